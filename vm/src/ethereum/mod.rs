@@ -1,0 +1,18 @@
+//! The `ethereum-vm` family.
+
+pub mod address;
+pub mod order;
+pub mod owner;
+pub mod withdrawal;
+
+use crate::Family;
+
+/// The table entry of `ethereum-vm`.
+pub static FAMILY: Family = Family {
+    name: "ethereum-vm",
+    codec: &address::Addresses,
+    withdrawals: Some(&withdrawal::Withdrawals),
+    owners: Some(&owner::Owners),
+    orders: Some(&order::Orders),
+    open: None,
+};

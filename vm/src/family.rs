@@ -1,0 +1,278 @@
+//! The seam between the daemon and the VM families.
+//!
+//! A [`Family`] is a table entry: pure codecs, and a way to open one provider of one chain. What a
+//! family cannot do is `None`. The daemon looks families up by name once, when it loads its chains.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use crate::types::{
+    Address, Block, Bytes, ChainId, Head, Transaction, TxRef, U256, WithdrawalStatus,
+};
+
+/// One VM family.
+pub struct Family {
+    /// The name that configuration and the API use, for example `ethereum-vm`.
+    pub name: &'static str,
+    pub codec: &'static dyn Codec,
+    pub withdrawals: Option<&'static dyn WithdrawalCodec>,
+    pub owners: Option<&'static dyn OwnerVerifier>,
+    pub orders: Option<&'static dyn OrderCodec>,
+    /// Opens one provider. No network traffic happens before the first read.
+    pub open: Option<OpenProvider>,
+}
+
+/// See [`Family::open`].
+pub type OpenProvider = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Provider, SpecError>;
+
+impl Family {
+    /// Parses an address or currency of this family.
+    pub fn address(&self, text: &str) -> Result<Address, CodecError> {
+        Ok(Address::from_parts(text, self.codec.encode_address(text)?))
+    }
+
+    /// The native currency.
+    pub fn native(&self) -> Result<Address, CodecError> {
+        self.address(self.codec.native())
+    }
+
+    /// Parses a transaction id; `hint` is whatever the caller sent under this family's name.
+    pub fn tx(&self, text: &str, hint: Option<&Value>) -> Result<TxRef, CodecError> {
+        Ok(TxRef {
+            text: text.into(),
+            bytes: self.codec.encode_transaction_id(text)?.into(),
+            hint: hint.cloned().map(Arc::new),
+        })
+    }
+}
+
+impl std::fmt::Debug for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Text that does not belong to a family's format, or bytes that do not decode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CodecError(pub String);
+
+/// Addresses, currencies and transaction ids of a family (settlement.md 1).
+pub trait Codec: Send + Sync {
+    /// The native currency's sentinel text.
+    fn native(&self) -> &'static str;
+    fn encode_address(&self, text: &str) -> Result<Vec<u8>, CodecError>;
+    fn decode_address(&self, bytes: &[u8]) -> Result<String, CodecError>;
+    fn encode_transaction_id(&self, text: &str) -> Result<Vec<u8>, CodecError>;
+    fn decode_transaction_id(&self, bytes: &[u8]) -> Result<String, CodecError>;
+}
+
+/// Order calls and extra data (settlement.md 3).
+pub trait OrderCodec: Send + Sync {
+    /// `{to, data, value}` out of an order call; `None` where the family has no calls.
+    fn decode_call(&self, call: &[u8]) -> Result<OrderCall, CodecError>;
+    fn encode_call(&self, call: &OrderCall) -> Result<Vec<u8>, CodecError>;
+    /// The fill contract named by an order's extra data.
+    fn decode_extra_data(&self, data: &[u8]) -> Result<Address, CodecError>;
+    fn encode_extra_data(&self, fill_contract: &Address) -> Result<Vec<u8>, CodecError>;
+}
+
+/// One call that an order wants made on its output chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderCall {
+    pub to: Address,
+    pub data: Bytes,
+    pub value: U256,
+}
+
+/// Depository withdrawals of a family (settlement.md 7). `withdrawal` is the JSON object of the
+/// vectors and of the API; the bytes are what allocators sign.
+pub trait WithdrawalCodec: Send + Sync {
+    fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError>;
+    fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError>;
+    /// What the encoded withdrawal says; each part fails on its own.
+    fn describe(&self, withdrawal: &Value) -> WithdrawalInfo;
+    /// v2.2: the `(currency, recipient, depository, data)` spelling of payload params.
+    fn normalize_payload(&self, request: &Value) -> Result<Value, CodecError>;
+    /// v2.3: the `data` bytes of a hub allocator request.
+    fn request_data(&self, request: &Value) -> Result<Vec<u8>, CodecError>;
+}
+
+/// See [`WithdrawalCodec::describe`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithdrawalInfo {
+    /// The withdrawal id as the family writes it.
+    pub id: Result<String, CodecError>,
+    pub currency: Result<String, CodecError>,
+    pub amount: Result<String, CodecError>,
+    pub recipient: Result<String, CodecError>,
+}
+
+/// What an owner signed, and with what (oracle.md 5).
+#[derive(Clone, Debug, Default)]
+pub struct OwnerClaim<'a> {
+    /// sha256 of the canonical operation.
+    pub digest: [u8; 32],
+    pub owner: &'a str,
+    pub signature: &'a str,
+    /// What the family needs besides: TON `{timestamp, domain, publicKey, signDataDomain}`,
+    /// Lighter `{l1Address}`, read from the chain or the request by the caller.
+    pub context: Option<&'a Value>,
+}
+
+/// Owner signatures of a family (oracle.md 5).
+pub trait OwnerVerifier: Send + Sync {
+    /// `Err` holds the oracle's own text for the caller.
+    fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), crate::types::Refusal>;
+}
+
+/// A chain as configured: what decides how it is read and judged.
+#[derive(Clone, Debug)]
+pub struct ChainSpec {
+    pub id: ChainId,
+    pub family: &'static Family,
+    /// The chain's number at the hub: the EVM chain id, else keccak256(id).
+    pub hub_chain_id: U256,
+    pub depository: Option<Address>,
+    pub additional_depositories: Vec<Address>,
+    pub finality: Finality,
+    /// Blocks for which a signed fact is watched after its finality.
+    pub watch_blocks: u64,
+    /// The entry's `additionalData`, variables resolved: family-private settings.
+    pub additional: Map<String, Value>,
+}
+
+impl ChainSpec {
+    /// The primary depository and the additional ones.
+    pub fn depositories(&self) -> impl Iterator<Item = &Address> {
+        self.depository.iter().chain(&self.additional_depositories)
+    }
+}
+
+/// How deep and how old a block must be before a statement about it is signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finality {
+    /// Blocks on top of the statement's block: `head - block >= blocks`.
+    pub blocks: u64,
+    /// Seconds between the statement's block and the head.
+    pub seconds: u64,
+    /// Additionally at or below the chain's own tag.
+    pub tag: Option<FinalityTag>,
+}
+
+impl Finality {
+    /// Whether `block` is final as seen from `head`. A block above the head never is.
+    pub fn met(&self, block: &Block, head: &Head) -> bool {
+        let deep = head
+            .block
+            .number
+            .checked_sub(block.number)
+            .is_some_and(|d| d >= self.blocks);
+        let old = head
+            .block
+            .time
+            .checked_sub(block.time)
+            .is_some_and(|s| s >= self.seconds);
+        let tagged = self.tag.is_none() || head.tagged.is_some_and(|n| block.number <= n);
+        deep && old && tagged
+    }
+}
+
+/// The chain's own word for "will not be undone".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinalityTag {
+    Safe,
+    Finalized,
+}
+
+/// One provider's address and manners.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// May hold credentials: never printed. [`Endpoint::name`] is.
+    pub url: url::Url,
+    pub timeout: Duration,
+}
+
+impl Endpoint {
+    /// Host and port: enough to tell providers apart, no secrets.
+    pub fn name(&self) -> String {
+        let host = self.url.host_str().unwrap_or("?");
+        self.url
+            .port()
+            .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+/// One opened provider of one chain, as a family made it.
+#[derive(Clone)]
+pub struct Provider {
+    /// For logs and metrics; see [`Endpoint::name`]. Unique within its chain.
+    pub name: Arc<str>,
+    pub reader: Arc<dyn ChainReader>,
+    pub state: Option<Arc<dyn StateReader>>,
+}
+
+/// A loaded chain.
+#[derive(Clone)]
+pub struct Chain {
+    pub spec: Arc<ChainSpec>,
+    pub reader: Arc<dyn ChainReader>,
+    pub state: Option<Arc<dyn StateReader>>,
+}
+
+/// A configuration that cannot work, with the entry's field in the text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SpecError(pub String);
+
+/// Why a read gave no answer. No variant is ever a reason to sign.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The provider did not answer in time, or with an error of its own.
+    #[error("provider unavailable: {0}")]
+    Unavailable(String),
+    /// The provider answered something that contradicts itself, the head that the request is
+    /// pinned to, or the chain it should be.
+    #[error("doubtful answer: {0}")]
+    Doubtful(String),
+    /// Not enough providers gave one and the same answer.
+    #[error("quorum unavailable: {0}")]
+    Quorum(String),
+}
+
+/// Reads of one chain. Implemented by a family for one provider, and by the quorum for several.
+#[async_trait]
+pub trait ChainReader: Send + Sync {
+    /// The tip that a request's reads will be pinned to. Cheap: tracked in the background.
+    async fn head(&self) -> Result<Head, ReadError>;
+    /// A tip read from the network now, for a caller whom the tracked one left waiting.
+    async fn fresh_head(&self) -> Result<Head, ReadError>;
+    /// Whether `block` is on this reader's chain and not above its tip.
+    async fn contains(&self, block: &Block) -> Result<bool, ReadError>;
+    /// The transaction as seen from `head`.
+    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError>;
+}
+
+/// State of contracts at the head, for chains that have it.
+#[async_trait]
+pub trait StateReader: Send + Sync {
+    /// Where a withdrawal stands, final as of `head` by the chain's own finality rule. `encoded` is
+    /// the family's withdrawal encoding (validated by the caller with [`WithdrawalCodec::decode`]);
+    /// `tx` is the transaction that the caller says executed it, for families that need one.
+    async fn withdrawal(
+        &self,
+        encoded: &Bytes,
+        tx: Option<&TxRef>,
+        head: &Head,
+    ) -> Result<WithdrawalStatus, ReadError>;
+    /// A read-only contract call at the head's block.
+    async fn view(&self, to: &Address, data: &Bytes, head: &Head) -> Result<Bytes, ReadError>;
+}

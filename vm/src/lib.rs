@@ -1,0 +1,57 @@
+//! The protocol's wire formats and every VM family that intentd knows.
+//!
+//! - [`types`]: chain-neutral facts (receipts, deposits, payments).
+//! - [`family`]: the seam: what a family offers, and the reader traits.
+//! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
+//! - [`quorum`]: agreement of several providers, written once for all families.
+//! - one module per family; each is a cargo feature. The daemon meets them only in [`FAMILIES`].
+
+pub mod family;
+pub mod protocol;
+pub mod quorum;
+pub mod types;
+
+#[cfg(feature = "bitcoin")]
+pub mod bitcoin;
+#[cfg(feature = "ethereum")]
+pub mod ethereum;
+#[cfg(feature = "hyperliquid")]
+pub mod hyperliquid;
+#[cfg(feature = "lighter")]
+pub mod lighter;
+#[cfg(feature = "solana")]
+pub mod solana;
+#[cfg(feature = "ton")]
+pub mod ton;
+#[cfg(feature = "tron")]
+pub mod tron;
+#[cfg(feature = "xrp")]
+pub mod xrp;
+
+pub use family::*;
+pub use types::*;
+
+/// Every family of this build.
+pub static FAMILIES: &[&Family] = &[
+    #[cfg(feature = "ethereum")]
+    &ethereum::FAMILY,
+    #[cfg(feature = "solana")]
+    &solana::FAMILY,
+    #[cfg(feature = "bitcoin")]
+    &bitcoin::FAMILY,
+    #[cfg(feature = "hyperliquid")]
+    &hyperliquid::FAMILY,
+    #[cfg(feature = "lighter")]
+    &lighter::FAMILY,
+    #[cfg(feature = "ton")]
+    &ton::FAMILY,
+    #[cfg(feature = "tron")]
+    &tron::FAMILY,
+    #[cfg(feature = "xrp")]
+    &xrp::FAMILY,
+];
+
+/// The family called `name` (`ethereum-vm`), if this build has it.
+pub fn family(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.name == name).copied()
+}

@@ -1,0 +1,1 @@
+//! Hub actions: MINT, BURN, TRANSFER, FAST_MINT (settlement.md 5).

@@ -1,0 +1,1 @@
+//! Hub identifiers: aliases, token ids, order and withdrawal addresses (settlement.md 2).

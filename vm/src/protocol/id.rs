@@ -1,0 +1,1 @@
+//! Deterministic ids: sha256 of joined texts (oracle.md 7).

@@ -1,0 +1,12 @@
+//! Pure encodings that all families share. No I/O, no clock.
+
+pub mod action;
+pub mod hub;
+pub mod id;
+pub mod mapping;
+pub mod message;
+pub mod order;
+pub mod owner;
+pub mod request;
+pub mod signature;
+pub mod trigger;

@@ -1,0 +1,1 @@
+//! The order, its id and its wire form (settlement.md 3).

@@ -1,0 +1,1 @@
+//! Owner operations and their digest (oracle.md 5).

@@ -1,0 +1,1 @@
+//! Deposit address triggers (settlement.md 8).

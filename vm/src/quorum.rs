@@ -1,0 +1,1 @@
+//! Agreement of several providers (written once for all families).
