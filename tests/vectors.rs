@@ -1,0 +1,14 @@
+//! Known answers of what the daemon itself decides. See `vm/tests/vectors/harness.rs` for how it is
+//! run, and the runner of the same name in `vm` for the wire formats.
+
+#[path = "../vm/tests/vectors/harness.rs"]
+mod harness;
+
+use harness::Row;
+
+/// File and answer, one row each.
+const ROWS: &[Row] = &[];
+
+fn main() -> std::process::ExitCode {
+    harness::run(harness::Side::Daemon, &[ROWS])
+}
