@@ -8,8 +8,9 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use crate::types::{
-    Address, Block, Bytes, ChainId, Head, Transaction, TxRef, U256, WithdrawalStatus,
+use crate::{
+    spec::FinalityDefaults,
+    types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, U256, WithdrawalStatus},
 };
 
 /// One VM family.
@@ -20,6 +21,7 @@ pub struct Family {
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
     pub orders: Option<&'static dyn OrderCodec>,
+    pub finality: FinalityDefaults,
     /// Opens one provider. No network traffic happens before the first read.
     pub open: Option<OpenProvider>,
 }

@@ -9,6 +9,7 @@
 pub mod family;
 pub mod protocol;
 pub mod quorum;
+pub mod spec;
 pub mod types;
 
 #[cfg(feature = "bitcoin")]
@@ -29,6 +30,7 @@ pub mod tron;
 pub mod xrp;
 
 pub use family::*;
+pub use spec::{ChainEntry, FinalityDefaults};
 pub use types::*;
 
 /// Every family of this build.

@@ -5,7 +5,7 @@ pub mod order;
 pub mod owner;
 pub mod withdrawal;
 
-use crate::Family;
+use crate::{Family, spec::FinalityDefaults};
 
 /// The table entry of `ethereum-vm`.
 pub static FAMILY: Family = Family {
@@ -14,5 +14,11 @@ pub static FAMILY: Family = Family {
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: Some(&order::Orders),
+    finality: FinalityDefaults {
+        blocks: 10,
+        seconds: 60,
+        counts_own_block: false,
+        watch_blocks: 128,
+    },
     open: None,
 };

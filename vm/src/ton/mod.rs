@@ -4,7 +4,7 @@ pub mod address;
 pub mod owner;
 pub mod withdrawal;
 
-use crate::Family;
+use crate::{Family, spec::FinalityDefaults};
 
 /// The table entry of `ton-vm`.
 pub static FAMILY: Family = Family {
@@ -13,5 +13,11 @@ pub static FAMILY: Family = Family {
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,
+    finality: FinalityDefaults {
+        blocks: 5,
+        seconds: 0,
+        counts_own_block: false,
+        watch_blocks: 128,
+    },
     open: None,
 };

@@ -3,7 +3,7 @@
 pub mod address;
 pub mod withdrawal;
 
-use crate::Family;
+use crate::{Family, spec::FinalityDefaults};
 
 /// The table entry of `xrp-vm`.
 pub static FAMILY: Family = Family {
@@ -12,5 +12,11 @@ pub static FAMILY: Family = Family {
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: None,
     orders: None,
+    finality: FinalityDefaults {
+        blocks: 0,
+        seconds: 0,
+        counts_own_block: false,
+        watch_blocks: 128,
+    },
     open: None,
 };

@@ -1,0 +1,401 @@
+//! Environment variables → [`Config`]: the only reader of the environment, every mistake reported
+//! at once, secrets never printed. It opens nothing and reads no chain list ([`crate::chains`] does).
+
+use std::{collections::BTreeMap, fmt, net::IpAddr, path::PathBuf, str::FromStr, time::Duration};
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use vm::EvmAddress;
+
+/// The variables of fixed name, as text. Chain variables (`<ID>_RPC_URL`, `<ID>_RPC_QUORUM` and
+/// those that a chains file names with `$`) are looked up by name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Raw {
+    environment: Option<String>,
+    http_host: Option<String>,
+    http_port: Option<String>,
+    port: Option<String>,
+    data_dir: Option<String>,
+    chains_file: Option<String>,
+    hub_file: Option<String>,
+    finality_profile: Option<String>,
+    api_keys: Option<String>,
+    unauthenticated_rate_limit_max: Option<String>,
+    unauthenticated_rate_limit_window_ms: Option<String>,
+    peers: Option<String>,
+    peer_request_timeout_ms: Option<String>,
+    oracle_signers: Option<String>,
+    oracle_signers_threshold: Option<String>,
+    signing_module: Option<String>,
+    ecdsa_private_key: Option<String>,
+    image_tag: Option<String>,
+    service: Option<String>,
+    log_format: Option<String>,
+}
+
+/// A configuration that can be started.
+#[derive(Debug)]
+pub struct Config {
+    pub environment: String,
+    pub http_host: IpAddr,
+    pub http_port: u16,
+    pub data_dir: PathBuf,
+    pub chains_file: Option<PathBuf>,
+    pub hub_file: Option<PathBuf>,
+    pub finality_profile: FinalityProfile,
+    /// `None`: no key is asked for.
+    pub api_keys: Option<Vec<ApiKey>>,
+    /// `None`: callers without a key are refused (when there are keys) or free (when there are none).
+    pub keyless_limit: Option<KeylessLimit>,
+    pub peers: Vec<PeerSetting>,
+    pub peer_timeout: Duration,
+    pub multisig: Option<Multisig>,
+    pub signing: Signing,
+    pub image_tag: Option<String>,
+    pub service: Option<String>,
+    pub log_format: LogFormat,
+    /// Every variable that is set and not empty, for the chain lists.
+    pub variables: Variables,
+}
+
+/// Whether the chains' own finality tags are demanded everywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FinalityProfile {
+    /// Depth and age as the network uses them; a tag where the chain's entry asks for it.
+    #[default]
+    Network,
+    /// Additionally the chain's `finalized` tag everywhere.
+    Strict,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    #[default]
+    Auto,
+    Text,
+    Json,
+}
+
+/// A key that opens the protected routes.
+#[derive(Clone, Debug)]
+pub struct ApiKey {
+    pub key: SecretString,
+    pub label: String,
+}
+
+/// Fixed window for callers without a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeylessLimit {
+    pub max: u32,
+    pub window: Duration,
+}
+
+/// One entry of `PEERS`.
+#[derive(Clone, Debug)]
+pub struct PeerSetting {
+    pub url: url::Url,
+    pub key: PeerKey,
+}
+
+/// What a peer is shown as `x-api-key`.
+#[derive(Clone, Debug)]
+pub enum PeerKey {
+    Own(SecretString),
+    /// The caller's own header.
+    PassThrough,
+}
+
+/// `ORACLE_SIGNERS` and `ORACLE_SIGNERS_THRESHOLD`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Multisig {
+    pub members: Vec<EvmAddress>,
+    /// Distinct peer members to wait for; 0 asks no peer at all.
+    pub threshold: usize,
+}
+
+/// `SIGNING_MODULE` and what it needs.
+#[derive(Clone, Debug)]
+pub enum Signing {
+    RawPrivateKey(SecretString),
+}
+
+/// The environment as the chain lists see it.
+#[derive(Clone, Default)]
+pub struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    /// The variable's text, if it is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} variables", self.0.len())
+    }
+}
+
+/// One thing that is wrong, with the variable it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    pub variable: String,
+    pub what: String,
+}
+
+/// Everything that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Mistakes(pub Vec<Mistake>);
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the configuration has {} mistake(s):", self.0.len())?;
+        for mistake in &self.0 {
+            write!(f, "\n  {}: {}", mistake.variable, mistake.what)?;
+        }
+        Ok(())
+    }
+}
+
+impl Mistakes {
+    pub fn add(&mut self, variable: &str, what: impl Into<String>) {
+        self.0.push(Mistake { variable: variable.to_owned(), what: what.into() });
+    }
+
+    /// `value` unless there are mistakes.
+    pub fn or<T>(self, value: Option<T>) -> Result<T, Self> {
+        match value {
+            Some(value) if self.0.is_empty() => Ok(value),
+            _ => Err(self),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration from `(name, value)` pairs, usually [`std::env::vars`].
+    pub fn from_variables(
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, Mistakes> {
+        let variables: BTreeMap<_, _> =
+            variables.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect();
+        let mut mistakes = Mistakes(Vec::new());
+        let raw = match envy::from_iter::<_, Raw>(variables.clone()) {
+            Ok(raw) => raw,
+            Err(error) => {
+                mistakes.add("environment", error.to_string());
+                Raw::default()
+            }
+        };
+        let config = Self::checked(raw, Variables(variables), &mut mistakes);
+        mistakes.or(config)
+    }
+
+    fn checked(raw: Raw, variables: Variables, mistakes: &mut Mistakes) -> Option<Self> {
+        let mut read = Reader { mistakes };
+        let environment = read.required("ENVIRONMENT", raw.environment);
+        let http_port = match raw.http_port {
+            Some(text) => read.parse("HTTP_PORT", Some(text), 3000),
+            None => read.parse("PORT", raw.port, 3000),
+        };
+        let keyless_limit = read.keyless_limit(
+            raw.unauthenticated_rate_limit_max,
+            raw.unauthenticated_rate_limit_window_ms,
+        );
+        let timeout_ms = read.parse("PEER_REQUEST_TIMEOUT_MS", raw.peer_request_timeout_ms, 5000);
+        Some(Self {
+            http_host: read.parse("HTTP_HOST", raw.http_host, IpAddr::from([0, 0, 0, 0])),
+            http_port,
+            data_dir: raw.data_dir.unwrap_or_else(|| "./data".into()).into(),
+            chains_file: raw.chains_file.map(Into::into),
+            hub_file: raw.hub_file.map(Into::into),
+            finality_profile: read.parse(
+                "FINALITY_PROFILE",
+                raw.finality_profile,
+                FinalityProfile::Network,
+            ),
+            api_keys: read.api_keys(raw.api_keys),
+            keyless_limit,
+            peers: read.peers(raw.peers),
+            peer_timeout: Duration::from_millis(timeout_ms),
+            multisig: read.multisig(raw.oracle_signers, raw.oracle_signers_threshold),
+            image_tag: raw.image_tag,
+            service: raw.service,
+            log_format: read.parse("LOG_FORMAT", raw.log_format, LogFormat::Auto),
+            variables,
+            signing: read.signing(raw.signing_module, raw.ecdsa_private_key)?,
+            environment: environment?,
+        })
+    }
+
+    /// Whether the operator says that real money is at stake here.
+    pub fn is_production(&self) -> bool {
+        self.environment.ends_with("prod")
+    }
+}
+
+/// Turns texts into values and keeps count of what is wrong.
+struct Reader<'a> {
+    mistakes: &'a mut Mistakes,
+}
+
+impl Reader<'_> {
+    fn required(&mut self, variable: &str, text: Option<String>) -> Option<String> {
+        if text.is_none() {
+            self.mistakes.add(variable, "must be set");
+        }
+        text
+    }
+
+    fn parse<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        variable: &str,
+        text: Option<String>,
+        default: T,
+    ) -> T {
+        let Some(text) = text else { return default };
+        text.trim().parse().unwrap_or_else(|error| {
+            self.mistakes.add(variable, format!("{error}"));
+            default
+        })
+    }
+
+    fn api_keys(&mut self, text: Option<String>) -> Option<Vec<ApiKey>> {
+        let text = text?;
+        let mut keys = Vec::new();
+        for (at, entry) in entries(&text).enumerate() {
+            let mut parts = entry.split(':');
+            let key = parts.next().unwrap_or_default().trim();
+            if key.is_empty() {
+                self.mistakes.add("API_KEYS", format!("entry {} has no key", at + 1));
+                continue;
+            }
+            let label = parts.next().unwrap_or_default().trim().to_owned();
+            keys.push(ApiKey { key: key.to_owned().into(), label });
+        }
+        Some(keys)
+    }
+
+    fn keyless_limit(
+        &mut self,
+        max: Option<String>,
+        window: Option<String>,
+    ) -> Option<KeylessLimit> {
+        let window: u64 = self.parse("UNAUTHENTICATED_RATE_LIMIT_WINDOW_MS", window, 1000);
+        if window == 0 {
+            self.mistakes.add("UNAUTHENTICATED_RATE_LIMIT_WINDOW_MS", "must be above 0");
+        }
+        let max = max?;
+        let max = self.parse("UNAUTHENTICATED_RATE_LIMIT_MAX", Some(max), 0);
+        if max == 0 {
+            self.mistakes.add(
+                "UNAUTHENTICATED_RATE_LIMIT_MAX",
+                "must be above 0; leave it unset to refuse callers without a key",
+            );
+        }
+        Some(KeylessLimit { max, window: Duration::from_millis(window) })
+    }
+
+    fn peers(&mut self, text: Option<String>) -> Vec<PeerSetting> {
+        let mut peers: Vec<PeerSetting> = Vec::new();
+        for (at, entry) in entries(text.as_deref().unwrap_or_default()).enumerate() {
+            let (url, key) = entry.split_once('|').unwrap_or((entry, ""));
+            let url = match url.trim().trim_end_matches('/').parse::<url::Url>() {
+                Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
+                _ => {
+                    self.mistakes.add("PEERS", format!("entry {} has no http(s) URL", at + 1));
+                    continue;
+                }
+            };
+            let key = match key.trim() {
+                "" => {
+                    self.mistakes.add(
+                        "PEERS",
+                        format!("entry {} has no key: write <url>|<key>, or <url>|pass-through", at + 1),
+                    );
+                    continue;
+                }
+                "pass-through" => PeerKey::PassThrough,
+                key => PeerKey::Own(key.to_owned().into()),
+            };
+            // The last entry of one URL wins, at the place of the first.
+            match peers.iter_mut().find(|peer| peer.url == url) {
+                Some(peer) => peer.key = key,
+                None => peers.push(PeerSetting { url, key }),
+            }
+        }
+        peers
+    }
+
+    fn multisig(&mut self, signers: Option<String>, threshold: Option<String>) -> Option<Multisig> {
+        let threshold = self.parse("ORACLE_SIGNERS_THRESHOLD", threshold, 0);
+        let mut members: Vec<EvmAddress> = Vec::new();
+        for entry in entries(&signers?) {
+            match entry.parse() {
+                Ok(address) if address == EvmAddress::ZERO => {
+                    self.mistakes.add("ORACLE_SIGNERS", "the zero address signs nothing");
+                }
+                Ok(address) if members.contains(&address) => {
+                    self.mistakes.add("ORACLE_SIGNERS", format!("{entry} stands there twice"));
+                }
+                Ok(address) => members.push(address),
+                Err(_) => self.mistakes.add("ORACLE_SIGNERS", format!("{entry} is no address")),
+            }
+        }
+        if threshold > members.len() {
+            self.mistakes.add(
+                "ORACLE_SIGNERS_THRESHOLD",
+                format!("{threshold} of {} signers can never agree", members.len()),
+            );
+        }
+        Some(Multisig { members, threshold })
+    }
+
+    fn signing(&mut self, module: Option<String>, key: Option<String>) -> Option<Signing> {
+        match module.as_deref().unwrap_or("raw-private-key") {
+            "raw-private-key" => {
+                let key = self.required("ECDSA_PRIVATE_KEY", key)?;
+                Some(Signing::RawPrivateKey(key.trim().to_owned().into()))
+            }
+            other => {
+                self.mistakes.add(
+                    "SIGNING_MODULE",
+                    format!("{other} is not supported; this version signs with raw-private-key"),
+                );
+                None
+            }
+        }
+    }
+}
+
+/// The entries of a `;` list, trimmed, without empty ones.
+fn entries(text: &str) -> impl Iterator<Item = &str> {
+    text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
+impl FromStr for FinalityProfile {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "network" => Ok(Self::Network),
+            "strict" => Ok(Self::Strict),
+            _ => Err("expected network or strict"),
+        }
+    }
+}
+
+impl FromStr for LogFormat {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err("expected auto, text or json"),
+        }
+    }
+}

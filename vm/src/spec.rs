@@ -1,0 +1,121 @@
+//! A chain's entry in the chains file → [`ChainSpec`] (oracle.md 1.2). Pure: variables are resolved
+//! by the caller, nothing is opened here.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{Address, ChainId, ChainSpec, Family, Finality, FinalityTag, SpecError, U256};
+
+/// One entry of the chains file, variables resolved.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChainEntry {
+    pub id: String,
+    pub vm_type: Option<String>,
+    /// One URL or a comma list.
+    pub http_rpc_url: Option<String>,
+    /// Used while the operator names no provider.
+    pub public_rpc_url: Option<String>,
+    pub depository: Option<String>,
+    #[serde(default)]
+    pub additional_depositories: Vec<String>,
+    pub hub_chain_id: Option<String>,
+    #[serde(default)]
+    pub additional_data: Map<String, Value>,
+}
+
+/// What a family waits for where an entry is silent.
+#[derive(Clone, Copy, Debug)]
+pub struct FinalityDefaults {
+    /// `finalizationBlocks`, counted as [`FinalityDefaults::counts_own_block`] says.
+    pub blocks: u64,
+    /// `finalizationTime` in seconds.
+    pub seconds: u64,
+    /// Whether the statement's own block counts (Bitcoin's confirmations do).
+    pub counts_own_block: bool,
+    /// Blocks for which a signed fact stays watched.
+    pub watch_blocks: u64,
+}
+
+impl ChainEntry {
+    /// The spec of this entry in `family`; `strict` demands the `finalized` tag on top.
+    pub fn spec(&self, family: &'static Family, strict: bool) -> Result<Arc<ChainSpec>, SpecError> {
+        let hub_chain_id = self.hub_chain_id.as_deref().unwrap_or_default();
+        let hub_chain_id = U256::from_str_radix(hub_chain_id, 10)
+            .ok()
+            .filter(|_| !hub_chain_id.is_empty())
+            .ok_or_else(|| SpecError("hubChainId: expected a decimal number".into()))?;
+        let additional = self
+            .additional_depositories
+            .iter()
+            .map(|text| depository(family, "additionalDepositories", text))
+            .collect::<Result<_, _>>()?;
+        Ok(Arc::new(ChainSpec {
+            id: ChainId::new(&self.id),
+            family,
+            hub_chain_id,
+            depository: self
+                .depository
+                .as_deref()
+                .map(|text| depository(family, "depository", text))
+                .transpose()?,
+            additional_depositories: additional,
+            finality: self.finality(&family.finality, strict)?,
+            watch_blocks: self
+                .number("watchBlocks")?
+                .unwrap_or(family.finality.watch_blocks),
+            additional: self.additional_data.clone(),
+        }))
+    }
+
+    fn finality(&self, defaults: &FinalityDefaults, strict: bool) -> Result<Finality, SpecError> {
+        let blocks = self
+            .number("finalizationBlocks")?
+            .unwrap_or(defaults.blocks);
+        let tag = match self.additional_data.get("finalityTag").map(Value::as_str) {
+            _ if strict => Some(FinalityTag::Finalized),
+            None => None,
+            Some(Some("finalized")) => Some(FinalityTag::Finalized),
+            Some(Some("safe")) => Some(FinalityTag::Safe),
+            Some(_) => {
+                let what = "additionalData.finalityTag: expected finalized or safe";
+                return Err(SpecError(what.into()));
+            }
+        };
+        Ok(Finality {
+            blocks: blocks.saturating_sub(u64::from(defaults.counts_own_block)),
+            seconds: self.number("finalizationTime")?.unwrap_or(defaults.seconds),
+            tag,
+        })
+    }
+
+    fn number(&self, field: &str) -> Result<Option<u64>, SpecError> {
+        match self.additional_data.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => value
+                .as_u64()
+                .or_else(|| value.as_str()?.parse().ok())
+                .map(Some)
+                .ok_or_else(|| {
+                    SpecError(format!("additionalData.{field}: expected a whole number"))
+                }),
+        }
+    }
+}
+
+fn depository(family: &Family, field: &str, text: &str) -> Result<Address, SpecError> {
+    let address = family.address(text).map_err(|error| {
+        SpecError(format!(
+            "{field}: {text} is no {} address: {error}",
+            family.name
+        ))
+    })?;
+    if address.bytes().iter().all(|byte| *byte == 0) {
+        return Err(SpecError(format!(
+            "{field}: the zero address holds no deposits"
+        )));
+    }
+    Ok(address)
+}
