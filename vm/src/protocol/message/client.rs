@@ -1,0 +1,53 @@
+//! Messages that clients sign for oracles: nonce mapping (v2), no fill or refund.
+
+use super::{TypedMessage, hash};
+use crate::types::{B256, EvmAddress, U256};
+
+mod wire {
+    alloy::sol! {
+        struct NonceMapping { string chainId; address wallet; address depositor; bytes32 id; uint256 nonce; }
+        struct NoFillOrRefund { string chainId; address solver; bytes32 orderId; }
+    }
+}
+
+/// A wallet's word that its transfer with `nonce` is the deposit for `id`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NonceMapping {
+    /// The name of the wallet's chain.
+    pub chain_id: String,
+    pub wallet: EvmAddress,
+    pub depositor: EvmAddress,
+    pub id: B256,
+    pub nonce: U256,
+}
+
+impl TypedMessage for NonceMapping {
+    fn struct_hash(&self) -> B256 {
+        hash(&wire::NonceMapping {
+            chainId: self.chain_id.clone(),
+            wallet: self.wallet,
+            depositor: self.depositor,
+            id: self.id,
+            nonce: self.nonce,
+        })
+    }
+}
+
+/// A solver's word that it will neither fill nor refund an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoFillOrRefund {
+    /// The name of the solver's chain.
+    pub chain_id: String,
+    pub solver: EvmAddress,
+    pub order_id: B256,
+}
+
+impl TypedMessage for NoFillOrRefund {
+    fn struct_hash(&self) -> B256 {
+        hash(&wire::NoFillOrRefund {
+            chainId: self.chain_id.clone(),
+            solver: self.solver,
+            orderId: self.order_id,
+        })
+    }
+}
