@@ -1,1 +1,2 @@
 //! intentd.
+pub mod http;
