@@ -1,2 +1,5 @@
 //! intentd.
-pub mod http;
+
+pub mod attest;
+pub mod sign;
+pub mod store;

@@ -1,0 +1,362 @@
+//! Signs each statement once and for ever, and never two that contradict each other.
+//!
+//! A statement is durable before the signer is called. Everything that could contradict it is a
+//! precondition of the commit that records it, so that two requests that race are decided by the
+//! store and not by who looked first. The journal judges no facts: its callers do.
+
+mod halts;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use alloy::primitives::B256;
+use futures::FutureExt;
+use tokio::sync::OnceCell;
+use vm::protocol::signature::Signature;
+use vm::types::{Block, ChainId, EvmAddress};
+
+pub use self::halts::Watched;
+pub use crate::store::rows::{entry::Entry, halt::Halt};
+use crate::{
+    attest::statement::Statement,
+    sign::{SignError, Signer},
+    store::{
+        Batch, Expect, Key, Outcome, Store, StoreError,
+        rows::{self, RowError, consumption, entry, halt, signature, slot, void, watch},
+    },
+};
+
+/// How often a decision is tried again when the rows that it rests on change meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// Why a statement is not signed.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// It contradicts what has been signed.
+    #[error("{key} contradicts {existing}")]
+    Conflict { key: String, existing: String },
+    /// The same thing has been signed as of another block. If that block is no longer canonical,
+    /// void `key` and sign again.
+    #[error("{key} has been signed as of block {} of {chain}", block.number)]
+    OtherBlock {
+        key: String,
+        block: Block,
+        chain: ChainId,
+    },
+    #[error("signing for {0} is halted")]
+    Halted(ChainId),
+    /// Nobody knows what has been signed.
+    #[error("the journal is unsure: {0}")]
+    Unsure(String),
+    #[error(transparent)]
+    Signer(#[from] SignError),
+}
+
+impl From<StoreError> for JournalError {
+    fn from(e: StoreError) -> Self {
+        Self::Unsure(e.to_string())
+    }
+}
+
+impl From<RowError> for JournalError {
+    fn from(e: RowError) -> Self {
+        Self::Unsure(e.to_string())
+    }
+}
+
+/// See the module.
+pub struct Journal {
+    store: Arc<dyn Store>,
+    signer: Arc<dyn Signer>,
+    /// Signatures being made, so that requests that race share one.
+    signing: Mutex<HashMap<B256, Arc<OnceCell<Signature>>>>,
+}
+
+/// What a refused precondition means for the statement.
+enum Next {
+    /// It stands already, with these bytes.
+    Stands(Vec<u8>),
+    /// The row in the way is gone.
+    Again,
+}
+
+impl Journal {
+    pub fn new(store: Arc<dyn Store>, signer: Arc<dyn Signer>) -> Self {
+        Self {
+            store,
+            signer,
+            signing: Mutex::default(),
+        }
+    }
+
+    /// The account whose signatures this journal gives out.
+    pub fn signer(&self) -> EvmAddress {
+        self.signer.address()
+    }
+
+    /// Records the statement and signs it; the same statement again gives the same signature.
+    /// `now` is unix seconds.
+    pub async fn sign(&self, statement: &Statement, now: u64) -> Result<Signature, JournalError> {
+        let stood = self
+            .record(statement, now)
+            .await
+            .inspect_err(|e| alarm(statement, e))?;
+        let share = Share::of(&self.signing, statement.digest);
+        let signature = share
+            .cell
+            .get_or_try_init(|| self.signature(&statement.digest, stood));
+        signature.await.copied()
+    }
+
+    /// What stands under a statement's key: its digest and payload.
+    pub async fn entry(&self, key: &str) -> Result<Option<Entry>, JournalError> {
+        let row = self.store.read(&entry::key(key)).await?;
+        Ok(row.map(|row| Entry::decode(&row)).transpose()?)
+    }
+
+    /// Takes a signed statement back because its ground is gone, and frees what it held; `false` if
+    /// nothing stands under `key`. The signature has been given away all the same.
+    pub async fn void(&self, key: &str, why: &str, now: u64) -> Result<bool, JournalError> {
+        for _ in 0..ATTEMPTS {
+            let Some(found) = self.store.read(&entry::key(key)).await? else {
+                return Ok(false);
+            };
+            let count = self.store.scan(void::range(key)).await?.len();
+            let entry = Entry::decode(&found)?;
+            let batch = release(key, &entry)?.expect(entry::key(key), Expect::Equals(found));
+            let place = void::key(key, u32::try_from(count).unwrap_or(u32::MAX));
+            let row = void::Void {
+                entry,
+                why: why.to_owned(),
+                at: now,
+            }
+            .encode()?;
+            let batch = batch.expect(place.clone(), Expect::Absent).put(place, row);
+            if self.store.commit(batch).await? == Outcome::Applied {
+                metrics::counter!("intentd_void_statements_total").increment(1);
+                tracing::error!(key, why, "a signed statement is void");
+                return Ok(true);
+            }
+        }
+        Err(JournalError::Unsure(format!(
+            "the rows of {key} keep changing"
+        )))
+    }
+
+    /// Makes the statement durable; whether it stood before.
+    async fn record(&self, statement: &Statement, now: u64) -> Result<bool, JournalError> {
+        let mut known = None;
+        for _ in 0..ATTEMPTS {
+            let stood = known.is_some();
+            match self
+                .store
+                .commit(recording(statement, known.take(), now)?)
+                .await?
+            {
+                Outcome::Applied => return Ok(stood),
+                Outcome::Refused { key, found } => {
+                    known = match self.refused(statement, &key, found).await? {
+                        Next::Stands(row) => Some(row),
+                        Next::Again => None,
+                    };
+                }
+            }
+        }
+        Err(JournalError::Unsure(format!(
+            "the rows of {} keep changing",
+            statement.key
+        )))
+    }
+
+    async fn refused(
+        &self,
+        statement: &Statement,
+        key: &Key,
+        found: Option<Vec<u8>>,
+    ) -> Result<Next, JournalError> {
+        let Some(found) = found else {
+            return Ok(Next::Again);
+        };
+        let existing = match key.kind {
+            rows::HALT => {
+                let chain = String::from_utf8_lossy(&key.name);
+                return Err(JournalError::Halted(ChainId::new(&chain)));
+            }
+            rows::SLOT => return self.other(&slot::decode(&found)?).await,
+            rows::CONSUMPTION => {
+                let what = String::from_utf8_lossy(&key.name);
+                format!("{what}, which serves {}", consumption::decode(&found)?)
+            }
+            _ if *key != entry::key(&statement.key) => {
+                String::from_utf8_lossy(&key.name).into_owned()
+            }
+            _ => {
+                let digest = Entry::decode(&found)?.digest;
+                if digest == statement.digest {
+                    return Ok(Next::Stands(found));
+                }
+                format!("digest {digest} under the same key")
+            }
+        };
+        Err(JournalError::Conflict {
+            key: statement.key.clone(),
+            existing,
+        })
+    }
+
+    /// The statement `key` holds the slot.
+    async fn other(&self, key: &str) -> Result<Next, JournalError> {
+        let Some(entry) = self.entry(key).await? else {
+            return Ok(Next::Again);
+        };
+        let fact = entry.facts.first().ok_or_else(|| {
+            JournalError::Unsure(format!("{key} holds a slot and rests on no block"))
+        })?;
+        let (chain, block) = (ChainId::new(&fact.chain), halts::block(fact));
+        Err(JournalError::OtherBlock {
+            key: key.to_owned(),
+            block,
+            chain,
+        })
+    }
+
+    /// The first signature over `digest`, made now if there is none.
+    async fn signature(&self, digest: &B256, stood: bool) -> Result<Signature, JournalError> {
+        let address = self.signer.address();
+        let key = signature::key(digest, &address);
+        if stood {
+            let absent = Batch::new().expect(key.clone(), Expect::Absent);
+            if let Outcome::Refused {
+                found: Some(row), ..
+            } = self.store.commit(absent).await?
+            {
+                return own(&signature::decode(&row)?, digest, &address);
+            }
+        }
+        let made = self.signer.sign(digest).await?;
+        let made = own(made.as_bytes(), digest, &address)?;
+        let batch = Batch::new()
+            .expect(key.clone(), Expect::Absent)
+            .put(key, signature::encode(made.as_bytes()));
+        let storing = self.store.commit(batch);
+        if self.signer.deterministic() {
+            // It can be made again: handed over if there is room, and not waited for.
+            let _later = storing.now_or_never();
+            return Ok(made);
+        }
+        match storing.await? {
+            Outcome::Refused {
+                found: Some(row), ..
+            } => own(&signature::decode(&row)?, digest, &address),
+            _ => Ok(made),
+        }
+    }
+}
+
+/// The commit that records a statement, or completes it if it stands as `known`.
+fn recording(
+    statement: &Statement,
+    known: Option<Vec<u8>>,
+    now: u64,
+) -> Result<Batch, JournalError> {
+    let key = entry::key(&statement.key);
+    let fresh = known.is_none();
+    let mut batch = Batch::new();
+    for fact in &statement.facts {
+        batch = batch.expect(halt::key(fact.chain.as_str()), Expect::Absent);
+    }
+    batch = batch.expect(key.clone(), known.map_or(Expect::Absent, Expect::Equals));
+    for other in &statement.excludes {
+        batch = batch.expect(entry::key(other), Expect::Absent);
+    }
+    if let Some(slot) = &statement.slot {
+        batch = batch.claim(slot::key(slot), slot::encode(&statement.key));
+    }
+    for consumption in &statement.consumes {
+        let by = consumption::encode(&consumption.by);
+        batch = batch.claim(consumption::key(&consumption.what), by);
+    }
+    if fresh {
+        let entry = halts::entry_of(statement, now);
+        for fact in &entry.facts {
+            batch = batch.put(watch::key(fact, &statement.key), watch::encode_fact(fact)?);
+        }
+        batch = batch.put(key, entry.encode()?);
+    }
+    Ok(batch)
+}
+
+/// The commit that deletes an entry with everything that it holds, if it still holds it.
+fn release(key: &str, entry: &Entry) -> Result<Batch, JournalError> {
+    let mut batch = Batch::new().delete(entry::key(key));
+    if let Some(slot) = &entry.slot {
+        let place = slot::key(slot);
+        batch = batch.expect(place.clone(), Expect::AbsentOrEquals(slot::encode(key)));
+        batch = batch.delete(place);
+    }
+    for consumption in &entry.consumes {
+        let place = consumption::key(&consumption.what);
+        let by = consumption::encode(&consumption.by);
+        batch = batch
+            .expect(place.clone(), Expect::AbsentOrEquals(by))
+            .delete(place);
+    }
+    Ok(entry
+        .facts
+        .iter()
+        .fold(batch, |batch, fact| batch.delete(watch::key(fact, key))))
+}
+
+/// `bytes` as a signature, if it is `address`'s own over `digest`: nothing else is given out.
+fn own(bytes: &[u8; 65], digest: &B256, address: &EvmAddress) -> Result<Signature, JournalError> {
+    let signature = Signature::from_bytes(bytes).ok();
+    let by = |signature: &Signature| signature.recover(digest).is_ok_and(|by| by == *address);
+    signature.filter(by).ok_or_else(|| {
+        metrics::counter!("intentd_foreign_signatures_total").increment(1);
+        tracing::error!(%digest, %address, "a signature is not our own; it is not given out");
+        SignError::Foreign.into()
+    })
+}
+
+fn alarm(statement: &Statement, error: &JournalError) {
+    if let JournalError::Conflict { key, existing } = error {
+        let kind = statement.kind().to_owned();
+        metrics::counter!("intentd_conflicting_statements_total", "kind" => kind).increment(1);
+        tracing::error!(key, existing, "refused to sign a conflicting statement");
+    }
+}
+
+/// A place in the table of signatures being made, given up by the last who holds it.
+struct Share<'a> {
+    table: &'a Mutex<HashMap<B256, Arc<OnceCell<Signature>>>>,
+    digest: B256,
+    cell: Arc<OnceCell<Signature>>,
+}
+
+impl<'a> Share<'a> {
+    fn of(table: &'a Mutex<HashMap<B256, Arc<OnceCell<Signature>>>>, digest: B256) -> Self {
+        let cell = table
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(digest)
+            .or_default()
+            .clone();
+        Self {
+            table,
+            digest,
+            cell,
+        }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        // The table's own and ours.
+        if Arc::strong_count(&self.cell) <= 2 {
+            table.remove(&self.digest);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Halted chains, and the blocks under signed statements that somebody still has to watch.
+
+use vm::types::{Block, ChainId};
+
+use super::{Entry, Halt, Journal, JournalError};
+use crate::{
+    attest::statement::Statement,
+    store::{
+        Batch, Expect, Key, Outcome, Range,
+        rows::{self, entry, halt, watch},
+    },
+};
+
+/// Rows that are read or deleted at a time.
+const PAGE: usize = 256;
+
+/// A block that a signed statement rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Where to go on after this one.
+    pub cursor: Key,
+    /// The statement's key.
+    pub statement: String,
+    pub transaction: String,
+    pub block: Block,
+}
+
+impl Journal {
+    /// Stops signing what rests on `chain`, durably; `false` if it was stopped already.
+    pub async fn halt(&self, chain: &ChainId, why: &str, now: u64) -> Result<bool, JournalError> {
+        let key = halt::key(chain.as_str());
+        let row = Halt {
+            why: why.to_owned(),
+            at: now,
+        }
+        .encode()?;
+        let batch = Batch::new()
+            .expect(key.clone(), Expect::Absent)
+            .put(key, row);
+        let fresh = self.store.commit(batch).await? == Outcome::Applied;
+        if fresh {
+            tracing::error!(%chain, why, "signing is halted");
+        }
+        Ok(fresh)
+    }
+
+    /// An operator's word that signing for `chain` may go on; `false` if it was not halted.
+    pub async fn clear(&self, chain: &ChainId) -> Result<bool, JournalError> {
+        let key = halt::key(chain.as_str());
+        let Some(row) = self.store.read(&key).await? else {
+            return Ok(false);
+        };
+        let batch = Batch::new()
+            .expect(key.clone(), Expect::Equals(row))
+            .delete(key);
+        let cleared = self.store.commit(batch).await? == Outcome::Applied;
+        if cleared {
+            tracing::warn!(%chain, "signing goes on");
+        }
+        Ok(cleared)
+    }
+
+    /// Why and since when `chain` is halted.
+    pub async fn halted(&self, chain: &ChainId) -> Result<Option<Halt>, JournalError> {
+        let row = self.store.read(&halt::key(chain.as_str())).await?;
+        Ok(row.map(|row| Halt::decode(&row)).transpose()?)
+    }
+
+    /// All halts.
+    pub async fn halts(&self) -> Result<Vec<(ChainId, Halt)>, JournalError> {
+        let range = Range {
+            kind: rows::HALT,
+            prefix: Vec::new(),
+            after: None,
+            limit: usize::MAX,
+        };
+        let rows = self.store.scan(range).await?;
+        rows.iter()
+            .map(|(key, row)| {
+                let chain = ChainId::new(&String::from_utf8_lossy(&key.name));
+                Ok((chain, Halt::decode(row)?))
+            })
+            .collect()
+    }
+
+    /// The blocks of `chain` under signed statements, lowest first, at most `limit` after `cursor`.
+    pub async fn watched(
+        &self,
+        chain: &ChainId,
+        cursor: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Watched>, JournalError> {
+        let rows = self
+            .store
+            .scan(watch::range(chain.as_str(), cursor, limit))
+            .await?;
+        rows.into_iter()
+            .map(|(cursor, row)| {
+                let (statement, fact) = watch::decode_row(chain.as_str(), &cursor, &row)?;
+                let (block, transaction) = (block(&fact), fact.transaction);
+                Ok(Watched {
+                    cursor,
+                    statement,
+                    transaction,
+                    block,
+                })
+            })
+            .collect()
+    }
+
+    /// Ends the watch over the blocks of `chain` below `number`; how many rows that were.
+    pub async fn unwatch(&self, chain: &ChainId, number: u64) -> Result<usize, JournalError> {
+        let mut count = 0;
+        loop {
+            let page = self.watched(chain, None, PAGE).await?;
+            let past = page.iter().filter(|row| row.block.number < number);
+            let (mut batch, mut found) = (Batch::new(), 0);
+            for row in past {
+                batch = batch.delete(row.cursor.clone());
+                found += 1;
+            }
+            if found == 0 {
+                return Ok(count);
+            }
+            self.store.commit(batch).await?;
+            count += found;
+        }
+    }
+}
+
+pub(super) fn entry_of(statement: &Statement, now: u64) -> Entry {
+    let facts = statement.facts.iter().map(|fact| entry::Fact {
+        chain: fact.chain.as_str().to_owned(),
+        transaction: fact.transaction.clone(),
+        number: fact.block.number,
+        hash: fact.block.hash,
+        parent: fact.block.parent,
+        time: fact.block.time,
+    });
+    let consumes = statement
+        .consumes
+        .iter()
+        .map(|consumption| entry::Consumed {
+            what: consumption.what.clone(),
+            by: consumption.by.clone(),
+        });
+    Entry {
+        digest: statement.digest,
+        at: now,
+        slot: statement.slot.clone(),
+        consumes: consumes.collect(),
+        facts: facts.collect(),
+        payload: statement.payload.clone(),
+    }
+}
+
+pub(super) fn block(fact: &entry::Fact) -> Block {
+    Block {
+        number: fact.number,
+        hash: fact.hash,
+        parent: fact.parent,
+        time: fact.time,
+    }
+}

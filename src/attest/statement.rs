@@ -1,0 +1,348 @@
+//! What is about to be signed, in the terms in which two statements can contradict each other.
+//!
+//! Pure. The rules are the journal table of the architecture; here are the keys that make it hold:
+//!
+//! | statement | key | slot | excludes | consumes |
+//! |---|---|---|---|---|
+//! | deposit | `deposit/<chain>/<tx>/<mode>/<block hash>` | `deposit/<chain>/<tx>/<mode>` | | |
+//! | fill | `fill/<order>/<ids>` | | `refund/<order>/<ids>` | `deposit/<id>` each, `payment/<chain>/<tx>/<index>` each |
+//! | refund | `refund/<order>/<ids>` | | `fill/<order>/<ids>` | as a fill |
+//! | withdrawal | `withdrawal/<chain>/<id>/<verdict>` | | the other verdict | |
+//! | initiation | `initiation/<idempotency key>` | | | |
+//!
+//! Everything consumed serves the statement's own key. `<tx>` is `0x` and the hex of the
+//! transaction's canonical bytes, so that spellings do not matter; `<ids>` is the sha256 of the
+//! sorted onchain ids. The texts are stored: changing one forgets what was signed.
+
+use std::fmt;
+
+use alloy::{hex::encode_prefixed, primitives::Bytes};
+use sha2::{Digest, Sha256};
+use vm::types::{B256, Block, ChainId, TxRef};
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    pub key: String,
+    /// What the signer signs: the EIP-712 digest.
+    pub digest: B256,
+    /// A place that only one statement holds at a time; another holder in it is asked about first.
+    pub slot: Option<String>,
+    /// Keys of statements that must not stand.
+    pub excludes: Vec<String>,
+    pub consumes: Vec<Consumption>,
+    pub facts: Vec<Fact>,
+    /// Opaque to the journal: handed back by [`Journal::entry`](super::journal::Journal::entry).
+    pub payload: Bytes,
+}
+
+/// `what` (an onchain id, a payment) may serve only `by` (a statement's key).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Consumption {
+    pub what: String,
+    pub by: String,
+}
+
+/// A block that the statement rests on, for the watcher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    pub chain: ChainId,
+    pub transaction: String,
+    pub block: Block,
+}
+
+/// How fast a deposit is credited: two statements about one deposit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Fast,
+    Slow,
+}
+
+/// How an order ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Fill,
+    Refund,
+}
+
+/// How a withdrawal ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Executed,
+    Expired,
+}
+
+impl Statement {
+    /// All deposits of `tx` in `block`, credited in `mode`.
+    pub fn deposit(chain: &ChainId, tx: &TxRef, mode: Mode, block: &Block, digest: B256) -> Self {
+        let slot = format!("deposit/{chain}/{}/{mode}", canonical(tx));
+        let statement = Self::new(format!("{slot}/{}", block.hash), digest);
+        Self {
+            slot: Some(slot),
+            ..statement
+        }
+        .resting_on(chain, tx, block)
+    }
+
+    /// `order` ended for the deposits with these onchain ids, in any order.
+    pub fn outcome(outcome: Outcome, order: B256, deposits: &[B256], digest: B256) -> Self {
+        let mut ids = deposits.to_vec();
+        ids.sort_unstable();
+        ids.dedup();
+        let subject = format!(
+            "{order}/{}",
+            B256::from_slice(&Sha256::digest(ids.concat()))
+        );
+        let mut statement = Self::new(format!("{outcome}/{subject}"), digest);
+        statement
+            .excludes
+            .push(format!("{}/{subject}", outcome.opposite()));
+        ids.iter().fold(statement, |statement, id| {
+            statement.consuming(format!("deposit/{id}"))
+        })
+    }
+
+    /// The withdrawal with this id (or request hash) on `chain` ended. The digest may depend on the
+    /// transaction that the first caller named: ask the journal for its entry before making one.
+    pub fn withdrawal(chain: &ChainId, id: B256, verdict: Verdict, digest: B256) -> Self {
+        let key = |verdict| format!("withdrawal/{chain}/{id}/{verdict}");
+        let mut statement = Self::new(key(verdict), digest);
+        statement.excludes.push(key(verdict.opposite()));
+        statement
+    }
+
+    /// The initiation of the withdrawal with this idempotency key.
+    pub fn initiation(idempotency: B256, digest: B256) -> Self {
+        Self::new(format!("initiation/{idempotency}"), digest)
+    }
+
+    /// Adds a block that it rests on.
+    #[must_use]
+    pub fn resting_on(mut self, chain: &ChainId, tx: &TxRef, block: &Block) -> Self {
+        let fact = Fact {
+            chain: chain.clone(),
+            transaction: tx.text.to_string(),
+            block: block.clone(),
+        };
+        if !self.facts.contains(&fact) {
+            self.facts.push(fact);
+        }
+        self
+    }
+
+    /// Uses up a payment: `index` is the payment's in its transaction.
+    #[must_use]
+    pub fn paid_by(self, chain: &ChainId, tx: &TxRef, index: u32) -> Self {
+        self.consuming(format!("payment/{chain}/{}/{index}", canonical(tx)))
+    }
+
+    /// Keeps the statement itself for those who ask for it again.
+    #[must_use]
+    pub fn keeping(self, payload: impl Into<Bytes>) -> Self {
+        Self {
+            payload: payload.into(),
+            ..self
+        }
+    }
+
+    /// The first piece of the key, for metrics.
+    pub fn kind(&self) -> &str {
+        self.key.split('/').next().unwrap_or_default()
+    }
+
+    fn new(key: String, digest: B256) -> Self {
+        let (slot, payload) = (None, Bytes::new());
+        let (excludes, consumes, facts) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            key,
+            digest,
+            slot,
+            excludes,
+            consumes,
+            facts,
+            payload,
+        }
+    }
+
+    fn consuming(mut self, what: String) -> Self {
+        let consumption = Consumption {
+            what,
+            by: self.key.clone(),
+        };
+        if !self.consumes.contains(&consumption) {
+            self.consumes.push(consumption);
+        }
+        self
+    }
+}
+
+impl Outcome {
+    fn opposite(self) -> Self {
+        match self {
+            Self::Fill => Self::Refund,
+            Self::Refund => Self::Fill,
+        }
+    }
+}
+
+impl Verdict {
+    fn opposite(self) -> Self {
+        match self {
+            Self::Executed => Self::Expired,
+            Self::Expired => Self::Executed,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fast => "fast",
+            Self::Slow => "slow",
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fill => "fill",
+            Self::Refund => "refund",
+        })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Executed => "executed",
+            Self::Expired => "expired",
+        })
+    }
+}
+
+fn canonical(tx: &TxRef) -> String {
+    encode_prefixed(&tx.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn b(byte: u8) -> B256 {
+        B256::repeat_byte(byte)
+    }
+
+    fn tx(text: &str, bytes: &[u8]) -> TxRef {
+        TxRef {
+            text: text.into(),
+            bytes: bytes.to_vec().into(),
+            hint: None,
+        }
+    }
+
+    fn block(byte: u8) -> Block {
+        Block {
+            number: 7,
+            hash: b(byte),
+            parent: b(0),
+            time: 1000,
+        }
+    }
+
+    const ID: &str = "0x0101010101010101010101010101010101010101010101010101010101010101";
+    const ORDER: &str = "0x0909090909090909090909090909090909090909090909090909090909090909";
+
+    fn base() -> ChainId {
+        ChainId::new("base")
+    }
+
+    /// The texts are stored: whoever changes one forgets what was signed.
+    #[test]
+    fn keys_never_change() {
+        let deposit =
+            Statement::deposit(&base(), &tx("0xAB", &[0xab]), Mode::Fast, &block(1), b(2));
+        assert_eq!(deposit.key, format!("deposit/base/0xab/fast/{ID}"));
+        assert_eq!(deposit.slot.as_deref(), Some("deposit/base/0xab/fast"));
+        assert_eq!((deposit.excludes.len(), deposit.consumes.len()), (0, 0));
+        assert_eq!(deposit.facts[0].transaction, "0xAB");
+
+        let fill = Statement::outcome(Outcome::Fill, b(9), &[b(2), b(1)], b(3));
+        // sha256 of 32 bytes of 1 and 32 bytes of 2.
+        let hash = "0xf818afd37a6dc3bc92fb44731011277006db4efa6e9023cd7468c02335d22a4d";
+        assert_eq!(fill.key, format!("fill/{ORDER}/{hash}"));
+        assert_eq!(fill.excludes, [format!("refund/{ORDER}/{hash}")]);
+        let fill = fill.paid_by(&base(), &tx("AB", &[0xab]), 4);
+        let what: Vec<_> = fill.consumes.iter().map(|c| c.what.as_str()).collect();
+        let second = format!("deposit/{}", b(2));
+        assert_eq!(
+            what,
+            [&format!("deposit/{ID}"), &second, "payment/base/0xab/4"]
+        );
+        assert!(fill.consumes.iter().all(|c| c.by == fill.key));
+
+        let executed = Statement::withdrawal(&base(), b(1), Verdict::Executed, b(3));
+        assert_eq!(executed.key, format!("withdrawal/base/{ID}/executed"));
+        assert_eq!(executed.excludes, [format!("withdrawal/base/{ID}/expired")]);
+
+        let initiation = Statement::initiation(b(1), b(3));
+        assert_eq!(initiation.key, format!("initiation/{ID}"));
+    }
+
+    #[test]
+    fn spelling_and_order_make_no_second_statement() {
+        let lower = Statement::deposit(&base(), &tx("0xab", &[0xab]), Mode::Slow, &block(1), b(2));
+        let upper = Statement::deposit(&base(), &tx("AB", &[0xab]), Mode::Slow, &block(1), b(2));
+        assert_eq!(lower.key, upper.key);
+        let one = Statement::outcome(Outcome::Fill, b(9), &[b(1), b(2), b(1)], b(3));
+        let two = Statement::outcome(Outcome::Fill, b(9), &[b(2), b(1)], b(3));
+        assert_eq!(one, two);
+    }
+
+    #[test]
+    fn what_differs_has_keys_of_its_own() {
+        let deposit = |chain: &str, byte, mode, hash| {
+            let chain = ChainId::new(chain);
+            Statement::deposit(&chain, &tx("t", &[byte]), mode, &block(hash), b(2)).key
+        };
+        let first = deposit("base", 1, Mode::Slow, 1);
+        for other in [
+            deposit("zora", 1, Mode::Slow, 1),
+            deposit("base", 2, Mode::Slow, 1),
+            deposit("base", 1, Mode::Fast, 1),
+            deposit("base", 1, Mode::Slow, 2),
+        ] {
+            assert_ne!(first, other);
+        }
+        let outcome = |order, ids: &[B256]| Statement::outcome(Outcome::Fill, order, ids, b(3)).key;
+        assert_ne!(outcome(b(9), &[b(1)]), outcome(b(8), &[b(1)]));
+        assert_ne!(outcome(b(9), &[b(1)]), outcome(b(9), &[b(1), b(2)]));
+    }
+
+    #[test]
+    fn opposites_exclude_each_other() {
+        let fill = Statement::outcome(Outcome::Fill, b(9), &[b(1)], b(3));
+        let refund = Statement::outcome(Outcome::Refund, b(9), &[b(1)], b(4));
+        assert_eq!(
+            (&fill.excludes[0], &refund.excludes[0]),
+            (&refund.key, &fill.key)
+        );
+        let executed = Statement::withdrawal(&base(), b(1), Verdict::Executed, b(3));
+        let expired = Statement::withdrawal(&base(), b(1), Verdict::Expired, b(4));
+        assert_eq!(
+            (&executed.excludes[0], &expired.excludes[0]),
+            (&expired.key, &executed.key)
+        );
+    }
+
+    #[test]
+    fn facts_and_consumption_are_listed_once() {
+        let paid = Statement::outcome(Outcome::Fill, b(9), &[b(1)], b(3))
+            .paid_by(&base(), &tx("t", &[1]), 0)
+            .paid_by(&base(), &tx("t", &[1]), 0)
+            .resting_on(&base(), &tx("t", &[1]), &block(1))
+            .resting_on(&base(), &tx("t", &[1]), &block(1));
+        assert_eq!((paid.consumes.len(), paid.facts.len()), (2, 1));
+        assert_eq!(paid.kind(), "fill");
+    }
+}

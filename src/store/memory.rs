@@ -1,0 +1,93 @@
+//! A store in memory, for tests and rehearsals. It forgets everything when it is dropped.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+
+use super::{Batch, Key, Outcome, Range, Store, StoreError};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rows: BTreeMap<Key, Vec<u8>>,
+    closed: bool,
+    failed: Option<String>,
+}
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From now on every call fails, as after a failed sync.
+    pub fn fail(&self, why: &str) {
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .failed = Some(why.to_owned());
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &state.failed {
+            Some(why) => Err(StoreError::Failed(why.clone())),
+            None if state.closed => Err(StoreError::Closed),
+            None => Ok(act(&mut state)),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError> {
+        if batch.oversized() {
+            return Err(StoreError::Oversized);
+        }
+        self.with(|state| {
+            let read = |key: &Key| Ok::<_, StoreError>(state.rows.get(key).cloned());
+            if let Some(refused) = batch.refusal(read)? {
+                return Ok(refused);
+            }
+            for (key, value) in batch.writes {
+                match value {
+                    Some(value) => state.rows.insert(key, value),
+                    None => state.rows.remove(&key),
+                };
+            }
+            Ok(Outcome::Applied)
+        })?
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with(|state| state.rows.get(key).cloned())
+    }
+
+    async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+        let from = Key::new(range.kind, range.prefix.clone());
+        self.with(|state| {
+            let rows = state.rows.range(from..);
+            rows.take_while(|(key, _)| {
+                key.kind == range.kind && key.name.starts_with(&range.prefix)
+            })
+            .filter(|(key, _)| range.after.as_ref().is_none_or(|after| key.name > *after))
+            .take(range.limit)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+        })
+    }
+
+    async fn close(&self) {
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed = true;
+    }
+}

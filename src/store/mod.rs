@@ -1,0 +1,172 @@
+//! What the daemon remembers: rows under domain keys, changed by one verb.
+//!
+//! [`Store::commit`] is the only write. Its preconditions are checked and its rows written as one
+//! step, and it answers only when everything it wrote or compared would survive a power loss.
+//! Nothing here knows what a row means to the daemon; row kinds and layouts are in [`rows`].
+
+#[cfg(test)]
+mod conformance;
+pub mod memory;
+pub mod rows;
+pub mod sled;
+
+use async_trait::async_trait;
+
+/// The greatest key and value that a store takes, in bytes.
+pub const MAX_KEY: usize = 4 << 10;
+/// See [`MAX_KEY`].
+pub const MAX_VALUE: usize = 1 << 20;
+
+/// A kind of row. The numbers are on disk: they are never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(pub u8);
+
+/// Where a row lives.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub kind: Kind,
+    pub name: Vec<u8>,
+}
+
+impl Key {
+    pub fn new(kind: Kind, name: impl Into<Vec<u8>>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+        }
+    }
+}
+
+/// What a commit demands of a row before it changes anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    Absent,
+    Equals(Vec<u8>),
+    AbsentOrEquals(Vec<u8>),
+}
+
+impl Expect {
+    /// Whether `found` fulfils it.
+    pub fn met(&self, found: Option<&[u8]>) -> bool {
+        match (self, found) {
+            (Self::Absent | Self::AbsentOrEquals(_), None) => true,
+            (Self::Equals(wanted) | Self::AbsentOrEquals(wanted), Some(found)) => found == wanted,
+            (Self::Absent, Some(_)) | (Self::Equals(_), None) => false,
+        }
+    }
+}
+
+/// Preconditions, all of which must hold, and the rows to write if they do.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    expects: Vec<(Key, Expect)>,
+    writes: Vec<(Key, Option<Vec<u8>>)>,
+}
+
+impl Batch {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a precondition. They are checked in the order in which they were added.
+    #[must_use]
+    pub fn expect(mut self, key: Key, expect: Expect) -> Self {
+        self.expects.push((key, expect));
+        self
+    }
+
+    #[must_use]
+    pub fn put(mut self, key: Key, value: Vec<u8>) -> Self {
+        self.writes.push((key, Some(value)));
+        self
+    }
+
+    #[must_use]
+    pub fn delete(mut self, key: Key) -> Self {
+        self.writes.push((key, None));
+        self
+    }
+
+    /// Takes the row for `value`: written if it is absent, refused if it holds anything else.
+    #[must_use]
+    pub fn claim(self, key: Key, value: Vec<u8>) -> Self {
+        self.expect(key.clone(), Expect::AbsentOrEquals(value.clone()))
+            .put(key, value)
+    }
+
+    fn oversized(&self) -> bool {
+        let keys = self.expects.iter().map(|(key, _)| key);
+        let long = |key: &Key| key.name.len() > MAX_KEY;
+        keys.chain(self.writes.iter().map(|(key, _)| key)).any(long)
+            || self
+                .writes
+                .iter()
+                .flat_map(|(_, value)| value)
+                .any(|value| value.len() > MAX_VALUE)
+    }
+
+    /// The first precondition that does not hold, with what is there instead.
+    fn refusal<E>(
+        &self,
+        mut read: impl FnMut(&Key) -> Result<Option<Vec<u8>>, E>,
+    ) -> Result<Option<Outcome>, E> {
+        for (key, expect) in &self.expects {
+            let found = read(key)?;
+            if !expect.met(found.as_deref()) {
+                return Ok(Some(Outcome::Refused {
+                    key: key.clone(),
+                    found,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What became of a commit that the store could decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every precondition held; every row is written.
+    Applied,
+    /// The row under `key` held `found`; nothing is written.
+    Refused { key: Key, found: Option<Vec<u8>> },
+}
+
+/// Part of a kind's rows in key order.
+#[derive(Clone, Debug)]
+pub struct Range {
+    pub kind: Kind,
+    /// Only names that start so.
+    pub prefix: Vec<u8>,
+    /// Only names after this one.
+    pub after: Option<Vec<u8>>,
+    /// At most so many rows.
+    pub limit: usize,
+}
+
+/// Why a store gave no answer. After [`StoreError::Failed`] nobody knows what is on the disk, so
+/// the store answers nothing more until it has been opened again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error("store failed, restart needed: {0}")]
+    Failed(String),
+    #[error("store is closed")]
+    Closed,
+    #[error("row exceeds the store's limits")]
+    Oversized,
+}
+
+/// A store. All backends pass one conformance suite.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Checks and writes as one step, and answers when that is durable. The rows that it compared
+    /// are durable too, whoever wrote them. A commit whose future is dropped may still happen.
+    async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError>;
+    /// The row under `key`. It may come from a commit that is not durable yet: who acts on it
+    /// irrevocably says so in the preconditions of a commit.
+    async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError>;
+    /// The rows of a range in key order, with the freshness of [`Store::read`].
+    async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError>;
+    /// Finishes the commits that were handed over, then refuses all others.
+    async fn close(&self);
+}

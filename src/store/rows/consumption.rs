@@ -1,0 +1,25 @@
+//! What is used up: an onchain id or a payment, and the one statement that it serves.
+//!
+//! Key: what is consumed, text. Value, format 1: the outcome's text as it is.
+
+use super::{CONSUMPTION, RowError};
+use crate::store::Key;
+
+const FORMAT: u8 = 1;
+
+pub fn key(what: &str) -> Key {
+    Key::new(CONSUMPTION, what)
+}
+
+pub fn encode(text: &str) -> Vec<u8> {
+    [&[FORMAT], text.as_bytes()].concat()
+}
+
+pub fn decode(bytes: &[u8]) -> Result<String, RowError> {
+    match bytes.split_first() {
+        Some((&FORMAT, text)) => {
+            String::from_utf8(text.to_vec()).map_err(|e| RowError::new("consumption", e))
+        }
+        _ => Err(RowError::new("consumption", "unknown format")),
+    }
+}

@@ -1,0 +1,59 @@
+//! Journal entries: what has been, or was about to be, signed. Written once, never changed.
+//!
+//! Key: the statement's key, text. Value, format 1: [`Entry`] as JSON.
+
+use alloy::primitives::{B256, Bytes};
+use serde::{Deserialize, Serialize};
+
+use super::{ENTRY, RowError, decode, encode};
+use crate::store::Key;
+
+const FORMAT: u8 = 1;
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What the signer was asked to sign.
+    pub digest: B256,
+    /// Unix seconds of the first request.
+    pub at: u64,
+    /// The slot that it holds, and everything that it consumes.
+    pub slot: Option<String>,
+    pub consumes: Vec<Consumed>,
+    pub facts: Vec<Fact>,
+    /// The statement in its author's own encoding, kept for those who ask again.
+    pub payload: Bytes,
+}
+
+/// `what` serves only `by`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consumed {
+    pub what: String,
+    pub by: String,
+}
+
+/// A block that a statement rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    pub chain: String,
+    pub transaction: String,
+    pub number: u64,
+    pub hash: B256,
+    pub parent: B256,
+    /// Unix seconds.
+    pub time: u64,
+}
+
+pub fn key(statement: &str) -> Key {
+    Key::new(ENTRY, statement)
+}
+
+impl Entry {
+    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
+        encode(FORMAT, self)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        decode("entry", FORMAT, bytes)
+    }
+}

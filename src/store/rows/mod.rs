@@ -1,0 +1,58 @@
+//! Row kinds, one file each: where a row of the kind lives and what its bytes are.
+//!
+//! A value is one byte, the kind's `FORMAT`, and then the fields as JSON, unless the kind's file
+//! says otherwise. A reader refuses a format that it does not know: nobody guesses what was signed.
+
+pub mod consumption;
+pub mod entry;
+pub mod halt;
+pub mod signature;
+pub mod slot;
+pub mod void;
+pub mod watch;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::Kind;
+
+/// Every kind, by its number on disk. Zero is the backends' own.
+pub const ENTRY: Kind = Kind(1);
+pub const SIGNATURE: Kind = Kind(2);
+pub const CONSUMPTION: Kind = Kind(3);
+pub const SLOT: Kind = Kind(4);
+pub const WATCH: Kind = Kind(5);
+pub const VOID: Kind = Kind(6);
+pub const HALT: Kind = Kind(7);
+
+/// Bytes that are not a row of their kind, or of a format that this version does not know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unreadable {row} row: {why}")]
+pub struct RowError {
+    pub row: &'static str,
+    pub why: String,
+}
+
+impl RowError {
+    fn new(row: &'static str, why: impl ToString) -> Self {
+        Self {
+            row,
+            why: why.to_string(),
+        }
+    }
+}
+
+fn encode(format: u8, row: &impl Serialize) -> Result<Vec<u8>, RowError> {
+    let mut bytes = vec![format];
+    serde_json::to_writer(&mut bytes, row).map_err(|e| RowError::new("new", e))?;
+    Ok(bytes)
+}
+
+fn decode<T: DeserializeOwned>(row: &'static str, format: u8, bytes: &[u8]) -> Result<T, RowError> {
+    match bytes.split_first() {
+        Some((&found, fields)) if found == format => {
+            serde_json::from_slice(fields).map_err(|e| RowError::new(row, e))
+        }
+        Some((found, _)) => Err(RowError::new(row, format!("format {found}"))),
+        None => Err(RowError::new(row, "empty")),
+    }
+}

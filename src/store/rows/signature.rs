@@ -1,0 +1,28 @@
+//! The first signature over a digest, by signer: given out for every later request.
+//!
+//! Key: the digest's 32 bytes and the signer's 20. Value, format 1: the 65 bytes `r || s || v` as
+//! they are.
+
+use alloy::primitives::{Address, B256};
+
+use super::{RowError, SIGNATURE};
+use crate::store::Key;
+
+const FORMAT: u8 = 1;
+
+pub fn key(digest: &B256, signer: &Address) -> Key {
+    Key::new(SIGNATURE, [digest.as_slice(), signer.as_slice()].concat())
+}
+
+pub fn encode(signature: &[u8; 65]) -> Vec<u8> {
+    [&[FORMAT], &signature[..]].concat()
+}
+
+pub fn decode(bytes: &[u8]) -> Result<[u8; 65], RowError> {
+    match bytes.split_first() {
+        Some((&FORMAT, rest)) => rest
+            .try_into()
+            .map_err(|_| RowError::new("signature", "not 65 bytes")),
+        _ => Err(RowError::new("signature", "unknown format")),
+    }
+}

@@ -1,0 +1,25 @@
+//! Places that only one statement that is not void can hold, for example a transaction's deposits.
+//!
+//! Key: the slot, text. Value, format 1: the holder's statement key as it is.
+
+use super::{RowError, SLOT};
+use crate::store::Key;
+
+const FORMAT: u8 = 1;
+
+pub fn key(slot: &str) -> Key {
+    Key::new(SLOT, slot)
+}
+
+pub fn encode(text: &str) -> Vec<u8> {
+    [&[FORMAT], text.as_bytes()].concat()
+}
+
+pub fn decode(bytes: &[u8]) -> Result<String, RowError> {
+    match bytes.split_first() {
+        Some((&FORMAT, text)) => {
+            String::from_utf8(text.to_vec()).map_err(|e| RowError::new("slot", e))
+        }
+        _ => Err(RowError::new("slot", "unknown format")),
+    }
+}

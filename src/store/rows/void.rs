@@ -1,0 +1,48 @@
+//! Entries that were signed and have lost their ground. Kept for ever: they were given away.
+//!
+//! Key: the statement's key, a zero byte, 4 bytes big endian counting the voids of that key.
+//! Value, format 1: [`Void`] as JSON.
+
+use serde::{Deserialize, Serialize};
+
+use super::{RowError, VOID, decode, encode, entry::Entry};
+use crate::store::{Key, Range};
+
+const FORMAT: u8 = 1;
+
+/// A void entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Void {
+    pub entry: Entry,
+    pub why: String,
+    /// Unix seconds.
+    pub at: u64,
+}
+
+pub fn key(statement: &str, count: u32) -> Key {
+    Key::new(
+        VOID,
+        [statement.as_bytes(), &[0], &count.to_be_bytes()].concat(),
+    )
+}
+
+/// All voids of one statement key.
+pub fn range(statement: &str) -> Range {
+    let prefix = [statement.as_bytes(), &[0]].concat();
+    Range {
+        kind: VOID,
+        prefix,
+        after: None,
+        limit: usize::MAX,
+    }
+}
+
+impl Void {
+    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
+        encode(FORMAT, self)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        decode("void", FORMAT, bytes)
+    }
+}

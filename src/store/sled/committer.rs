@@ -1,0 +1,125 @@
+//! The one thread that writes: it takes the commits that are waiting as a group, decides them in
+//! order, and answers them all after one flush and one sync.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Failure, Key, OWN, disk::Disk, flat, guarded};
+use crate::store::{Batch, Outcome, StoreError};
+
+/// Commits in a group at most, so that the first of them does not wait for ever.
+const GROUP: usize = 256;
+
+/// One commit and where its answer goes.
+pub(super) struct Request {
+    pub(super) batch: Batch,
+    pub(super) reply: oneshot::Sender<Result<Outcome, StoreError>>,
+}
+
+pub(super) struct Committer {
+    tree: ::sled::Db,
+    disk: Disk,
+    failure: Failure,
+}
+
+/// The rows that a group changes: what its later commits see above the tree.
+type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+impl Committer {
+    pub(super) fn new(tree: ::sled::Db, disk: Disk, failure: Failure) -> Self {
+        Self {
+            tree,
+            disk,
+            failure,
+        }
+    }
+
+    /// Works until every sender is gone and the queue is empty.
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Request>) {
+        let mut group = Vec::with_capacity(GROUP);
+        while queue.blocking_recv_many(&mut group, GROUP) > 0 {
+            let (batches, replies): (Vec<_>, Vec<_>) = group
+                .drain(..)
+                .map(|request| (request.batch, request.reply))
+                .unzip();
+            let answers = self.answer(batches);
+            for (reply, answer) in replies.into_iter().zip(answers) {
+                // Nobody waits for it any more: the commit stands all the same.
+                let _gone = reply.send(answer);
+            }
+        }
+        // sled syncs when it is dropped, and panics when that fails.
+        let tree = self.tree;
+        let dropped = guarded(move || {
+            drop(tree);
+            Ok(())
+        });
+        if let Err(why) = dropped {
+            self.failure.set(&why);
+        }
+    }
+
+    fn answer(&mut self, batches: Vec<Batch>) -> Vec<Result<Outcome, StoreError>> {
+        let count = batches.len();
+        let decided = self.failure.check().and_then(|()| {
+            let committed = guarded(|| self.commit(batches));
+            committed.map_err(|why| self.failure.set(&why))
+        });
+        match decided {
+            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
+            Err(e) => vec![Err(e); count],
+        }
+    }
+
+    /// Any error here leaves the disk in doubt, for every commit of the group.
+    fn commit(&mut self, batches: Vec<Batch>) -> ::sled::Result<Vec<Outcome>> {
+        let mut changes = Changes::new();
+        let mut outcomes = Vec::with_capacity(batches.len());
+        for batch in batches {
+            outcomes.push(decide(&self.tree, batch, &mut changes)?);
+        }
+        if !changes.is_empty() {
+            self.write(changes)?;
+        }
+        Ok(outcomes)
+    }
+
+    fn write(&mut self, changes: Changes) -> ::sled::Result<()> {
+        let sequence = self.disk.sequence + 1;
+        let mut rows = ::sled::Batch::default();
+        rows.insert(flat(&Key::new(OWN, "sequence")), &sequence.to_be_bytes());
+        for (key, value) in changes {
+            match value {
+                Some(value) => rows.insert(key, value),
+                None => rows.remove(key),
+            }
+        }
+        self.tree.apply_batch(rows)?;
+        self.tree.flush()?;
+        self.disk.sync()?;
+        self.disk.attest(sequence)?;
+        Ok(())
+    }
+}
+
+fn decide(tree: &::sled::Tree, batch: Batch, changes: &mut Changes) -> ::sled::Result<Outcome> {
+    if let Some(refused) = batch.refusal(|key| current(tree, changes, &flat(key)))? {
+        return Ok(refused);
+    }
+    for (key, value) in batch.writes {
+        let key = flat(&key);
+        // A row that stays what it is costs no sync.
+        if current(tree, changes, &key)? != value {
+            changes.insert(key, value);
+        }
+    }
+    Ok(Outcome::Applied)
+}
+
+fn current(tree: &::sled::Tree, changes: &Changes, key: &[u8]) -> ::sled::Result<Option<Vec<u8>>> {
+    match changes.get(key) {
+        Some(changed) => Ok(changed.clone()),
+        None => Ok(tree.get(key)?.map(|value| value.to_vec())),
+    }
+}
