@@ -1,5 +1,6 @@
 //! intentd.
 
 pub mod attest;
+pub mod http;
 pub mod sign;
 pub mod store;

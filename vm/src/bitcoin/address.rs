@@ -1,24 +1,110 @@
 //! Addresses, currencies and transaction ids of `bitcoin-vm` (settlement.md 1).
+//!
+//! Base58 addresses are `ff`, version and hash; witness addresses are version and program. The
+//! leading `ff` keeps a key hash apart from a version 0 program of the same bytes.
 
-use crate::{Codec, CodecError};
+use bitcoin::bech32::{
+    Bech32, Bech32m, Fe32, Hrp,
+    primitives::decode::{CheckedHrpstring, CheckedHrpstringError},
+    segwit,
+};
+
+use crate::{Codec, CodecError, protocol::text};
+
+const LEGACY: u8 = 0xff;
+const HRP: &str = "bc";
+/// Of a bech32 text (BIP 173).
+const LONGEST: usize = 90;
 
 /// See the module.
 pub struct Addresses;
 
 impl Codec for Addresses {
     fn native(&self) -> &'static str {
-        todo!()
+        "bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqmql8k8"
     }
-    fn encode_address(&self, _text: &str) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    fn encode_address(&self, text: &str) -> Result<Vec<u8>, CodecError> {
+        let bytes = if text.starts_with(['1', '3']) {
+            legacy(text)
+        } else if text.starts_with("bc1") {
+            witness(text)
+        } else {
+            None
+        };
+        bytes.ok_or_else(|| CodecError("Unsupported address format".into()))
     }
-    fn decode_address(&self, _bytes: &[u8]) -> Result<String, CodecError> {
-        todo!()
+
+    fn decode_address(&self, bytes: &[u8]) -> Result<String, CodecError> {
+        match bytes.split_first() {
+            Some((&LEGACY, hash)) if hash.len() == 21 && matches!(hash[0], 0 | 5) => {
+                Ok(bs58::encode(hash).with_check().into_string())
+            }
+            Some((&LEGACY, _)) => Err(CodecError(
+                "Unsupported legacy bitcoin address encoding".into(),
+            )),
+            Some((&version, program)) => witness_text(version, program)
+                .ok_or_else(|| CodecError("Unsupported bitcoin witness program".into())),
+            None => Err(CodecError("Empty bitcoin address".into())),
+        }
     }
-    fn encode_transaction_id(&self, _text: &str) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    /// Leading hex pairs count, the rest is dropped: the published definition of these bytes.
+    /// [`Family::tx`](crate::Family::tx) refuses what does not decode to itself.
+    fn encode_transaction_id(&self, text: &str) -> Result<Vec<u8>, CodecError> {
+        let digit = |b: u8| {
+            char::from(b)
+                .to_digit(16)
+                .and_then(|d| u8::try_from(d).ok())
+        };
+        let pair = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
+        Ok(text.as_bytes().chunks_exact(2).map_while(pair).collect())
     }
-    fn decode_transaction_id(&self, _bytes: &[u8]) -> Result<String, CodecError> {
-        todo!()
+
+    fn decode_transaction_id(&self, bytes: &[u8]) -> Result<String, CodecError> {
+        Ok(alloy::hex::encode(bytes))
     }
+}
+
+fn legacy(text: &str) -> Option<Vec<u8>> {
+    let whole = text::base58(text).ok()?;
+    // Too short to have a checksum: the published bytes of such a text are the bare prefix.
+    let payload = if whole.len() <= 4 {
+        Vec::new()
+    } else {
+        text::base58_check(text, bs58::Alphabet::BITCOIN)?
+    };
+    Some([&[LEGACY], payload.as_slice()].concat())
+}
+
+fn witness(text: &str) -> Option<Vec<u8>> {
+    if text.len() > LONGEST || text.bytes().any(|b| b.is_ascii_uppercase()) {
+        return None;
+    }
+    let v0 = CheckedHrpstring::new::<Bech32>(text);
+    let later = CheckedHrpstring::new::<Bech32m>(text);
+    program(v0, |version| version == 0).or_else(|| program(later, |version| version > 0))
+}
+
+fn program(
+    parsed: Result<CheckedHrpstring<'_>, CheckedHrpstringError>,
+    suits: fn(u8) -> bool,
+) -> Option<Vec<u8>> {
+    let mut parsed = parsed.ok()?;
+    let version = parsed.remove_witness_version()?.to_u8();
+    let sound =
+        suits(version) && parsed.hrp().as_str() == HRP && parsed.validate_segwit_padding().is_ok();
+    sound.then(|| std::iter::once(version).chain(parsed.byte_iter()).collect())
+}
+
+fn witness_text(version: u8, program: &[u8]) -> Option<String> {
+    let version = Fe32::try_from(version).ok().filter(|v| v.to_u8() <= 16)?;
+    // "bc1", the version, five bits per character, the checksum.
+    if 4 + (program.len() * 8).div_ceil(5) + 6 > LONGEST {
+        return None;
+    }
+    let mut text = String::new();
+    let hrp = Hrp::parse(HRP).ok()?;
+    segwit::encode_lower_to_fmt_unchecked(&mut text, hrp, version, program).ok()?;
+    Some(text)
 }

@@ -1,8 +1,11 @@
 //! The `bitcoin-vm` family.
 
 pub mod address;
+mod combine;
 pub mod owner;
 pub mod withdrawal;
+
+pub use combine::combinations;
 
 use crate::{Family, spec::FinalityDefaults};
 

@@ -1,21 +1,55 @@
 //! Order calls and extra data of `ethereum-vm` (settlement.md 3).
 
-use crate::{Address, CodecError, OrderCall, OrderCodec};
+use alloy::sol_types::{SolValue, sol_data};
+
+use crate::{Address, Bytes, CodecError, EvmAddress, OrderCall, OrderCodec, U256};
+
+/// Three tuples of one field each. The middle one is dynamic, so that its head is an offset to a
+/// tuple that starts with an offset of its own.
+type CallParameters = (
+    (sol_data::Address,),
+    (sol_data::Bytes,),
+    (sol_data::Uint<256>,),
+);
 
 /// See the module.
 pub struct Orders;
 
 impl OrderCodec for Orders {
-    fn decode_call(&self, _call: &[u8]) -> Result<OrderCall, CodecError> {
-        todo!()
+    fn decode_call(&self, call: &[u8]) -> Result<OrderCall, CodecError> {
+        use alloy::sol_types::SolType;
+
+        let ((to,), (data,), (value,)) = CallParameters::abi_decode_params(call)
+            .map_err(|_| CodecError("Failed to decode call".into()))?;
+        Ok(OrderCall {
+            to: text(&to),
+            data,
+            value,
+        })
     }
-    fn encode_call(&self, _call: &OrderCall) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    fn encode_call(&self, call: &OrderCall) -> Result<Vec<u8>, CodecError> {
+        let fields: ((EvmAddress,), (Bytes,), (U256,)) =
+            ((contract(&call.to)?,), (call.data.clone(),), (call.value,));
+        Ok(fields.abi_encode_params())
     }
-    fn decode_extra_data(&self, _data: &[u8]) -> Result<Address, CodecError> {
-        todo!()
+
+    fn decode_extra_data(&self, data: &[u8]) -> Result<Address, CodecError> {
+        EvmAddress::abi_decode(data)
+            .map(|contract| text(&contract))
+            .map_err(|_| CodecError("Failed to decode extra data".into()))
     }
-    fn encode_extra_data(&self, _fill_contract: &Address) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    fn encode_extra_data(&self, fill_contract: &Address) -> Result<Vec<u8>, CodecError> {
+        Ok(contract(fill_contract)?.abi_encode())
     }
+}
+
+fn text(contract: &EvmAddress) -> Address {
+    Address::from_parts(&format!("{contract:#x}"), contract.to_vec())
+}
+
+fn contract(address: &Address) -> Result<EvmAddress, CodecError> {
+    EvmAddress::try_from(address.bytes())
+        .map_err(|_| CodecError(format!("Not a contract address: {address}")))
 }

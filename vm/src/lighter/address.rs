@@ -1,24 +1,42 @@
-//! Addresses, currencies and transaction ids of `lighter-vm` (settlement.md 1).
+//! Addresses, currencies and transaction ids of `lighter-vm` (settlement.md 1): account and asset
+//! indexes as 16 big-endian bytes.
 
-use crate::{Codec, CodecError};
+use crate::{Codec, CodecError, protocol::text};
+
+/// The network's clients hold indexes as 64-bit floats: above this two indexes look alike.
+const LARGEST: u128 = (1 << 53) - 1;
 
 /// See the module.
 pub struct Addresses;
 
 impl Codec for Addresses {
     fn native(&self) -> &'static str {
-        todo!()
+        "0"
     }
-    fn encode_address(&self, _text: &str) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    fn encode_address(&self, text: &str) -> Result<Vec<u8>, CodecError> {
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        digits
+            .then(|| text.parse::<u128>().ok())
+            .flatten()
+            .filter(|index| *index <= LARGEST)
+            .map(|index| index.to_be_bytes().to_vec())
+            .ok_or_else(|| CodecError(format!("Not an account index: {}", text::short(text))))
     }
-    fn decode_address(&self, _bytes: &[u8]) -> Result<String, CodecError> {
-        todo!()
+
+    fn decode_address(&self, bytes: &[u8]) -> Result<String, CodecError> {
+        let refused = || CodecError("Not the 16 bytes of an account index".into());
+        let index = u128::from_be_bytes(bytes.try_into().map_err(|_| refused())?);
+        // Published answers round indexes that no account has, as a 64-bit float does.
+        let text = (index as f64).to_string();
+        (text.len() <= 21).then_some(text).ok_or_else(refused)
     }
-    fn encode_transaction_id(&self, _text: &str) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    fn encode_transaction_id(&self, text: &str) -> Result<Vec<u8>, CodecError> {
+        text::padded(text)
     }
-    fn decode_transaction_id(&self, _bytes: &[u8]) -> Result<String, CodecError> {
-        todo!()
+
+    fn decode_transaction_id(&self, bytes: &[u8]) -> Result<String, CodecError> {
+        Ok(alloy::hex::encode(bytes))
     }
 }

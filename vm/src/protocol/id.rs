@@ -1,1 +1,21 @@
 //! Deterministic ids: sha256 of joined texts (oracle.md 7).
+
+use sha2::{Digest, Sha256};
+
+use crate::{B256, U256};
+
+/// `sha256(lower case of the values joined with ":")`: onchain ids and idempotency keys.
+pub fn deterministic(values: &[&str]) -> B256 {
+    let joined = values.join(":").to_lowercase();
+    B256::from_slice(&Sha256::digest(joined))
+}
+
+/// The idempotency key of an order's outcome, whatever order its deposits are named in.
+pub fn outcome(onchain_ids: &[B256], order: B256) -> B256 {
+    let mut ids = onchain_ids.to_vec();
+    ids.sort_unstable_by_key(|id| U256::from_be_bytes(id.0));
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let deposits = deterministic(&ids).to_string();
+    deterministic(&[&deposits, &order.to_string()])
+}

@@ -9,4 +9,5 @@ pub mod order;
 pub mod owner;
 pub mod request;
 pub mod signature;
+pub mod text;
 pub mod trigger;

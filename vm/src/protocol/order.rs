@@ -1,1 +1,262 @@
 //! The order, its id and its wire form (settlement.md 3).
+//!
+//! Amounts, salts and addresses stay the texts that they came as: answers echo them byte for byte,
+//! and only [`Order::typed`] says what they mean.
+
+use alloy::sol_types::SolStruct;
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use crate::{B256, Bytes, CodecError, Family};
+
+/// The only version of orders.
+pub const VERSION: &str = "v1";
+
+/// What a user pays on which chain, what a solver delivers, and what is refunded otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Order {
+    /// [`VERSION`]; checked by whoever takes orders in, part of the id as it stands.
+    pub version: String,
+    pub solver_chain_id: String,
+    /// An EVM address, whatever the solver chain is.
+    pub solver: String,
+    pub salt: String,
+    pub inputs: Vec<Input>,
+    pub output: Output,
+    pub fees: Vec<Fee>,
+}
+
+/// One payment into a depository, and the ways to give it back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    pub payment: InputPayment,
+    pub refunds: Vec<Refund>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputPayment {
+    pub chain_id: String,
+    pub currency: String,
+    pub amount: String,
+    /// The input's share in what is owed when more or less than `amount` was paid.
+    pub weight: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Refund {
+    pub chain_id: String,
+    pub recipient: String,
+    pub currency: String,
+    pub minimum_amount: String,
+    /// Unix seconds.
+    pub deadline: u32,
+    pub extra_data: String,
+}
+
+/// What the solver delivers, all on one chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    pub chain_id: String,
+    pub payments: Vec<OutputPayment>,
+    /// Family-specific encodings, see [`OrderCodec`](crate::OrderCodec).
+    pub calls: Vec<String>,
+    /// Unix seconds.
+    pub deadline: u32,
+    pub extra_data: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputPayment {
+    pub recipient: String,
+    pub currency: String,
+    pub minimum_amount: String,
+    pub expected_amount: String,
+}
+
+/// What the solver owes to others at the hub once the order is filled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fee {
+    pub recipient_chain_id: String,
+    pub recipient: String,
+    pub currency_chain_id: String,
+    pub currency: String,
+    pub amount: String,
+}
+
+/// Why an order has no id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    /// No family is known for this chain.
+    #[error("unknown chain {0:?}")]
+    Chain(String),
+    /// A field's text means nothing; `field` is its path, for example `/output/calls`.
+    #[error("{field}: {why}")]
+    Field {
+        field: &'static str,
+        why: CodecError,
+    },
+}
+
+/// The order as the hub's contracts hash it (EIP-712): addresses are family bytes, and the output's
+/// fields stand in another order than on the wire.
+#[allow(missing_docs)]
+pub mod typed {
+    alloy::sol! {
+        struct InputPayment { string chainId; bytes currency; uint256 amount; uint256 weight; }
+        struct InputRefund {
+            string chainId; bytes recipient; bytes currency; uint256 minimumAmount;
+            uint32 deadline; bytes extraData;
+        }
+        struct Input { InputPayment payment; InputRefund[] refunds; }
+        struct OutputPayment {
+            bytes recipient; bytes currency; uint256 minimumAmount; uint256 expectedAmount;
+        }
+        struct Output {
+            string chainId; OutputPayment[] payments; uint32 deadline; bytes[] calls;
+            bytes extraData;
+        }
+        struct Fee {
+            string recipientChainId; bytes recipient; string currencyChainId; bytes currency;
+            uint256 amount;
+        }
+        struct Order {
+            string version; string solverChainId; address solver; uint256 salt;
+            Input[] inputs; Output output; Fee[] fees;
+        }
+    }
+}
+
+impl Order {
+    /// The EIP-712 struct hash, without a domain. `family_of` gives the family of a chain; the
+    /// solver's chain is not looked up.
+    pub fn id(
+        &self,
+        family_of: impl Fn(&str) -> Option<&'static Family>,
+    ) -> Result<B256, OrderError> {
+        Ok(self.typed(family_of)?.eip712_hash_struct())
+    }
+
+    /// What the id is the hash of.
+    pub fn typed(
+        &self,
+        family_of: impl Fn(&str) -> Option<&'static Family>,
+    ) -> Result<typed::Order, OrderError> {
+        let family_of = &family_of;
+        Ok(typed::Order {
+            version: self.version.clone(),
+            solverChainId: self.solver_chain_id.clone(),
+            solver: at("/solver", text::evm_address(&self.solver))?,
+            salt: at("/salt", text::number(&self.salt))?,
+            inputs: each(&self.inputs, |input| input.typed(family_of))?,
+            output: self.output.typed(family_of)?,
+            fees: each(&self.fees, |fee| fee.typed(family_of))?,
+        })
+    }
+}
+
+impl Input {
+    fn typed(&self, family_of: &dyn Families) -> Result<typed::Input, OrderError> {
+        let payment = &self.payment;
+        let family = family_of.of(&payment.chain_id)?;
+        Ok(typed::Input {
+            payment: typed::InputPayment {
+                chainId: payment.chain_id.clone(),
+                currency: encoded(family, "/inputs/payment/currency", &payment.currency)?,
+                amount: at("/inputs/payment/amount", text::number(&payment.amount))?,
+                weight: at("/inputs/payment/weight", text::number(&payment.weight))?,
+            },
+            refunds: each(&self.refunds, |refund| refund.typed(family_of))?,
+        })
+    }
+}
+
+impl Refund {
+    fn typed(&self, family_of: &dyn Families) -> Result<typed::InputRefund, OrderError> {
+        let family = family_of.of(&self.chain_id)?;
+        let minimum = text::number(&self.minimum_amount);
+        Ok(typed::InputRefund {
+            chainId: self.chain_id.clone(),
+            recipient: encoded(family, "/inputs/refunds/recipient", &self.recipient)?,
+            currency: encoded(family, "/inputs/refunds/currency", &self.currency)?,
+            minimumAmount: at("/inputs/refunds/minimumAmount", minimum)?,
+            deadline: self.deadline,
+            extraData: at("/inputs/refunds/extraData", text::bytes(&self.extra_data))?,
+        })
+    }
+}
+
+impl Output {
+    fn typed(&self, family_of: &dyn Families) -> Result<typed::Output, OrderError> {
+        let family = family_of.of(&self.chain_id)?;
+        Ok(typed::Output {
+            chainId: self.chain_id.clone(),
+            payments: each(&self.payments, |payment| payment.typed(family))?,
+            deadline: self.deadline,
+            calls: each(&self.calls, |call| at("/output/calls", text::bytes(call)))?,
+            extraData: at("/output/extraData", text::bytes(&self.extra_data))?,
+        })
+    }
+}
+
+impl OutputPayment {
+    fn typed(&self, family: &Family) -> Result<typed::OutputPayment, OrderError> {
+        let minimum = text::number(&self.minimum_amount);
+        let expected = text::number(&self.expected_amount);
+        Ok(typed::OutputPayment {
+            recipient: encoded(family, "/output/payments/recipient", &self.recipient)?,
+            currency: encoded(family, "/output/payments/currency", &self.currency)?,
+            minimumAmount: at("/output/payments/minimumAmount", minimum)?,
+            expectedAmount: at("/output/payments/expectedAmount", expected)?,
+        })
+    }
+}
+
+impl Fee {
+    fn typed(&self, family_of: &dyn Families) -> Result<typed::Fee, OrderError> {
+        let recipient = family_of.of(&self.recipient_chain_id)?;
+        let currency = family_of.of(&self.currency_chain_id)?;
+        Ok(typed::Fee {
+            recipientChainId: self.recipient_chain_id.clone(),
+            recipient: encoded(recipient, "/fees/recipient", &self.recipient)?,
+            currencyChainId: self.currency_chain_id.clone(),
+            currency: encoded(currency, "/fees/currency", &self.currency)?,
+            amount: at("/fees/amount", text::number(&self.amount))?,
+        })
+    }
+}
+
+trait Families {
+    fn of(&self, chain: &str) -> Result<&'static Family, OrderError>;
+}
+
+impl<F: Fn(&str) -> Option<&'static Family>> Families for F {
+    fn of(&self, chain: &str) -> Result<&'static Family, OrderError> {
+        self(chain).ok_or_else(|| OrderError::Chain(chain.to_owned()))
+    }
+}
+
+fn each<T, U>(
+    items: &[T],
+    typed: impl Fn(&T) -> Result<U, OrderError>,
+) -> Result<Vec<U>, OrderError> {
+    items.iter().map(typed).collect()
+}
+
+fn at<T>(field: &'static str, parsed: Result<T, CodecError>) -> Result<T, OrderError> {
+    parsed.map_err(|why| OrderError::Field { field, why })
+}
+
+/// An order is a commitment, so half a byte in it is a mistake and not a zero.
+fn encoded(family: &Family, field: &'static str, text: &str) -> Result<Bytes, OrderError> {
+    if text.starts_with("0x") && text.len() % 2 == 1 {
+        let why = CodecError(format!("Odd number of hex digits: {}", text::short(text)));
+        return Err(OrderError::Field { field, why });
+    }
+    at(field, family.codec.encode_address(text).map(Bytes::from))
+}

@@ -1,24 +1,28 @@
-//! Addresses, currencies and transaction ids of `solana-vm` (settlement.md 1).
+//! Addresses, currencies and transaction ids of `solana-vm` (settlement.md 1): base58 throughout.
 
-use crate::{Codec, CodecError};
+use crate::{Codec, CodecError, protocol::text};
 
 /// See the module.
 pub struct Addresses;
 
 impl Codec for Addresses {
     fn native(&self) -> &'static str {
-        todo!()
+        "11111111111111111111111111111111"
     }
-    fn encode_address(&self, _text: &str) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    fn encode_address(&self, text: &str) -> Result<Vec<u8>, CodecError> {
+        text::base58(text)
     }
-    fn decode_address(&self, _bytes: &[u8]) -> Result<String, CodecError> {
-        todo!()
+
+    fn decode_address(&self, bytes: &[u8]) -> Result<String, CodecError> {
+        Ok(bs58::encode(bytes).into_string())
     }
-    fn encode_transaction_id(&self, _text: &str) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    fn encode_transaction_id(&self, text: &str) -> Result<Vec<u8>, CodecError> {
+        text::base58(text)
     }
-    fn decode_transaction_id(&self, _bytes: &[u8]) -> Result<String, CodecError> {
-        todo!()
+
+    fn decode_transaction_id(&self, bytes: &[u8]) -> Result<String, CodecError> {
+        Ok(bs58::encode(bytes).into_string())
     }
 }

@@ -1,21 +1,43 @@
-//! Order calls and extra data of `tron-vm` (settlement.md 3).
+//! Order calls and extra data of `tron-vm` (settlement.md 3): the fill contract as on EVM chains,
+//! written in base58check. There are no order calls.
 
-use crate::{Address, CodecError, OrderCall, OrderCodec};
+use alloy::sol_types::SolValue;
+
+use super::address::{Addresses, PREFIX};
+use crate::{Address, Codec, CodecError, EvmAddress, OrderCall, OrderCodec};
 
 /// See the module.
 pub struct Orders;
 
 impl OrderCodec for Orders {
     fn decode_call(&self, _call: &[u8]) -> Result<OrderCall, CodecError> {
-        todo!()
+        Err(unsupported())
     }
+
     fn encode_call(&self, _call: &OrderCall) -> Result<Vec<u8>, CodecError> {
-        todo!()
+        Err(unsupported())
     }
-    fn decode_extra_data(&self, _data: &[u8]) -> Result<Address, CodecError> {
-        todo!()
+
+    fn decode_extra_data(&self, data: &[u8]) -> Result<Address, CodecError> {
+        let contract = EvmAddress::abi_decode(data)
+            .map_err(|_| CodecError("Failed to decode extra data".into()))?;
+        let bytes = [&[PREFIX], contract.as_slice()].concat();
+        Ok(Address::from_parts(
+            &Addresses.decode_address(&bytes)?,
+            bytes,
+        ))
     }
-    fn encode_extra_data(&self, _fill_contract: &Address) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    fn encode_extra_data(&self, fill_contract: &Address) -> Result<Vec<u8>, CodecError> {
+        fill_contract
+            .bytes()
+            .strip_prefix(&[PREFIX])
+            .and_then(|rest| EvmAddress::try_from(rest).ok())
+            .map(|contract| contract.abi_encode())
+            .ok_or_else(|| CodecError(format!("Not a contract address: {fill_contract}")))
     }
+}
+
+fn unsupported() -> CodecError {
+    CodecError("Unsupported vm type".into())
 }

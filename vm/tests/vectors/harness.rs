@@ -130,7 +130,9 @@ fn trial(name: String, rows: &[&[Row]]) -> Trial {
             Trial::test(label, || Err("no runner answers for this file".into()))
         }
         (Ok(cases), Some(answer)) => {
-            let strict = cases.iter().filter(|c| strict::refused(&name, &c.note));
+            let strict = cases
+                .iter()
+                .filter(|c| strict::refused(&name, &c.note, &c.input));
             let label = match strict.count() {
                 0 => format!("{name} ({} cases)", cases.len()),
                 n => format!("{name} ({} cases, {n} refused on purpose)", cases.len()),
@@ -183,7 +185,7 @@ fn judge(file: &str, cases: &[Case], answer: fn(&Case) -> Answer) -> Result<(), 
 }
 
 fn compare(file: &str, case: &Case, answer: Answer) -> Result<(), String> {
-    let strict = strict::refused(file, &case.note);
+    let strict = strict::refused(file, &case.note, &case.input);
     match (answer, &case.refusal) {
         (Ok(ours), _) if strict => Err(format!("should be refused, answered {ours}")),
         (Err(_), _) if strict => Ok(()),

@@ -1,0 +1,216 @@
+//! Every error that a caller can get, and its only mapping to status and body.
+//!
+//! A 4xx says what to change. A 5xx says nothing of its cause: that goes to the log.
+
+use hyper::StatusCode;
+use serde::Serialize;
+
+use super::{limit::Standing, request::Response};
+
+/// Why a request got no 200.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// 400: bad input, or a refusal for a reason of the service's own.
+    #[error("{code}: {message}")]
+    Refused { code: &'static str, message: String },
+    /// 401: the route needs a key.
+    #[error("unauthorized")]
+    Unauthorized,
+    /// 404: no such route, or not with this method.
+    #[error("no route {method}:{path}")]
+    NoRoute { method: String, path: String },
+    /// 408: the body did not arrive in time.
+    #[error("the body did not arrive in time")]
+    SlowBody,
+    /// 409: true or not, it contradicts what was said before.
+    #[error("{code}: {message}")]
+    Conflict { code: &'static str, message: String },
+    /// 413: the body is above the limit.
+    #[error("body too large")]
+    BodyTooLarge,
+    /// 415: the body is not JSON by its own account.
+    #[error("media type {0}")]
+    MediaType(String),
+    /// 429: a caller without a key has used up its window.
+    #[error("rate limit exceeded")]
+    RateLimited(Standing),
+    /// 500: a fault of ours. `cause` is logged and never answered.
+    #[error("internal: {cause}")]
+    Internal { cause: String },
+    /// 503: something that the answer needs is not there now; the same request may succeed later.
+    /// `cause` is logged and never answered.
+    #[error("{code}: {cause}")]
+    Unavailable {
+        code: &'static str,
+        message: &'static str,
+        cause: String,
+    },
+    /// 504: the answer took longer than a request may take.
+    #[error("deadline exceeded")]
+    Deadline,
+}
+
+impl ApiError {
+    /// 400 with a stable code in capitals and a message for people.
+    pub fn refused(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Refused {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// 409 with a stable code in capitals and a message for people.
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Conflict {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// 503; `message` must not tell anything about the inside.
+    pub fn unavailable(
+        code: &'static str,
+        message: &'static str,
+        cause: impl std::fmt::Display,
+    ) -> Self {
+        Self::Unavailable {
+            code,
+            message,
+            cause: cause.to_string(),
+        }
+    }
+
+    /// 500.
+    pub fn internal(cause: impl std::fmt::Display) -> Self {
+        Self::Internal {
+            cause: cause.to_string(),
+        }
+    }
+
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Refused { .. } => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::NoRoute { .. } => StatusCode::NOT_FOUND,
+            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
+            Self::Conflict { .. } => StatusCode::CONFLICT,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Deadline => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    /// The answer, after a log line for what is the service's own fault.
+    pub fn into_response(self) -> Response {
+        self.log();
+        let mut response = match self.body() {
+            Ok(body) => Response::raw(self.status(), body.into()),
+            Err(_) => Response::raw(StatusCode::INTERNAL_SERVER_ERROR, Default::default()),
+        };
+        if let Self::RateLimited(standing) = &self {
+            response.put_number("retry-after", standing.reset_seconds());
+        }
+        response
+    }
+
+    fn log(&self) {
+        match self {
+            Self::Internal { .. } => tracing::error!(error = %self, "request failed"),
+            Self::Unavailable { .. } | Self::Deadline => {
+                tracing::warn!(error = %self, "request not answered");
+            }
+            _ => tracing::debug!(error = %self, "request refused"),
+        }
+    }
+
+    /// Shapes and field order of oracle.md section 2; what was recorded without a code got one.
+    fn body(&self) -> Result<Vec<u8>, serde_json::Error> {
+        match self {
+            Self::Refused { code, message } | Self::Conflict { code, message } => {
+                serde_json::to_vec(&Plain { message, code })
+            }
+            Self::Unavailable { code, message, .. } => serde_json::to_vec(&Plain { message, code }),
+            Self::Unauthorized => Ok(br#"{"error":"Unauthorized"}"#.to_vec()),
+            Self::RateLimited(_) => Ok(br#"{"error":"Rate limit exceeded"}"#.to_vec()),
+            Self::NoRoute { method, path } => serde_json::to_vec(&NoRoute {
+                message: format!("Route {method}:{path} not found"),
+                error: "Not Found",
+                status_code: 404,
+                code: "ROUTE_NOT_FOUND",
+            }),
+            Self::MediaType(given) => self.named(
+                "FST_ERR_CTP_INVALID_MEDIA_TYPE",
+                &format!("Unsupported Media Type: {given}"),
+            ),
+            Self::BodyTooLarge => {
+                self.named("FST_ERR_CTP_BODY_TOO_LARGE", "Request body is too large")
+            }
+            Self::SlowBody => self.named("REQUEST_TIMEOUT", "The body did not arrive in time"),
+            Self::Internal { .. } => self.named("INTERNAL", "Something went wrong"),
+            Self::Deadline => self.named("DEADLINE_EXCEEDED", "The request took too long"),
+        }
+    }
+
+    fn named(&self, code: &str, message: &str) -> Result<Vec<u8>, serde_json::Error> {
+        let status = self.status();
+        serde_json::to_vec(&Named {
+            status_code: status.as_u16(),
+            code,
+            error: status.canonical_reason().unwrap_or_default(),
+            message,
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Plain<'a> {
+    message: &'a str,
+    code: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Named<'a> {
+    status_code: u16,
+    code: &'a str,
+    error: &'a str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NoRoute<'a> {
+    message: String,
+    error: &'a str,
+    status_code: u16,
+    code: &'a str,
+}
+
+impl From<vm::Refusal> for ApiError {
+    fn from(refusal: vm::Refusal) -> Self {
+        Self::refused("REFUSED", refusal.0)
+    }
+}
+
+impl From<vm::ReadError> for ApiError {
+    fn from(error: vm::ReadError) -> Self {
+        let (code, message) = match &error {
+            vm::ReadError::Quorum(_) => (
+                "QUORUM_UNAVAILABLE",
+                "Not enough providers of the chain agree",
+            ),
+            vm::ReadError::Unavailable(_) => {
+                ("CHAIN_UNAVAILABLE", "The chain cannot be read right now")
+            }
+            vm::ReadError::Doubtful(_) => (
+                "CHAIN_DOUBTFUL",
+                "The chain's provider gave contradictory answers",
+            ),
+        };
+        Self::unavailable(code, message, error)
+    }
+}

@@ -1,0 +1,18 @@
+//! HTTP: sockets, limits, keys, routing, bodies, and the one mapping of errors to answers.
+//!
+//! It knows no claim, chain or store. An API is a static table of [`Route`]s over a state of its
+//! own; [`Router`] joins the tables of one listener, and [`serve`] answers with it until told to end.
+
+pub mod auth;
+pub mod coerce;
+pub mod error;
+pub mod limit;
+pub mod parse;
+pub mod request;
+pub mod router;
+
+pub use auth::{Gate, KeyLabel, Keys};
+pub use coerce::{Flag, Number, Text};
+pub use error::ApiError;
+pub use request::{Request, Response};
+pub use router::{Access, Docs, Handler, Route, Router, Shape};

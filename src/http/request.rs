@@ -1,0 +1,115 @@
+//! What a handler gets and gives: a whole request in memory, a whole answer in memory.
+
+use std::{borrow::Cow, net::SocketAddr};
+
+use bytes::Bytes;
+use hyper::{
+    HeaderMap, Method, StatusCode,
+    header::{CONTENT_TYPE, HeaderName, HeaderValue},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{ApiError, KeyLabel, parse};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
+
+/// A request that was let in: routed, within its limits, its key looked up.
+#[derive(Debug)]
+pub struct Request {
+    pub method: Method,
+    /// Path and query exactly as sent.
+    pub target: String,
+    pub headers: HeaderMap,
+    /// Empty for GET and HEAD.
+    pub body: Bytes,
+    /// The socket's other end. No header changes it.
+    pub peer: SocketAddr,
+    /// The label of the caller's key; `None` for an unknown key or none.
+    pub key: Option<KeyLabel>,
+    pub params: Vec<(String, String)>,
+}
+
+impl Request {
+    /// The part of the path that the route's `{name}` stands for.
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.params
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The first query parameter of that name, decoded.
+    pub fn query(&self, name: &str) -> Option<Cow<'_, str>> {
+        let (_, query) = self.target.split_once('?')?;
+        url::form_urlencoded::parse(query.as_bytes())
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
+    }
+
+    /// A header's text, if it is visible ASCII.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The JSON object in the body, unknown fields kept: 415 and 400 as in oracle.md section 2,
+    /// 400 also for duplicate fields.
+    pub fn value(&self) -> Result<Value, ApiError> {
+        parse::object(self.header(CONTENT_TYPE.as_str()), &self.body)
+    }
+
+    /// [`Self::value`] as `T`; a 400 names the field and what was expected.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        parse::typed(&self.value()?)
+    }
+}
+
+/// An answer, complete except for what the transport adds (`content-length`, `date`).
+#[derive(Clone, Debug)]
+pub struct Response {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Response {
+    /// 200 with compact JSON, fields in the order of the type's declaration.
+    pub fn json<T: Serialize>(value: &T) -> Result<Self, ApiError> {
+        Self::json_with(StatusCode::OK, value)
+    }
+
+    /// As [`Self::json`], with another status.
+    pub fn json_with<T: Serialize>(status: StatusCode, value: &T) -> Result<Self, ApiError> {
+        let body = serde_json::to_vec(value).map_err(ApiError::internal)?;
+        Ok(Self::raw(status, body.into()))
+    }
+
+    /// Bytes that are JSON already.
+    pub fn raw(status: StatusCode, body: Bytes) -> Self {
+        Self::of(status, JSON, body)
+    }
+
+    /// Bytes of any media type.
+    pub fn of(status: StatusCode, media: HeaderValue, body: Bytes) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, media);
+        Self {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    /// With one more header, in place of an earlier one of that name.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: HeaderValue) -> Self {
+        self.headers.insert(HeaderName::from_static(name), value);
+        self
+    }
+
+    /// Sets a header to a number.
+    pub fn put_number(&mut self, name: &'static str, value: u64) {
+        self.headers
+            .insert(HeaderName::from_static(name), HeaderValue::from(value));
+    }
+}

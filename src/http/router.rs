@@ -1,0 +1,161 @@
+//! Route tables and their lookup. A table is static data; nothing here knows what a route does.
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures::future::BoxFuture;
+use hyper::Method;
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
+
+use super::{ApiError, Request, Response};
+
+/// Answers a request of one route.
+pub type Handler<S> = fn(Arc<S>, Request) -> BoxFuture<'static, Result<Response, ApiError>>;
+
+/// One row of an API's table.
+pub struct Route<S> {
+    pub method: Method,
+    /// As matchit writes it: `/chains/v1`, `/requests/{id}`, `/documentation/{*asset}`.
+    pub path: &'static str,
+    pub access: Access,
+    pub handler: Handler<S>,
+    /// `None` keeps a route out of the API's description.
+    pub docs: Option<Docs>,
+}
+
+/// What the gate asks of a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing, and it counts nothing.
+    Open,
+    /// No key; counts for callers without one.
+    Counted,
+    /// A key when there are keys; counts for callers without one where a limit lets them in.
+    Protected,
+}
+
+/// What the API's description says about a route.
+pub struct Docs {
+    pub summary: &'static str,
+    pub group: &'static str,
+    /// Query parameters: name and meaning.
+    pub query: &'static [(&'static str, &'static str)],
+    pub body: Option<Shape>,
+    pub answer: Shape,
+}
+
+/// Named schemas, as utoipa collects them.
+pub type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// The schema of a type, taken only when the description is written.
+#[derive(Clone, Copy)]
+pub struct Shape(pub(super) fn(&mut Schemas) -> RefOr<Schema>);
+
+impl Shape {
+    pub const fn of<T: ToSchema>() -> Self {
+        Self(collect::<T>)
+    }
+}
+
+fn collect<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
+    T::schemas(schemas);
+    let name = T::name().to_string();
+    schemas.push((name.clone(), T::schema()));
+    utoipa::openapi::Ref::from_schema_name(name).into()
+}
+
+type Call = Arc<dyn Fn(Request) -> BoxFuture<'static, Result<Response, ApiError>> + Send + Sync>;
+
+/// A route bound to its state.
+pub struct Endpoint {
+    pub path: &'static str,
+    pub access: Access,
+    pub call: Call,
+}
+
+/// A described route, for the API's description.
+pub struct Described {
+    pub method: Method,
+    pub path: &'static str,
+    pub access: Access,
+    pub docs: &'static Docs,
+}
+
+/// The tables of one listener.
+#[derive(Default)]
+pub struct Router {
+    methods: HashMap<Method, matchit::Router<Arc<Endpoint>>>,
+    described: Vec<Described>,
+}
+
+/// Two rows of the tables of one listener want the same requests.
+#[derive(Debug, thiserror::Error)]
+#[error("route {method} {path}: {cause}")]
+pub struct RouteError {
+    method: Method,
+    path: &'static str,
+    cause: matchit::InsertError,
+}
+
+impl Router {
+    /// With the rows of one more table, answered over `state`.
+    pub fn with<S: Send + Sync + 'static>(
+        mut self,
+        state: &Arc<S>,
+        routes: &'static [Route<S>],
+    ) -> Result<Self, RouteError> {
+        for route in routes {
+            let state = state.clone();
+            let endpoint = Endpoint {
+                path: route.path,
+                access: route.access,
+                call: Arc::new(move |request| (route.handler)(state.clone(), request)),
+            };
+            self.methods
+                .entry(route.method.clone())
+                .or_default()
+                .insert(route.path, Arc::new(endpoint))
+                .map_err(|cause| RouteError {
+                    method: route.method.clone(),
+                    path: route.path,
+                    cause,
+                })?;
+            self.described
+                .extend(route.docs.as_ref().map(|docs| Described {
+                    method: route.method.clone(),
+                    path: route.path,
+                    access: route.access,
+                    docs,
+                }));
+        }
+        Ok(self)
+    }
+
+    /// The endpoint of a method and path with the path's parameters, undecoded. HEAD is answered by
+    /// GET's.
+    pub fn find(
+        &self,
+        method: &Method,
+        path: &str,
+    ) -> Option<(&Arc<Endpoint>, Vec<(String, String)>)> {
+        let method = if method == Method::HEAD {
+            &Method::GET
+        } else {
+            method
+        };
+        let found = self.methods.get(method)?.at(path).ok()?;
+        let params = found
+            .params
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        Some((found.value, params))
+    }
+
+    /// The rows that have a description, in the order of the tables.
+    pub fn described(&self) -> &[Described] {
+        &self.described
+    }
+}

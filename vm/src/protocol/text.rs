@@ -1,0 +1,159 @@
+//! Numbers, hex and base58 as the wire writes them. Strict: one value has one meaning, and what is
+//! not a number is refused instead of guessed.
+
+use crate::{Bytes, CodecError, EvmAddress, U256};
+
+/// Base58 is quadratic in its length; nothing that is one is longer than a Solana signature.
+const BASE58_LIMIT: usize = 128;
+
+/// An unsigned number of at most 256 bits: decimal digits, or `0x` and hex digits.
+pub fn number(text: &str) -> Result<U256, CodecError> {
+    let (digits, radix) = match text.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    let clean = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_alphanumeric());
+    clean
+        .then(|| U256::from_str_radix(digits, radix).ok())
+        .flatten()
+        .ok_or_else(|| CodecError(format!("Not an unsigned 256-bit number: {}", short(text))))
+}
+
+/// Bytes written as `0x` and an even number of hex digits.
+pub fn bytes(text: &str) -> Result<Bytes, CodecError> {
+    text.strip_prefix("0x")
+        .and_then(|digits| alloy::hex::decode(digits).ok())
+        .filter(|_| !text.starts_with("0x0x"))
+        .map(Bytes::from)
+        .ok_or_else(|| not_hex(text))
+}
+
+/// Hex digits without a prefix; an odd number of them is padded with a zero on the left.
+pub fn padded(digits: &str) -> Result<Vec<u8>, CodecError> {
+    let even = if digits.len().is_multiple_of(2) {
+        digits.to_owned()
+    } else {
+        format!("0{digits}")
+    };
+    if even.starts_with("0x") {
+        return Err(not_hex(digits));
+    }
+    alloy::hex::decode(&even).map_err(|_| not_hex(digits))
+}
+
+/// Hex behind `0x`, of any length: what EVM-like families call an address or currency.
+pub fn prefixed(text: &str) -> Result<Vec<u8>, CodecError> {
+    padded(text.strip_prefix("0x").ok_or_else(|| not_hex(text))?)
+}
+
+/// The digits behind the first two characters, whatever those are: how the published transaction
+/// id bytes are defined. [`Family::tx`](crate::Family::tx) refuses what does not decode to itself.
+pub fn behind_prefix(text: &str) -> Result<Vec<u8>, CodecError> {
+    padded(&text.chars().skip(2).collect::<String>())
+}
+
+/// An EVM address: lower case, or with a correct checksum.
+pub fn evm_address(text: &str) -> Result<EvmAddress, CodecError> {
+    let refused = || CodecError(format!("Address {:?} is invalid", short(text)));
+    let digits = text.strip_prefix("0x").ok_or_else(refused)?;
+    let raw: [u8; 20] = alloy::hex::decode(digits)
+        .ok()
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(refused)?;
+    let address = EvmAddress::from(raw);
+    let known = digits.len() == 40
+        && (!digits.bytes().any(|b| b.is_ascii_uppercase()) || address.to_string() == text);
+    known.then_some(address).ok_or_else(refused)
+}
+
+/// Base58 without a checksum, in the alphabet of Bitcoin.
+pub fn base58(text: &str) -> Result<Vec<u8>, CodecError> {
+    let refused = || CodecError(format!("Non-base58 character in {:?}", short(text)));
+    if text.len() > BASE58_LIMIT {
+        return Err(refused());
+    }
+    bs58::decode(text).into_vec().map_err(|_| refused())
+}
+
+/// Base58 with a checksum; the payload with its version byte.
+pub fn base58_check(text: &str, alphabet: &bs58::Alphabet) -> Option<Vec<u8>> {
+    if text.len() > BASE58_LIMIT {
+        return None;
+    }
+    bs58::decode(text)
+        .with_alphabet(alphabet)
+        .with_check(None)
+        .into_vec()
+        .ok()
+}
+
+/// The beginning of a caller's text, fit for an error message.
+pub fn short(text: &str) -> String {
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn not_hex(text: &str) -> CodecError {
+    CodecError(format!("Not hex: {:?}", short(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_is_decimal_or_hex_and_nothing_else() {
+        assert_eq!(number("15"), Ok(U256::from(15)));
+        assert_eq!(number("0xfF"), Ok(U256::from(255)));
+        assert_eq!(number(&U256::MAX.to_string()), Ok(U256::MAX));
+        for bad in [
+            "",
+            " 15",
+            "15 ",
+            "-1",
+            "+1",
+            "1.5",
+            "1e3",
+            "0x",
+            "0X1",
+            "abc",
+            "1_000",
+            "0b1",
+            "٣",
+            "115792089237316195423570985008687907853269984665640564039457584007913129639936",
+        ] {
+            assert!(number(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn hex_is_whole_bytes_behind_a_prefix() {
+        assert_eq!(bytes("0x"), Ok(Bytes::new()));
+        assert_eq!(bytes("0x0aFF"), Ok(Bytes::from_static(&[10, 255])));
+        for bad in ["", "0", "0aff", "0X0a", "0xabc", "0xzz", "0x0x12", "0x 1"] {
+            assert!(bytes(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn mixed_case_address_needs_its_checksum() {
+        assert!(evm_address("0x52908400098527886e0f7030069857d2e4169ee7").is_ok());
+        assert!(evm_address("0x52908400098527886E0F7030069857D2E4169EE7").is_ok());
+        for bad in [
+            "0x52908400098527886e0F7030069857D2E4169EE7",
+            "0x52908400098527886e0f7030069857d2e4169e",
+            "52908400098527886e0f7030069857d2e4169ee7",
+            "0x0x52908400098527886e0f7030069857d2e4169ee7",
+        ] {
+            assert!(evm_address(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn base58_of_unbounded_length_is_refused() {
+        assert!(base58(&"1".repeat(BASE58_LIMIT)).is_ok());
+        assert!(base58(&"z".repeat(BASE58_LIMIT + 1)).is_err());
+    }
+}
