@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::{
+    protocol,
     spec::FinalityDefaults,
     types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, U256, WithdrawalStatus},
 };
@@ -18,6 +19,8 @@ pub struct Family {
     /// The name that configuration and the API use, for example `ethereum-vm`.
     pub name: &'static str,
     pub codec: &'static dyn Codec,
+    /// What callers write before the codec's text of a transaction id (`0x` on Tron).
+    pub tx_prefix: &'static str,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
     pub orders: Option<&'static dyn OrderCodec>,
@@ -41,10 +44,22 @@ impl Family {
     }
 
     /// Parses a transaction id; `hint` is whatever the caller sent under this family's name.
+    ///
+    /// Onchain ids are made of the text, so that but for its case a transaction has one spelling.
     pub fn tx(&self, text: &str, hint: Option<&Value>) -> Result<TxRef, CodecError> {
+        let refused = || {
+            let text = protocol::text::short(text);
+            CodecError(format!("Not a transaction id of {}: {text}", self.name))
+        };
+        let id = text.strip_prefix(self.tx_prefix).ok_or_else(refused)?;
+        let bytes = self.codec.encode_transaction_id(id)?;
+        let canonical = self.codec.decode_transaction_id(&bytes)?;
+        if !canonical.eq_ignore_ascii_case(id) {
+            return Err(refused());
+        }
         Ok(TxRef {
             text: text.into(),
-            bytes: self.codec.encode_transaction_id(text)?.into(),
+            bytes: bytes.into(),
             hint: hint.cloned().map(Arc::new),
         })
     }

@@ -11,6 +11,7 @@ use crate::{Family, spec::FinalityDefaults};
 pub static FAMILY: Family = Family {
     name: "ethereum-vm",
     codec: &address::Addresses,
+    tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: Some(&order::Orders),

@@ -10,6 +10,7 @@ use crate::{Family, spec::FinalityDefaults};
 pub static FAMILY: Family = Family {
     name: "ton-vm",
     codec: &address::Addresses,
+    tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

@@ -9,6 +9,7 @@ use crate::{Family, spec::FinalityDefaults};
 pub static FAMILY: Family = Family {
     name: "xrp-vm",
     codec: &address::Addresses,
+    tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: None,
     orders: None,
