@@ -162,7 +162,10 @@ impl fmt::Display for Mistakes {
 
 impl Mistakes {
     pub fn add(&mut self, variable: &str, what: impl Into<String>) {
-        self.0.push(Mistake { variable: variable.to_owned(), what: what.into() });
+        self.0.push(Mistake {
+            variable: variable.to_owned(),
+            what: what.into(),
+        });
     }
 
     /// `value` unless there are mistakes.
@@ -179,8 +182,10 @@ impl Config {
     pub fn from_variables(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Mistakes> {
-        let variables: BTreeMap<_, _> =
-            variables.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect();
+        let variables: BTreeMap<_, _> = variables
+            .into_iter()
+            .filter(|(_, value)| !value.trim().is_empty())
+            .collect();
         let mut mistakes = Mistakes(Vec::new());
         let raw = match envy::from_iter::<_, Raw>(variables.clone()) {
             Ok(raw) => raw,
@@ -269,11 +274,15 @@ impl Reader<'_> {
             let mut parts = entry.split(':');
             let key = parts.next().unwrap_or_default().trim();
             if key.is_empty() {
-                self.mistakes.add("API_KEYS", format!("entry {} has no key", at + 1));
+                self.mistakes
+                    .add("API_KEYS", format!("entry {} has no key", at + 1));
                 continue;
             }
             let label = parts.next().unwrap_or_default().trim().to_owned();
-            keys.push(ApiKey { key: key.to_owned().into(), label });
+            keys.push(ApiKey {
+                key: key.to_owned().into(),
+                label,
+            });
         }
         Some(keys)
     }
@@ -285,7 +294,8 @@ impl Reader<'_> {
     ) -> Option<KeylessLimit> {
         let window: u64 = self.parse("UNAUTHENTICATED_RATE_LIMIT_WINDOW_MS", window, 1000);
         if window == 0 {
-            self.mistakes.add("UNAUTHENTICATED_RATE_LIMIT_WINDOW_MS", "must be above 0");
+            self.mistakes
+                .add("UNAUTHENTICATED_RATE_LIMIT_WINDOW_MS", "must be above 0");
         }
         let max = max?;
         let max = self.parse("UNAUTHENTICATED_RATE_LIMIT_MAX", Some(max), 0);
@@ -295,7 +305,10 @@ impl Reader<'_> {
                 "must be above 0; leave it unset to refuse callers without a key",
             );
         }
-        Some(KeylessLimit { max, window: Duration::from_millis(window) })
+        Some(KeylessLimit {
+            max,
+            window: Duration::from_millis(window),
+        })
     }
 
     fn peers(&mut self, text: Option<String>) -> Vec<PeerSetting> {
@@ -305,7 +318,8 @@ impl Reader<'_> {
             let url = match url.trim().trim_end_matches('/').parse::<url::Url>() {
                 Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
                 _ => {
-                    self.mistakes.add("PEERS", format!("entry {} has no http(s) URL", at + 1));
+                    self.mistakes
+                        .add("PEERS", format!("entry {} has no http(s) URL", at + 1));
                     continue;
                 }
             };
@@ -313,7 +327,10 @@ impl Reader<'_> {
                 "" => {
                     self.mistakes.add(
                         "PEERS",
-                        format!("entry {} has no key: write <url>|<key>, or <url>|pass-through", at + 1),
+                        format!(
+                            "entry {} has no key: write <url>|<key>, or <url>|pass-through",
+                            at + 1
+                        ),
                     );
                     continue;
                 }
@@ -335,13 +352,17 @@ impl Reader<'_> {
         for entry in entries(&signers?) {
             match entry.parse() {
                 Ok(address) if address == EvmAddress::ZERO => {
-                    self.mistakes.add("ORACLE_SIGNERS", "the zero address signs nothing");
+                    self.mistakes
+                        .add("ORACLE_SIGNERS", "the zero address signs nothing");
                 }
                 Ok(address) if members.contains(&address) => {
-                    self.mistakes.add("ORACLE_SIGNERS", format!("{entry} stands there twice"));
+                    self.mistakes
+                        .add("ORACLE_SIGNERS", format!("{entry} stands there twice"));
                 }
                 Ok(address) => members.push(address),
-                Err(_) => self.mistakes.add("ORACLE_SIGNERS", format!("{entry} is no address")),
+                Err(_) => self
+                    .mistakes
+                    .add("ORACLE_SIGNERS", format!("{entry} is no address")),
             }
         }
         if threshold > members.len() {
@@ -372,7 +393,9 @@ impl Reader<'_> {
 
 /// The entries of a `;` list, trimmed, without empty ones.
 fn entries(text: &str) -> impl Iterator<Item = &str> {
-    text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
+    text.split(';')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
 }
 
 impl FromStr for FinalityProfile {
@@ -399,3 +422,6 @@ impl FromStr for LogFormat {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
-//! intentd.
+//! intentd: a cross-chain intent service in one daemon. See README.md for the map.
 
 pub mod attest;
+pub mod config;
 pub mod http;
 pub mod sign;
 pub mod store;

@@ -53,6 +53,10 @@ pub static FAMILIES: &[&Family] = &[
     &xrp::FAMILY,
 ];
 
+/// The family of the settlement (hub) chain.
+#[cfg(feature = "ethereum")]
+pub static SETTLEMENT: &Family = &ethereum::FAMILY;
+
 /// The family called `name` (`ethereum-vm`), if this build has it.
 pub fn family(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.name == name).copied()

@@ -1,0 +1,27 @@
+# syntax=docker/dockerfile:1
+
+FROM rust:1.95-bookworm AS build
+WORKDIR /src
+# aws-lc-sys compiles C.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends cmake clang \
+    && rm -rf /var/lib/apt/lists/*
+COPY . .
+RUN cargo build --release --locked --package intentd \
+    && install -D target/release/intentd /out/intentd
+
+FROM debian:bookworm-slim
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --home-dir /var/lib/intentd --create-home intentd
+COPY --from=build /out/intentd /usr/local/bin/intentd
+USER intentd
+WORKDIR /var/lib/intentd
+ENV DATA_DIR=/var/lib/intentd/data
+VOLUME /var/lib/intentd
+EXPOSE 3000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=5s --start-period=20s CMD ["intentd", "health"]
+ENTRYPOINT ["intentd"]
+CMD ["serve"]

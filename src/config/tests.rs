@@ -1,0 +1,209 @@
+use std::collections::BTreeSet;
+
+use secrecy::ExposeSecret;
+
+use super::*;
+
+const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+
+fn read(extra: &[(&str, &str)]) -> Result<Config, Mistakes> {
+    let base = [("ENVIRONMENT", "mainnets.prod"), ("ECDSA_PRIVATE_KEY", KEY)];
+    Config::from_variables(
+        base.iter()
+            .chain(extra)
+            .map(|(k, v)| ((*k).into(), (*v).into())),
+    )
+}
+
+#[test]
+fn defaults_are_those_of_the_example_file() {
+    let config = read(&[]).unwrap();
+    assert_eq!(config.http_host.to_string(), "0.0.0.0");
+    assert_eq!(config.http_port, 3000);
+    assert_eq!(config.data_dir, PathBuf::from("./data"));
+    assert_eq!(config.peer_timeout, Duration::from_secs(5));
+    assert_eq!(config.finality_profile, FinalityProfile::Network);
+    assert!(config.api_keys.is_none() && config.keyless_limit.is_none());
+    assert!(config.peers.is_empty() && config.multisig.is_none());
+    assert!(config.is_production());
+}
+
+#[test]
+fn http_port_wins_over_port() {
+    assert_eq!(read(&[("PORT", "1")]).unwrap().http_port, 1);
+    assert_eq!(
+        read(&[("PORT", "1"), ("HTTP_PORT", "2")])
+            .unwrap()
+            .http_port,
+        2
+    );
+}
+
+#[test]
+fn every_mistake_is_reported_at_once() {
+    let mistakes = read(&[
+        ("HTTP_PORT", "70000"),
+        ("HTTP_HOST", "here"),
+        ("FINALITY_PROFILE", "soon"),
+        ("SIGNING_MODULE", "crystal-ball"),
+        ("API_KEYS", ":label"),
+        ("PEERS", "ftp://x|key;https://y"),
+        ("ORACLE_SIGNERS", "0x12"),
+        ("ORACLE_SIGNERS_THRESHOLD", "1"),
+        ("UNAUTHENTICATED_RATE_LIMIT_MAX", "0"),
+        ("LOG_FORMAT", "xml"),
+    ])
+    .unwrap_err();
+    let named: BTreeSet<_> = mistakes
+        .0
+        .iter()
+        .map(|mistake| mistake.variable.as_str())
+        .collect();
+    let expected = [
+        "API_KEYS",
+        "FINALITY_PROFILE",
+        "HTTP_HOST",
+        "HTTP_PORT",
+        "LOG_FORMAT",
+        "ORACLE_SIGNERS",
+        "ORACLE_SIGNERS_THRESHOLD",
+        "PEERS",
+        "SIGNING_MODULE",
+        "UNAUTHENTICATED_RATE_LIMIT_MAX",
+    ];
+    assert_eq!(named, BTreeSet::from(expected));
+}
+
+#[test]
+fn missing_environment_and_key_stop_the_start() {
+    let mistakes = Config::from_variables([("ECDSA_PRIVATE_KEY".into(), " ".into())]).unwrap_err();
+    let named: Vec<_> = mistakes
+        .0
+        .iter()
+        .map(|mistake| mistake.variable.as_str())
+        .collect();
+    assert_eq!(named, ["ENVIRONMENT", "ECDSA_PRIVATE_KEY"]);
+}
+
+#[test]
+fn api_keys_take_the_first_two_pieces_of_an_entry() {
+    let config = read(&[("API_KEYS", "k1:one:more; k2 ;;k3:three")]).unwrap();
+    let keys = config.api_keys.unwrap();
+    let read: Vec<_> = keys
+        .iter()
+        .map(|key| (key.key.expose_secret(), key.label.as_str()))
+        .collect();
+    assert_eq!(read, [("k1", "one"), ("k2", ""), ("k3", "three")]);
+}
+
+#[test]
+fn the_last_key_of_a_peer_counts() {
+    let peers = read(&[(
+        "PEERS",
+        "https://a|1;https://b/x/|pass-through;https://a/|2",
+    )])
+    .unwrap()
+    .peers;
+    assert_eq!(peers.len(), 2);
+    assert!(matches!(&peers[0].key, PeerKey::Own(key) if key.expose_secret() == "2"));
+    assert!(matches!(&peers[1].key, PeerKey::PassThrough));
+}
+
+#[test]
+fn a_threshold_above_the_number_of_signers_is_refused() {
+    let one = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+    assert!(read(&[("ORACLE_SIGNERS", one), ("ORACLE_SIGNERS_THRESHOLD", "1")]).is_ok());
+    assert!(read(&[("ORACLE_SIGNERS", one), ("ORACLE_SIGNERS_THRESHOLD", "2")]).is_err());
+    let twice = format!("{one};{}", one.to_uppercase().replace("0X", "0x"));
+    assert!(read(&[("ORACLE_SIGNERS", &twice)]).is_err());
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let config = read(&[
+        ("API_KEYS", "s3cret:label"),
+        ("PEERS", "https://a|s3cret"),
+        ("BASE_RPC_URL", "https://a/s3cret"),
+    ])
+    .unwrap();
+    let shown = format!("{config:?}");
+    assert!(
+        !shown.contains("s3cret") && !shown.contains(&KEY[2..]),
+        "{shown}"
+    );
+}
+
+/// The variables that the code reads: the fields of [`Raw`], those that the bundled lists name,
+/// and what the log filter reads.
+fn variables_of_the_code() -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = serde_aux::serde_introspection::serde_introspect::<Raw>()
+        .iter()
+        .map(|name| name.to_uppercase())
+        .collect();
+    names.insert("RUST_LOG".into());
+    names.insert("<ID>_RPC_URL".into());
+    names.insert("<ID>_RPC_QUORUM".into());
+    let lists = [
+        include_str!("../chains/mainnets.prod.json"),
+        include_str!("../chains/testnets.prod.json"),
+    ];
+    for list in lists {
+        let entries: Vec<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_str(list).unwrap();
+        for entry in entries {
+            let additional = entry
+                .get("additionalData")
+                .and_then(|value| value.as_object());
+            names.extend(additional.into_iter().flat_map(variables_in));
+        }
+    }
+    for hub in [
+        include_str!("../chains/hub.mainnets.prod.json"),
+        include_str!("../chains/hub.testnets.prod.json"),
+    ] {
+        names.extend(variables_in(&serde_json::from_str(hub).unwrap()));
+    }
+    names
+}
+
+fn variables_in(object: &serde_json::Map<String, serde_json::Value>) -> Vec<String> {
+    let texts = object.values().filter_map(|value| value.as_str());
+    texts
+        .filter_map(|text| text.strip_prefix('$'))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn example_file_names_exactly_what_the_code_reads() {
+    let text = include_str!("../../config.example.env");
+    let mut named = BTreeSet::new();
+    for line in text.lines() {
+        let line = line.strip_prefix('#').unwrap_or(line);
+        if let Some((name, _)) = line.split_once('=')
+            && !name.is_empty()
+            && !name.contains(' ')
+        {
+            assert!(named.insert(name.to_owned()), "{name} stands there twice");
+        }
+    }
+    assert_eq!(named, variables_of_the_code());
+}
+
+#[test]
+fn example_file_with_a_key_is_a_configuration() {
+    let text = include_str!("../../config.example.env");
+    let variables = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| {
+            let (name, value) = line.split_once('=')?;
+            let value = if name == "ECDSA_PRIVATE_KEY" {
+                KEY
+            } else {
+                value
+            };
+            Some((name.to_owned(), value.to_owned()))
+        });
+    assert!(Config::from_variables(variables).is_ok());
+}
