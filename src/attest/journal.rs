@@ -5,6 +5,8 @@
 //! store and not by who looked first. The journal judges no facts: its callers do.
 
 mod halts;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashMap,

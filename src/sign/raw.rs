@@ -71,3 +71,102 @@ impl Signer for RawKey {
         Signature::from_scalars(r, s, id.is_y_odd()).map_err(|e| unavailable(&e))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use vm::protocol::message::{Domain, Execution, TypedMessage};
+
+    use super::*;
+
+    const TEXT: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+    const ORDER: &str = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
+    const VECTORS: &str = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/vm/fixtures/vectors/sign_execution.json"
+    ));
+
+    #[tokio::test]
+    async fn executions_are_signed_byte_for_byte_as_recorded() {
+        let key = RawKey::parse(TEXT).unwrap();
+        let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+        let cases = vectors["cases"].as_array().unwrap();
+        assert!(cases.len() > 50);
+        for case in cases {
+            let text = |field: &Value| field.as_str().unwrap().to_owned();
+            let (input, expected) = (&case["input"], &case["expected"]);
+            let chain = text(&expected["oracleChainId"]).parse().unwrap();
+            let contract = text(&expected["oracleContract"]).parse().unwrap();
+            let execution = Execution {
+                idempotency_key: text(&input["idempotencyKey"]).parse().unwrap(),
+                actions: input["actions"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|action| text(action).parse().unwrap())
+                    .collect(),
+            };
+            let digest = execution.digest(&Domain::oracle("2", chain, contract));
+            let signature = key.sign(&digest).await.unwrap();
+            assert_eq!(
+                signature.to_string(),
+                text(&expected["signature"]),
+                "{}",
+                case["id"]
+            );
+            assert_eq!(signature.recover(&digest), Ok(key.address()));
+            let signer = text(&expected["oracleSigner"]);
+            assert_eq!(format!("{:?}", key.address()), signer);
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_without_being_repeated() {
+        let above = format!("0x{}2", &ORDER[..63]);
+        let table = [
+            (String::new(), KeyError::Prefix),
+            (TEXT[2..].to_owned(), KeyError::Prefix),
+            (format!("0X{}", &TEXT[2..]), KeyError::Prefix),
+            ("0x".to_owned(), KeyError::Length(0)),
+            (TEXT[..65].to_owned(), KeyError::Length(63)),
+            (format!("{TEXT}0"), KeyError::Length(65)),
+            (format!("{TEXT}\n"), KeyError::Length(65)),
+            (format!("0xé{}", &TEXT[3..]), KeyError::Hex),
+            (format!("0xg{}", &TEXT[3..]), KeyError::Hex),
+            (format!("0x{}", "0".repeat(64)), KeyError::Range),
+            (format!("0x{ORDER}"), KeyError::Range),
+            (above, KeyError::Range),
+            (format!("0x{}", "f".repeat(64)), KeyError::Range),
+        ];
+        for (text, expected) in table {
+            let error = RawKey::parse(&text).unwrap_err();
+            assert_eq!(error, expected, "{text:?}");
+            let shown = format!("{error} {error:?}");
+            assert!(text.len() < 16 || !shown.contains(&text[4..16]), "{shown}");
+        }
+        let highest = format!("0x{}0", &ORDER[..63]);
+        assert!(RawKey::parse(&highest).is_ok());
+        assert!(RawKey::parse(&format!("0x{}1", "0".repeat(63))).is_ok());
+    }
+
+    #[test]
+    fn a_key_is_never_shown() {
+        let shown = format!("{:?}", RawKey::parse(TEXT).unwrap());
+        assert_eq!(
+            shown,
+            "RawKey(0x70997970C51812dc3A010C7d01b50e0d17dc79C8, key redacted)"
+        );
+    }
+
+    #[tokio::test]
+    async fn one_digest_has_one_signature() {
+        let key = RawKey::parse(TEXT).unwrap();
+        assert!(key.deterministic());
+        for byte in 0..64 {
+            let digest = B256::repeat_byte(byte);
+            let signature = key.sign(&digest).await.unwrap();
+            assert_eq!(signature, key.sign(&digest).await.unwrap());
+            assert_eq!(signature.recover(&digest), Ok(key.address()));
+        }
+    }
+}

@@ -1,0 +1,709 @@
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use async_trait::async_trait;
+use k256::{
+    ecdsa::{SigningKey, signature::hazmat::RandomizedPrehashSigner},
+    elliptic_curve::rand_core::OsRng,
+};
+use proptest::prelude::*;
+use vm::types::TxRef;
+
+use super::*;
+use crate::{
+    attest::statement::{self, Mode, Verdict},
+    sign::raw::RawKey,
+    store::{memory::MemoryStore, sled::SledStore},
+};
+
+const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+const OTHER: &str = "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a";
+
+fn b(byte: u8) -> B256 {
+    B256::repeat_byte(byte)
+}
+
+fn base() -> ChainId {
+    ChainId::new("base")
+}
+
+fn tx(byte: u8) -> TxRef {
+    TxRef {
+        text: format!("{byte:#x}").into(),
+        bytes: vec![byte].into(),
+        hint: None,
+    }
+}
+
+fn block(number: u64, hash: u8) -> Block {
+    Block {
+        number,
+        hash: b(hash),
+        parent: b(0),
+        time: 1000 + number,
+    }
+}
+
+fn deposit(transaction: u8, hash: u8, digest: u8) -> Statement {
+    Statement::deposit(
+        &base(),
+        &tx(transaction),
+        Mode::Slow,
+        &block(7, hash),
+        b(digest),
+    )
+}
+
+fn fill(order: u8, ids: &[u8], digest: u8) -> Statement {
+    outcome(statement::Outcome::Fill, order, ids, digest)
+}
+
+fn refund(order: u8, ids: &[u8], digest: u8) -> Statement {
+    outcome(statement::Outcome::Refund, order, ids, digest)
+}
+
+fn outcome(outcome: statement::Outcome, order: u8, ids: &[u8], digest: u8) -> Statement {
+    let ids: Vec<_> = ids.iter().copied().map(b).collect();
+    Statement::outcome(outcome, b(order), &ids, b(digest))
+}
+
+/// A signer whose signatures differ each time, as a key service's do, and that counts its calls.
+struct Service {
+    key: SigningKey,
+    calls: AtomicUsize,
+    /// What must be in the store when it is called.
+    durable: Option<(Arc<MemoryStore>, Key)>,
+}
+
+impl Service {
+    fn new() -> Self {
+        let key = SigningKey::from_slice(&alloy::hex::decode(KEY).unwrap()).unwrap();
+        Self {
+            key,
+            calls: AtomicUsize::new(0),
+            durable: None,
+        }
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Signer for Service {
+    fn address(&self) -> EvmAddress {
+        EvmAddress::from_public_key(self.key.verifying_key())
+    }
+
+    fn deterministic(&self) -> bool {
+        false
+    }
+
+    async fn sign(&self, digest: &B256) -> Result<Signature, SignError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        if let Some((store, key)) = &self.durable {
+            assert!(
+                store.read(key).await.unwrap().is_some(),
+                "signed before it was recorded"
+            );
+        }
+        tokio::task::yield_now().await;
+        let signature: k256::ecdsa::Signature = self
+            .key
+            .sign_prehash_with_rng(&mut OsRng, &digest[..])
+            .unwrap();
+        let (r, s) = signature.split_bytes();
+        let join = |odd| Signature::from_scalars(B256::from_slice(&r), B256::from_slice(&s), odd);
+        let (even, odd) = (join(false).unwrap(), join(true).unwrap());
+        Ok(if even.recover(digest) == Ok(self.address()) {
+            even
+        } else {
+            odd
+        })
+    }
+}
+
+/// Claims one key's account and signs with another.
+struct Impostor(RawKey, RawKey);
+
+#[async_trait]
+impl Signer for Impostor {
+    fn address(&self) -> EvmAddress {
+        self.0.address()
+    }
+
+    fn deterministic(&self) -> bool {
+        true
+    }
+
+    async fn sign(&self, digest: &B256) -> Result<Signature, SignError> {
+        self.1.sign(digest).await
+    }
+}
+
+fn raw() -> Arc<RawKey> {
+    Arc::new(RawKey::parse(KEY).unwrap())
+}
+
+fn journal() -> Journal {
+    Journal::new(Arc::new(MemoryStore::new()), raw())
+}
+
+fn serviced() -> (Journal, Arc<Service>) {
+    let service = Arc::new(Service::new());
+    (
+        Journal::new(Arc::new(MemoryStore::new()), service.clone()),
+        service,
+    )
+}
+
+async fn conflict(journal: &Journal, statement: &Statement) -> String {
+    match journal.sign(statement, 2).await {
+        Err(JournalError::Conflict { key, existing }) => {
+            assert_eq!(key, statement.key);
+            existing
+        }
+        other => panic!("{} was not a conflict but {other:?}", statement.key),
+    }
+}
+
+#[tokio::test]
+async fn the_same_statement_gives_the_same_signature() {
+    let (journal, service) = serviced();
+    let first = journal.sign(&deposit(1, 1, 1), 1).await.unwrap();
+    assert_eq!(first.recover(&b(1)), Ok(journal.signer()));
+    assert_eq!(journal.sign(&deposit(1, 1, 1), 99).await.unwrap(), first);
+    assert_eq!(service.calls(), 1);
+    assert_eq!(
+        journal
+            .entry(&deposit(1, 1, 1).key)
+            .await
+            .unwrap()
+            .unwrap()
+            .at,
+        1
+    );
+    assert_ne!(journal.sign(&deposit(2, 1, 2), 1).await.unwrap(), first);
+}
+
+#[tokio::test]
+async fn a_deterministic_signature_is_stored_without_being_waited_for() {
+    let store = Arc::new(MemoryStore::new());
+    let journal = Journal::new(store.clone(), raw());
+    let signature = journal.sign(&deposit(1, 1, 1), 1).await.unwrap();
+    let row = store
+        .read(&signature::key(&b(1), &journal.signer()))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(signature::decode(&row).unwrap(), *signature.as_bytes());
+    assert_eq!(journal.sign(&deposit(1, 1, 1), 1).await.unwrap(), signature);
+}
+
+#[tokio::test]
+async fn an_entry_is_there_before_the_signer_is_called() {
+    let store = Arc::new(MemoryStore::new());
+    let key = entry::key(&deposit(1, 1, 1).key);
+    let service = Service {
+        durable: Some((store.clone(), key)),
+        ..Service::new()
+    };
+    Journal::new(store, Arc::new(service))
+        .sign(&deposit(1, 1, 1), 1)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn another_digest_under_a_key_is_refused() {
+    let (journal, service) = serviced();
+    let statements = |digest| {
+        [
+            deposit(1, 1, digest),
+            fill(1, &[1], digest),
+            refund(2, &[2], digest),
+            Statement::withdrawal(&base(), b(1), Verdict::Executed, b(digest)),
+            Statement::initiation(b(1), b(digest)),
+        ]
+    };
+    for statement in statements(1) {
+        journal.sign(&statement, 1).await.unwrap();
+    }
+    let calls = service.calls();
+    for statement in statements(2) {
+        assert!(
+            conflict(&journal, &statement)
+                .await
+                .contains("under the same key")
+        );
+    }
+    assert_eq!(service.calls(), calls);
+    for statement in statements(1) {
+        journal.sign(&statement, 3).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn opposites_are_refused_whichever_came_first() {
+    let withdrawal = |verdict| Statement::withdrawal(&base(), b(1), verdict, b(8));
+    let pairs = [
+        (fill(1, &[1, 2], 1), refund(1, &[2, 1], 2)),
+        (withdrawal(Verdict::Executed), withdrawal(Verdict::Expired)),
+    ];
+    for (one, other) in pairs {
+        for (first, second) in [(&one, &other), (&other, &one)] {
+            let journal = journal();
+            journal.sign(first, 1).await.unwrap();
+            assert_eq!(conflict(&journal, second).await, first.key);
+            journal.sign(first, 1).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_deposit_serves_one_order() {
+    let journal = journal();
+    journal.sign(&fill(1, &[1, 2], 1), 1).await.unwrap();
+    for second in [
+        fill(2, &[2], 2),
+        fill(1, &[2], 2),
+        refund(2, &[2, 3], 2),
+        refund(1, &[1], 2),
+    ] {
+        assert!(
+            conflict(&journal, &second)
+                .await
+                .contains("which serves fill/")
+        );
+    }
+    journal.sign(&fill(2, &[3], 2), 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_payment_serves_one_order() {
+    let journal = journal();
+    let paid = |order, index| fill(order, &[order], order).paid_by(&base(), &tx(9), index);
+    journal.sign(&paid(1, 0), 1).await.unwrap();
+    let existing = conflict(&journal, &paid(2, 0)).await;
+    assert!(
+        existing.starts_with("payment/base/0x09/0, which serves fill/"),
+        "{existing}"
+    );
+    assert!(journal.entry(&paid(2, 0).key).await.unwrap().is_none());
+    journal.sign(&paid(3, 1), 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_repeated_statement_uses_up_what_it_adds() {
+    let journal = journal();
+    // Forced first, without payments; then with one, which is used up from then on.
+    let forced = journal.sign(&fill(1, &[1], 1), 1).await.unwrap();
+    let paid = |order| fill(order, &[order], order).paid_by(&base(), &tx(9), 0);
+    assert_eq!(journal.sign(&paid(1), 1).await.unwrap(), forced);
+    conflict(&journal, &paid(2)).await;
+
+    journal
+        .sign(&fill(3, &[3], 3).paid_by(&base(), &tx(9), 1), 1)
+        .await
+        .unwrap();
+    conflict(&journal, &fill(1, &[1], 1).paid_by(&base(), &tx(9), 1)).await;
+}
+
+#[tokio::test]
+async fn another_block_is_signed_only_after_the_first_is_void() {
+    let journal = journal();
+    let (first, second) = (deposit(1, 1, 1), deposit(1, 2, 2));
+    journal.sign(&first, 1).await.unwrap();
+    match journal.sign(&second, 2).await {
+        Err(JournalError::OtherBlock {
+            key,
+            block: found,
+            chain,
+        }) => {
+            assert_eq!(
+                (key, found, chain),
+                (first.key.clone(), block(7, 1), base())
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(journal.void(&first.key, "reorged", 3).await.unwrap());
+    assert!(!journal.void(&first.key, "again", 3).await.unwrap());
+    assert_eq!(journal.entry(&first.key).await.unwrap(), None);
+    journal.sign(&second, 4).await.unwrap();
+    let back = journal.sign(&first, 5).await;
+    assert!(matches!(back, Err(JournalError::OtherBlock { key, .. }) if key == second.key));
+    let fast = Statement::deposit(&base(), &tx(1), Mode::Fast, &block(7, 2), b(3));
+    journal.sign(&fast, 6).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_void_statement_frees_what_it_held_and_is_remembered() {
+    let store = Arc::new(MemoryStore::new());
+    let journal = Journal::new(store.clone(), raw());
+    let paid =
+        fill(1, &[1], 1)
+            .paid_by(&base(), &tx(9), 0)
+            .resting_on(&base(), &tx(9), &block(5, 5));
+    for round in 0..2 {
+        journal.sign(&paid, round).await.unwrap();
+        assert_eq!(journal.watched(&base(), None, 9).await.unwrap().len(), 1);
+        assert!(
+            journal
+                .void(&paid.key, "reorged", 10 + round)
+                .await
+                .unwrap()
+        );
+    }
+    assert_eq!(journal.watched(&base(), None, 9).await.unwrap(), []);
+    journal
+        .sign(&refund(1, &[1], 2).paid_by(&base(), &tx(9), 0), 3)
+        .await
+        .unwrap();
+
+    let voids = store.scan(void::range(&paid.key)).await.unwrap();
+    let voids: Vec<_> = voids
+        .iter()
+        .map(|(_, row)| void::Void::decode(row).unwrap())
+        .collect();
+    assert_eq!(
+        voids
+            .iter()
+            .map(|void| (void.entry.at, void.at))
+            .collect::<Vec<_>>(),
+        [(0, 10), (1, 11)]
+    );
+    assert_eq!(
+        (voids[0].entry.digest, voids[0].why.as_str()),
+        (b(1), "reorged")
+    );
+}
+
+#[tokio::test]
+async fn a_halted_chain_signs_nothing_until_it_is_cleared() {
+    let (journal, service) = serviced();
+    let standing = deposit(1, 1, 1);
+    journal.sign(&standing, 1).await.unwrap();
+    assert!(journal.halt(&base(), "reorg", 5).await.unwrap());
+    assert!(!journal.halt(&base(), "another", 6).await.unwrap());
+    let across = fill(1, &[1], 2)
+        .resting_on(&ChainId::new("zora"), &tx(1), &block(1, 1))
+        .resting_on(&base(), &tx(1), &block(1, 1));
+    for statement in [&standing, &deposit(2, 1, 2), &across] {
+        let refused = journal.sign(statement, 7).await;
+        assert!(matches!(refused, Err(JournalError::Halted(chain)) if chain == base()));
+    }
+    assert_eq!(service.calls(), 1);
+    let halt = Halt {
+        why: "reorg".into(),
+        at: 5,
+    };
+    assert_eq!(journal.halted(&base()).await.unwrap(), Some(halt.clone()));
+    assert_eq!(journal.halts().await.unwrap(), [(base(), halt)]);
+    let zora = Statement::deposit(
+        &ChainId::new("zora"),
+        &tx(1),
+        Mode::Slow,
+        &block(1, 1),
+        b(3),
+    );
+    journal.sign(&zora, 8).await.unwrap();
+
+    assert!(journal.clear(&base()).await.unwrap());
+    assert!(!journal.clear(&base()).await.unwrap());
+    assert_eq!(journal.halted(&base()).await.unwrap(), None);
+    journal.sign(&across, 9).await.unwrap();
+}
+
+#[tokio::test]
+async fn blocks_are_watched_until_they_are_past() {
+    let journal = journal();
+    let at = |transaction, number| {
+        let digest = b(transaction);
+        Statement::deposit(
+            &base(),
+            &tx(transaction),
+            Mode::Slow,
+            &block(number, 1),
+            digest,
+        )
+    };
+    for (transaction, number) in [(1, 300), (2, 5), (3, 256), (4, 5)] {
+        journal.sign(&at(transaction, number), 1).await.unwrap();
+    }
+    let elsewhere = ChainId::new("base2");
+    let other = Statement::deposit(&elsewhere, &tx(1), Mode::Slow, &block(1, 1), b(9));
+    journal.sign(&other, 1).await.unwrap();
+
+    let all = journal.watched(&base(), None, 9).await.unwrap();
+    assert_eq!(
+        all.iter().map(|row| row.block.number).collect::<Vec<_>>(),
+        [5, 5, 256, 300]
+    );
+    assert_eq!(
+        (&all[2].statement, all[2].transaction.as_str()),
+        (&at(3, 256).key, "0x3")
+    );
+    assert_eq!(all[2].block, block(256, 1));
+    assert_eq!(
+        journal
+            .watched(&base(), Some(&all[1].cursor), 1)
+            .await
+            .unwrap(),
+        all[2..3]
+    );
+
+    assert_eq!(journal.unwatch(&base(), 256).await.unwrap(), 2);
+    assert_eq!(journal.unwatch(&base(), 256).await.unwrap(), 0);
+    assert_eq!(journal.watched(&base(), None, 9).await.unwrap(), all[2..]);
+    assert_eq!(journal.watched(&elsewhere, None, 9).await.unwrap().len(), 1);
+    journal.sign(&at(2, 5), 2).await.unwrap();
+    assert_eq!(
+        journal.watched(&base(), None, 9).await.unwrap(),
+        all[2..],
+        "watched once"
+    );
+}
+
+#[tokio::test]
+async fn a_foreign_signature_is_not_given_out() {
+    let impostor = Impostor(RawKey::parse(KEY).unwrap(), RawKey::parse(OTHER).unwrap());
+    let store = Arc::new(MemoryStore::new());
+    let journal = Journal::new(store.clone(), Arc::new(impostor));
+    for _ in 0..2 {
+        let refused = journal.sign(&deposit(1, 1, 1), 1).await;
+        assert!(matches!(
+            refused,
+            Err(JournalError::Signer(SignError::Foreign))
+        ));
+    }
+    // The right signer finishes what the impostor could not.
+    let journal = Journal::new(store, raw());
+    assert!(journal.sign(&deposit(1, 1, 1), 2).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_new_key_signs_standing_statements_with_its_own() {
+    let store = Arc::new(MemoryStore::new());
+    let old = Journal::new(store.clone(), raw())
+        .sign(&deposit(1, 1, 1), 1)
+        .await
+        .unwrap();
+    let journal = Journal::new(store, Arc::new(RawKey::parse(OTHER).unwrap()));
+    let new = journal.sign(&deposit(1, 1, 1), 1).await.unwrap();
+    assert_ne!(old, new);
+    assert_eq!(new.recover(&b(1)), Ok(journal.signer()));
+    conflict(&journal, &deposit(1, 1, 2)).await;
+}
+
+#[tokio::test]
+async fn nothing_is_signed_when_the_store_has_failed() {
+    let store = Arc::new(MemoryStore::new());
+    let service = Arc::new(Service::new());
+    let journal = Journal::new(store.clone(), service.clone());
+    store.fail("disk full");
+    let refused = journal.sign(&deposit(1, 1, 1), 1).await;
+    assert!(matches!(refused, Err(JournalError::Unsure(why)) if why.contains("disk full")));
+    assert!(matches!(
+        journal.halted(&base()).await,
+        Err(JournalError::Unsure(_))
+    ));
+    assert!(matches!(
+        journal.void("k", "w", 1).await,
+        Err(JournalError::Unsure(_))
+    ));
+    assert_eq!(service.calls(), 0);
+}
+
+#[tokio::test]
+async fn an_unreadable_row_is_doubt_and_no_signature() {
+    let store = Arc::new(MemoryStore::new());
+    let journal = Journal::new(store.clone(), raw());
+    let standing = deposit(1, 1, 1);
+    for garbage in [&b""[..], b"\x02{}", b"\x01{", b"\xff"] {
+        let row = Batch::new().put(entry::key(&standing.key), garbage.to_vec());
+        store.commit(row).await.unwrap();
+        assert!(matches!(
+            journal.sign(&standing, 1).await,
+            Err(JournalError::Unsure(_))
+        ));
+    }
+}
+
+#[tokio::test]
+async fn the_payload_is_handed_back() {
+    let journal = journal();
+    let statement = Statement::withdrawal(&base(), b(1), Verdict::Executed, b(1));
+    assert_eq!(journal.entry(&statement.key).await.unwrap(), None);
+    journal
+        .sign(&statement.clone().keeping(vec![1, 2]), 1)
+        .await
+        .unwrap();
+    let entry = journal.entry(&statement.key).await.unwrap().unwrap();
+    assert_eq!((entry.digest, entry.payload.as_ref()), (b(1), &[1, 2][..]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn racing_requests_share_one_signature() {
+    for round in 0..50 {
+        let (journal, service) = serviced();
+        let journal = Arc::new(journal);
+        let tasks = (0..16).map(|_| {
+            let journal = journal.clone();
+            tokio::spawn(async move { journal.sign(&deposit(1, 1, round), 1).await.unwrap() })
+        });
+        let signatures = futures::future::join_all(tasks).await;
+        let first = signatures[0].as_ref().unwrap();
+        assert!(
+            signatures
+                .iter()
+                .all(|signature| signature.as_ref().unwrap() == first)
+        );
+        assert_eq!(service.calls(), 1);
+        assert!(journal.signing.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_goes_away_leaves_the_signing_to_the_next() {
+    let (journal, service) = serviced();
+    let statement = deposit(1, 1, 1);
+    {
+        let mut abandoned = Box::pin(journal.sign(&statement, 1));
+        while service.calls() == 0 {
+            assert!(futures::poll!(&mut abandoned).is_pending());
+        }
+    }
+    assert!(journal.signing.lock().unwrap().is_empty());
+    journal.sign(&statement, 2).await.unwrap();
+    assert_eq!(service.calls(), 2);
+}
+
+/// Signs all at once and returns those that were.
+async fn race(store: Arc<dyn Store>, statements: Vec<Statement>) -> Vec<(Statement, Signature)> {
+    let journal = Arc::new(Journal::new(store, raw()));
+    let tasks = statements.into_iter().map(|statement| {
+        let journal = journal.clone();
+        tokio::spawn(async move {
+            let signed = journal.sign(&statement, 1).await;
+            (statement, signed)
+        })
+    });
+    let mut won = Vec::new();
+    for task in futures::future::join_all(tasks).await {
+        match task.unwrap() {
+            (statement, Ok(signature)) => won.push((statement, signature)),
+            (_, Err(JournalError::Conflict { .. } | JournalError::OtherBlock { .. })) => {}
+            (_, Err(e)) => panic!("{e}"),
+        }
+    }
+    won
+}
+
+fn assert_compatible(won: &[(Statement, Signature)]) {
+    let mut digests = HashMap::new();
+    let mut used = HashMap::new();
+    let mut slots = HashMap::new();
+    for (statement, signature) in won {
+        let known = *digests.entry(&statement.key).or_insert(statement.digest);
+        assert_eq!(known, statement.digest, "two digests under one key");
+        assert!(signature.recover(&statement.digest).is_ok());
+        for consumption in &statement.consumes {
+            let by = used.entry(&consumption.what).or_insert(&consumption.by);
+            assert_eq!(*by, &consumption.by, "consumed twice");
+        }
+        if let Some(slot) = &statement.slot {
+            assert_eq!(
+                slots.entry(slot).or_insert(&statement.key),
+                &&statement.key,
+                "slot held twice"
+            );
+        }
+    }
+    for (statement, _) in won {
+        assert!(
+            !statement
+                .excludes
+                .iter()
+                .any(|key| digests.contains_key(key)),
+            "opposites"
+        );
+    }
+}
+
+fn any_statement() -> impl Strategy<Value = Statement> {
+    let ids = proptest::collection::vec(1..5u8, 1..3);
+    prop_oneof![
+        (
+            any::<bool>(),
+            1..3u8,
+            ids,
+            1..3u8,
+            proptest::option::of(0..3u32)
+        )
+            .prop_map(|(filled, order, ids, digest, payment)| {
+                let statement = if filled {
+                    fill(order, &ids, digest)
+                } else {
+                    refund(order, &ids, digest + 10)
+                };
+                match payment {
+                    Some(index) => statement.paid_by(&base(), &tx(9), index),
+                    None => statement,
+                }
+            }),
+        (1..3u8, 1..3u8, 1..3u8).prop_map(|(tx, hash, digest)| deposit(tx, hash, digest + 20)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn racing_statements_never_contradict_each_other(
+        statements in proptest::collection::vec(any_statement(), 2..40),
+        durable in proptest::bool::weighted(0.25),
+    ) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let won = runtime.block_on(async {
+            let store: Arc<dyn Store> = if durable {
+                Arc::new(SledStore::open(place.path()).unwrap())
+            } else {
+                Arc::new(MemoryStore::new())
+            };
+            race(store, statements).await
+        });
+        prop_assert!(!won.is_empty());
+        assert_compatible(&won);
+    }
+}
+
+#[tokio::test]
+async fn what_was_signed_outlives_the_process() {
+    let place = tempfile::tempdir().unwrap();
+    let open = || Arc::new(SledStore::open(place.path()).unwrap());
+    let service = Arc::new(Service::new());
+    let first = {
+        let journal = Journal::new(open(), service.clone());
+        journal
+            .halt(&ChainId::new("zora"), "reorg", 1)
+            .await
+            .unwrap();
+        journal.sign(&fill(1, &[1], 1), 1).await.unwrap()
+    };
+    let journal = Journal::new(open(), service.clone());
+    assert_eq!(journal.sign(&fill(1, &[1], 1), 2).await.unwrap(), first);
+    assert_eq!(service.calls(), 1);
+    conflict(&journal, &fill(2, &[1], 2)).await;
+    conflict(&journal, &fill(1, &[1], 2)).await;
+    assert!(
+        journal
+            .halted(&ChainId::new("zora"))
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
