@@ -6,6 +6,7 @@ use vm::{
     protocol::{action::Action, id, order::Order, text},
 };
 
+#[allow(clippy::unwrap_used)]
 fn family(name: &str) -> &'static Family {
     vm::family(name).unwrap()
 }
