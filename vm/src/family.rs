@@ -9,7 +9,10 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::{
-    protocol,
+    protocol::{
+        self,
+        request::{PayloadParams, PayloadRequest, WithdrawCall},
+    },
     spec::FinalityDefaults,
     types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, U256, WithdrawalStatus},
 };
@@ -111,10 +114,11 @@ pub trait WithdrawalCodec: Send + Sync {
     fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError>;
     /// What the encoded withdrawal says; each part fails on its own.
     fn describe(&self, withdrawal: &Value) -> WithdrawalInfo;
-    /// v2.2: the `(currency, recipient, depository, data)` spelling of payload params.
-    fn normalize_payload(&self, request: &Value) -> Result<Value, CodecError>;
-    /// v2.3: the `data` bytes of a hub allocator request.
-    fn request_data(&self, request: &Value) -> Result<Vec<u8>, CodecError>;
+    /// v2.2: the spelling of a request that the Aurora allocator hashes (settlement.md 7.1).
+    fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError>;
+    /// v2.3: the `data` bytes of a hub allocator request (settlement.md 7.2); the whole request is
+    /// made by [`WithdrawRequest::new`](crate::protocol::request::WithdrawRequest::new).
+    fn request_data(&self, request: &WithdrawCall) -> Result<Vec<u8>, CodecError>;
 }
 
 /// See [`WithdrawalCodec::describe`].
@@ -125,6 +129,19 @@ pub struct WithdrawalInfo {
     pub currency: Result<String, CodecError>,
     pub amount: Result<String, CodecError>,
     pub recipient: Result<String, CodecError>,
+}
+
+impl WithdrawalInfo {
+    /// Every part fails for one reason.
+    pub fn unreadable(error: &CodecError) -> Self {
+        let refused = || Err(error.clone());
+        Self {
+            id: refused(),
+            currency: refused(),
+            amount: refused(),
+            recipient: refused(),
+        }
+    }
 }
 
 /// What an owner signed, and with what (oracle.md 5).

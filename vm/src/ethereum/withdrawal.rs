@@ -1,26 +1,50 @@
-//! Withdrawals of `ethereum-vm` (settlement.md 7).
+//! Withdrawals of `ethereum-vm`: call requests of the depository (settlement.md 7). Pure.
 
 use serde_json::Value;
 
-use crate::{CodecError, WithdrawalCodec, WithdrawalInfo};
+use crate::{
+    CodecError, EvmAddress, WithdrawalCodec, WithdrawalInfo,
+    protocol::{
+        call::Spelling,
+        json,
+        request::{PayloadParams, PayloadRequest, WithdrawCall, evm_address},
+    },
+};
+
+const CALLS: Spelling = Spelling {
+    parse: evm_address,
+    write: |address: &EvmAddress| format!("{address:#x}"),
+    native: "0x0000000000000000000000000000000000000000",
+};
 
 /// See the module.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
-    fn encode(&self, _withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
-        todo!()
+    fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
+        CALLS.encode(withdrawal)
     }
-    fn decode(&self, _encoded: &[u8]) -> Result<Value, CodecError> {
-        todo!()
+
+    fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError> {
+        CALLS.decode(encoded)
     }
-    fn describe(&self, _withdrawal: &Value) -> WithdrawalInfo {
-        todo!()
+
+    fn describe(&self, withdrawal: &Value) -> WithdrawalInfo {
+        CALLS.describe(withdrawal)
     }
-    fn normalize_payload(&self, _request: &Value) -> Result<Value, CodecError> {
-        todo!()
+
+    fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
+        let lower = |text: &str| json::parse_bytes(text).map(alloy::hex::encode_prefixed);
+        Ok(PayloadParams {
+            depository: lower(&request.depository)?,
+            currency: lower(&request.currency)?,
+            recipient: lower(&request.recipient)?,
+            ..request.plain()
+        })
     }
-    fn request_data(&self, _request: &Value) -> Result<Vec<u8>, CodecError> {
-        todo!()
+
+    /// The hub needs nothing besides the request itself.
+    fn request_data(&self, _: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
+        Ok(Vec::new())
     }
 }

@@ -1,8 +1,10 @@
 //! Pure encodings that all families share. No I/O, no clock.
 
 pub mod action;
+pub mod call;
 pub mod hub;
 pub mod id;
+pub mod json;
 pub mod mapping;
 pub mod message;
 pub mod order;

@@ -1,1 +1,203 @@
-//! Payload params (v2.2) and withdraw requests (v2.3) with their hashes (settlement.md 7).
+//! Withdraw requests in their two spellings: payload params (v2.2, the Aurora allocator) and
+//! withdraw requests (v2.3, the hub's allocator). Pure; settlement.md 7.1 and 7.2.
+//!
+//! Field order is the wire's: the API echoes these structs.
+
+use alloy::{primitives::keccak256, sol_types::SolValue};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::json;
+use crate::{
+    family::{CodecError, Family},
+    types::{B256, Bytes, EvmAddress, U256},
+};
+
+mod abi {
+    #![allow(missing_docs, reason = "generated from the contract's own names")]
+    alloy::sol! {
+        struct Payload {
+            uint256 chainId; string depository; string currency; uint256 amount;
+            address spender; string receiver; bytes data; bytes32 nonce;
+        }
+        struct Withdraw {
+            string chainId; bytes depository; bytes currency; uint256 amount;
+            string spenderChainId; bytes spender; bytes receiver; bytes data; bytes32 nonce;
+        }
+    }
+}
+
+/// A v2.2 request as a caller makes it: addresses in their family's own text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PayloadRequest {
+    /// The chain's number at the hub.
+    pub chain_id: String,
+    pub depository: String,
+    pub currency: String,
+    #[serde(with = "json::text")]
+    pub amount: U256,
+    pub spender: String,
+    pub recipient: String,
+    pub nonce: String,
+    /// Keyed by family name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_data: Option<Map<String, Value>>,
+}
+
+impl PayloadRequest {
+    /// The params with every text as the caller wrote it, the spender in lower case, no data.
+    pub(crate) fn plain(&self) -> PayloadParams {
+        PayloadParams {
+            chain_id: self.chain_id.clone(),
+            depository: self.depository.clone(),
+            currency: self.currency.clone(),
+            amount: self.amount,
+            spender: self.spender.to_lowercase(),
+            recipient: self.recipient.clone(),
+            nonce: self.nonce.clone(),
+            data: Bytes::new(),
+        }
+    }
+}
+
+/// A v2.2 request in the spelling that the Aurora allocator hashes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PayloadParams {
+    pub chain_id: String,
+    pub depository: String,
+    pub currency: String,
+    #[serde(with = "json::text")]
+    pub amount: U256,
+    pub spender: String,
+    pub recipient: String,
+    pub nonce: String,
+    #[serde(with = "json::bytes")]
+    pub data: Bytes,
+}
+
+impl PayloadParams {
+    /// The payload id: `keccak256(abi.encode((chainId, depository, currency, amount, spender,
+    /// receiver, data, nonce)))`.
+    pub fn hash(&self) -> Result<B256, CodecError> {
+        let payload = abi::Payload {
+            chainId: json::parse_uint(&self.chain_id)?,
+            depository: self.depository.clone(),
+            currency: self.currency.clone(),
+            amount: self.amount,
+            spender: evm_address(&self.spender)?,
+            receiver: self.recipient.clone(),
+            data: self.data.clone(),
+            nonce: word(&self.nonce)?,
+        };
+        Ok(keccak256(payload.abi_encode()))
+    }
+}
+
+/// A v2.3 request as a caller makes it: addresses in their family's own text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WithdrawCall {
+    pub chain_id: String,
+    pub depository: String,
+    pub currency: String,
+    #[serde(with = "json::text")]
+    pub amount: U256,
+    pub spender_chain_id: String,
+    pub spender: String,
+    pub receiver: String,
+    pub nonce: String,
+    /// Keyed by family name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_data: Option<Map<String, Value>>,
+}
+
+/// A v2.3 request in the spelling that the hub's allocator hashes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WithdrawRequest {
+    pub chain_id: String,
+    #[serde(with = "json::bytes")]
+    pub depository: Bytes,
+    #[serde(with = "json::bytes")]
+    pub currency: Bytes,
+    #[serde(with = "json::text")]
+    pub amount: U256,
+    pub spender_chain_id: String,
+    #[serde(with = "json::bytes")]
+    pub spender: Bytes,
+    #[serde(with = "json::bytes")]
+    pub receiver: Bytes,
+    #[serde(with = "json::bytes")]
+    pub data: Bytes,
+    pub nonce: String,
+}
+
+impl WithdrawRequest {
+    /// Normalises `call` for a chain of `family` whose spender lives on a chain of `spender`.
+    pub fn new(call: &WithdrawCall, family: &Family, spender: &Family) -> Result<Self, CodecError> {
+        let codec = family.withdrawals.ok_or_else(|| unsupported(family))?;
+        let encode = |text: &str| family.codec.encode_address(text).map(Bytes::from);
+        Ok(Self {
+            chain_id: call.chain_id.clone(),
+            depository: encode(&call.depository)?,
+            currency: encode(&call.currency)?,
+            amount: call.amount,
+            spender_chain_id: call.spender_chain_id.clone(),
+            spender: spender.codec.encode_address(&call.spender)?.into(),
+            receiver: encode(&call.receiver)?,
+            data: codec.request_data(call)?.into(),
+            nonce: call.nonce.clone(),
+        })
+    }
+
+    /// `keccak256(abi.encode((chainId, depository, currency, amount, spenderChainId, spender,
+    /// receiver, data, nonce)))`.
+    pub fn hash(&self) -> Result<B256, CodecError> {
+        let request = abi::Withdraw {
+            chainId: self.chain_id.clone(),
+            depository: self.depository.clone(),
+            currency: self.currency.clone(),
+            amount: self.amount,
+            spenderChainId: self.spender_chain_id.clone(),
+            spender: self.spender.clone(),
+            receiver: self.receiver.clone(),
+            data: self.data.clone(),
+            nonce: word(&self.nonce)?,
+        };
+        Ok(keccak256(request.abi_encode()))
+    }
+}
+
+/// What a caller added for `family`, typed; missing additional data is refused.
+pub(crate) fn additional<T: serde::de::DeserializeOwned>(
+    data: Option<&Map<String, Value>>,
+    family: &str,
+) -> Result<T, CodecError> {
+    let value = data
+        .and_then(|data| data.get(family))
+        .ok_or_else(|| CodecError(format!("Additional data is required for {family}")))?;
+    json::read(value)
+}
+
+pub(crate) fn unsupported(family: &Family) -> CodecError {
+    CodecError(format!("Withdrawals on {} are not supported", family.name))
+}
+
+/// An EVM address: 20 bytes of `0x` hex; mixed case must be a valid checksum.
+pub(crate) fn evm_address(text: &str) -> Result<EvmAddress, CodecError> {
+    let refused = || CodecError(format!("Address {text:?} is invalid."));
+    let bytes = json::parse_bytes(text).map_err(|_| refused())?;
+    let address = EvmAddress::try_from(bytes.as_slice()).map_err(|_| refused())?;
+    let lower = !text.bytes().any(|b| b.is_ascii_uppercase());
+    (lower || address.to_checksum(None) == text)
+        .then_some(address)
+        .ok_or_else(refused)
+}
+
+/// 32 bytes of `0x` hex.
+pub(crate) fn word(text: &str) -> Result<B256, CodecError> {
+    B256::try_from(json::parse_bytes(text)?.as_slice())
+        .map_err(|_| CodecError(format!("not 32 bytes: {text:?}")))
+}

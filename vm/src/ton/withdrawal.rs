@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::{CodecError, WithdrawalCodec, WithdrawalInfo};
+use crate::{
+    CodecError, WithdrawalCodec, WithdrawalInfo,
+    protocol::request::{PayloadParams, PayloadRequest, WithdrawCall},
+};
 
 /// See the module.
 pub struct Withdrawals;
@@ -17,10 +20,10 @@ impl WithdrawalCodec for Withdrawals {
     fn describe(&self, _withdrawal: &Value) -> WithdrawalInfo {
         todo!()
     }
-    fn normalize_payload(&self, _request: &Value) -> Result<Value, CodecError> {
+    fn normalize_payload(&self, _request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
         todo!()
     }
-    fn request_data(&self, _request: &Value) -> Result<Vec<u8>, CodecError> {
+    fn request_data(&self, _request: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
         todo!()
     }
 }

