@@ -12,18 +12,28 @@ pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
     fn encode(&self, _withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
-        todo!()
+        Err(CodecError(
+            "withdrawals of this family are not written yet".into(),
+        ))
     }
     fn decode(&self, _encoded: &[u8]) -> Result<Value, CodecError> {
-        todo!()
+        Err(CodecError(
+            "withdrawals of this family are not written yet".into(),
+        ))
     }
     fn describe(&self, _withdrawal: &Value) -> WithdrawalInfo {
-        todo!()
+        WithdrawalInfo::unreadable(&CodecError(
+            "withdrawals of this family are not readable yet".into(),
+        ))
     }
     fn normalize_payload(&self, _request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
-        todo!()
+        Err(CodecError(
+            "withdrawals of this family are not written yet".into(),
+        ))
     }
     fn request_data(&self, _request: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
-        todo!()
+        Err(CodecError(
+            "withdrawals of this family are not written yet".into(),
+        ))
     }
 }
