@@ -18,6 +18,7 @@ pub use client::{NoFillOrRefund, NonceMapping};
 pub use hub::{Execution, GenericMapping, Trigger};
 pub use withdrawal::{Authorization, ExecuteAndWithdraw, Fee, Inclusion, PayloadParams};
 
+use super::json;
 use crate::types::{B256, Bytes, EvmAddress};
 
 /// Something with an EIP-712 struct hash.
@@ -133,12 +134,9 @@ pub enum TextError {
 /// An EVM account as typed data takes it: one case throughout, or a correct checksum.
 pub fn address(text: &str) -> Result<EvmAddress, TextError> {
     let wrong = || TextError::Address(text.to_owned());
-    let digits = text.strip_prefix("0x").ok_or_else(wrong)?;
-    let bytes: [u8; 20] = alloy::hex::decode(digits)
-        .ok()
-        .and_then(|bytes| bytes.try_into().ok())
-        .ok_or_else(wrong)?;
-    let address = EvmAddress::from(bytes);
+    let bytes = json::parse_bytes(text).map_err(|_| wrong())?;
+    let address = EvmAddress::try_from(bytes.as_slice()).map_err(|_| wrong())?;
+    let digits = &text[2..];
     let lower = !digits.bytes().any(|b| b.is_ascii_uppercase());
     let upper = !digits.bytes().any(|b| b.is_ascii_lowercase());
     let sound = lower || upper || address.to_checksum(None) == text;
@@ -147,18 +145,17 @@ pub fn address(text: &str) -> Result<EvmAddress, TextError> {
 
 /// `0x` and exactly 32 bytes of hex.
 pub fn word(text: &str) -> Result<B256, TextError> {
-    text.strip_prefix("0x")
-        .and_then(|digits| alloy::hex::decode(digits).ok())
+    json::parse_bytes(text)
+        .ok()
         .and_then(|bytes| B256::try_from(&bytes[..]).ok())
         .ok_or_else(|| TextError::Word(text.to_owned()))
 }
 
 /// `0x` and whole bytes of hex.
 pub fn bytes(text: &str) -> Result<Bytes, TextError> {
-    text.strip_prefix("0x")
-        .and_then(|digits| alloy::hex::decode(digits).ok())
+    json::parse_bytes(text)
         .map(Bytes::from)
-        .ok_or_else(|| TextError::Bytes(text.to_owned()))
+        .map_err(|_| TextError::Bytes(text.to_owned()))
 }
 
 fn hash(message: &impl SolStruct) -> B256 {

@@ -3,29 +3,14 @@
 //!
 //! Field order is the wire's: the API echoes these structs.
 
-use alloy::{primitives::keccak256, sol_types::SolValue};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::json;
+use super::{json, message};
 use crate::{
     family::{CodecError, Family},
     types::{B256, Bytes, EvmAddress, U256},
 };
-
-mod abi {
-    #![allow(missing_docs, reason = "generated from the contract's own names")]
-    alloy::sol! {
-        struct Payload {
-            uint256 chainId; string depository; string currency; uint256 amount;
-            address spender; string receiver; bytes data; bytes32 nonce;
-        }
-        struct Withdraw {
-            string chainId; bytes depository; bytes currency; uint256 amount;
-            string spenderChainId; bytes spender; bytes receiver; bytes data; bytes32 nonce;
-        }
-    }
-}
 
 /// A v2.2 request as a caller makes it: addresses in their family's own text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,20 +63,18 @@ pub struct PayloadParams {
 }
 
 impl PayloadParams {
-    /// The payload id: `keccak256(abi.encode((chainId, depository, currency, amount, spender,
-    /// receiver, data, nonce)))`.
-    pub fn hash(&self) -> Result<B256, CodecError> {
-        let payload = abi::Payload {
-            chainId: json::parse_uint(&self.chain_id)?,
+    /// The typed message that oracles sign, and whose hash is the payload id.
+    pub fn message(&self) -> Result<message::PayloadParams, CodecError> {
+        Ok(message::PayloadParams {
+            chain_id: json::parse_uint(&self.chain_id)?,
             depository: self.depository.clone(),
             currency: self.currency.clone(),
             amount: self.amount,
             spender: evm_address(&self.spender)?,
-            receiver: self.recipient.clone(),
+            recipient: self.recipient.clone(),
             data: self.data.clone(),
             nonce: word(&self.nonce)?,
-        };
-        Ok(keccak256(payload.abi_encode()))
+        })
     }
 }
 
@@ -152,21 +135,19 @@ impl WithdrawRequest {
         })
     }
 
-    /// `keccak256(abi.encode((chainId, depository, currency, amount, spenderChainId, spender,
-    /// receiver, data, nonce)))`.
-    pub fn hash(&self) -> Result<B256, CodecError> {
-        let request = abi::Withdraw {
-            chainId: self.chain_id.clone(),
+    /// The typed message that oracles sign, and whose hash is the request hash.
+    pub fn message(&self) -> Result<message::Authorization, CodecError> {
+        Ok(message::Authorization {
+            chain_id: self.chain_id.clone(),
             depository: self.depository.clone(),
             currency: self.currency.clone(),
             amount: self.amount,
-            spenderChainId: self.spender_chain_id.clone(),
+            spender_chain_id: self.spender_chain_id.clone(),
             spender: self.spender.clone(),
             receiver: self.receiver.clone(),
             data: self.data.clone(),
             nonce: word(&self.nonce)?,
-        };
-        Ok(keccak256(request.abi_encode()))
+        })
     }
 }
 
@@ -185,19 +166,12 @@ pub(crate) fn unsupported(family: &Family) -> CodecError {
     CodecError(format!("Withdrawals on {} are not supported", family.name))
 }
 
-/// An EVM address: 20 bytes of `0x` hex; mixed case must be a valid checksum.
+/// An EVM address in text.
 pub(crate) fn evm_address(text: &str) -> Result<EvmAddress, CodecError> {
-    let refused = || CodecError(format!("Address {text:?} is invalid."));
-    let bytes = json::parse_bytes(text).map_err(|_| refused())?;
-    let address = EvmAddress::try_from(bytes.as_slice()).map_err(|_| refused())?;
-    let lower = !text.bytes().any(|b| b.is_ascii_uppercase());
-    (lower || address.to_checksum(None) == text)
-        .then_some(address)
-        .ok_or_else(refused)
+    message::address(text).map_err(|error| CodecError(error.to_string()))
 }
 
 /// 32 bytes of `0x` hex.
 pub(crate) fn word(text: &str) -> Result<B256, CodecError> {
-    B256::try_from(json::parse_bytes(text)?.as_slice())
-        .map_err(|_| CodecError(format!("not 32 bytes: {text:?}")))
+    message::word(text).map_err(|error| CodecError(error.to_string()))
 }

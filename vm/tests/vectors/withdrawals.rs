@@ -41,10 +41,6 @@ fn typed<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, String> {
     serde_json::from_value(value.clone()).map_err(|e| e.to_string())
 }
 
-fn hash(bytes: Result<vm::B256, CodecError>) -> Answer {
-    Ok(hex::encode_prefixed(bytes.map_err(said)?).into())
-}
-
 fn encode(case: &Case) -> Answer {
     let bytes = codec(case)?.encode(&case.input["withdrawal"]);
     Ok(hex::encode_prefixed(bytes.map_err(said)?).into())
@@ -84,7 +80,8 @@ fn normalize_payload(case: &Case) -> Answer {
 }
 
 fn payload_hash(case: &Case) -> Answer {
-    hash(typed::<PayloadParams>(&case.input)?.hash())
+    let message = typed::<PayloadParams>(&case.input)?.message();
+    Ok(message.map_err(said)?.payload_id().to_string().into())
 }
 
 fn normalize_request(case: &Case) -> Answer {
@@ -95,5 +92,6 @@ fn normalize_request(case: &Case) -> Answer {
 }
 
 fn request_hash(case: &Case) -> Answer {
-    hash(typed::<WithdrawRequest>(&case.input)?.hash())
+    let message = typed::<WithdrawRequest>(&case.input)?.message();
+    Ok(message.map_err(said)?.request_hash().to_string().into())
 }

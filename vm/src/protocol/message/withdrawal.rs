@@ -1,5 +1,7 @@
 //! Messages for allocators and executors: how value leaves the hub.
 
+use alloy::{primitives::keccak256, sol_types::SolValue};
+
 use super::{TypedMessage, hash};
 use crate::types::{B256, Bytes, EvmAddress, U256};
 
@@ -36,9 +38,14 @@ pub struct PayloadParams {
     pub nonce: B256,
 }
 
-impl TypedMessage for PayloadParams {
-    fn struct_hash(&self) -> B256 {
-        hash(&wire::SubmitWithdrawRequest {
+impl PayloadParams {
+    /// The payload id that the allocator keeps it under: the hash of `abi.encode(request)`.
+    pub fn payload_id(&self) -> B256 {
+        keccak256(self.wire().abi_encode())
+    }
+
+    fn wire(&self) -> wire::SubmitWithdrawRequest {
+        wire::SubmitWithdrawRequest {
             chainId: self.chain_id,
             depository: self.depository.clone(),
             currency: self.currency.clone(),
@@ -47,7 +54,13 @@ impl TypedMessage for PayloadParams {
             receiver: self.recipient.clone(),
             data: self.data.clone(),
             nonce: self.nonce,
-        })
+        }
+    }
+}
+
+impl TypedMessage for PayloadParams {
+    fn struct_hash(&self) -> B256 {
+        hash(&self.wire())
     }
 }
 
@@ -134,9 +147,14 @@ pub struct Authorization {
     pub nonce: B256,
 }
 
-impl TypedMessage for Authorization {
-    fn struct_hash(&self) -> B256 {
-        hash(&wire::allocator::WithdrawRequest {
+impl Authorization {
+    /// The request hash that the allocator keeps it under: the hash of `abi.encode(request)`.
+    pub fn request_hash(&self) -> B256 {
+        keccak256(self.wire().abi_encode())
+    }
+
+    fn wire(&self) -> wire::allocator::WithdrawRequest {
+        wire::allocator::WithdrawRequest {
             chainId: self.chain_id.clone(),
             depository: self.depository.clone(),
             currency: self.currency.clone(),
@@ -146,6 +164,12 @@ impl TypedMessage for Authorization {
             receiver: self.receiver.clone(),
             data: self.data.clone(),
             nonce: self.nonce,
-        })
+        }
+    }
+}
+
+impl TypedMessage for Authorization {
+    fn struct_hash(&self) -> B256 {
+        hash(&self.wire())
     }
 }
