@@ -6,13 +6,13 @@ use crate::{
     CodecError, EvmAddress, WithdrawalCodec, WithdrawalInfo,
     protocol::{
         call::Spelling,
-        json,
-        request::{PayloadParams, PayloadRequest, WithdrawCall, evm_address},
+        request::{PayloadParams, PayloadRequest, WithdrawCall},
+        text,
     },
 };
 
 const CALLS: Spelling = Spelling {
-    parse: evm_address,
+    parse: text::evm_address,
     write: |address: &EvmAddress| format!("{address:#x}"),
     native: "0x0000000000000000000000000000000000000000",
 };
@@ -34,7 +34,7 @@ impl WithdrawalCodec for Withdrawals {
     }
 
     fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
-        let lower = |text: &str| json::parse_bytes(text).map(alloy::hex::encode_prefixed);
+        let lower = |text: &str| text::bytes(text).map(alloy::hex::encode_prefixed);
         Ok(PayloadParams {
             depository: lower(&request.depository)?,
             currency: lower(&request.currency)?,

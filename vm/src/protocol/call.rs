@@ -148,7 +148,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::Spelling;
-    use crate::protocol::request::evm_address;
+    use crate::protocol::text::evm_address;
 
     const SPELLING: Spelling = Spelling {
         parse: evm_address,

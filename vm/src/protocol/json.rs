@@ -1,7 +1,5 @@
-//! Integers and bytes as they stand in JSON bodies: decimal or `0x` text, or a JSON number.
-//!
-//! Stricter than a JavaScript reader on purpose: empty text, signs, spaces, fractions and hex
-//! without `0x` are refused. Nothing here knows a family.
+//! Integers and bytes as they stand in JSON bodies: text of [`text`](super::text), or a JSON
+//! number. For the typed bodies of this crate; nothing here knows a family.
 
 use std::{fmt, marker::PhantomData};
 
@@ -9,6 +7,7 @@ use alloy::hex;
 use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
 use serde_json::Value;
 
+use super::text::number;
 use crate::{
     family::CodecError,
     types::{Bytes, U256},
@@ -16,27 +15,6 @@ use crate::{
 
 /// The largest integer that every JSON reader keeps exact (2^53 - 1).
 const MAX_SAFE: u64 = (1 << 53) - 1;
-
-/// A non-negative integer of at most 256 bits: decimal digits, or `0x` and hex digits.
-pub fn parse_uint(text: &str) -> Result<U256, CodecError> {
-    let (digits, radix) = match text.strip_prefix("0x") {
-        Some(hex) => (hex, 16),
-        None => (text, 10),
-    };
-    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
-    plain
-        .then(|| U256::from_str_radix(digits, radix).ok())
-        .flatten()
-        .ok_or_else(|| CodecError(format!("not an unsigned 256-bit integer: {text:?}")))
-}
-
-/// Bytes from `0x` and an even number of hex digits.
-pub fn parse_bytes(text: &str) -> Result<Vec<u8>, CodecError> {
-    text.strip_prefix("0x")
-        .and_then(|digits| hex::decode(digits).ok())
-        .filter(|bytes| text.len() == 2 + 2 * bytes.len())
-        .ok_or_else(|| CodecError(format!("not 0x hex bytes: {text:?}")))
-}
 
 /// Reads a typed value; the error names the field.
 pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, CodecError> {
@@ -64,7 +42,7 @@ impl<T: TryFrom<U256>> Visitor<'_> for Integer<T> {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        Self::fit(parse_uint(text).map_err(E::custom)?)
+        Self::fit(number(text).map_err(E::custom)?)
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
@@ -104,7 +82,7 @@ pub mod plain {
 
 /// `serde(with)`: bytes as `0x` hex, lower case.
 pub mod bytes {
-    use super::{Bytes, Deserializer, de, hex, parse_bytes};
+    use super::{Bytes, Deserializer, de, hex};
 
     pub fn serialize<S: serde::Serializer>(bytes: &Bytes, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(&hex::encode_prefixed(bytes))
@@ -112,40 +90,6 @@ pub mod bytes {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Bytes, D::Error> {
         let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(d)?;
-        parse_bytes(&text)
-            .map(Bytes::from)
-            .map_err(de::Error::custom)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{U256, parse_bytes, parse_uint};
-
-    #[test]
-    fn integers_are_decimal_or_0x_hex() {
-        assert_eq!(parse_uint("0"), Ok(U256::ZERO));
-        assert_eq!(parse_uint("0042"), Ok(U256::from(42)));
-        assert_eq!(parse_uint("0xFf"), Ok(U256::from(255)));
-        assert_eq!(parse_uint(&U256::MAX.to_string()), Ok(U256::MAX));
-    }
-
-    #[test]
-    fn loose_integers_are_refused() {
-        let over = format!("{}0", U256::MAX);
-        for text in [
-            "", " 1", "1 ", "-1", "+1", "1.0", "1e3", "ff", "0x", "0X1", "1_000", &over,
-        ] {
-            assert!(parse_uint(text).is_err(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn bytes_need_a_prefix_and_whole_bytes() {
-        assert_eq!(parse_bytes("0x"), Ok(vec![]));
-        assert_eq!(parse_bytes("0xAb01"), Ok(vec![0xab, 1]));
-        for text in ["", "ab", "0xa", "0xzz", "0x0x12", " 0x12"] {
-            assert!(parse_bytes(text).is_err(), "{text:?}");
-        }
+        super::super::text::bytes(&text).map_err(de::Error::custom)
     }
 }

@@ -18,7 +18,7 @@ pub use client::{NoFillOrRefund, NonceMapping};
 pub use hub::{Execution, GenericMapping, Trigger};
 pub use withdrawal::{Authorization, ExecuteAndWithdraw, Fee, Inclusion, PayloadParams};
 
-use super::json;
+use super::text;
 use crate::types::{B256, Bytes, EvmAddress};
 
 /// Something with an EIP-712 struct hash.
@@ -134,8 +134,8 @@ pub enum TextError {
 /// An EVM account as typed data takes it: one case throughout, or a correct checksum.
 pub fn address(text: &str) -> Result<EvmAddress, TextError> {
     let wrong = || TextError::Address(text.to_owned());
-    let bytes = json::parse_bytes(text).map_err(|_| wrong())?;
-    let address = EvmAddress::try_from(bytes.as_slice()).map_err(|_| wrong())?;
+    let bytes = text::bytes(text).map_err(|_| wrong())?;
+    let address = EvmAddress::try_from(&bytes[..]).map_err(|_| wrong())?;
     let digits = &text[2..];
     let lower = !digits.bytes().any(|b| b.is_ascii_uppercase());
     let upper = !digits.bytes().any(|b| b.is_ascii_lowercase());
@@ -145,7 +145,7 @@ pub fn address(text: &str) -> Result<EvmAddress, TextError> {
 
 /// `0x` and exactly 32 bytes of hex.
 pub fn word(text: &str) -> Result<B256, TextError> {
-    json::parse_bytes(text)
+    text::bytes(text)
         .ok()
         .and_then(|bytes| B256::try_from(&bytes[..]).ok())
         .ok_or_else(|| TextError::Word(text.to_owned()))
@@ -153,7 +153,7 @@ pub fn word(text: &str) -> Result<B256, TextError> {
 
 /// `0x` and whole bytes of hex.
 pub fn bytes(text: &str) -> Result<Bytes, TextError> {
-    json::parse_bytes(text)
+    text::bytes(text)
         .map(Bytes::from)
         .map_err(|_| TextError::Bytes(text.to_owned()))
 }

@@ -6,10 +6,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{json, message};
+use super::{json, message, text};
 use crate::{
     family::{CodecError, Family},
-    types::{B256, Bytes, EvmAddress, U256},
+    types::{B256, Bytes, U256},
 };
 
 /// A v2.2 request as a caller makes it: addresses in their family's own text.
@@ -66,11 +66,11 @@ impl PayloadParams {
     /// The typed message that oracles sign, and whose hash is the payload id.
     pub fn message(&self) -> Result<message::PayloadParams, CodecError> {
         Ok(message::PayloadParams {
-            chain_id: json::parse_uint(&self.chain_id)?,
+            chain_id: text::number(&self.chain_id)?,
             depository: self.depository.clone(),
             currency: self.currency.clone(),
             amount: self.amount,
-            spender: evm_address(&self.spender)?,
+            spender: text::evm_address(&self.spender)?,
             recipient: self.recipient.clone(),
             data: self.data.clone(),
             nonce: word(&self.nonce)?,
@@ -164,11 +164,6 @@ pub(crate) fn additional<T: serde::de::DeserializeOwned>(
 
 pub(crate) fn unsupported(family: &Family) -> CodecError {
     CodecError(format!("Withdrawals on {} are not supported", family.name))
-}
-
-/// An EVM address in text.
-pub(crate) fn evm_address(text: &str) -> Result<EvmAddress, CodecError> {
-    message::address(text).map_err(|error| CodecError(error.to_string()))
 }
 
 /// 32 bytes of `0x` hex.

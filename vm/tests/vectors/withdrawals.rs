@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use vm::{
     CodecError, Family, WithdrawalCodec,
     protocol::{
-        json::parse_bytes,
         request::{PayloadParams, PayloadRequest, WithdrawCall, WithdrawRequest},
+        text,
     },
 };
 
@@ -49,7 +49,7 @@ fn encode(case: &Case) -> Answer {
 fn decode(case: &Case) -> Answer {
     let codec = codec(case)?;
     let encoded = case.input["encoded"].as_str().ok_or("no bytes")?;
-    let encoded = parse_bytes(encoded).map_err(said)?;
+    let encoded = text::bytes(encoded).map_err(said)?;
     let withdrawal = codec.decode(&encoded).map_err(said)?;
     Ok(json!({"vmType": case.input["vmType"], "withdrawal": withdrawal}))
 }
