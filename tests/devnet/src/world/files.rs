@@ -1,0 +1,76 @@
+//! The configuration of a daemon that is to watch this world (oracle.md 1.2 and 1.3).
+
+use serde_json::{Value, json};
+
+use super::{Devnet, Site, settlement::ORACLE_VERSION};
+
+/// The contents of `CHAINS_FILE` and `HUB_FILE`, and the variables that they refer to.
+#[derive(Clone, Debug)]
+pub struct Files {
+    pub chains: Value,
+    pub hub: Value,
+    /// `ORIGIN_RPC_URL`, `DESTINATION_RPC_URL`, `RELAY_RPC_URL`, `AURORA_RPC_URL`: point one of
+    /// them at a proxy to lie to the daemon.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Devnet {
+    /// What a daemon needs to know about this world.
+    pub fn files(&self) -> Files {
+        let hub = self.hub.node.url.to_string();
+        let environment = [
+            ("ORIGIN_RPC_URL", self.origin.node.url.to_string()),
+            ("DESTINATION_RPC_URL", self.destination.node.url.to_string()),
+            ("RELAY_RPC_URL", hub.clone()),
+            ("AURORA_RPC_URL", hub),
+        ];
+        Files {
+            chains: json!([
+                self.chain_entry(&self.origin),
+                self.chain_entry(&self.destination)
+            ]),
+            hub: self.hub_entry(),
+            environment: environment
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+        }
+    }
+
+    fn chain_entry(&self, site: &Site) -> Value {
+        json!({
+            "id": site.id,
+            "vmType": "ethereum-vm",
+            "httpRpcUrl": format!("${}_RPC_URL", site.id.to_uppercase()),
+            "hubChainId": site.node.chain_id.to_string(),
+            "depository": format!("{:#x}", site.depository),
+            "additionalData": {
+                "finalizationBlocks": self.options.finality_blocks,
+                "finalizationTime": self.options.finality_seconds,
+            },
+        })
+    }
+
+    fn hub_entry(&self) -> Value {
+        let settlement = &self.hub;
+        let chain_id = settlement.node.chain_id.to_string();
+        let lower = |address| format!("{address:#x}");
+        json!({
+            "id": "relay",
+            "evmChainId": chain_id,
+            "httpRpcUrl": "$RELAY_RPC_URL",
+            "hubAddress": lower(settlement.hub),
+            "oracleAddress": lower(settlement.oracle),
+            "oracleVersion": ORACLE_VERSION,
+            "oracleMultisigAddress": lower(settlement.oracle),
+            "genericMappingAddress": lower(settlement.mapping),
+            "allocatorAddress": lower(settlement.allocator),
+            "executorAddress": lower(settlement.executor),
+            "depositAddressManagerAddress": lower(settlement.deposit_addresses),
+            "auroraHttpRpcUrl": "$AURORA_RPC_URL",
+            "auroraEvmChainId": chain_id,
+            "auroraAllocatorAddress": lower(settlement.allocator),
+            "auroraAllocatorSpenderAddress": lower(settlement.allocator),
+            "auroraOracleMultisigAddress": lower(settlement.oracle),
+        })
+    }
+}

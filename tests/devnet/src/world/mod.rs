@@ -1,0 +1,131 @@
+//! Three chains with everything on them that settlement needs: an origin and a destination with
+//! depository, router and token, and the chain where balances are settled.
+
+mod files;
+mod settlement;
+mod site;
+
+use std::sync::Arc;
+
+use alloy::primitives::{Address, U256};
+use anyhow::Result;
+
+use crate::{account::Account, anvil, artifact::Artifacts, node::Node};
+
+pub use files::Files;
+pub use settlement::{Execution, ORACLE_VERSION, Settlement};
+pub use site::Site;
+
+/// 10,000 of the native currency, given to every account that a devnet knows.
+const FUNDS: u128 = 10_000 * 10u128.pow(18);
+
+/// How the chains behave.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Seconds between blocks; `None` makes a block per transaction and on demand.
+    pub block_time: Option<u64>,
+    /// `finalizationBlocks` of origin and destination.
+    pub finality_blocks: u64,
+    /// `finalizationTime` of origin and destination, in seconds.
+    pub finality_seconds: u64,
+    /// Oracles in the signer set, and how many of them must sign.
+    pub oracles: usize,
+    pub threshold: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            block_time: None,
+            finality_blocks: 2,
+            finality_seconds: 0,
+            oracles: 3,
+            threshold: 2,
+        }
+    }
+}
+
+/// The running world. Dropping it ends its chains.
+#[derive(Debug)]
+pub struct Devnet {
+    pub origin: Site,
+    pub destination: Site,
+    pub hub: Settlement,
+    /// The signer set of the settlement contracts, in order.
+    pub oracles: Vec<Account>,
+    pub user: Account,
+    pub solver: Account,
+    /// Whose signature the depositories obey.
+    pub allocator: Account,
+    pub options: Options,
+}
+
+impl Devnet {
+    /// Starts with automatic blocks, two blocks of finality, and 2 of 3 oracles.
+    pub async fn start() -> Result<Self> {
+        Self::with(Options::default()).await
+    }
+
+    pub async fn with(options: Options) -> Result<Self> {
+        let artifacts = Arc::new(tokio::task::spawn_blocking(Artifacts::load).await??);
+        let oracles = (1..=options.oracles)
+            .map(|number| Account::named(&format!("oracle {number}")))
+            .collect::<Result<Vec<_>>>()?;
+        let allocator = Account::named("allocator")?;
+        let signers: Vec<_> = oracles.iter().map(Account::address).collect();
+        let (origin, destination, hub) = tokio::try_join!(
+            Site::start("origin", 31_001, &allocator, artifacts.clone()),
+            Site::start("destination", 31_002, &allocator, artifacts.clone()),
+            Settlement::start(31_000, &signers, options.threshold, &artifacts),
+        )?;
+        let world = Self {
+            origin,
+            destination,
+            hub,
+            oracles,
+            user: Account::named("user")?,
+            solver: Account::named("solver")?,
+            allocator,
+            options,
+        };
+        world.fund().await?;
+        Ok(world)
+    }
+
+    /// The site called `id` in orders and in the chains file.
+    pub fn site(&self, id: &str) -> Option<&Site> {
+        [&self.origin, &self.destination]
+            .into_iter()
+            .find(|site| site.id == id)
+    }
+
+    /// Native currency and the site's token for user and solver, then blocks at their own pace.
+    async fn fund(&self) -> Result<()> {
+        for site in [&self.origin, &self.destination] {
+            for account in [&self.user, &self.solver] {
+                let address = account.address();
+                site.node.set_balance(address, U256::from(FUNDS)).await?;
+                let tokens = U256::from(1_000_000_000_000u64);
+                site.mint(site.token, address, tokens).await?;
+            }
+        }
+        for node in [&self.origin.node, &self.destination.node, &self.hub.node] {
+            if let Some(seconds) = self.options.block_time {
+                node.mine_every(seconds).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A chain that makes blocks by itself, and an account that may deploy there.
+async fn founded(chain_id: u64) -> Result<(Node, Address)> {
+    let node = Node::start(&anvil::Options {
+        chain_id,
+        block_time: None,
+    })
+    .await?;
+    let deployer = Account::named("deployer")?.address();
+    node.set_balance(deployer, U256::from(FUNDS)).await?;
+    Ok((node, deployer))
+}
