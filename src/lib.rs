@@ -3,5 +3,7 @@
 pub mod attest;
 pub mod config;
 pub mod http;
+pub mod redact;
 pub mod sign;
 pub mod store;
+pub mod telemetry;

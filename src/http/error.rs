@@ -6,6 +6,7 @@ use hyper::StatusCode;
 use serde::Serialize;
 
 use super::{limit::Standing, request::Response};
+use crate::redact;
 
 /// Why a request got no 200.
 #[derive(Debug, thiserror::Error)]
@@ -119,9 +120,14 @@ impl ApiError {
 
     fn log(&self) {
         match self {
-            Self::Internal { .. } => tracing::error!(error = %self, "request failed"),
+            Self::Internal { .. } => {
+                tracing::error!(error = redact::text(&self.to_string()), "request failed");
+            }
             Self::Unavailable { .. } | Self::Deadline => {
-                tracing::warn!(error = %self, "request not answered");
+                tracing::warn!(
+                    error = redact::text(&self.to_string()),
+                    "request not answered"
+                );
             }
             _ => tracing::debug!(error = %self, "request refused"),
         }

@@ -6,13 +6,24 @@
 pub mod auth;
 pub mod coerce;
 pub mod error;
+mod framing;
 pub mod limit;
+mod line;
+pub mod openapi;
+pub mod page;
 pub mod parse;
 pub mod request;
 pub mod router;
+pub mod server;
+pub mod service;
+pub mod system;
 
 pub use auth::{Gate, KeyLabel, Keys};
 pub use coerce::{Flag, Number, Text};
 pub use error::ApiError;
+pub use page::documented;
 pub use request::{Request, Response};
 pub use router::{Access, Docs, Handler, Route, Router, Shape};
+pub use server::{Limits, serve};
+pub use service::App;
+pub use system::{ChainReadiness, Readiness, System};

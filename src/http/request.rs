@@ -10,7 +10,7 @@ use hyper::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{ApiError, KeyLabel, parse};
+use super::{ApiError, KeyLabel, parse, router::Params};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
@@ -27,7 +27,7 @@ pub struct Request {
     pub peer: SocketAddr,
     /// The label of the caller's key; `None` for an unknown key or none.
     pub key: Option<KeyLabel>,
-    pub params: Vec<(String, String)>,
+    pub params: Params,
 }
 
 impl Request {

@@ -66,6 +66,9 @@ fn collect<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     utoipa::openapi::Ref::from_schema_name(name).into()
 }
 
+/// What a path's `{name}`s stood for, in their order.
+pub type Params = Vec<(String, String)>;
+
 type Call = Arc<dyn Fn(Request) -> BoxFuture<'static, Result<Response, ApiError>> + Send + Sync>;
 
 /// A route bound to its state.
@@ -135,11 +138,7 @@ impl Router {
 
     /// The endpoint of a method and path with the path's parameters, undecoded. HEAD is answered by
     /// GET's.
-    pub fn find(
-        &self,
-        method: &Method,
-        path: &str,
-    ) -> Option<(&Arc<Endpoint>, Vec<(String, String)>)> {
+    pub fn find(&self, method: &Method, path: &str) -> Option<(&Arc<Endpoint>, Params)> {
         let method = if method == Method::HEAD {
             &Method::GET
         } else {

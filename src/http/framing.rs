@@ -1,0 +1,180 @@
+//! Where HTTP/1.1 requests begin and end in the bytes of a connection, to see two things that the
+//! HTTP library settles silently: a length told twice (Content-Length with Transfer-Encoding), and a
+//! head that began and does not end. Pure; it holds back no byte and keeps less than a line.
+
+/// Longest start of a header line that is kept; names and lengths of interest are shorter.
+const LINE: usize = 128;
+
+/// Follows one connection from its first byte.
+#[derive(Debug, Default)]
+pub struct Framing {
+    state: State,
+    ambiguous: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Head(Head),
+    /// That many bytes of a body are still to come.
+    Body(u64),
+    /// HTTP/2, or a chunked body (the service closes after it), or nothing that hyper will accept.
+    Opaque,
+}
+
+#[derive(Debug, Default)]
+struct Head {
+    line: Vec<u8>,
+    begun: bool,
+    length: Option<u64>,
+    chunked: bool,
+    unreadable: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Head(Head::default())
+    }
+}
+
+impl Framing {
+    /// The next bytes that the peer sent.
+    pub fn feed(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let taken = match &mut self.state {
+                State::Opaque => return,
+                State::Body(left) => {
+                    let taken = usize::try_from(*left).map_or(bytes.len(), |n| n.min(bytes.len()));
+                    *left -= taken as u64;
+                    if *left == 0 {
+                        self.state = State::default();
+                    }
+                    taken
+                }
+                State::Head(head) => {
+                    let (taken, ended) = head.feed(bytes);
+                    if ended {
+                        self.end_line();
+                    }
+                    taken
+                }
+            };
+            bytes = &bytes[taken..];
+        }
+    }
+
+    /// Whether some request so far told its length twice, or in a way that is not plain.
+    pub fn ambiguous(&self) -> bool {
+        self.ambiguous
+    }
+
+    /// Whether a head has begun and not ended.
+    pub fn inside_head(&self) -> bool {
+        matches!(&self.state, State::Head(head) if head.begun || !head.line.is_empty())
+    }
+
+    fn end_line(&mut self) {
+        let State::Head(head) = &mut self.state else {
+            return;
+        };
+        let line = std::mem::take(&mut head.line);
+        let line = line.strip_suffix(b"\r").unwrap_or(&line);
+        if !line.is_empty() {
+            if !head.begun && line.starts_with(b"PRI * HTTP/2") {
+                self.state = State::Opaque;
+                return;
+            }
+            head.field(line);
+            return;
+        }
+        if !head.begun {
+            return;
+        }
+        self.ambiguous |= head.unreadable || (head.chunked && head.length.is_some());
+        self.state = match (head.chunked, head.length) {
+            (true, _) => State::Opaque,
+            (false, Some(length)) if length > 0 => State::Body(length),
+            (false, _) => State::default(),
+        };
+    }
+}
+
+impl Head {
+    /// How many bytes were taken, and whether they ended a line.
+    fn feed(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let piece = &bytes[..end.unwrap_or(bytes.len())];
+        let room = LINE.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+        // A line cut at LINE may lose its final CR, never its name.
+        (piece.len() + usize::from(end.is_some()), end.is_some())
+    }
+
+    fn field(&mut self, line: &[u8]) {
+        if !self.begun {
+            self.begun = true;
+            return;
+        }
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            return;
+        };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            self.chunked = true;
+        } else if name.eq_ignore_ascii_case(b"content-length") {
+            let length = std::str::from_utf8(value)
+                .ok()
+                .and_then(|text| text.parse().ok());
+            self.unreadable |= length.is_none() || line.len() >= LINE;
+            self.length = length;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLEAN: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody";
+    const CHUNKED: &str = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+
+    /// Bytes → (ambiguous, inside a head), fed whole and byte by byte.
+    #[test]
+    fn framing_table() {
+        let both = "POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let other_order = "POST / HTTP/1.1\ntransfer-encoding: chunked\nCONTENT-LENGTH: 4\n\n";
+        let hidden = "POST / HTTP/1.1\r\nContent-Length: 63\r\n\r\n".to_owned()
+            + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n.............x";
+        let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "a".repeat(5000));
+        let padded = format!(
+            "GET / HTTP/1.1\r\ncontent-length:{}4\r\n\r\n",
+            " ".repeat(500)
+        );
+        let cases: &[(&str, bool, bool)] = &[
+            ("", false, false),
+            ("\r\n", false, false),
+            (&padded, true, false),
+            ("G", false, true),
+            ("GET / HTTP/1.1\r\n", false, true),
+            (CLEAN, false, false),
+            (CHUNKED, false, false),
+            (both, true, false),
+            (other_order, true, false),
+            (&(CLEAN.to_owned() + both), true, false),
+            (&(CLEAN.to_owned() + CLEAN), false, false),
+            (&(CLEAN.to_owned() + "GET"), false, true),
+            (&hidden, false, false),
+            (&long, false, false),
+            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", false, false),
+        ];
+        for (bytes, ambiguous, inside) in cases {
+            let mut whole = Framing::default();
+            whole.feed(bytes.as_bytes());
+            let mut single = Framing::default();
+            bytes.bytes().for_each(|byte| single.feed(&[byte]));
+            for framing in [whole, single] {
+                assert_eq!(framing.ambiguous(), *ambiguous, "{bytes:?}");
+                assert_eq!(framing.inside_head(), *inside, "{bytes:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A connection's bytes with its deadlines: a head that does not end, a first byte that does not
+//! come, and silence while nothing is being answered end the connection. Without these, slow and
+//! idle peers would hold memory for ever.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep},
+};
+
+use super::framing::Framing;
+
+/// What the bytes of a connection tell its requests, and the other way round.
+#[derive(Debug, Default)]
+pub struct Signals {
+    ambiguous: AtomicBool,
+    answering: AtomicUsize,
+}
+
+impl Signals {
+    /// Whether a request on this connection told its length twice.
+    pub fn ambiguous(&self) -> bool {
+        self.ambiguous.load(Ordering::Acquire)
+    }
+
+    /// Marks the connection as busy until the guard is dropped.
+    pub fn answering(self: &Arc<Self>) -> Answering {
+        self.answering.fetch_add(1, Ordering::AcqRel);
+        Answering(self.clone())
+    }
+}
+
+/// See [`Signals::answering`].
+pub struct Answering(Arc<Signals>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.answering.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A stream that ends by itself.
+pub struct Line<T> {
+    stream: T,
+    framing: Framing,
+    signals: Arc<Signals>,
+    head: Duration,
+    idle: Duration,
+    head_since: Option<Instant>,
+    active: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl<T> Line<T> {
+    /// `head`: for a request head, and for the first one to begin; `idle`: between requests.
+    pub fn new(stream: T, signals: Arc<Signals>, head: Duration, idle: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            stream,
+            framing: Framing::default(),
+            signals,
+            head,
+            idle,
+            head_since: Some(now),
+            active: now,
+            timer: Box::pin(tokio::time::sleep_until(now + head)),
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
+        let now = Instant::now();
+        self.active = now;
+        self.framing.feed(bytes);
+        if self.framing.ambiguous() {
+            self.signals.ambiguous.store(true, Ordering::Release);
+        }
+        if !self.framing.inside_head() {
+            self.head_since = None;
+        } else if self.head_since.is_none() {
+            self.head_since = Some(now);
+            self.timer.as_mut().reset(now + self.head);
+        }
+    }
+
+    /// Fails once the deadline that applies now has passed; else wakes the task at that time.
+    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            let now = Instant::now();
+            let busy = self.signals.answering.load(Ordering::Acquire) > 0;
+            let deadline = match self.head_since {
+                Some(since) => since + self.head,
+                None if busy => now + self.idle,
+                None => self.active + self.idle,
+            };
+            if deadline <= now {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.timer.as_mut().reset(deadline);
+        }
+        Ok(())
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Line<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        match Pin::new(&mut self.stream).poll_read(cx, buf) {
+            Poll::Pending => {
+                self.check(cx)?;
+                Poll::Pending
+            }
+            Poll::Ready(result) => {
+                self.read(&buf.filled()[before..]);
+                Poll::Ready(result)
+            }
+        }
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Line<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(cx, polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.wrote(cx, polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<T> Line<T> {
+    fn wrote(
+        &mut self,
+        cx: &mut Context<'_>,
+        polled: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if polled.is_pending() {
+            self.check(cx)?;
+        }
+        let count = ready!(polled)?;
+        self.active = Instant::now();
+        Poll::Ready(Ok(count))
+    }
+}

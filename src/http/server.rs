@@ -1,0 +1,200 @@
+//! Sockets: accepting, limits of a connection, and an end in which nothing answered is lost.
+
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use hyper::{rt::Executor, service::service_fn};
+use hyper_util::{rt::TokioIo, server::conn::auto};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    line::{Line, Signals},
+    service::App,
+};
+
+/// What callers may take of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Open connections; more wait in the kernel's queue.
+    pub connections: usize,
+    /// Requests of protected routes at one time; more are answered 503.
+    pub requests: usize,
+    /// Bytes of a body.
+    pub body: usize,
+    /// Bytes of a request head.
+    pub head: usize,
+    /// Header fields of a request.
+    pub fields: usize,
+    /// For a head to arrive.
+    pub head_time: Duration,
+    /// For a body to arrive.
+    pub body_time: Duration,
+    /// For an answer to be made.
+    pub deadline: Duration,
+    /// Silence after which a connection ends.
+    pub idle: Duration,
+    /// For requests under way when the end is asked for.
+    pub drain: Duration,
+    /// HTTP/2: streams of a connection at one time.
+    pub streams: u32,
+    /// HTTP/2: streams that a peer may reset before they are looked at, and that may break the
+    /// rules, before the connection ends.
+    pub resets: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 16_384,
+            requests: 1024,
+            body: 1 << 20,
+            head: 32 << 10,
+            fields: 64,
+            head_time: Duration::from_secs(10),
+            body_time: Duration::from_secs(15),
+            deadline: Duration::from_secs(60),
+            idle: Duration::from_secs(72),
+            drain: Duration::from_secs(30),
+            streams: 100,
+            resets: 20,
+        }
+    }
+}
+
+/// Answers on `listener` until `shutdown`, then lets requests under way finish (idle connections end
+/// at once) within [`Limits::drain`]. Returns when no task of it is left.
+pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationToken) {
+    let limits = *app.limits();
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let tasks = Tasks::default();
+    while let Some(accepted) = shutdown
+        .run_until_cancelled(accept(&listener, &slots))
+        .await
+    {
+        let Some((stream, peer, slot)) = accepted else {
+            break;
+        };
+        let connection = connection(stream, peer, app.clone(), tasks.clone(), shutdown.clone());
+        tasks.spawn(async move {
+            connection.await;
+            drop(slot);
+        });
+    }
+    drop(listener);
+    tasks.end(limits.drain).await;
+}
+
+type Accepted = (TcpStream, SocketAddr, OwnedSemaphorePermit);
+
+/// The next connection, when there is room for it. `None` only if the semaphore was closed.
+async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<Accepted> {
+    let slot = slots.clone().acquire_owned().await.ok()?;
+    let mut pause = Duration::from_millis(10);
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => return Some((stream, peer, slot)),
+            Err(error) if of_the_peer(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, pause_ms = pause.as_millis(), "cannot accept connections");
+                metrics::counter!("intentd_http_accept_errors_total").increment(1);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        }
+    }
+}
+
+/// Errors that concern the one connection that was about to be accepted.
+fn of_the_peer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    app: Arc<App>,
+    tasks: Tasks,
+    shutdown: CancellationToken,
+) {
+    let limits = *app.limits();
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let signals = Arc::new(Signals::default());
+    let line = Line::new(stream, signals.clone(), limits.head_time, limits.idle);
+    let service = service_fn(move |request| {
+        let (app, signals) = (app.clone(), signals.clone());
+        async move { Ok::<_, Infallible>(app.answer(&signals, peer, request).await) }
+    });
+    let builder = builder(&limits, tasks);
+    let served = builder.serve_connection(TokioIo::new(line), service);
+    tokio::pin!(served);
+    let outcome = tokio::select! {
+        outcome = served.as_mut() => outcome,
+        () = shutdown.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%peer, error, "connection ended");
+    }
+}
+
+fn builder(limits: &Limits, tasks: Tasks) -> auto::Builder<Tasks> {
+    let mut builder = auto::Builder::new(tasks);
+    builder
+        .http1()
+        .header_read_timeout(None)
+        .max_headers(limits.fields)
+        .max_buf_size(limits.head);
+    builder
+        .http2()
+        .max_header_list_size(u32::try_from(limits.head).unwrap_or(u32::MAX))
+        .max_concurrent_streams(limits.streams)
+        .max_pending_accept_reset_streams(limits.resets)
+        .max_local_error_reset_streams(limits.resets);
+    builder
+}
+
+/// Every task of the server, so that its end can wait for all of them.
+#[derive(Clone, Default)]
+struct Tasks {
+    running: TaskTracker,
+    abort: CancellationToken,
+}
+
+impl Tasks {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let abort = self.abort.clone();
+        self.running.spawn(async move {
+            abort.run_until_cancelled(task).await;
+        });
+    }
+
+    async fn end(&self, patience: Duration) {
+        self.running.close();
+        if tokio::time::timeout(patience, self.running.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(left = self.running.len(), "connections cut at the end");
+            self.abort.cancel();
+            self.running.wait().await;
+        }
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
+    fn execute(&self, task: F) {
+        self.spawn(task);
+    }
+}

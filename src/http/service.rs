@@ -1,0 +1,255 @@
+//! One request from the transport to its handler and back: framing, gate, body, deadline, metrics.
+
+use std::{net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{
+    HeaderMap, Method, StatusCode,
+    body::{Body, Incoming},
+    header::{
+        AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
+        TRANSFER_ENCODING,
+    },
+    http::request::Parts,
+};
+use tokio::sync::Semaphore;
+
+use super::{
+    ApiError, Gate, Request, Response, Router,
+    auth::{self, Admission},
+    limit::Standing,
+    line::Signals,
+    router::{Access, Endpoint, Params},
+    server::Limits,
+};
+
+const KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// Fields that decide something here and therefore may stand only once.
+const SINGLE: [HeaderName; 5] = [HOST, CONTENT_TYPE, CONTENT_LENGTH, AUTHORIZATION, KEY];
+/// How much of a body too large is still read, so that its sender gets to see the answer.
+const DRAINED: usize = 8 << 20;
+/// Longest path that an answer repeats.
+const ECHO: usize = 256;
+
+/// Everything one listener answers with.
+pub struct App {
+    router: Router,
+    gate: Gate,
+    limits: Limits,
+    slots: Semaphore,
+    started: Instant,
+}
+
+impl App {
+    pub fn new(router: Router, gate: Gate, limits: Limits) -> Self {
+        Self {
+            router,
+            gate,
+            limits,
+            slots: Semaphore::new(limits.requests),
+            started: Instant::now(),
+        }
+    }
+
+    /// What this listener's callers may take.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The answer to a request; never fails and never takes longer than its limits.
+    pub(super) async fn answer(
+        &self,
+        signals: &Arc<Signals>,
+        peer: SocketAddr,
+        request: hyper::Request<Incoming>,
+    ) -> hyper::Response<Full<Bytes>> {
+        let _answering = signals.answering();
+        let begun = Instant::now();
+        let (parts, body) = request.into_parts();
+        let (method, chunked) = (
+            parts.method.clone(),
+            parts.headers.contains_key(TRANSFER_ENCODING),
+        );
+        let found = self.router.find(&method, parts.uri.path());
+        let route = found.as_ref().map_or("unmatched", |(found, _)| found.path);
+        let mut standing = None;
+        let answered = match frame(signals, &parts.headers) {
+            Ok(()) => self.routed(parts, body, found, (peer, &mut standing)).await,
+            Err(error) => Err(error),
+        };
+        let mut response = answered.unwrap_or_else(ApiError::into_response);
+        if let Some(standing) = standing {
+            put_standing(&mut response, &standing);
+        }
+        record(route, &method, response.status, begun);
+        // After a chunked body the next request's start is the library's word alone.
+        transport(response, &method, chunked || signals.ambiguous())
+    }
+
+    async fn routed(
+        &self,
+        parts: Parts,
+        body: Incoming,
+        found: Option<(&Arc<Endpoint>, Params)>,
+        (peer, standing): (SocketAddr, &mut Option<Standing>),
+    ) -> Result<Response, ApiError> {
+        let access = found.as_ref().map_or_else(
+            || auth::unrouted(parts.uri.path()),
+            |(endpoint, _)| endpoint.access,
+        );
+        let admission = self.admit(access, &parts, peer, standing)?;
+        let Some((endpoint, params)) = found else {
+            return Err(no_route(&parts));
+        };
+        let _slot = match access {
+            Access::Protected => Some(self.slots.try_acquire().map_err(|error| {
+                ApiError::unavailable("OVERLOADED", "Too many requests are being answered", error)
+            })?),
+            Access::Open | Access::Counted => None,
+        };
+        let body = match parts.method {
+            Method::GET | Method::HEAD => Bytes::new(),
+            _ => self.body(body).await?,
+        };
+        let request = Request {
+            target: target(&parts),
+            method: parts.method,
+            headers: parts.headers,
+            body,
+            peer,
+            key: admission.key,
+            params,
+        };
+        let handled = AssertUnwindSafe((endpoint.call)(request)).catch_unwind();
+        match tokio::time::timeout(self.limits.deadline, handled).await {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(_)) => {
+                metrics::counter!("intentd_http_panics_total", "route" => endpoint.path)
+                    .increment(1);
+                Err(ApiError::internal("the handler panicked"))
+            }
+            Err(_) => Err(ApiError::Deadline),
+        }
+    }
+
+    fn admit(
+        &self,
+        access: Access,
+        parts: &Parts,
+        peer: SocketAddr,
+        standing: &mut Option<Standing>,
+    ) -> Result<Admission, ApiError> {
+        let key = parts.headers.get(KEY).map(HeaderValue::as_bytes);
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let admitted = self.gate.admit(access, key, peer.ip(), now);
+        *standing = match &admitted {
+            Ok(admission) => admission.standing,
+            Err(ApiError::RateLimited(standing)) => Some(*standing),
+            Err(_) => None,
+        };
+        admitted
+    }
+
+    async fn body(&self, body: Incoming) -> Result<Bytes, ApiError> {
+        let limit = self.limits.body;
+        let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        let reading = async {
+            if told > limit {
+                drain(body, told).await;
+                return Err(ApiError::BodyTooLarge);
+            }
+            match Limited::new(body, limit).collect().await {
+                Ok(whole) => Ok(whole.to_bytes()),
+                Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                    Err(ApiError::BodyTooLarge)
+                }
+                Err(_) => Err(ApiError::refused("INVALID_BODY", "The body is cut short")),
+            }
+        };
+        tokio::time::timeout(self.limits.body_time, reading)
+            .await
+            .unwrap_or(Err(ApiError::SlowBody))
+    }
+}
+
+/// Reads and forgets a body that is not much too large.
+async fn drain(mut body: Incoming, told: usize) {
+    if told > DRAINED {
+        return;
+    }
+    while let Some(Ok(_)) = body.frame().await {}
+}
+
+/// Requests that two readers could understand differently.
+fn frame(signals: &Signals, headers: &HeaderMap) -> Result<(), ApiError> {
+    if signals.ambiguous() {
+        return Err(ApiError::refused(
+            "AMBIGUOUS_LENGTH",
+            "Content-Length and Transfer-Encoding in one request",
+        ));
+    }
+    for name in &SINGLE {
+        if headers.get_all(name).iter().nth(1).is_some() {
+            return Err(ApiError::refused(
+                "DUPLICATE_HEADER",
+                format!("Header {name} stands more than once"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn target(parts: &Parts) -> String {
+    parts
+        .uri
+        .path_and_query()
+        .map_or_else(String::new, ToString::to_string)
+}
+
+fn no_route(parts: &Parts) -> ApiError {
+    ApiError::NoRoute {
+        method: parts.method.to_string(),
+        path: target(parts).chars().take(ECHO).collect(),
+    }
+}
+
+fn put_standing(response: &mut Response, standing: &Standing) {
+    response.put_number("x-ratelimit-limit", standing.limit.into());
+    response.put_number("x-ratelimit-remaining", standing.remaining.into());
+    response.put_number("x-ratelimit-reset", standing.reset_seconds());
+}
+
+fn record(route: &'static str, method: &Method, status: StatusCode, begun: Instant) {
+    let elapsed = begun.elapsed();
+    let class = ["1xx", "2xx", "3xx", "4xx", "5xx"]
+        .get(usize::from(status.as_u16() / 100).wrapping_sub(1))
+        .copied()
+        .unwrap_or("other");
+    metrics::counter!("intentd_http_requests_total", "route" => route, "status" => class)
+        .increment(1);
+    metrics::histogram!("intentd_http_request_seconds", "route" => route).record(elapsed);
+    tracing::debug!(%method, route, status = status.as_u16(), elapsed_us = elapsed.as_micros(), "request");
+}
+
+fn transport(response: Response, method: &Method, close: bool) -> hyper::Response<Full<Bytes>> {
+    let Response {
+        status,
+        mut headers,
+        body,
+    } = response;
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    if close {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    let body = if method == Method::HEAD {
+        Bytes::new()
+    } else {
+        body
+    };
+    let mut transported = hyper::Response::new(Full::new(body));
+    *transported.status_mut() = status;
+    *transported.headers_mut() = headers;
+    transported
+}

@@ -1,0 +1,125 @@
+//! Routes about the process itself: alive, ready, metrics. What "ready" means is told by the
+//! composition root.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::BoxFuture};
+use hyper::{Method, StatusCode, header::HeaderValue};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Access, ApiError, Docs, Request, Response, Route, Shape};
+
+const EXPOSITION: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// What the routes of this file answer from.
+pub struct System {
+    /// `IMAGE_TAG`.
+    pub version: Option<String>,
+    pub readiness: ReadinessCheck,
+    /// Prometheus' text format.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+/// Asks everything that an attestation needs; quick, and free of side effects.
+pub type ReadinessCheck = Arc<dyn Fn() -> BoxFuture<'static, Readiness> + Send + Sync>;
+
+/// Can it attest now? `ready` is true when every chain can.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Readiness {
+    pub ready: bool,
+    pub chains: Vec<ChainReadiness>,
+}
+
+impl Readiness {
+    /// Ready when all `chains` are.
+    pub fn of(chains: Vec<ChainReadiness>) -> Self {
+        Self {
+            ready: chains.iter().all(|chain| chain.ready),
+            chains,
+        }
+    }
+}
+
+/// One chain's part in [`Readiness`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ChainReadiness {
+    pub id: String,
+    pub ready: bool,
+    /// Why not, without anything secret (no URL of a provider).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What an operator should change although it works, e.g. a single provider in production.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// The process answers.
+#[derive(Serialize, ToSchema)]
+struct Alive {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+}
+
+/// The table of this file.
+pub static ROUTES: [Route<System>; 3] = [
+    Route {
+        method: Method::GET,
+        path: "/lives/v1",
+        access: Access::Open,
+        handler: |system, request| async move { lives(&system, &request) }.boxed(),
+        docs: Some(Docs {
+            summary: "Whether the process answers",
+            group: "Service",
+            query: &[("withReport", "1 or true adds the version")],
+            body: None,
+            answer: Shape::of::<Alive>(),
+        }),
+    },
+    Route {
+        method: Method::GET,
+        path: "/readyz",
+        access: Access::Open,
+        handler: |system, _| async move { ready(&system).await }.boxed(),
+        docs: Some(Docs {
+            summary: "Whether each chain can be attested now; 503 when one cannot",
+            group: "Service",
+            query: &[],
+            body: None,
+            answer: Shape::of::<Readiness>(),
+        }),
+    },
+    Route {
+        method: Method::GET,
+        path: "/metrics",
+        access: Access::Open,
+        handler: |system, _| async move { Ok(metrics(&system)) }.boxed(),
+        docs: None,
+    },
+];
+
+fn lives(system: &System, request: &Request) -> Result<Response, ApiError> {
+    let report = matches!(request.query("withReport").as_deref(), Some("1" | "true"));
+    // Clients of the network know the text `undefined` for a build without a tag.
+    let version = || system.version.clone().unwrap_or_else(|| "undefined".into());
+    Response::json(&Alive {
+        status: "ok",
+        version: report.then(version),
+    })
+}
+
+async fn ready(system: &System) -> Result<Response, ApiError> {
+    let readiness = (system.readiness)().await;
+    let status = if readiness.ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    Response::json_with(status, &readiness)
+}
+
+fn metrics(system: &System) -> Response {
+    Response::of(StatusCode::OK, EXPOSITION, (system.metrics)().into())
+}
