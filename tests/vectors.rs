@@ -3,12 +3,9 @@
 
 #[path = "../vm/tests/vectors/harness.rs"]
 mod harness;
-
-use harness::Row;
-
-/// File and answer, one row each.
-const ROWS: &[Row] = &[];
+#[path = "vectors/http.rs"]
+mod http;
 
 fn main() -> std::process::ExitCode {
-    harness::run(harness::Side::Daemon, &[ROWS])
+    harness::run(harness::Side::Daemon, &[http::ROWS])
 }

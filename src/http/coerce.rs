@@ -119,3 +119,96 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
     let n = text.parse::<i64>().ok()?;
     (-limit..=limit).contains(&n).then_some(n)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_table() {
+        let cases = [
+            (json!("a"), Some("a")),
+            (json!(""), Some("")),
+            (json!(1), Some("1")),
+            (json!(-1), Some("-1")),
+            (json!(1.0), Some("1")),
+            (json!(-0.0), Some("0")),
+            (json!(true), Some("true")),
+            (json!(null), Some("")),
+            (json!(["a"]), Some("a")),
+            (json!([1]), Some("1")),
+            (json!(9_007_199_254_740_991_u64), Some("9007199254740991")),
+            (json!(9_007_199_254_740_992_u64), None),
+            (json!(9_007_199_254_740_993_u64), None),
+            (json!(1.157_920_892_373_162e77), None),
+            (json!(1.5), None),
+            (json!([]), None),
+            (json!(["a", "b"]), None),
+            (json!([["a"]]), None),
+            (json!({}), None),
+        ];
+        for (given, expected) in cases {
+            let got = Text::deserialize(&given).ok().map(|text| text.0);
+            assert_eq!(got.as_deref(), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn flag_table() {
+        let cases = [
+            (json!(true), Some(true)),
+            (json!("true"), Some(true)),
+            (json!("false"), Some(false)),
+            (json!(0), Some(false)),
+            (json!(1), Some(true)),
+            (json!(null), Some(false)),
+            (json!([true]), Some(true)),
+            (json!(2), None),
+            (json!("maybe"), None),
+            (json!("TRUE"), None),
+            (json!(""), None),
+            (json!({}), None),
+        ];
+        for (given, expected) in cases {
+            let got = Flag::deserialize(&given).ok().map(|flag| flag.0);
+            assert_eq!(got, expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn number_table() {
+        let cases = [
+            (json!(0), Some(0)),
+            (json!("12"), Some(12)),
+            (json!(12.0), Some(12)),
+            (json!([12]), Some(12)),
+            (json!(9_007_199_254_740_991_u64), Some(MAX_NUMBER)),
+            (json!("9007199254740991"), Some(MAX_NUMBER)),
+            (json!(9_007_199_254_740_992_u64), None),
+            (json!("9007199254740992"), None),
+            (json!("99999999999999999999999"), None),
+            (json!(-1), None),
+            (json!("-1"), None),
+            (json!(1.5), None),
+            (json!(""), None),
+            (json!("0x"), None),
+            (json!("0x10"), None),
+            (json!("1e3"), None),
+            (json!(" 1"), None),
+            (json!(true), None),
+            (json!(null), None),
+        ];
+        for (given, expected) in cases {
+            let got = Number::deserialize(&given).ok().map(|number| number.0);
+            assert_eq!(got, expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn written_as_what_they_stand_for() {
+        let written = json!((Text("a".into()), Flag(true), Number(7)));
+        assert_eq!(written, json!(["a", true, 7]));
+    }
+}

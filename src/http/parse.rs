@@ -110,8 +110,19 @@ fn field_error(path: &str, text: &str) -> ApiError {
     }
     let expected = text
         .rfind("expected ")
-        .map_or_else(|| short(text), |at| text[at..].to_owned());
+        .map_or_else(|| short(text), |at| in_json_words(&text[at..]));
     invalid_field(if path.is_empty() { "body" } else { path }, &expected)
+}
+
+/// serde names Rust types; callers know JSON's.
+fn in_json_words(expected: &str) -> String {
+    if expected.starts_with("expected struct ") || expected.starts_with("expected a map") {
+        "expected an object".to_owned()
+    } else if expected.starts_with("expected a sequence") {
+        "expected an array".to_owned()
+    } else {
+        expected.to_owned()
+    }
 }
 
 fn short(text: &str) -> String {
@@ -202,4 +213,186 @@ pub(super) fn scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value
         Value::Array(mut items) if items.len() == 1 => items.remove(0),
         other => other,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::http::{Flag, Number, Text};
+
+    fn refusal(result: Result<impl fmt::Debug, ApiError>) -> (u16, String) {
+        let error = result.expect_err("refused");
+        let status = error.status().as_u16();
+        let text = match error {
+            ApiError::Refused { code, message } => format!("{code} {message}"),
+            other => other.to_string(),
+        };
+        (status, text)
+    }
+
+    #[test]
+    fn body_table() {
+        let json = Some("application/json");
+        let cases: &[(Option<&str>, &[u8], u16, &str)] = &[
+            (
+                json,
+                b"",
+                400,
+                "EMPTY_BODY Body cannot be empty when content-type is set to 'application/json'",
+            ),
+            (
+                json,
+                b"{\"a\": ",
+                400,
+                "INVALID_JSON Unexpected end of JSON input",
+            ),
+            (json, b"[1]", 400, "INVALID_BODY body must be object"),
+            (json, b"null", 400, "INVALID_BODY body must be object"),
+            (
+                json,
+                b"{\"__proto__\":{}}",
+                400,
+                "INVALID_JSON Object contains forbidden prototype property",
+            ),
+            (
+                json,
+                b"{\"a\":[{\"constructor\":{\"prototype\":1}}]}",
+                400,
+                "INVALID_JSON Object contains forbidden prototype property",
+            ),
+            (None, b"", 400, "INVALID_BODY body must be object"),
+            (
+                Some("text/plain"),
+                b"hi",
+                400,
+                "INVALID_BODY body must be object",
+            ),
+            (None, b"{}", 415, "media type none"),
+            (
+                Some("application/xml"),
+                b"<a/>",
+                415,
+                "media type application/xml",
+            ),
+            (
+                Some("application/jsonp"),
+                b"{}",
+                415,
+                "media type application/jsonp",
+            ),
+        ];
+        for (media, body, status, text) in cases {
+            assert_eq!(refusal(object(*media, body)), (*status, (*text).to_owned()));
+        }
+    }
+
+    #[test]
+    fn malformed_json_is_refused() {
+        let deep = "[".repeat(10_000);
+        let bodies: &[&[u8]] = &[
+            b"{\"a\":NaN}",
+            b"{\"a\":1e400}",
+            b"{\"a\":0x10}",
+            b"{\"a\":1,\"a\":1}",
+            b"{\"a\":{\"b\":1,\"b\":2}}",
+            b"{} x",
+            b"{}{}",
+            b"{\"a\":\"\xff\"}",
+            b"{'a':1}",
+            b"{\"a\":1,}",
+            b"{\"a\":01}",
+            deep.as_bytes(),
+        ];
+        for body in bodies {
+            let (status, text) = refusal(object(Some("application/json"), body));
+            assert_eq!(status, 400);
+            assert!(text.starts_with("INVALID_JSON "), "{text}");
+            assert!(text.len() < 300, "{text}");
+        }
+    }
+
+    #[test]
+    fn readable_bodies_are_kept_whole() {
+        let bodies = [
+            (
+                "application/json",
+                r#"{"a":1,"unknown":{"b":[true,null,-0.5,"x"]}}"#,
+            ),
+            ("application/json; charset=utf-8", r#"{"constructor":1}"#),
+            ("Application/JSON", " {} "),
+        ];
+        for (media, body) in bodies {
+            let expected: Value = serde_json::from_str(body).expect("JSON");
+            let got = object(Some(media), body.as_bytes()).expect("accepted");
+            assert_eq!(got, expected);
+        }
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    #[expect(dead_code, reason = "only read from JSON")]
+    struct Dto {
+        chain_id: Text,
+        request_peer_signatures: Option<Flag>,
+        inputs: Option<Vec<Input>>,
+        mode: Option<Mode>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    #[expect(dead_code, reason = "only read from JSON")]
+    struct Input {
+        input_index: Number,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Mode {
+        Fast,
+        Slow,
+    }
+
+    #[test]
+    fn wrong_fields_are_named_with_what_was_expected() {
+        let cases = [
+            ("{}", "MISSING_FIELD chainId: required"),
+            (
+                r#"{"chainId":{}}"#,
+                "INVALID_FIELD chainId: expected a string",
+            ),
+            (
+                r#"{"chainId":"a","requestPeerSignatures":"maybe"}"#,
+                "INVALID_FIELD requestPeerSignatures: expected a boolean",
+            ),
+            (
+                r#"{"chainId":"a","inputs":[{"inputIndex":0},{}]}"#,
+                "MISSING_FIELD inputs[1].inputIndex: required",
+            ),
+            (
+                r#"{"chainId":"a","inputs":[{"inputIndex":"0x"}]}"#,
+                "INVALID_FIELD inputs[0].inputIndex: expected a whole number from 0 to 9007199254740991",
+            ),
+            (
+                r#"{"chainId":"a","inputs":{}}"#,
+                "INVALID_FIELD inputs: expected an array",
+            ),
+            (
+                r#"{"chainId":"a","inputs":["x"]}"#,
+                "INVALID_FIELD inputs[0]: expected an object",
+            ),
+            (
+                r#"{"chainId":"a","mode":"x"}"#,
+                "INVALID_FIELD mode: expected `fast` or `slow`",
+            ),
+        ];
+        for (body, expected) in cases {
+            let value = serde_json::from_str(body).expect("JSON");
+            assert_eq!(refusal(typed::<Dto>(&value)), (400, expected.to_owned()));
+        }
+        let accepted = serde_json::json!({"chainId": 1, "mode": "slow", "foo": {}, "inputs": null});
+        let dto: Dto = typed(&accepted).expect("accepted");
+        assert_eq!((dto.chain_id.0.as_str(), dto.inputs.is_none()), ("1", true));
+    }
 }
