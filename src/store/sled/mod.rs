@@ -7,8 +7,6 @@
 
 mod committer;
 mod disk;
-#[cfg(test)]
-mod tests;
 
 use std::{
     fs::{File, TryLockError},
@@ -75,10 +73,6 @@ impl SledStore {
         let tree = open_tree(path)?;
         let sequence = prepare(path, &tree)?;
         let disk = Disk::open(path, sequence).map_err(io)?;
-        Self::start(lock, tree, disk).map_err(io)
-    }
-
-    fn start(lock: File, tree: ::sled::Db, disk: Disk) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE);
         let failure = Failure::default();
         let committer = Committer::new(tree.clone(), disk, failure.clone());
@@ -88,13 +82,16 @@ impl SledStore {
         };
         let committer = std::thread::Builder::new()
             .name("store".into())
-            .spawn(run)?;
-        let open = Mutex::new(Some(Open {
-            tree,
-            requests,
-            committer,
-        }));
-        Ok(Self { failure, open })
+            .spawn(run)
+            .map_err(io)?;
+        Ok(Self {
+            failure,
+            open: Mutex::new(Some(Open {
+                tree,
+                requests,
+                committer,
+            })),
+        })
     }
 
     fn with<T>(&self, take: impl FnOnce(&Open) -> T) -> Result<T, StoreError> {

@@ -1,0 +1,3 @@
+//! The HTTP surfaces: route tables and their data types. The only users of those types.
+
+pub mod oracle;

@@ -1,0 +1,103 @@
+//! `POST /attestations/solver-fills/v1`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Shared,
+    answer::{Execution, respond},
+    order::{FillHints, InputEntry, InputHint, Order, OutcomeResult, hints, inputs},
+    question::question,
+};
+use crate::{
+    attest::{
+        Refusal,
+        service::{FillClaim, OrderClaim},
+    },
+    http::{ApiError, Flag, Request, Response, Text},
+};
+
+/// The body, which the answer echoes.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = FillRequest)]
+pub struct Ask {
+    pub order: Order,
+    pub order_signature: Text,
+    pub inputs: Vec<InputEntry>,
+    pub fill: FillEntry,
+    /// Trusts the caller about signature and payments; needs a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<Flag>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hints: Option<FillHints>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_hints: Option<Vec<InputHint>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_peer_signatures: Option<Flag>,
+}
+
+/// Where the order was filled.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FillEntry {
+    pub transaction_id: Text,
+}
+
+/// The answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FillAttestation)]
+pub struct Body {
+    pub message: Message,
+    pub execution: Execution,
+}
+
+/// The request and what is true about it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FillMessage)]
+pub struct Message {
+    pub data: Ask,
+    pub result: OutcomeResult,
+}
+
+pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let ask: Ask = request.json()?;
+    let force = ask.force.is_some_and(|force| force.0);
+    if force && request.key.is_none() {
+        return Err(Refusal::ForceNotAllowed.into());
+    }
+    // Only forced refunds may name another chain for an input.
+    let mut entries = inputs(&ask.inputs, ask.input_hints.as_deref())?;
+    entries.iter_mut().for_each(|entry| entry.chain = None);
+    let claim = FillClaim {
+        order: OrderClaim {
+            order: ask.order.wire()?,
+            signature: ask.order_signature.0.clone(),
+            inputs: entries,
+            force,
+        },
+        transaction: ask.fill.transaction_id.0.clone(),
+        hints: hints(ask.hints.as_ref())?,
+    };
+    let question = question(&request, ask.request_peer_signatures);
+    let answer = state.oracle.fill(&claim, question.as_ref()).await?;
+    let body = Body {
+        message: Message {
+            result: OutcomeResult::of(&answer),
+            data: Ask {
+                inputs: ask.inputs.into_iter().map(without_chain).collect(),
+                ..ask
+            },
+        },
+        execution: Execution::of(&answer.attested),
+    };
+    respond(&state, &body, Some(&body.execution))
+}
+
+/// The inputs of a fill have no chain of their own: unknown fields are not echoed.
+fn without_chain(entry: InputEntry) -> InputEntry {
+    InputEntry {
+        chain_id: None,
+        ..entry
+    }
+}

@@ -1,0 +1,86 @@
+//! `POST /attestations/withdrawal-initiation/v1`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Shared,
+    answer::{Execution, respond},
+    question::question,
+};
+use crate::{
+    attest::service::{AddressClaim, InitiationClaim},
+    http::{ApiError, Flag, Request, Response, Text},
+};
+
+/// The body.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = InitiationRequest)]
+pub struct Ask {
+    /// The hub's name.
+    pub settlement_chain_id: Text,
+    pub expected_amount: Text,
+    /// The withdrawer's word.
+    pub signature: Text,
+    pub chain_id: Text,
+    pub currency: Text,
+    pub withdrawer: Text,
+    pub withdrawer_chain_id: Text,
+    pub recipient: Text,
+    pub withdrawal_nonce: Text,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_peer_signatures: Option<Flag>,
+}
+
+/// The answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InitiationAttestation)]
+pub struct Body {
+    pub message: Message,
+    pub execution: Execution,
+}
+
+/// The request and what is true about it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InitiationMessage)]
+pub struct Message {
+    pub data: Ask,
+    pub result: InitiationResult,
+}
+
+/// Where the money is to wait.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InitiationResult {
+    pub withdrawal_address: String,
+}
+
+pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let ask: Ask = request.json()?;
+    let claim = InitiationClaim {
+        settlement: ask.settlement_chain_id.0.clone(),
+        amount: ask.expected_amount.0.clone(),
+        address: AddressClaim {
+            chain: ask.chain_id.0.clone(),
+            currency: ask.currency.0.clone(),
+            withdrawer: ask.withdrawer.0.clone(),
+            withdrawer_chain: ask.withdrawer_chain_id.0.clone(),
+            recipient: ask.recipient.0.clone(),
+            nonce: ask.withdrawal_nonce.0.clone(),
+        },
+        signature: ask.signature.0.clone(),
+    };
+    let question = question(&request, ask.request_peer_signatures);
+    let answer = state.oracle.initiation(&claim, question.as_ref()).await?;
+    let body = Body {
+        message: Message {
+            data: ask,
+            result: InitiationResult {
+                withdrawal_address: format!("{:#x}", answer.address),
+            },
+        },
+        execution: Execution::of(&answer.attested),
+    };
+    respond(&state, &body, Some(&body.execution))
+}

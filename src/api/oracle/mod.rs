@@ -1,0 +1,106 @@
+//! The oracle's routes: one file each, with its data types and a short handler. Nothing is judged
+//! here: a handler turns a body into a claim, and an attestation into an answer.
+
+mod answer;
+mod chains;
+mod deposits;
+mod error;
+mod fills;
+mod initiated;
+mod initiation;
+mod order;
+mod question;
+mod refunds;
+mod withdrawals;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use hyper::Method;
+use utoipa::ToSchema;
+
+use crate::{
+    attest::service::Oracle,
+    http::{Access, ApiError, Docs, Handler, Response, Route, Shape},
+};
+
+pub use chains::Listed;
+
+/// What the handlers answer from.
+pub struct State {
+    pub oracle: Oracle,
+    /// Every configured chain in the order of the chains file.
+    pub listed: Vec<Listed>,
+}
+
+type Answer = BoxFuture<'static, Result<Response, ApiError>>;
+
+/// The oracle's table.
+pub static ROUTES: &[Route<State>] = &[
+    Route {
+        method: Method::GET,
+        path: "/chains/v1",
+        access: Access::Protected,
+        handler: |state, request| Box::pin(chains::list(state, request)),
+        docs: Some(Docs {
+            summary: "The configured chains, in their configured order",
+            group: "Chains",
+            query: &[],
+            body: None,
+            answer: Shape::of::<chains::Body>(),
+        }),
+    },
+    attestation::<deposits::Ask, deposits::Body>(
+        "/attestations/depository-deposits/v1",
+        "Attests the deposits of a transaction",
+        |state, request| -> Answer { Box::pin(deposits::attest(state, request)) },
+    ),
+    attestation::<withdrawals::Ask, withdrawals::Body>(
+        "/attestations/depository-withdrawals/v1",
+        "Attests how a depository withdrawal ended",
+        |state, request| -> Answer { Box::pin(withdrawals::attest(state, request)) },
+    ),
+    attestation::<fills::Ask, fills::Body>(
+        "/attestations/solver-fills/v1",
+        "Attests that a solver filled an order",
+        |state, request| -> Answer { Box::pin(fills::attest(state, request)) },
+    ),
+    attestation::<refunds::Ask, refunds::Body>(
+        "/attestations/solver-refunds/v1",
+        "Attests that a solver refunded an order",
+        |state, request| -> Answer { Box::pin(refunds::attest(state, request)) },
+    ),
+    attestation::<initiation::Ask, initiation::Body>(
+        "/attestations/withdrawal-initiation/v1",
+        "Attests that a balance is to be set apart for a withdrawal",
+        |state, request| -> Answer { Box::pin(initiation::attest(state, request)) },
+    ),
+    attestation::<initiated::Ask, initiated::Body>(
+        "/attestations/withdrawal-initiated/v1",
+        "Tells what is set apart for a withdrawal; signs nothing",
+        |state, request| -> Answer { Box::pin(initiated::tell(state, request)) },
+    ),
+];
+
+const fn attestation<A: ToSchema, B: ToSchema>(
+    path: &'static str,
+    summary: &'static str,
+    handler: Handler<State>,
+) -> Route<State> {
+    Route {
+        method: Method::POST,
+        path,
+        access: Access::Protected,
+        handler,
+        docs: Some(Docs {
+            summary,
+            group: "Attestations",
+            query: &[],
+            body: Some(Shape::of::<A>()),
+            answer: Shape::of::<B>(),
+        }),
+    }
+}
+
+/// The state as a handler gets it.
+type Shared = Arc<State>;

@@ -1,0 +1,99 @@
+//! `POST /attestations/solver-refunds/v1`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Shared,
+    answer::{Execution, respond},
+    order::{FillHints, InputEntry, InputHint, Order, OutcomeResult, hints, index, inputs},
+    question::question,
+};
+use crate::{
+    attest::{
+        Refusal,
+        refund::Refund,
+        service::{OrderClaim, RefundClaim, RefundPayment},
+    },
+    http::{ApiError, Flag, Number, Request, Response, Text},
+};
+
+/// The body, which the answer echoes.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RefundRequest)]
+pub struct Ask {
+    pub order: Order,
+    pub order_signature: Text,
+    pub inputs: Vec<InputEntry>,
+    pub refunds: Vec<RefundEntry>,
+    /// Trusts the caller about signature and payments; needs a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<Flag>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hints: Option<FillHints>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_hints: Option<Vec<InputHint>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_peer_signatures: Option<Flag>,
+}
+
+/// Where one input was given back, and by which of its options.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefundEntry {
+    pub transaction_id: Text,
+    pub input_index: Number,
+    pub refund_index: Number,
+}
+
+/// The answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RefundAttestation)]
+pub struct Body {
+    pub message: Message,
+    pub execution: Execution,
+}
+
+/// The request and what is true about it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RefundMessage)]
+pub struct Message {
+    pub data: Ask,
+    pub result: OutcomeResult,
+}
+
+pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let ask: Ask = request.json()?;
+    let force = ask.force.is_some_and(|force| force.0);
+    if force && request.key.is_none() {
+        return Err(Refusal::ForceNotAllowed.into());
+    }
+    let refund = |entry: &RefundEntry| RefundPayment {
+        refund: Refund {
+            input: index(entry.input_index),
+            option: index(entry.refund_index),
+        },
+        transaction: entry.transaction_id.0.clone(),
+    };
+    let claim = RefundClaim {
+        order: OrderClaim {
+            order: ask.order.wire()?,
+            signature: ask.order_signature.0.clone(),
+            inputs: inputs(&ask.inputs, ask.input_hints.as_deref())?,
+            force,
+        },
+        refunds: ask.refunds.iter().map(refund).collect(),
+        hints: hints(ask.hints.as_ref())?,
+    };
+    let question = question(&request, ask.request_peer_signatures);
+    let answer = state.oracle.refund(&claim, question.as_ref()).await?;
+    let body = Body {
+        message: Message {
+            result: OutcomeResult::of(&answer),
+            data: ask,
+        },
+        execution: Execution::of(&answer.attested),
+    };
+    respond(&state, &body, Some(&body.execution))
+}

@@ -1,0 +1,102 @@
+//! A transaction's deposits, judged (oracle.md 7.1, 8). Pure: no I/O, no clock.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::{Value, json};
+use vm::{B256, ChainId, Deposit, protocol::id};
+
+use super::{Refusal, claim::Seen, finality, statement::Mode};
+
+/// One attested deposit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub chain: ChainId,
+    /// The caller's spelling of the transaction id.
+    pub transaction: Arc<str>,
+    /// The id of this deposit among all of all chains.
+    pub onchain_id: B256,
+    pub deposit: Deposit,
+    /// The deposit's block time in unix seconds.
+    pub timestamp: u64,
+}
+
+impl Message {
+    /// Whether `text` is this deposit's onchain id.
+    pub fn named(&self, text: &str) -> bool {
+        text.eq_ignore_ascii_case(&self.onchain_id.to_string())
+    }
+
+    /// The deposit in the natural field order that refusals quote.
+    fn quoted(&self) -> Value {
+        let deposit = &self.deposit;
+        json!({
+            "data": { "chainId": self.chain.as_str(), "transactionId": self.transaction.as_ref() },
+            "result": {
+                "onchainId": self.onchain_id.to_string(),
+                "depository": deposit.depository.text(),
+                "depositId": deposit.id.as_ref(),
+                "depositor": deposit.depositor.text(),
+                "currency": deposit.currency.text(),
+                "amount": deposit.amount.to_string(),
+            },
+            "extraData": { "timestamp": self.timestamp.to_string() },
+        })
+    }
+}
+
+/// What a deposit attestation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    pub messages: Vec<Message>,
+    /// Fast only if a weaker finality than the chain's own was enough.
+    pub mode: Mode,
+}
+
+/// The deposits of a transaction, final enough for `asked`.
+pub fn judge(seen: &Seen<'_>, asked: Mode) -> Result<Judged, Refusal> {
+    let messages = messages(seen)?;
+    let deposits: Vec<Deposit> = messages.iter().map(|m| m.deposit.clone()).collect();
+    let required = finality::required(seen.spec, asked, &deposits);
+    seen.final_by(&required.finality)?;
+    Ok(Judged {
+        messages,
+        mode: required.mode,
+    })
+}
+
+/// The deposits of a transaction, final by the chain's own rule.
+pub fn settled(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
+    judge(seen, Mode::Slow).map(|judged| judged.messages)
+}
+
+/// The deposits as a refusal quotes them, one JSON text.
+pub fn quote(messages: &[Message]) -> String {
+    Value::from(messages.iter().map(Message::quoted).collect::<Vec<_>>()).to_string()
+}
+
+fn messages(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
+    let receipt = seen.receipt()?;
+    let deposits = receipt
+        .deposits
+        .as_ref()
+        .map_err(|why| Refusal::UnreadableDeposit((&why.0).into()))?;
+    let mut indexes = HashSet::with_capacity(deposits.len());
+    let mut messages = Vec::with_capacity(deposits.len());
+    for deposit in deposits {
+        if deposit.amount.is_zero() {
+            return Err(Refusal::ZeroDeposit(seen.text().into()));
+        }
+        if !indexes.insert(deposit.index) {
+            return Err(Refusal::AmbiguousDeposit(seen.text().into()));
+        }
+        let index = deposit.index.to_string();
+        messages.push(Message {
+            chain: seen.spec.id.clone(),
+            transaction: seen.transaction.text.clone(),
+            onchain_id: id::deterministic(&[seen.spec.id.as_str(), seen.text(), &index]),
+            deposit: deposit.clone(),
+            timestamp: receipt.block.time,
+        });
+    }
+    Ok(messages)
+}

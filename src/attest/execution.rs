@@ -1,0 +1,167 @@
+//! What the hub is to do about a claim: actions and idempotency keys (oracle.md 7.1, 7.5, 7.6,
+//! settlement.md 5). Pure: no I/O, no clock.
+
+use vm::{
+    Address, Amount, B256, ChainId, EvmAddress, U256,
+    protocol::{
+        action::Action,
+        hub::{OrderAccount, alias, token_id},
+        id,
+        message::Execution,
+    },
+};
+
+use super::{Refusal, deposit::Message, order::Terms, statement::Mode};
+
+/// The contracts that a fast mint names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastMint {
+    pub rate_limiter: EvmAddress,
+    /// Zero where the hub has none.
+    pub fee_calculator: EvmAddress,
+}
+
+/// What a hub without a rate limiter cannot do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("fast mode needs the hub's rate limiter")]
+pub struct NoRateLimiter;
+
+/// Mints every deposit of a transaction: to its order, or to the depositor where it names none.
+/// `None` if there is no deposit.
+pub fn deposit(
+    messages: &[Message],
+    mode: Mode,
+    fast: Option<FastMint>,
+) -> Result<Option<Execution>, NoRateLimiter> {
+    let Some(first) = messages.first() else {
+        return Ok(None);
+    };
+    let fast = match mode {
+        Mode::Slow => None,
+        Mode::Fast => Some(fast.ok_or(NoRateLimiter)?),
+    };
+    let actions = messages.iter().map(|m| mint(m, fast).encode()).collect();
+    Ok(Some(Execution {
+        idempotency_key: id::deterministic(&[first.chain.as_str(), &first.transaction]),
+        actions,
+    }))
+}
+
+fn mint(message: &Message, fast: Option<FastMint>) -> Action {
+    let deposit = &message.deposit;
+    let to = order_account(message).unwrap_or_else(|| alias(&message.chain, &deposit.depositor));
+    let token = token_id(&message.chain, &deposit.currency);
+    let amount = deposit.amount;
+    match fast {
+        None => Action::Mint { to, token, amount },
+        Some(contracts) => Action::FastMint {
+            to,
+            token,
+            amount,
+            fee_calculator: contracts.fee_calculator,
+            fee_calculator_data: vm::Bytes::new(),
+            rate_limiter: contracts.rate_limiter,
+            rate_limiter_data: vm::Bytes::new(),
+        },
+    }
+}
+
+/// Gives the deposits of an order to its solver, and after a fill the fees to those they are owed.
+pub fn outcome(
+    terms: &Terms,
+    solver: EvmAddress,
+    funded: &[Message],
+    with_fees: bool,
+) -> Result<Execution, Refusal> {
+    let deposits = funded.iter().map(|message| {
+        let from = order_account(message).ok_or(Refusal::NoActions)?;
+        let token = token_id(&message.chain, &message.deposit.currency);
+        Ok(transfer(from, solver, token, message.deposit.amount))
+    });
+    let fees = terms.fees.iter().filter(|_| with_fees).map(|fee| {
+        let to = alias(&fee.recipient_chain, &fee.recipient);
+        let token = token_id(&fee.currency_chain, &fee.currency);
+        Ok(transfer(solver, to, token, fee.amount))
+    });
+    let actions = deposits.chain(fees).collect::<Result<Vec<_>, _>>()?;
+    if actions.is_empty() {
+        return Err(Refusal::NoActions);
+    }
+    let ids: Vec<B256> = funded.iter().map(|message| message.onchain_id).collect();
+    Ok(Execution {
+        idempotency_key: id::outcome(&ids, terms.id),
+        actions: actions.iter().map(Action::encode).collect(),
+    })
+}
+
+/// The hub account of whoever `address` of `chain` is.
+pub fn account(chain: &str, address: &Address) -> EvmAddress {
+    alias(&ChainId::new(chain), address)
+}
+
+/// Where a withdrawal's money waits at the hub, and for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Escrow {
+    pub address: EvmAddress,
+    pub owner: EvmAddress,
+    pub token: U256,
+    pub amount: Amount,
+}
+
+impl Escrow {
+    /// An executed withdrawal's money is gone; `transaction` is what the caller named, or nothing.
+    pub fn burned(&self, withdrawal: B256, transaction: &str) -> Execution {
+        let burn = Action::Burn {
+            from: self.address,
+            token: self.token,
+            amount: self.amount,
+        };
+        let key = id::deterministic(&[&withdrawal.to_string(), transaction]);
+        one(key, &burn)
+    }
+
+    /// An expired withdrawal's money goes back to its owner.
+    pub fn returned(&self, withdrawal: B256, transaction: &str) -> Execution {
+        let back = transfer(self.address, self.owner, self.token, self.amount);
+        let key = id::deterministic(&[&withdrawal.to_string(), transaction, "2"]);
+        one(key, &back)
+    }
+
+    /// Sets the money of a withdrawal apart. `settlement` is the hub's name.
+    pub fn initiated(&self, settlement: &str) -> Execution {
+        let apart = transfer(self.owner, self.address, self.token, self.amount);
+        let address = format!("{:#x}", self.address);
+        let key = id::deterministic(&[settlement, &self.token.to_string(), &address]);
+        one(key, &apart)
+    }
+}
+
+fn one(idempotency_key: B256, action: &Action) -> Execution {
+    Execution {
+        idempotency_key,
+        actions: vec![action.encode()],
+    }
+}
+
+fn transfer(from: EvmAddress, to: EvmAddress, token: U256, amount: Amount) -> Action {
+    Action::Transfer {
+        from,
+        to,
+        token,
+        amount,
+    }
+}
+
+/// The account of the order that a deposit names; `None` if it names none.
+fn order_account(message: &Message) -> Option<EvmAddress> {
+    let deposit: B256 = message.deposit.id.parse().ok()?;
+    (!deposit.is_zero()).then(|| {
+        OrderAccount {
+            chain: &message.chain,
+            depositor: &message.deposit.depositor,
+            timestamp: U256::from(message.timestamp),
+            deposit,
+        }
+        .address()
+    })
+}

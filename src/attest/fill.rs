@@ -1,0 +1,83 @@
+//! Whether a transaction fills an order (oracle.md 7.3). Pure: no I/O, no clock.
+
+use alloy::primitives::aliases::U1024;
+use vm::{OrderCall, Receipt, RouterCall};
+
+use super::{
+    Refusal,
+    claim::{Seen, malformed},
+    order::{OutputTerms, Terms},
+    paid::{self, Expected, Ledger, Served},
+};
+
+/// Refuses a fill that falls short of the order; the payments that served it.
+pub fn judge(terms: &Terms, seen: &Seen<'_>) -> Result<Vec<Served>, Refusal> {
+    let output = &terms.output;
+    check_ordered(output)?;
+    let receipt = paid::usable(seen, terms.id, output.deadline)?;
+    let mut ledger = Ledger::default();
+    for (index, payment) in output.payments.iter().enumerate() {
+        let mut expected = Expected {
+            order: terms.id,
+            recipient: &payment.recipient,
+            currency: &payment.currency,
+            deadline: output.deadline,
+            router: None,
+        };
+        let router = match paid::needs_router(receipt, &expected) {
+            true => router(output)?,
+            false => None,
+        };
+        expected.router = router.as_ref();
+        let minimum = U1024::from(payment.minimum);
+        let paid = ledger.paid(seen, &expected)?;
+        if paid < minimum {
+            return Err(Refusal::InsufficientFill {
+                index,
+                paid: paid.to_string().into(),
+                minimum: minimum.to_string().into(),
+            });
+        }
+        ledger.take(seen, &expected, minimum);
+    }
+    check_calls(output, receipt)?;
+    Ok(ledger.served())
+}
+
+/// Refuses an order that could be filled with nothing.
+pub fn check_ordered(output: &OutputTerms) -> Result<(), Refusal> {
+    let pays = output.payments.iter().any(|p| !p.minimum.is_zero());
+    if pays || !output.calls.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::NothingOrdered)
+}
+
+fn router(output: &OutputTerms) -> Result<Option<vm::Address>, Refusal> {
+    paid::router(output.family, "order.output.extraData", &output.extra_data)
+}
+
+/// Every ordered call was made by the order's router, in the order's sequence; calls in between do
+/// not matter, one made call serves one ordered call.
+fn check_calls(output: &OutputTerms, receipt: &Receipt) -> Result<(), Refusal> {
+    if output.calls.is_empty() {
+        return Ok(());
+    }
+    let unsupported = || Refusal::CallsUnsupported(output.chain.as_str().into());
+    let codec = output.family.orders.ok_or_else(unsupported)?;
+    let router = router(output)?.ok_or_else(unsupported)?;
+    let mut made = receipt.calls.iter().filter(|call| call.router == router);
+    for (index, call) in output.calls.iter().enumerate() {
+        let wanted = codec
+            .decode_call(call)
+            .map_err(|error| malformed(&format!("order.output.calls[{index}]"), error))?;
+        if !made.any(|call| is(call, &wanted)) {
+            return Err(Refusal::MissingCalls);
+        }
+    }
+    Ok(())
+}
+
+fn is(made: &RouterCall, wanted: &OrderCall) -> bool {
+    made.to == wanted.to && made.data == wanted.data && made.value == wanted.value
+}

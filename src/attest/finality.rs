@@ -1,0 +1,130 @@
+//! How final a deposit must be before it is attested: the chain's rule, or the weaker tiers of fast
+//! mode (oracle.md 7.1). Pure: no I/O, no clock.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use vm::{Amount, ChainSpec, Deposit, Finality};
+
+use super::statement::Mode;
+
+/// One row of `additionalData.fastMode.finalityTiers.<currency>`: deposits below `max_amount` need
+/// only this much finality. What a row leaves out is the chain's default.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tier {
+    #[serde(deserialize_with = "amount")]
+    pub max_amount: Amount,
+    pub finalization_blocks: Option<u64>,
+    pub finalization_time: Option<u64>,
+    pub fee_bps: Option<Value>,
+}
+
+/// The finality that a set of deposits needs, and the mode that this makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Required {
+    pub finality: Finality,
+    pub mode: Mode,
+}
+
+/// A fast mode that is configured in a way that cannot be followed; the text names the field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadTiers(pub String);
+
+/// The finality for `deposits` on `spec` when the caller asked for `asked`. Tiers that cannot be
+/// read count as none: [`check`] reports them at the start.
+pub fn required(spec: &ChainSpec, asked: Mode, deposits: &[Deposit]) -> Required {
+    let tiers = spec
+        .additional
+        .get("fastMode")
+        .filter(|_| asked == Mode::Fast && !deposits.is_empty())
+        .and_then(|mode| mode.get("finalityTiers"));
+    let Some(tiers) = tiers else {
+        return Required {
+            finality: spec.finality.clone(),
+            mode: Mode::Slow,
+        };
+    };
+    let found: Vec<_> = deposits
+        .iter()
+        .map(|d| tier(tiers, d.currency.text(), d.amount).unwrap_or_default())
+        .collect();
+    let finality = strictest(&spec.finality, &found);
+    let mode = if reaches(&finality, &spec.finality) {
+        Mode::Slow
+    } else {
+        Mode::Fast
+    };
+    Required { finality, mode }
+}
+
+/// Refuses a fast mode whose tiers cannot be read, or that takes a fee for nobody.
+pub fn check(additional: &Map<String, Value>) -> Result<(), BadTiers> {
+    let Some(mode) = additional.get("fastMode") else {
+        return Ok(());
+    };
+    let currencies = mode.get("finalityTiers").and_then(Value::as_object);
+    for (currency, rows) in currencies.into_iter().flatten() {
+        let rows = rows_of(currency, rows)?;
+        let fee = rows.iter().any(|row| match &row.fee_bps {
+            None | Some(Value::Null) => false,
+            Some(Value::String(text)) => text != "0",
+            Some(number) => number != &Value::from(0),
+        });
+        if fee && mode.get("feeRecipient").and_then(Value::as_str).is_none() {
+            let what = "fastMode.feeRecipient: needed where a tier has feeBps";
+            return Err(BadTiers(what.into()));
+        }
+    }
+    Ok(())
+}
+
+/// The row for `amount` of `currency`: rows sorted by their maximum, the first one above it.
+pub fn tier(tiers: &Value, currency: &str, amount: Amount) -> Result<Option<Tier>, BadTiers> {
+    let Some(rows) = tiers.get(currency) else {
+        return Ok(None);
+    };
+    let mut rows = rows_of(currency, rows)?;
+    rows.sort_by_key(|row| row.max_amount);
+    Ok(rows.into_iter().find(|row| amount < row.max_amount))
+}
+
+fn rows_of(currency: &str, rows: &Value) -> Result<Vec<Tier>, BadTiers> {
+    Vec::<Tier>::deserialize(rows)
+        .map_err(|e| BadTiers(format!("fastMode.finalityTiers.{currency}: {e}")))
+}
+
+/// Per measure the maximum over all deposits; without a tier, or without that measure in it, a
+/// deposit needs the chain's default. The chain's own tag stays required.
+pub fn strictest(defaults: &Finality, tiers: &[Option<Tier>]) -> Finality {
+    let of = |pick: fn(&Tier) -> Option<u64>, default: u64| {
+        tiers
+            .iter()
+            .map(|t| t.as_ref().and_then(pick).unwrap_or(default))
+            .max()
+            .unwrap_or(0)
+    };
+    Finality {
+        blocks: of(|t| t.finalization_blocks, defaults.blocks),
+        seconds: of(|t| t.finalization_time, defaults.seconds),
+        tag: defaults.tag,
+    }
+}
+
+/// Whether `required` is nowhere weaker than `defaults`.
+pub fn reaches(required: &Finality, defaults: &Finality) -> bool {
+    required.blocks >= defaults.blocks && required.seconds >= defaults.seconds
+}
+
+fn amount<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Amount, D::Error> {
+    use serde::de::Error;
+    let text = match Value::deserialize(from)? {
+        Value::String(text) => text,
+        Value::Number(number) => number.to_string(),
+        _ => return Err(D::Error::custom("maxAmount must be a decimal number")),
+    };
+    Amount::from_str_radix(&text, 10)
+        .ok()
+        .filter(|_| !text.is_empty())
+        .ok_or_else(|| D::Error::custom("maxAmount must be a decimal number"))
+}

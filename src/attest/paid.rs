@@ -1,0 +1,154 @@
+//! Which payments of a transaction count for an order, each once (oracle.md 7.3, 7.4, 8).
+//! Pure: no I/O, no clock.
+
+use std::collections::HashMap;
+
+use alloy::primitives::aliases::U1024;
+use vm::{Address, B256, Bytes, ChainId, Family, Payment, PaymentKind, Receipt, TxRef};
+
+use super::{
+    Refusal,
+    claim::{Seen, malformed},
+};
+
+/// What an order expects from one transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    pub order: B256,
+    pub recipient: &'a Address,
+    pub currency: &'a Address,
+    /// Unix seconds.
+    pub deadline: u64,
+    /// The fill router that counts, if this family has them.
+    pub router: Option<&'a Address>,
+}
+
+/// A transaction as payment ledger: what is taken for one payment of an order does not count again.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// What is already taken, per transaction, recipient and currency.
+    taken: HashMap<(ChainId, Bytes, Address, Address), U1024>,
+    served: Vec<Served>,
+}
+
+/// A payment that serves an order and may serve no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub chain: ChainId,
+    pub transaction: TxRef,
+    /// The payment's index in its transaction.
+    pub index: u32,
+}
+
+impl Ledger {
+    /// What `seen` pays by `expected` and no earlier call took; a refusal if the transaction cannot
+    /// pay for this order at all.
+    pub fn paid(&mut self, seen: &Seen<'_>, expected: &Expected<'_>) -> Result<U1024, Refusal> {
+        let receipt = usable(seen, expected.order, expected.deadline)?;
+        let matching = matching(receipt, expected);
+        let sum = matching
+            .iter()
+            .fold(U1024::ZERO, |sum, p| sum + U1024::from(p.amount));
+        for payment in &matching {
+            let served = Served {
+                chain: seen.spec.id.clone(),
+                transaction: seen.transaction.clone(),
+                index: payment.index,
+            };
+            if !self.served.contains(&served) {
+                self.served.push(served);
+            }
+        }
+        let taken = self.taken.get(&key(seen, expected)).copied();
+        Ok(sum.saturating_sub(taken.unwrap_or_default()))
+    }
+
+    /// Takes `amount` of what [`Ledger::paid`] found.
+    pub fn take(&mut self, seen: &Seen<'_>, expected: &Expected<'_>, amount: U1024) {
+        let taken = self.taken.entry(key(seen, expected)).or_default();
+        *taken = taken.saturating_add(amount);
+    }
+
+    /// Every payment that served, each once.
+    pub fn served(self) -> Vec<Served> {
+        self.served
+    }
+}
+
+/// The final receipt of a transaction that is in time and names this order and no other.
+pub fn usable<'a>(seen: &Seen<'a>, order: B256, deadline: u64) -> Result<&'a Receipt, Refusal> {
+    let receipt = seen.settled()?;
+    if receipt.block.time > deadline {
+        return Err(Refusal::AfterDeadline(seen.text().into()));
+    }
+    let id = format!("{order:#x}");
+    if !receipt.references.iter().any(|named| **named == *id) {
+        return Err(Refusal::NoReference(seen.text().into()));
+    }
+    if receipt.references.iter().any(|named| **named != *id) {
+        return Err(Refusal::SeveralReferences(seen.text().into()));
+    }
+    Ok(receipt)
+}
+
+/// The fill router that an order's extra data names; `None` for families without routers.
+pub fn router(
+    family: &'static Family,
+    path: &str,
+    extra_data: &Bytes,
+) -> Result<Option<Address>, Refusal> {
+    family
+        .orders
+        .map(|codec| codec.decode_extra_data(extra_data))
+        .transpose()
+        .map_err(|error| malformed(path, error))
+}
+
+/// Whether judging these payments needs to know the router.
+pub fn needs_router(receipt: &Receipt, expected: &Expected<'_>) -> bool {
+    let to_recipient =
+        |p: &&Payment| p.recipient == *expected.recipient && p.currency == *expected.currency;
+    let direct =
+        |p: &Payment| matches!(p.kind, PaymentKind::Direct { order } if order == expected.order);
+    let mut payments = receipt.payments.iter().filter(to_recipient);
+    let routed = receipt
+        .payments
+        .iter()
+        .filter(to_recipient)
+        .any(|p| matches!(p.kind, PaymentKind::Router(_)));
+    routed && !payments.any(direct)
+}
+
+/// A direct payment counts alone; without one, the router's word and the currency's own records.
+fn matching<'a>(receipt: &'a Receipt, expected: &Expected<'_>) -> Vec<&'a Payment> {
+    let all: Vec<&Payment> = receipt
+        .payments
+        .iter()
+        .filter(|p| p.recipient == *expected.recipient && p.currency == *expected.currency)
+        .collect();
+    let direct: Vec<&Payment> = all
+        .iter()
+        .filter(|p| matches!(p.kind, PaymentKind::Direct { order } if order == expected.order))
+        .copied()
+        .collect();
+    if !direct.is_empty() {
+        return direct;
+    }
+    all.into_iter()
+        .filter(|payment| match &payment.kind {
+            PaymentKind::Direct { .. } => false,
+            PaymentKind::Router(router) => Some(router) == expected.router,
+            PaymentKind::Transfer => true,
+        })
+        .collect()
+}
+
+/// The transaction by its bytes: two spellings are one transaction.
+fn key(seen: &Seen<'_>, expected: &Expected<'_>) -> (ChainId, Bytes, Address, Address) {
+    (
+        seen.spec.id.clone(),
+        seen.transaction.bytes.clone(),
+        expected.recipient.clone(),
+        expected.currency.clone(),
+    )
+}

@@ -1,0 +1,211 @@
+//! Peers: other oracles that are asked for their signature while this one works (oracle.md 4).
+//!
+//! Best effort: a peer that is slow, wrong or hostile is left out, with a line in the log and a
+//! count; it never makes an answer fail. Nothing of a peer's answer is believed before its
+//! signature has been recovered over our own digest.
+
+pub mod answer;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use reqwest::{StatusCode, header};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, value::RawValue};
+use tokio::task::JoinSet;
+use url::Url;
+use vm::{B256, EvmAddress};
+
+use answer::{Corroborated, Seal, Tally};
+
+/// The most bytes of a peer's answer that are read: an answer repeats the request (1 MiB at most)
+/// and adds its actions.
+const MOST_BYTES: usize = 2 << 20;
+
+/// One entry of `PEERS`.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The original request target is put behind it.
+    pub url: Url,
+    pub key: Key,
+}
+
+/// What a peer is shown as `x-api-key`.
+#[derive(Clone, Debug)]
+pub enum Key {
+    None,
+    Own(SecretString),
+    /// The caller's own header, if there is one.
+    PassThrough,
+}
+
+/// `ORACLE_SIGNERS` and `ORACLE_SIGNERS_THRESHOLD`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Multisig {
+    pub members: Vec<EvmAddress>,
+    /// How many distinct members among the peers are waited for; 0 asks no peer.
+    pub threshold: usize,
+}
+
+/// The configured peers.
+#[derive(Clone, Debug)]
+pub struct Peers {
+    client: reqwest::Client,
+    list: Arc<[Peer]>,
+    timeout: Duration,
+    multisig: Option<Arc<Multisig>>,
+}
+
+/// What is passed on to peers.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Path and query as the caller sent them.
+    pub target: String,
+    /// The caller's body; a JSON object.
+    pub body: Bytes,
+    /// The caller's `x-api-key`.
+    pub key: Option<SecretString>,
+}
+
+/// A fan-out on its way. Dropping it ends the requests.
+#[derive(Debug, Default)]
+pub struct Asked {
+    answers: JoinSet<(usize, Option<Value>)>,
+    multisig: Option<Arc<Multisig>>,
+}
+
+impl Peers {
+    /// Peers that are each given `timeout` for a whole answer.
+    pub fn new(
+        list: Vec<Peer>,
+        timeout: Duration,
+        multisig: Option<Multisig>,
+    ) -> Result<Self, reqwest::Error> {
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .pool_idle_timeout(Duration::from_secs(60))
+            .build()?;
+        Ok(Self {
+            client,
+            list: list.into(),
+            timeout,
+            multisig: multisig.map(Arc::new),
+        })
+    }
+
+    /// How many signatures of members are wanted, for `x-oracle-signers`.
+    pub fn threshold(&self) -> usize {
+        self.multisig.as_ref().map_or(0, |m| m.threshold)
+    }
+
+    /// Starts asking every peer.
+    pub fn ask(&self, question: &Question) -> Asked {
+        let mut asked = Asked {
+            multisig: self.multisig.clone(),
+            ..Asked::default()
+        };
+        let enough = self.multisig.as_ref().is_some_and(|m| m.threshold == 0);
+        let Some(body) = unasked(&question.body).filter(|_| !enough) else {
+            return asked;
+        };
+        for (at, peer) in self.list.iter().enumerate() {
+            let request = self.request(peer, question, body.clone());
+            let (timeout, name) = (self.timeout, peer.url.host_str().unwrap_or("?").to_owned());
+            asked.answers.spawn(async move {
+                let answer = match tokio::time::timeout(timeout, read(request)).await {
+                    Ok(answer) => answer,
+                    Err(_) => Err("no answer in time"),
+                };
+                (at, told(&name, answer))
+            });
+        }
+        asked
+    }
+
+    fn request(&self, peer: &Peer, question: &Question, body: Bytes) -> reqwest::RequestBuilder {
+        let base = peer.url.as_str().trim_end_matches('/');
+        let request = self
+            .client
+            .post(format!("{base}{}", question.target))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, text/plain, */*")
+            .body(body);
+        let key = match &peer.key {
+            Key::None => None,
+            Key::Own(key) => Some(key),
+            Key::PassThrough => question.key.as_ref(),
+        };
+        match key {
+            Some(key) => request.header("x-api-key", key.expose_secret()),
+            None => request,
+        }
+    }
+}
+
+impl Asked {
+    /// The peers' signatures over `digest`, in the order of `PEERS`. Ends early when enough members
+    /// have answered.
+    pub async fn collect(
+        mut self,
+        digest: B256,
+        seal: &Seal,
+        own: EvmAddress,
+    ) -> Vec<Corroborated> {
+        let members = self.multisig.as_deref();
+        let mut tally = Tally::new(digest, seal, own, members.map(|m| m.members.as_slice()));
+        let threshold = members.map_or(usize::MAX, |m| m.threshold);
+        while let Some(joined) = self.answers.join_next().await {
+            let Ok((peer, Some(answer))) = joined else {
+                continue;
+            };
+            tally.add(peer, &answer);
+            if tally.len() >= threshold {
+                break;
+            }
+        }
+        tally.signatures()
+    }
+}
+
+/// The caller's body with `requestPeerSignatures` off; everything else as it came.
+fn unasked(body: &[u8]) -> Option<Bytes> {
+    type Fields<'a> = std::collections::BTreeMap<String, &'a RawValue>;
+    let mut fields: Fields<'_> = serde_json::from_slice(body).ok()?;
+    let off = serde_json::value::to_raw_value(&false).ok()?;
+    fields.insert("requestPeerSignatures".to_owned(), &off);
+    serde_json::to_vec(&fields).ok().map(Bytes::from)
+}
+
+async fn read(request: reqwest::RequestBuilder) -> Result<Value, &'static str> {
+    let mut response = request.send().await.map_err(|error| {
+        if error.is_connect() {
+            "not reachable"
+        } else {
+            "no answer"
+        }
+    })?;
+    if response.status() != StatusCode::OK {
+        return Err("an answer other than 200");
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|_| "a broken answer")? {
+        if body.len() + chunk.len() > MOST_BYTES {
+            return Err("an answer that is too long");
+        }
+        body.extend_from_slice(&chunk);
+    }
+    serde_json::from_slice(&body).map_err(|_| "an answer that is not JSON")
+}
+
+fn told(peer: &str, answer: Result<Value, &'static str>) -> Option<Value> {
+    let outcome = if answer.is_ok() {
+        "answered"
+    } else {
+        "skipped"
+    };
+    metrics::counter!("peer_answers_total", "peer" => peer.to_owned(), "outcome" => outcome)
+        .increment(1);
+    answer
+        .inspect_err(|why| tracing::warn!(peer, why, "peer is left out"))
+        .ok()
+}

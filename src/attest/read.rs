@@ -1,0 +1,137 @@
+//! Reads every transaction of a claim at the same time, each chain from one head. It judges nothing
+//! except whether a read was final enough to be worth no second look.
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures::future::try_join_all;
+use tokio::sync::OnceCell;
+use vm::{Bytes, Chain, ChainId, ChainSpec, Head, ReadError, Transaction, TxRef};
+
+use super::{Refusal, claim::Seen};
+
+/// A transaction to read.
+#[derive(Clone)]
+pub struct Wanted {
+    pub chain: Chain,
+    pub transaction: TxRef,
+}
+
+/// A transaction that was read, and from which head.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub spec: Arc<ChainSpec>,
+    pub transaction: TxRef,
+    pub head: Head,
+    pub found: Transaction,
+}
+
+impl Found {
+    /// For the judges.
+    pub fn seen(&self) -> Seen<'_> {
+        Seen {
+            spec: &self.spec,
+            transaction: &self.transaction,
+            head: &self.head,
+            found: &self.found,
+        }
+    }
+}
+
+/// A chain's heads during one request.
+struct Tip {
+    chain: Chain,
+    head: Head,
+    fresh: OnceCell<Head>,
+}
+
+/// What a judge says about one transaction alone.
+pub type Judge<'a> = &'a (dyn Fn(&Seen<'_>) -> Result<(), Refusal> + Sync);
+
+/// By the chain's own finality.
+pub const SETTLED: Judge<'static> = &|seen| seen.settled().map(|_| ());
+
+/// Reads `wanted`, answered in its order. What `judge` calls missing or not final is read once more
+/// from a head that is asked for now.
+pub async fn transactions(wanted: &[Wanted], judge: Judge<'_>) -> Result<Vec<Found>, ReadError> {
+    let tips = tips(wanted).await?;
+    // Two claims about one transaction are one read.
+    let mut distinct: Vec<&Wanted> = Vec::new();
+    let mut places = HashMap::<(ChainId, Bytes, String), usize>::new();
+    let mut answers = Vec::with_capacity(wanted.len());
+    for one in wanted {
+        let hint = one.transaction.hint.as_ref().map(ToString::to_string);
+        let key = (
+            one.chain.spec.id.clone(),
+            one.transaction.bytes.clone(),
+            hint.unwrap_or_default(),
+        );
+        answers.push(*places.entry(key).or_insert_with(|| {
+            distinct.push(one);
+            distinct.len() - 1
+        }));
+    }
+    let reads = distinct.iter().map(|one| read(one, &tips, judge));
+    let found = try_join_all(reads).await?;
+    let named = |(one, at): (&Wanted, usize)| Found {
+        transaction: one.transaction.clone(),
+        ..found[at].clone()
+    };
+    Ok(wanted.iter().zip(answers).map(named).collect())
+}
+
+async fn tips(wanted: &[Wanted]) -> Result<HashMap<ChainId, Tip>, ReadError> {
+    let chains: HashMap<ChainId, &Chain> = wanted
+        .iter()
+        .map(|one| (one.chain.spec.id.clone(), &one.chain))
+        .collect();
+    let tips = chains.into_iter().map(async |(id, chain)| {
+        let tip = Tip {
+            chain: chain.clone(),
+            head: chain.reader.head().await?,
+            fresh: OnceCell::new(),
+        };
+        Ok((id, tip))
+    });
+    Ok(try_join_all(tips).await?.into_iter().collect())
+}
+
+async fn read(
+    one: &Wanted,
+    tips: &HashMap<ChainId, Tip>,
+    judge: Judge<'_>,
+) -> Result<Found, ReadError> {
+    let missing = || ReadError::Unavailable(format!("no head of {}", one.chain.spec.id));
+    let tip = tips.get(&one.chain.spec.id).ok_or_else(missing)?;
+    let first = tip.found(one, tip.head.clone()).await?;
+    let early = matches!(
+        judge(&first.seen()),
+        Err(Refusal::NotFinalized(_) | Refusal::MissingTransaction { .. })
+    );
+    if !early {
+        return Ok(first);
+    }
+    let fresh = tip
+        .fresh
+        .get_or_try_init(|| tip.chain.reader.fresh_head())
+        .await?;
+    if *fresh == tip.head {
+        return Ok(first);
+    }
+    tip.found(one, fresh.clone()).await
+}
+
+impl Tip {
+    async fn found(&self, one: &Wanted, head: Head) -> Result<Found, ReadError> {
+        let found = self
+            .chain
+            .reader
+            .transaction(&one.transaction, &head)
+            .await?;
+        Ok(Found {
+            spec: self.chain.spec.clone(),
+            transaction: one.transaction.clone(),
+            head,
+            found,
+        })
+    }
+}

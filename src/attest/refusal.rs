@@ -1,0 +1,231 @@
+//! Why a claim is not attested, in the words and codes that callers know. Pure.
+//!
+//! The texts are the recorded ones wherever the reference has a reason of its own for the refusal.
+//! A refusal is final: asking again changes nothing unless the chain does.
+
+use std::fmt;
+
+/// Text from a caller, as it may stand in an answer: cut off after [`SHOWN`] characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown(String);
+
+/// Longer than every address, id and chain name that exists.
+const SHOWN: usize = 160;
+
+/// The longest list of deposits that a refusal quotes, in bytes.
+const QUOTED: usize = 8 * 1024;
+
+impl Shown {
+    /// A list that is longer than usual texts: cut off after 8 KiB.
+    pub fn list(text: &str) -> Self {
+        Self(cut(text, QUOTED))
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Shown {
+    fn from(text: T) -> Self {
+        Self(cut(text.as_ref(), SHOWN))
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = (0..=most).rev().find(|i| text.is_char_boundary(*i));
+    format!("{}…", &text[..end.unwrap_or(0)])
+}
+
+/// See the module. [`fmt::Display`] is the `message` of the answer, [`Refusal::code`] its `code`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("Chain {0} is not available")]
+    ChainNotAvailable(Shown),
+    #[error("Missing transaction {transaction} on chain {chain}")]
+    MissingTransaction { transaction: Shown, chain: Shown },
+    #[error("Reverted transaction {transaction} on chain {chain}")]
+    RevertedTransaction { transaction: Shown, chain: Shown },
+    #[error("Transaction {0} is not finalized")]
+    NotFinalized(Shown),
+    /// The family's own words for a transaction that cannot be read as a deposit.
+    #[error("{0}")]
+    UnreadableDeposit(Shown),
+    #[error("Transaction {0} deposits an amount of zero")]
+    ZeroDeposit(Shown),
+    #[error("Transaction {0} has several deposits with one onchain id")]
+    AmbiguousDeposit(Shown),
+    /// Something in the body that does not belong to its format; the text names the field.
+    #[error("{0}")]
+    Malformed(Shown),
+    #[error("{field} must not have more than {most} items")]
+    TooMany { field: &'static str, most: usize },
+    #[error("Unauthorized to use the `force` option")]
+    ForceNotAllowed,
+
+    #[error("Input information contains non-unique onchain ids")]
+    RepeatedOnchainId,
+    #[error("Input information names an input index more than once")]
+    RepeatedInput,
+    #[error("Invalid order signature")]
+    OrderSignature,
+    #[error("Order has neither output payments nor calls")]
+    NothingOrdered,
+    #[error("Order requests an amount of zero")]
+    ZeroRequested,
+    #[error("Missing input information for order input payment {0}")]
+    MissingInput(usize),
+    #[error(
+        "Invalid input information for order input payment {index} (orderId={order} onchainId={onchain} depositoryDeposits={deposits})"
+    )]
+    InvalidInput {
+        index: usize,
+        order: Shown,
+        onchain: Shown,
+        deposits: Shown,
+    },
+    #[error(
+        "Deposit currency {deposited} does not match the currency {ordered} of order input payment {index}"
+    )]
+    WrongCurrency {
+        index: usize,
+        deposited: Shown,
+        ordered: Shown,
+    },
+
+    #[error("Transaction {0} executed after deadline")]
+    AfterDeadline(Shown),
+    #[error("Transaction {0} does not reference order id")]
+    NoReference(Shown),
+    #[error("Transaction {0} references multiple order ids; a fill must reference exactly one")]
+    SeveralReferences(Shown),
+    #[error(
+        "Insufficient fill amount for order output payment {index} (paidAmount={paid}, minimumAmount={minimum})"
+    )]
+    InsufficientFill {
+        index: usize,
+        paid: Shown,
+        minimum: Shown,
+    },
+    #[error("Missing call executions")]
+    MissingCalls,
+    #[error("Calls on chain {0} cannot be verified")]
+    CallsUnsupported(Shown),
+    #[error("Missing refund information for order input payment {0}")]
+    MissingRefund(usize),
+    #[error("Refund information names an input index more than once")]
+    RepeatedRefund,
+    #[error("Invalid refund information for order input payment {0}")]
+    InvalidRefund(usize),
+    #[error(
+        "Insufficient refund amount for order input payment {index} (paidAmount={paid}, minimumAmount={minimum})"
+    )]
+    InsufficientRefund {
+        index: usize,
+        paid: Shown,
+        minimum: Shown,
+    },
+    #[error("Nothing to execute")]
+    NoActions,
+
+    #[error("Withdrawals on chain {0} are not supported")]
+    WithdrawalsUnsupported(Shown),
+    #[error("No depository is configured for chain {0}")]
+    NoDepository(Shown),
+    #[error("withdrawalAddressRequest.{field} does not match the withdrawal")]
+    WithdrawalMismatch { field: &'static str },
+    #[error("Transaction {0} does not show the execution of the withdrawal")]
+    NotExecutedHere(Shown),
+    #[error("Only 'ethereum-vm' signatures are supported")]
+    OwnerUnsupported,
+    #[error("Invalid signature. Can't trigger withdrawal")]
+    OwnerSignature,
+    #[error("Withdrawn amount must be non-zero")]
+    ZeroWithdrawal,
+    #[error("Insufficient initial withdrawal balance")]
+    InsufficientBalance,
+    #[error("Insufficient withdrawal address balance")]
+    InsufficientAddressBalance,
+}
+
+impl Refusal {
+    /// Stable for programs; part of the interface.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::ChainNotAvailable(_) => "CHAIN_NOT_AVAILABLE",
+            Self::MissingTransaction { .. } => "TRANSACTION_MISSING",
+            Self::RevertedTransaction { .. } => "TRANSACTION_REVERTED",
+            Self::NotFinalized(_) => "TRANSACTION_NOT_FINALIZED",
+            Self::UnreadableDeposit(_) => "DEPOSIT_UNREADABLE",
+            Self::ZeroDeposit(_) => "DEPOSIT_ZERO",
+            Self::AmbiguousDeposit(_) => "DEPOSIT_AMBIGUOUS",
+            Self::Malformed(_) => "INVALID_REQUEST",
+            Self::TooMany { .. } => "TOO_MANY_ITEMS",
+            Self::ForceNotAllowed => "FORCE_NOT_ALLOWED",
+            Self::RepeatedOnchainId => "INPUT_ONCHAIN_ID_REPEATED",
+            Self::RepeatedInput => "INPUT_REPEATED",
+            Self::OrderSignature => "ORDER_SIGNATURE_INVALID",
+            Self::NothingOrdered => "ORDER_EMPTY",
+            Self::ZeroRequested => "ORDER_AMOUNT_ZERO",
+            Self::MissingInput(_) => "INPUT_MISSING",
+            Self::InvalidInput { .. } => "INPUT_INVALID",
+            Self::WrongCurrency { .. } => "INPUT_CURRENCY_MISMATCH",
+            other => other.settlement_code(),
+        }
+    }
+
+    /// The codes of payments and withdrawals.
+    fn settlement_code(&self) -> &'static str {
+        match self {
+            Self::AfterDeadline(_) => "AFTER_DEADLINE",
+            Self::NoReference(_) => "ORDER_NOT_REFERENCED",
+            Self::SeveralReferences(_) => "SEVERAL_ORDERS_REFERENCED",
+            Self::InsufficientFill { .. } => "FILL_INSUFFICIENT",
+            Self::MissingCalls => "CALLS_MISSING",
+            Self::CallsUnsupported(_) => "CALLS_UNSUPPORTED",
+            Self::MissingRefund(_) => "REFUND_MISSING",
+            Self::RepeatedRefund => "REFUND_REPEATED",
+            Self::InvalidRefund(_) => "REFUND_INVALID",
+            Self::InsufficientRefund { .. } => "REFUND_INSUFFICIENT",
+            Self::NoActions => "NOTHING_TO_EXECUTE",
+            Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",
+            Self::NoDepository(_) => "DEPOSITORY_NOT_CONFIGURED",
+            Self::WithdrawalMismatch { .. } => "WITHDRAWAL_MISMATCH",
+            Self::NotExecutedHere(_) => "WITHDRAWAL_NOT_IN_TRANSACTION",
+            Self::OwnerUnsupported => "OWNER_UNSUPPORTED",
+            Self::OwnerSignature => "OWNER_SIGNATURE_INVALID",
+            Self::ZeroWithdrawal => "WITHDRAWAL_ZERO",
+            Self::InsufficientBalance => "BALANCE_INSUFFICIENT",
+            Self::InsufficientAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
+            _ => "REFUSED",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_from_callers_are_cut() {
+        let long = "é".repeat(1000);
+        let text = Refusal::ChainNotAvailable((&long).into()).to_string();
+        assert!(text.len() < 250, "{}", text.len());
+        assert_eq!(
+            Refusal::ChainNotAvailable("nochain".into()).to_string(),
+            "Chain nochain is not available"
+        );
+    }
+
+    #[test]
+    fn quoted_deposits_are_cut_later() {
+        let list = "x".repeat(QUOTED + 1);
+        assert_eq!(Shown::list(&list).to_string().len(), QUOTED + "…".len());
+        assert_eq!(Shown::list("short").to_string(), "short");
+    }
+}

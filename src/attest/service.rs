@@ -1,0 +1,180 @@
+//! The oracle: reads what a claim names, judges it, signs it through the journal, and has peers
+//! asked meanwhile. Two waits in a row whatever the number of inputs and peers.
+
+mod deposit;
+mod outcome;
+mod withdrawal;
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::Value;
+use vm::{
+    B256, Chain, EvmAddress, Family, ReadError, TxRef,
+    protocol::{
+        message::{Execution, TypedMessage},
+        signature::Signature,
+    },
+};
+
+pub use deposit::{DepositAnswer, DepositClaim};
+pub use outcome::{FillClaim, InputClaim, OrderClaim, OutcomeAnswer, RefundClaim, RefundPayment};
+pub use withdrawal::{
+    AddressClaim, InitiatedAnswer, InitiationAnswer, InitiationClaim, WithdrawalAnswer,
+    WithdrawalClaim,
+};
+
+use super::{
+    Refusal,
+    claim::malformed,
+    journal::{Journal, JournalError},
+    peers::{
+        Asked, Peers, Question,
+        answer::{Corroborated, Seal},
+    },
+    read::Wanted,
+    statement::Statement,
+};
+use crate::hub::Hub;
+
+/// A configured chain as the oracle knows it.
+pub struct Reachable {
+    /// `None` for a family that this build does not have.
+    pub family: Option<&'static Family>,
+    /// The opened chain, or why it cannot be read.
+    pub chain: Result<Chain, String>,
+}
+
+/// See the module.
+pub struct Oracle {
+    /// By network name.
+    pub chains: HashMap<String, Reachable>,
+    pub hub: Hub,
+    pub journal: Arc<Journal>,
+    pub peers: Peers,
+    /// Unix seconds now.
+    pub clock: fn() -> u64,
+}
+
+/// Why there is no attestation.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The chain is configured, but there is nobody to ask about it.
+    #[error("chain {chain} cannot be read: {why}")]
+    Closed { chain: String, why: String },
+    /// The operator's settings do not allow what they promise.
+    #[error("{0}")]
+    Setup(String),
+}
+
+/// An execution with the signatures of those who agree on it, ours first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attested {
+    pub execution: Execution,
+    pub signatures: Vec<Corroborated>,
+}
+
+impl Oracle {
+    /// The family of a configured chain.
+    pub fn family(&self, chain: &str) -> Option<&'static Family> {
+        self.chains.get(chain)?.family
+    }
+
+    fn chain(&self, name: &str) -> Result<&Chain, Error> {
+        let missing = || Refusal::ChainNotAvailable(name.into());
+        let known = self.chains.get(name).ok_or_else(missing)?;
+        known.chain.as_ref().map_err(|why| Error::Closed {
+            chain: name.to_owned(),
+            why: why.clone(),
+        })
+    }
+
+    /// `transaction` of `chain`; `hints` is an object with one field per family.
+    fn wanted(
+        &self,
+        chain: &str,
+        transaction: &str,
+        hints: Option<&Value>,
+        path: &str,
+    ) -> Result<Wanted, Error> {
+        let chain = self.chain(chain)?.clone();
+        let transaction = named(&chain, transaction, hints, path)?;
+        Ok(Wanted { chain, transaction })
+    }
+
+    fn ask(&self, question: Option<&Question>) -> Option<Asked> {
+        question.map(|question| self.peers.ask(question))
+    }
+
+    fn digest(&self, execution: &Execution) -> B256 {
+        execution.digest(&self.hub.settings.domain)
+    }
+
+    /// Signs `statement`, which is about `execution`, while the peers' answers are waited for.
+    async fn seal(
+        &self,
+        execution: Execution,
+        statement: &Statement,
+        asked: Option<Asked>,
+    ) -> Result<Attested, Error> {
+        let settings = &self.hub.settings;
+        let seal = Seal {
+            chain: settings.chain.clone(),
+            contract: settings.oracle.clone(),
+        };
+        let own = self.journal.signer();
+        let theirs = async {
+            Ok(match asked {
+                Some(asked) => asked.collect(statement.digest, &seal, own).await,
+                None => Vec::new(),
+            })
+        };
+        let (signature, theirs) = tokio::try_join!(self.sign(statement), theirs)?;
+        let mut signatures = vec![self.ours(own, signature)];
+        signatures.extend(theirs);
+        Ok(Attested {
+            execution,
+            signatures,
+        })
+    }
+
+    fn ours(&self, own: EvmAddress, signature: Signature) -> Corroborated {
+        Corroborated {
+            chain: self.hub.settings.chain.clone(),
+            contract: self.hub.settings.oracle.clone(),
+            signer: format!("{own:#x}"),
+            signature,
+        }
+    }
+
+    /// Signs through the journal. Where the same was signed as of another block, that statement is
+    /// void if its block is gone; if it still stands, somebody shows us two forks.
+    async fn sign(&self, statement: &Statement) -> Result<Signature, Error> {
+        let now = (self.clock)();
+        match self.journal.sign(statement, now).await {
+            Err(JournalError::OtherBlock { key, block, chain }) => {
+                let reader = &self.chain(chain.as_str())?.reader;
+                if reader.contains(&block).await? {
+                    let what = format!("{key} stands, and {} claims another block", statement.key);
+                    return Err(ReadError::Doubtful(what).into());
+                }
+                let why = "its block is no longer canonical";
+                self.journal.void(&key, why, now).await?;
+                Ok(self.journal.sign(statement, now).await?)
+            }
+            signed => Ok(signed?),
+        }
+    }
+}
+
+/// `text` as a transaction id of `chain`, with the hint of its family.
+fn named(chain: &Chain, text: &str, hints: Option<&Value>, path: &str) -> Result<TxRef, Refusal> {
+    let family = chain.spec.family;
+    let hint = hints.and_then(|hints| hints.get(family.name));
+    family.tx(text, hint).map_err(|why| malformed(path, why))
+}

@@ -1,0 +1,193 @@
+//! Withdrawals out of a depository, and what the hub holds for them (oracle.md 7.6, 10).
+//! Pure: no I/O, no clock.
+
+use alloy::primitives::keccak256;
+use sha2::{Digest, Sha256};
+use vm::{
+    Address, Amount, B256, Bytes, ChainId, ChainSpec, CodecError, EvmAddress, Family, Receipt,
+    TxRef, U256,
+    protocol::{
+        hub::{WithdrawalAccount, alias, token_id},
+        signature::{eip191, recover_wallet, signature_hex},
+        text,
+    },
+};
+
+use super::{
+    Refusal,
+    claim::{Families, malformed},
+    execution::Escrow,
+};
+
+/// For whom and for what a withdrawal address is made, as a caller writes it.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressRequest<'a> {
+    /// The path of the fields below, for refusals.
+    pub path: &'static str,
+    pub currency: &'a str,
+    pub withdrawer: &'a str,
+    pub withdrawer_chain: &'a str,
+    pub recipient: &'a str,
+    pub nonce: &'a str,
+}
+
+/// The same, parsed by the families of its chains.
+#[derive(Clone, Debug)]
+pub struct Owned {
+    pub currency: Address,
+    pub recipient: Address,
+    pub withdrawer: Address,
+    pub withdrawer_family: &'static Family,
+    pub depository: Address,
+    /// The withdrawer's hub account.
+    pub owner: EvmAddress,
+    /// The hub account that holds the money meanwhile.
+    pub address: EvmAddress,
+    pub token: U256,
+    pub nonce: B256,
+}
+
+impl Owned {
+    /// Parses a request for a withdrawal from the primary depository of `spec`.
+    pub fn new(
+        spec: &ChainSpec,
+        request: &AddressRequest<'_>,
+        families: Families<'_>,
+    ) -> Result<Self, Refusal> {
+        let wrong =
+            |field: &str, why: CodecError| malformed(&format!("{}{field}", request.path), why);
+        let depository = depository(spec)?.clone();
+        let chain = request.withdrawer_chain;
+        let family = families(chain).ok_or_else(|| Refusal::ChainNotAvailable(chain.into()))?;
+        let own = |text| spec.family.address(text);
+        let currency = own(request.currency).map_err(|e| wrong("currency", e))?;
+        let recipient = own(request.recipient).map_err(|e| wrong("recipient", e))?;
+        let withdrawer = family
+            .address(request.withdrawer)
+            .map_err(|e| wrong("withdrawer", e))?;
+        let nonce = text::number(request.nonce).map_err(|e| wrong("withdrawalNonce", e))?;
+        let owner = alias(&ChainId::new(chain), &withdrawer);
+        let address = WithdrawalAccount {
+            chain: &spec.id,
+            depository: &depository,
+            currency: &currency,
+            recipient: &recipient,
+            owner,
+            nonce,
+        }
+        .address();
+        Ok(Self {
+            token: token_id(&spec.id, &currency),
+            currency,
+            recipient,
+            withdrawer,
+            withdrawer_family: family,
+            depository,
+            owner,
+            address,
+            nonce: nonce.into(),
+        })
+    }
+
+    /// `amount` waiting at the withdrawal address.
+    pub fn escrow(&self, amount: Amount) -> Escrow {
+        Escrow {
+            address: self.address,
+            owner: self.owner,
+            token: self.token,
+            amount,
+        }
+    }
+
+    /// Refuses an initiation that the withdrawer has not signed: personal_sign over the sha256 of
+    /// the *text* of keccak(owner ++ amount ++ nonce).
+    pub fn check_signature(&self, amount: Amount, signature: &str) -> Result<(), Refusal> {
+        if self.withdrawer_family.name != vm::SETTLEMENT.name {
+            return Err(Refusal::OwnerUnsupported);
+        }
+        let invalid = || Refusal::OwnerSignature;
+        let text = keccak256(self.packed(amount)).to_string();
+        let message = Sha256::digest(text);
+        let bytes = signature_hex(signature).map_err(|_| invalid())?;
+        let signer = recover_wallet(&bytes, &eip191(&message)).map_err(|_| invalid())?;
+        if signer.as_slice() == self.withdrawer.bytes() {
+            Ok(())
+        } else {
+            Err(invalid())
+        }
+    }
+
+    /// `0x` hex of withdrawal address, amount and nonce, packed: what the address holds, and for
+    /// which withdrawal.
+    pub fn proof(&self, amount: Amount) -> String {
+        let bytes = [
+            self.address.as_slice(),
+            &amount.to_be_bytes::<32>(),
+            self.nonce.as_slice(),
+        ];
+        alloy::hex::encode_prefixed(bytes.concat())
+    }
+
+    fn packed(&self, amount: Amount) -> Vec<u8> {
+        let amount = amount.to_be_bytes::<32>();
+        [self.owner.as_slice(), &amount, self.nonce.as_slice()].concat()
+    }
+}
+
+/// A withdrawal that its depository was, or may be, asked to make.
+#[derive(Clone, Debug)]
+pub struct Withdrawal {
+    pub id: B256,
+    pub amount: Amount,
+}
+
+/// Reads an encoded withdrawal and refuses one that is not for `owned`.
+pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdrawal, Refusal> {
+    let unreadable = |why: CodecError| malformed("body/withdrawal", why);
+    let codec = spec
+        .family
+        .withdrawals
+        .ok_or_else(|| Refusal::WithdrawalsUnsupported(spec.id.as_str().into()))?;
+    let info = codec.describe(&codec.decode(encoded).map_err(unreadable)?);
+    let same = |text: Result<String, CodecError>, wanted: &Address, field| {
+        let found = text.and_then(|text| spec.family.address(&text));
+        if found.map_err(unreadable)? == *wanted {
+            return Ok(());
+        }
+        Err(Refusal::WithdrawalMismatch { field })
+    };
+    same(info.currency, &owned.currency, "currency")?;
+    same(info.recipient, &owned.recipient, "recipient")?;
+    let amount = info.amount.and_then(|text| text::number(&text));
+    let amount = amount.map_err(unreadable)?;
+    if amount.is_zero() {
+        return Err(Refusal::ZeroWithdrawal);
+    }
+    let id = info.id.map_err(unreadable)?;
+    let id = id.to_lowercase().parse();
+    let id = id.map_err(|_| malformed("body/withdrawal", "its id is not 32 bytes"))?;
+    Ok(Withdrawal { id, amount })
+}
+
+/// Refuses a transaction that does not itself show the execution of withdrawal `id` by `depository`.
+pub fn check_shown(
+    receipt: &Receipt,
+    transaction: &TxRef,
+    depository: &Address,
+    id: B256,
+) -> Result<(), Refusal> {
+    let shown = receipt
+        .executions
+        .iter()
+        .any(|execution| execution.id == id && execution.depository == *depository);
+    shown
+        .then_some(())
+        .ok_or_else(|| Refusal::NotExecutedHere(transaction.text.as_ref().into()))
+}
+
+/// The depository that withdrawals of a chain are made from.
+pub fn depository(spec: &ChainSpec) -> Result<&Address, Refusal> {
+    spec.depository
+        .as_ref()
+        .ok_or_else(|| Refusal::NoDepository(spec.id.as_str().into()))
+}
