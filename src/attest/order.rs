@@ -283,7 +283,7 @@ pub fn forced(
     let mut funded = Vec::new();
     for messages in deposits {
         for message in messages? {
-            if *message.deposit.id == *id && known.insert(message.onchain_id.clone()) {
+            if *message.deposit.id == *id && known.insert(message.onchain_id) {
                 funded.push(message);
             }
         }

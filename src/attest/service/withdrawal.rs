@@ -217,10 +217,9 @@ impl Oracle {
             Statement::withdrawal(id, standing.id, verdict, digest)
         };
         let entry = self.journal.entry(&statement(&execution).key).await?;
-        if let Some(first) = entry.and_then(|entry| kept(&entry.payload)) {
-            if first.actions == execution.actions {
-                execution = first;
-            }
+        let first = entry.and_then(|entry| kept(&entry.payload));
+        if let Some(first) = first.filter(|first| first.actions == execution.actions) {
+            execution = first;
         }
         let mut statement = statement(&execution).keeping(keep(&execution)?);
         if let Some((tx, block)) = &standing.shown {

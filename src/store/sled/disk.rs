@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 /// Handles to the files of an opened store.
 pub(super) struct Disk {
-    log: File,
+    pub(super) log: File,
     blobs: PathBuf,
     synced: BTreeSet<OsString>,
     witness: File,

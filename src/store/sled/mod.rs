@@ -7,6 +7,8 @@
 
 mod committer;
 mod disk;
+#[cfg(test)]
+mod tests;
 
 use std::{
     fs::{File, TryLockError},
@@ -73,6 +75,10 @@ impl SledStore {
         let tree = open_tree(path)?;
         let sequence = prepare(path, &tree)?;
         let disk = Disk::open(path, sequence).map_err(io)?;
+        Self::start(lock, tree, disk).map_err(io)
+    }
+
+    fn start(lock: File, tree: ::sled::Db, disk: Disk) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE);
         let failure = Failure::default();
         let committer = Committer::new(tree.clone(), disk, failure.clone());
@@ -82,16 +88,13 @@ impl SledStore {
         };
         let committer = std::thread::Builder::new()
             .name("store".into())
-            .spawn(run)
-            .map_err(io)?;
-        Ok(Self {
-            failure,
-            open: Mutex::new(Some(Open {
-                tree,
-                requests,
-                committer,
-            })),
-        })
+            .spawn(run)?;
+        let open = Mutex::new(Some(Open {
+            tree,
+            requests,
+            committer,
+        }));
+        Ok(Self { failure, open })
     }
 
     fn with<T>(&self, take: impl FnOnce(&Open) -> T) -> Result<T, StoreError> {

@@ -1,0 +1,292 @@
+use std::{io::Write, process::Command};
+
+use super::*;
+use crate::store::Expect;
+
+const KIND: Kind = Kind(200);
+/// Tells the test binary to play a store whose disk is full, in this directory.
+const FULL: &str = "INTENTD_TEST_FULL_DISK";
+
+fn key(n: u32) -> Key {
+    Key::new(KIND, n.to_be_bytes())
+}
+
+fn value(n: u32) -> Vec<u8> {
+    format!("value {n} ").repeat(20).into_bytes()
+}
+
+fn put(n: u32) -> Batch {
+    Batch::new()
+        .expect(key(n), Expect::Absent)
+        .put(key(n), value(n))
+}
+
+async fn fill(path: &Path, count: u32) {
+    let store = SledStore::open(path).unwrap();
+    for n in 0..count {
+        assert_eq!(store.commit(put(n)).await, Ok(Outcome::Applied));
+    }
+    store.close().await;
+}
+
+fn open_error(path: &Path) -> OpenError {
+    SledStore::open(path).err().expect("opened")
+}
+
+#[tokio::test]
+async fn rows_outlive_the_store() {
+    let place = tempfile::tempdir().unwrap();
+    for n in 0..5 {
+        let store = SledStore::open(place.path()).unwrap();
+        for old in 0..n {
+            assert_eq!(store.read(&key(old)).await, Ok(Some(value(old))));
+        }
+        store.commit(put(n)).await.unwrap();
+        if n % 2 == 0 {
+            store.close().await;
+            let again = SledStore::open(place.path());
+            assert!(again.is_ok(), "closing lets go of the directory");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_nobody_waits_for_is_finished_on_the_way_out() {
+    let place = tempfile::tempdir().unwrap();
+    let store = SledStore::open(place.path()).unwrap();
+    for n in 0..50 {
+        let mut commit = Box::pin(store.commit(put(n)));
+        assert!(futures::poll!(&mut commit).is_pending());
+    }
+    drop(store);
+    let store = SledStore::open(place.path()).unwrap();
+    assert_eq!(store.read(&key(49)).await, Ok(Some(value(49))));
+}
+
+#[tokio::test]
+async fn a_directory_in_use_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let store = SledStore::open(place.path()).unwrap();
+    assert!(matches!(open_error(place.path()), OpenError::Locked(path) if path == place.path()));
+    drop(store);
+    assert!(SledStore::open(place.path()).is_ok());
+}
+
+#[tokio::test]
+async fn a_place_that_is_no_directory_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    assert!(matches!(open_error(&file), OpenError::Io { .. }));
+    assert!(matches!(
+        open_error(&file.join("below")),
+        OpenError::Io { .. }
+    ));
+}
+
+#[tokio::test]
+async fn another_format_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let store = SledStore::open(place.path()).unwrap();
+    let newer = Batch::new().put(Key::new(OWN, "format"), vec![FORMAT + 1]);
+    store.commit(newer).await.unwrap();
+    drop(store);
+    assert!(matches!(
+        open_error(place.path()),
+        OpenError::Format { found: 2, .. }
+    ));
+}
+
+#[tokio::test]
+async fn a_log_that_lost_its_end_or_itself_is_damaged() {
+    let place = tempfile::tempdir().unwrap();
+    fill(place.path(), 30).await;
+    let log = place.path().join("db");
+    let bytes = std::fs::read(&log).unwrap();
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    for cut in [used - 1, used / 2, 512, 0] {
+        let copy = tempfile::tempdir().unwrap();
+        for name in ["conf", "witness"] {
+            std::fs::copy(place.path().join(name), copy.path().join(name)).unwrap();
+        }
+        std::fs::write(copy.path().join("db"), &bytes[..cut]).unwrap();
+        let error = open_error(copy.path());
+        assert!(
+            matches!(error, OpenError::Damaged { .. }),
+            "cut at {cut}: {error}"
+        );
+        let error = open_error(copy.path());
+        assert!(
+            matches!(error, OpenError::Damaged { .. }),
+            "it stays damaged: {error}"
+        );
+    }
+    std::fs::remove_file(&log).unwrap();
+    assert!(matches!(
+        open_error(place.path()),
+        OpenError::Damaged { .. }
+    ));
+}
+
+#[tokio::test]
+async fn a_flipped_bit_loses_nothing_in_silence() {
+    let place = tempfile::tempdir().unwrap();
+    fill(place.path(), 40).await;
+    flip_bits(place.path()).await;
+    // Opened once more, the log has been read into a snapshot.
+    SledStore::open(place.path()).unwrap().close().await;
+    flip_bits(place.path()).await;
+}
+
+async fn flip_bits(place: &Path) {
+    let (mut refused, mut kept_all) = (0, 0);
+    let names: Vec<_> = std::fs::read_dir(place)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_type().unwrap().is_file())
+        .map(|entry| entry.file_name())
+        .collect();
+    for name in names {
+        let bytes = std::fs::read(place.join(&name)).unwrap();
+        let used = bytes
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |last| last + 1);
+        for at in (0..used).step_by((used / 40).max(1)) {
+            let copy = tempfile::tempdir().unwrap();
+            for entry in std::fs::read_dir(place).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_file() {
+                    std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+                }
+            }
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x10;
+            std::fs::write(copy.path().join(&name), flipped).unwrap();
+            let Ok(store) = SledStore::open(copy.path()) else {
+                refused += 1;
+                continue;
+            };
+            kept_all += 1;
+            for n in 0..40 {
+                let row = store.read(&key(n)).await;
+                let kept = row == Ok(Some(value(n)));
+                let said = matches!(row, Err(StoreError::Failed(_)));
+                assert!(kept || said, "{name:?} byte {at}: row {n} is {row:?}");
+            }
+        }
+    }
+    assert!(
+        refused > 0 && kept_all > 0,
+        "both happen: {refused} {kept_all}"
+    );
+}
+
+#[tokio::test]
+async fn after_a_failed_sync_nothing_is_answered() {
+    let place = tempfile::tempdir().unwrap();
+    fill(place.path(), 1).await;
+    let lock = lock(place.path()).unwrap();
+    let tree = open_tree(place.path()).unwrap();
+    let sequence = prepare(place.path(), &tree).unwrap();
+    let mut disk = Disk::open(place.path(), sequence).unwrap();
+    // No device takes a sync here.
+    disk.log = File::open("/dev/null").unwrap();
+    let store = SledStore::start(lock, tree, disk).unwrap();
+
+    let unchanged = Batch::new().claim(key(0), value(0));
+    assert_eq!(
+        store.commit(unchanged.clone()).await,
+        Ok(Outcome::Applied),
+        "nothing to sync"
+    );
+    let failed = futures::join!(store.commit(put(1)), store.commit(put(2)));
+    assert!(matches!(
+        failed,
+        (Err(StoreError::Failed(_)), Err(StoreError::Failed(_)))
+    ));
+    assert!(matches!(
+        store.commit(unchanged).await,
+        Err(StoreError::Failed(_))
+    ));
+    assert!(matches!(
+        store.read(&key(0)).await,
+        Err(StoreError::Failed(_))
+    ));
+    let range = Range {
+        kind: KIND,
+        prefix: Vec::new(),
+        after: None,
+        limit: 1,
+    };
+    assert!(matches!(
+        store.scan(range).await,
+        Err(StoreError::Failed(_))
+    ));
+    store.close().await;
+    drop(store);
+    let store = SledStore::open(place.path()).unwrap();
+    assert_eq!(store.read(&key(0)).await, Ok(Some(value(0))));
+}
+
+/// The child of the test below: commits until the file size limit stops it.
+#[tokio::test]
+async fn full_disk_child() {
+    let Ok(path) = std::env::var(FULL) else {
+        return;
+    };
+    let store = SledStore::open(Path::new(&path)).unwrap();
+    for n in 0..100_000 {
+        match store.commit(put(n)).await {
+            Ok(Outcome::Applied) => {}
+            Err(StoreError::Failed(why)) => {
+                assert!(matches!(
+                    store.read(&key(0)).await,
+                    Err(StoreError::Failed(_))
+                ));
+                assert!(matches!(
+                    store.commit(put(n + 1)).await,
+                    Err(StoreError::Failed(_))
+                ));
+                store.close().await;
+                writeln!(std::io::stdout(), "\nacknowledged {n} then {why}").unwrap();
+                return;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("the disk never filled up");
+}
+
+#[tokio::test]
+async fn a_full_disk_ends_the_store_and_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    // A file size limit stands for the full disk: writes fail with EFBIG.
+    let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" --exact --nocapture \"$1\"";
+    let child = Command::new("sh")
+        .args(["-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .arg("store::sled::tests::full_disk_child")
+        .env(FULL, place.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    let line = said
+        .lines()
+        .find_map(|line| line.strip_prefix("acknowledged "))
+        .expect(&said);
+    let count: u32 = line.split(' ').next().unwrap().parse().unwrap();
+    assert!(count > 100, "{line}");
+    let store = SledStore::open(place.path()).unwrap();
+    for n in 0..count {
+        assert_eq!(
+            store.read(&key(n)).await,
+            Ok(Some(value(n))),
+            "row {n} of {count}"
+        );
+    }
+    assert_eq!(
+        store.commit(put(count + 10)).await,
+        Ok(Outcome::Applied),
+        "there is room again"
+    );
+}
