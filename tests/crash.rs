@@ -2,6 +2,7 @@
 //! gave away before must stand afterwards, byte for byte.
 //!
 //! `INTENTD_CRASHES` says how many times (10).
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{
     collections::HashMap,
@@ -78,6 +79,10 @@ fn statement(n: u64, digest: u64) -> Statement {
 
 /// The child: signs one statement after the other, four at a time, and says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the parent of this test process speaks to it so"
+)]
 async fn child() {
     let Ok(place) = std::env::var(PLACE) else {
         return;
@@ -133,6 +138,10 @@ fn kill_after(mut child: Child, count: usize) -> Vec<(u64, Signature)> {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long the test runs is the caller's choice"
+)]
 async fn what_was_given_away_stands_after_a_kill() {
     let crashes = std::env::var("INTENTD_CRASHES").map_or(10, |n| n.parse().unwrap());
     let place = tempfile::tempdir().unwrap();

@@ -230,6 +230,10 @@ async fn after_a_failed_sync_nothing_is_answered() {
 
 /// The child of the test below: commits until the file size limit stops it.
 #[tokio::test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the parent of this test process speaks to it so"
+)]
 async fn full_disk_child() {
     let Ok(path) = std::env::var(FULL) else {
         return;
