@@ -37,8 +37,16 @@ pub type OpenProvider = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Provider, SpecE
 
 impl Family {
     /// Parses an address or currency of this family.
+    ///
+    /// Hex must decode to itself: the published encodings drop or add digits to make bytes of it.
     pub fn address(&self, text: &str) -> Result<Address, CodecError> {
-        Ok(Address::from_parts(text, self.codec.encode_address(text)?))
+        let bytes = self.codec.encode_address(text)?;
+        let spelled = self.codec.decode_address(&bytes).unwrap_or_default();
+        if spelled.starts_with("0x") && !spelled.eq_ignore_ascii_case(text) {
+            let text = protocol::text::short(text);
+            return Err(CodecError(format!("Not whole bytes of hex: {text}")));
+        }
+        Ok(Address::from_parts(text, bytes))
     }
 
     /// The native currency.

@@ -11,7 +11,7 @@ impl Codec for Addresses {
     }
 
     fn encode_address(&self, text: &str) -> Result<Vec<u8>, CodecError> {
-        text::prefixed(text)
+        text::behind_prefix(text)
     }
 
     fn decode_address(&self, bytes: &[u8]) -> Result<String, CodecError> {

@@ -4,7 +4,7 @@
 use crate::{Codec, CodecError, protocol::text};
 
 /// The network's clients hold indexes as 64-bit floats: above this two indexes look alike.
-const LARGEST: u128 = (1 << 53) - 1;
+const LARGEST: u128 = 1 << 53;
 
 /// See the module.
 pub struct Addresses;

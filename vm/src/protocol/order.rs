@@ -252,11 +252,7 @@ fn at<T>(field: &'static str, parsed: Result<T, CodecError>) -> Result<T, OrderE
     parsed.map_err(|why| OrderError::Field { field, why })
 }
 
-/// An order is a commitment, so half a byte in it is a mistake and not a zero.
 fn encoded(family: &Family, field: &'static str, text: &str) -> Result<Bytes, OrderError> {
-    if text.starts_with("0x") && text.len() % 2 == 1 {
-        let why = CodecError(format!("Odd number of hex digits: {}", text::short(text)));
-        return Err(OrderError::Field { field, why });
-    }
-    at(field, family.codec.encode_address(text).map(Bytes::from))
+    let address = at(field, family.address(text))?;
+    Ok(Bytes::copy_from_slice(address.bytes()))
 }

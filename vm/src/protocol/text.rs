@@ -41,13 +41,9 @@ pub fn padded(digits: &str) -> Result<Vec<u8>, CodecError> {
     alloy::hex::decode(&even).map_err(|_| not_hex(digits))
 }
 
-/// Hex behind `0x`, of any length: what EVM-like families call an address or currency.
-pub fn prefixed(text: &str) -> Result<Vec<u8>, CodecError> {
-    padded(text.strip_prefix("0x").ok_or_else(|| not_hex(text))?)
-}
-
-/// The digits behind the first two characters, whatever those are: how the published transaction
-/// id bytes are defined. [`Family::tx`](crate::Family::tx) refuses what does not decode to itself.
+/// The hex digits behind the first two characters, whatever those are: how the published bytes of
+/// EVM-like families are defined. [`Family::address`](crate::Family::address) and
+/// [`Family::tx`](crate::Family::tx) refuse what does not decode to itself.
 pub fn behind_prefix(text: &str) -> Result<Vec<u8>, CodecError> {
     padded(&text.chars().skip(2).collect::<String>())
 }

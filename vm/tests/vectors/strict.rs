@@ -20,15 +20,9 @@ pub struct Family {
 pub const REFUSED: &[Family] = &[
     Family {
         file: "order_id.json",
-        note: "odd-length hex",
+        note: "hex",
         nature: always,
-        reason: "half a byte in a commitment is a mistake, not a zero",
-    },
-    Family {
-        file: "*",
-        note: "without 0x",
-        nature: always,
-        reason: "the reference drops two characters of what the caller wrote",
+        reason: "half a byte in a commitment is a mistake and not a zero; a prefix is not digits",
     },
     Family {
         file: "*",
@@ -50,27 +44,27 @@ pub const REFUSED: &[Family] = &[
     },
     Family {
         file: "*",
-        note: "",
-        nature: hex_address_without_prefix,
-        reason: "the reference drops two characters of what the caller wrote",
+        note: "Number()",
+        nature: always,
+        reason: "indexes are decimal digits",
     },
     Family {
         file: "*",
-        note: "checksum is not verified",
+        note: "precision",
+        nature: always,
+        reason: "a rounded index names another account",
+    },
+    Family {
+        file: "*",
+        note: "checksum",
         nature: always,
         reason: "a mistyped address pays a stranger",
     },
     Family {
         file: "*",
-        note: "",
-        nature: tron_hex_of_odd_shape,
+        note: "tronweb hex handling",
+        nature: no_tron_account,
         reason: "bytes that are no account",
-    },
-    Family {
-        file: "*",
-        note: "",
-        nature: lighter_index_not_exact,
-        reason: "indexes that lose precision name another account",
     },
 ];
 
@@ -86,38 +80,8 @@ fn always(_: &Value) -> bool {
     true
 }
 
-/// The texts of an input that are addresses of `family`.
-fn addresses<'a>(input: &'a Value, families: &[&str]) -> impl Iterator<Item = &'a str> {
-    let named = |key| input.get(key).and_then(Value::as_str);
-    let family = named("vmType").or_else(|| named("family"));
-    let ours = family.is_some_and(|family| families.contains(&family));
-    [
-        "address",
-        "depositor",
-        "depository",
-        "currency",
-        "recipient",
-    ]
-    .into_iter()
-    .filter(move |_| ours)
-    .filter_map(|key| input.get(key)?.as_str())
-}
-
-fn hex_address_without_prefix(input: &Value) -> bool {
-    addresses(input, &["ethereum-vm", "hyperliquid-vm"]).any(|text| !text.starts_with("0x"))
-}
-
-fn tron_hex_of_odd_shape(input: &Value) -> bool {
-    addresses(input, &["tron-vm"]).any(|text| {
-        let digits = text.strip_prefix("0x").unwrap_or(text);
-        let account = text.len() == 42 && (text.starts_with("0x") || text.starts_with("41"));
-        digits.bytes().all(|b| b.is_ascii_hexdigit()) && !account
-    })
-}
-
-fn lighter_index_not_exact(input: &Value) -> bool {
-    addresses(input, &["lighter-vm"]).any(|text| {
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        !digits || text.parse::<u64>().map_or(true, |index| index >= 1 << 53)
-    })
+/// Hex is an account as `41` and 40 digits, or as `0x` and the 40 digits alone.
+fn no_tron_account(input: &Value) -> bool {
+    let text = input.get("address").and_then(Value::as_str);
+    text.is_some_and(|text| text.len() != 42 || !(text.starts_with("0x") || text.starts_with("41")))
 }
