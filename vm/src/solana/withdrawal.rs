@@ -1,39 +1,127 @@
-//! Withdrawals of `solana-vm` (settlement.md 7).
+//! Withdrawals of `solana-vm`: the depository's transfer request in Borsh (settlement.md 7). Pure.
 
+use alloy::hex;
+use borsh::{BorshDeserialize, BorshSerialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::{
     CodecError, WithdrawalCodec, WithdrawalInfo,
-    protocol::request::{PayloadParams, PayloadRequest, WithdrawCall},
+    protocol::{
+        json,
+        request::{PayloadParams, PayloadRequest, WithdrawCall, word},
+        text,
+    },
 };
+
+/// The native currency: 32 zero bytes.
+const NATIVE: &str = "11111111111111111111111111111111";
+
+/// The Borsh layout.
+#[derive(BorshSerialize, BorshDeserialize)]
+struct Transfer {
+    domain: [u8; 32],
+    recipient: [u8; 32],
+    token: Option<[u8; 32]>,
+    amount: u64,
+    nonce: u64,
+    expiration: i64,
+    vault_address: [u8; 32],
+}
+
+/// The JSON object.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Withdrawal {
+    domain: String,
+    recipient: String,
+    token: String,
+    #[serde(with = "json::text")]
+    amount: u64,
+    #[serde(with = "json::text")]
+    nonce: u64,
+    /// Unix seconds.
+    expiration: i64,
+    vault_address: String,
+}
+
+impl Withdrawal {
+    fn bytes(&self) -> Result<Vec<u8>, CodecError> {
+        let token = key(&self.token)?;
+        let transfer = Transfer {
+            domain: word(&self.domain)?.0,
+            recipient: key(&self.recipient)?,
+            token: (token != [0; 32]).then_some(token),
+            amount: self.amount,
+            nonce: self.nonce,
+            expiration: self.expiration,
+            vault_address: key(&self.vault_address)?,
+        };
+        borsh::to_vec(&transfer).map_err(|error| CodecError(error.to_string()))
+    }
+}
 
 /// See the module.
 pub struct Withdrawals;
 
 impl WithdrawalCodec for Withdrawals {
-    fn encode(&self, _withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
-        Err(CodecError(
-            "withdrawals of this family are not written yet".into(),
-        ))
+    fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError> {
+        json::read::<Withdrawal>(withdrawal)?.bytes()
     }
-    fn decode(&self, _encoded: &[u8]) -> Result<Value, CodecError> {
-        Err(CodecError(
-            "withdrawals of this family are not written yet".into(),
-        ))
+
+    fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError> {
+        let transfer = borsh::from_slice::<Transfer>(encoded)
+            .ok()
+            .filter(|transfer| transfer.token != Some([0; 32]))
+            .ok_or_else(|| CodecError("not an encoded transfer request".into()))?;
+        let text = |key: [u8; 32]| bs58::encode(key).into_string();
+        json::write(&Withdrawal {
+            domain: hex::encode_prefixed(transfer.domain),
+            recipient: text(transfer.recipient),
+            token: transfer.token.map_or_else(|| NATIVE.into(), text),
+            amount: transfer.amount,
+            nonce: transfer.nonce,
+            expiration: transfer.expiration,
+            vault_address: text(transfer.vault_address),
+        })
     }
-    fn describe(&self, _withdrawal: &Value) -> WithdrawalInfo {
-        WithdrawalInfo::unreadable(&CodecError(
-            "withdrawals of this family are not readable yet".into(),
-        ))
+
+    fn describe(&self, withdrawal: &Value) -> WithdrawalInfo {
+        let withdrawal: Withdrawal = match json::read(withdrawal) {
+            Ok(withdrawal) => withdrawal,
+            Err(error) => return WithdrawalInfo::unreadable(&error),
+        };
+        let id = withdrawal.bytes().map(Sha256::digest);
+        WithdrawalInfo {
+            id: id.map(hex::encode_prefixed),
+            currency: Ok(withdrawal.token),
+            amount: Ok(withdrawal.amount.to_string()),
+            recipient: Ok(withdrawal.recipient),
+        }
     }
-    fn normalize_payload(&self, _request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
-        Err(CodecError(
-            "withdrawals of this family are not written yet".into(),
-        ))
+
+    /// Keys become 64 hex digits, the native currency the empty text.
+    fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
+        let currency = match request.currency.as_str() {
+            NATIVE => String::new(),
+            mint => hex::encode(key(mint)?),
+        };
+        Ok(PayloadParams {
+            currency,
+            recipient: hex::encode(key(&request.recipient)?),
+            ..request.plain()
+        })
     }
-    fn request_data(&self, _request: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
-        Err(CodecError(
-            "withdrawals of this family are not written yet".into(),
-        ))
+
+    /// The hub needs nothing besides the request itself.
+    fn request_data(&self, _: &WithdrawCall) -> Result<Vec<u8>, CodecError> {
+        Ok(Vec::new())
     }
+}
+
+fn key(base58: &str) -> Result<[u8; 32], CodecError> {
+    text::base58(base58)?
+        .try_into()
+        .map_err(|_| CodecError(format!("not a Solana key: {:?}", text::short(base58))))
 }

@@ -7,6 +7,7 @@ use vm::{
     protocol::{
         request::{PayloadParams, PayloadRequest, WithdrawCall, WithdrawRequest},
         text,
+        trigger::Trigger,
     },
 };
 
@@ -21,6 +22,8 @@ pub const ROWS: &[Row] = &[
     ("submit_withdraw_request_hash.json", payload_hash),
     ("normalize_withdraw_request.json", normalize_request),
     ("withdraw_request_hash.json", request_hash),
+    ("lighter_l1_message.json", lighter_message),
+    ("deposit_address_trigger_hash.json", trigger_hash),
 ];
 
 fn family(case: &Case, field: &str) -> Result<&'static Family, String> {
@@ -94,4 +97,14 @@ fn normalize_request(case: &Case) -> Answer {
 fn request_hash(case: &Case) -> Answer {
     let message = typed::<WithdrawRequest>(&case.input)?.message();
     Ok(message.map_err(said)?.request_hash().to_string().into())
+}
+
+fn lighter_message(case: &Case) -> Answer {
+    let transfer: vm::lighter::withdrawal::Transfer = typed(&case.input)?;
+    transfer.l1_message().map(Value::from).map_err(said)
+}
+
+fn trigger_hash(case: &Case) -> Answer {
+    let hash = typed::<Trigger>(&case.input)?.hash().map_err(said)?;
+    Ok(hash.to_string().into())
 }
