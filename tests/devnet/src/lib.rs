@@ -7,6 +7,7 @@
 pub mod account;
 pub mod anvil;
 pub mod artifact;
+pub mod claim;
 pub mod contracts;
 pub mod node;
 pub mod proxy;

@@ -2,8 +2,10 @@
 //! depository, router and token, and the chain where balances are settled.
 
 mod files;
+pub mod order;
 mod settlement;
 mod site;
+mod withdrawal;
 
 use std::sync::Arc;
 
@@ -13,8 +15,10 @@ use anyhow::Result;
 use crate::{account::Account, anvil, artifact::Artifacts, node::Node};
 
 pub use files::Files;
+pub use order::{Deposit, Money, SignedOrder, Terms};
 pub use settlement::{Execution, ORACLE_VERSION, Settlement};
 pub use site::Site;
+pub use withdrawal::Withdrawal;
 
 /// 10,000 of the native currency, given to every account that a devnet knows.
 const FUNDS: u128 = 10_000 * 10u128.pow(18);

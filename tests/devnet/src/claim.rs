@@ -1,0 +1,74 @@
+//! Bodies of the oracle's routes for deposits, fills and refunds (oracle.md 3), and what comes back.
+
+use alloy::primitives::{B256, Bytes};
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::world::{Deposit, Execution, SignedOrder, Site};
+
+/// Body of `depository-deposits/v1`.
+pub fn deposit(site: &Site, transaction: B256) -> Value {
+    json!({ "chainId": site.id, "transactionId": transaction })
+}
+
+/// Body of `solver-fills/v1`: `deposits` in the order of the order's inputs.
+pub fn fill(order: &SignedOrder, deposits: &[Deposit], transaction: B256) -> Value {
+    let mut body = outcome(order, deposits);
+    body["fill"] = json!({ "transactionId": transaction });
+    body
+}
+
+/// Body of `solver-refunds/v1`: one transaction per input, each by the input's first refund.
+pub fn refund(order: &SignedOrder, deposits: &[Deposit], transactions: &[B256]) -> Value {
+    let refunds = transactions.iter().enumerate().map(|(input, transaction)| {
+        json!({ "transactionId": transaction, "inputIndex": input, "refundIndex": 0 })
+    });
+    let mut body = outcome(order, deposits);
+    body["refunds"] = refunds.collect();
+    body
+}
+
+fn outcome(order: &SignedOrder, deposits: &[Deposit]) -> Value {
+    let inputs = deposits.iter().enumerate().map(|(input, deposit)| {
+        json!({
+            "transactionId": deposit.transaction,
+            "onchainId": deposit.onchain_id,
+            "inputIndex": input,
+        })
+    });
+    let mut body = order.fields();
+    body["inputs"] = inputs.collect();
+    body
+}
+
+/// Asks the oracle that answers to have its peers sign as well.
+#[must_use]
+pub fn with_peers(mut body: Value) -> Value {
+    body["requestPeerSignatures"] = json!(true);
+    body
+}
+
+/// The `execution` of an oracle's answer, with every signature in it.
+pub fn execution(answer: &Value) -> Result<Execution> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Wire {
+        idempotency_key: B256,
+        actions: Vec<Bytes>,
+        signatures: Vec<WireSignature>,
+    }
+    #[derive(Deserialize)]
+    struct WireSignature {
+        signature: Bytes,
+    }
+    let wire = answer
+        .get("execution")
+        .with_context(|| format!("no execution in {answer}"))?;
+    let wire = Wire::deserialize(wire)?;
+    Ok(Execution {
+        idempotency_key: wire.idempotency_key,
+        actions: wire.actions,
+        signatures: wire.signatures.into_iter().map(|s| s.signature).collect(),
+    })
+}

@@ -1,0 +1,141 @@
+//! The way of a balance at the hub back to a chain: set apart, signed by the allocator, paid.
+
+use alloy::{
+    primitives::{Address, B256, Bytes, U256, keccak256},
+    sol_types::{SolCall, SolStruct, SolValue},
+};
+use anyhow::Result;
+use serde_json::{Value, json};
+use vm::{ChainId, protocol::hub};
+
+use super::{
+    Devnet, Site,
+    order::{Money, address, text},
+};
+use crate::{
+    account::Account,
+    contracts::{Depository, Token},
+};
+
+/// Somebody's wish to have a hub balance paid out at a site.
+#[derive(Clone, Debug)]
+pub struct Withdrawal<'a> {
+    pub site: &'a Site,
+    pub money: Money,
+    /// Whose balance at the hub: an account of `site`.
+    pub owner: &'a Account,
+    pub recipient: Address,
+    pub nonce: U256,
+    /// Unix seconds, until which the depository may pay.
+    pub expiration: U256,
+}
+
+impl Withdrawal<'_> {
+    /// The hub account that holds the money meanwhile.
+    pub fn account(&self) -> Result<Address> {
+        let account = hub::WithdrawalAccount {
+            chain: &ChainId::new(self.site.id),
+            depository: &address(self.site.depository)?,
+            currency: &address(self.money.currency)?,
+            recipient: &address(self.recipient)?,
+            owner: self.alias()?,
+            nonce: self.nonce,
+        };
+        Ok(account.address())
+    }
+
+    pub fn alias(&self) -> Result<Address> {
+        self.site.alias(self.owner.address())
+    }
+
+    /// What the allocator signs and the depository executes.
+    pub fn request(&self) -> Depository::CallRequest {
+        let Money { currency, amount } = self.money;
+        let to = self.recipient;
+        let call = if currency.is_zero() {
+            Depository::Call {
+                to,
+                data: Bytes::new(),
+                value: amount,
+                allowFailure: false,
+            }
+        } else {
+            Depository::Call {
+                to: currency,
+                data: Token::transferCall { to, amount }.abi_encode().into(),
+                value: U256::ZERO,
+                allowFailure: false,
+            }
+        };
+        Depository::CallRequest {
+            calls: vec![call],
+            nonce: self.nonce,
+            expiration: self.expiration,
+        }
+    }
+
+    /// The withdrawal's id: the request's struct hash.
+    pub fn id(&self) -> B256 {
+        self.request().eip712_hash_struct()
+    }
+
+    /// Body of `withdrawal-initiation/v1`, with the owner's signature (oracle.md 10).
+    pub fn initiation(&self) -> Result<Value> {
+        let amount = self.money.amount;
+        let packed = (self.alias()?, amount, self.nonce).abi_encode_packed();
+        // The signed message is the sha256 of the hash's text, not of its bytes.
+        let message = sha256(keccak256(packed).to_string().as_bytes());
+        let mut body = self.initiated();
+        body["signature"] = json!(self.owner.sign_message(message.as_slice())?);
+        Ok(body)
+    }
+
+    /// Body of `withdrawal-initiated/v1`.
+    pub fn initiated(&self) -> Value {
+        let mut body = self.address_request();
+        body["settlementChainId"] = json!("relay");
+        body["expectedAmount"] = json!(self.money.amount.to_string());
+        body
+    }
+
+    /// Body of `depository-withdrawals/v1`; `transaction` is the one that executed it.
+    pub fn status(&self, transaction: Option<B256>) -> Value {
+        let mut body = json!({
+            "chainId": self.site.id,
+            "withdrawal": Bytes::from(self.request().abi_encode()),
+            "withdrawalAddressRequest": self.address_request(),
+        });
+        if let Some(transaction) = transaction {
+            body["transactionId"] = json!(transaction);
+        }
+        body
+    }
+
+    fn address_request(&self) -> Value {
+        json!({
+            "chainId": self.site.id,
+            "currency": text(self.money.currency),
+            "withdrawer": text(self.owner.address()),
+            "withdrawerChainId": self.site.id,
+            "recipient": text(self.recipient),
+            "withdrawalNonce": B256::from(self.nonce),
+        })
+    }
+}
+
+impl Devnet {
+    /// The allocator signs, and `sender` has the depository pay; returns the transaction's hash.
+    pub async fn execute(&self, withdrawal: &Withdrawal<'_>, sender: &Account) -> Result<B256> {
+        let site = withdrawal.site;
+        let request = withdrawal.request();
+        let signature = site.sign_withdrawal(&self.allocator, &request)?;
+        let receipt = site.withdraw(sender, request, signature).await?;
+        anyhow::ensure!(receipt.status(), "the depository refused the withdrawal");
+        Ok(receipt.transaction_hash)
+    }
+}
+
+fn sha256(bytes: &[u8]) -> B256 {
+    use sha2::Digest as _;
+    B256::from_slice(&sha2::Sha256::digest(bytes))
+}
