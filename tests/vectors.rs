@@ -1,11 +1,13 @@
 //! Known answers of what the daemon itself decides. See `vm/tests/vectors/harness.rs` for how it is
 //! run, and the runner of the same name in `vm` for the wire formats.
 
+#[path = "vectors/attest.rs"]
+mod attest;
 #[path = "../vm/tests/vectors/harness.rs"]
 mod harness;
 #[path = "vectors/http.rs"]
 mod http;
 
 fn main() -> std::process::ExitCode {
-    harness::run(harness::Side::Daemon, &[http::ROWS])
+    harness::run(harness::Side::Daemon, &[http::ROWS, attest::ROWS])
 }
