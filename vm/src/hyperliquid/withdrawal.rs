@@ -242,8 +242,8 @@ impl WithdrawalCodec for Withdrawals {
 
     fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError> {
         let extra: PayloadExtra = additional(request.additional_data.as_ref(), FAMILY)?;
-        let lower = |text: &str| text::prefixed(text).map(hex::encode_prefixed);
-        let currency = text::prefixed(&request.currency)?;
+        let lower = |text: &str| text::bytes(text).map(hex::encode_prefixed);
+        let currency = text::bytes(&request.currency)?;
         let (currency, data) = if request.currency == Addresses.native() {
             (String::new(), (extra.current_time,).abi_encode_params())
         } else {

@@ -75,7 +75,7 @@ impl Withdrawal {
 fn message(receiver: B256, amount: u128) -> Result<Cell, tycho_types::error::Error> {
     let mut cell = CellBuilder::new();
     // int_msg_info, ihr_disabled on, bounce off, bounced off, no source.
-    cell.store_small_uint(0b0100_00, 6)?;
+    cell.store_small_uint(0b01_0000, 6)?;
     // The receiver: addr_std without anycast, workchain 0.
     cell.store_small_uint(0b100, 3)?;
     cell.store_u8(0)?;
