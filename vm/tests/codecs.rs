@@ -154,10 +154,11 @@ proptest! {
 
     #[test]
     fn one_mistyped_character_is_no_checked_address(
-        (family, bytes) in address_bytes(),
+        (family, bytes) in address_bytes().prop_filter("has a checksum", |(family, _)| {
+            ["bitcoin-vm", "tron-vm", "xrp-vm"].contains(&family.name)
+        }),
         at in any::<prop::sample::Index>(),
     ) {
-        prop_assume!(["bitcoin-vm", "tron-vm", "xrp-vm"].contains(&family.name));
         let text = family.codec.decode_address(&bytes).unwrap();
         let mut mistyped = text.clone().into_bytes();
         let at = at.index(mistyped.len());
