@@ -246,6 +246,61 @@ async fn another_digest_under_a_key_is_refused() {
     }
 }
 
+#[test]
+fn a_conflict_is_counted_and_raises_an_alarm() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let handle = recorder.handle();
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(log.clone())
+        .finish();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let judge = || {
+        runtime.block_on(async {
+            let journal = journal();
+            journal.sign(&fill(1, &[1], 1), 1).await.unwrap();
+            journal.sign(&fill(1, &[1], 1), 1).await.unwrap();
+            conflict(&journal, &refund(1, &[1], 2)).await;
+        });
+    };
+    metrics::with_local_recorder(&recorder, || {
+        tracing::subscriber::with_default(subscriber, judge);
+    });
+    let counted = r#"intentd_conflicting_statements_total{kind="refund"} 1"#;
+    assert!(handle.render().contains(counted), "{}", handle.render());
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let alarms: Vec<_> = log.lines().filter(|line| line.contains("ERROR")).collect();
+    assert!(
+        matches!(alarms[..], [alarm] if alarm.contains(&refund(1, &[1], 2).key)),
+        "{log}"
+    );
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl tracing_subscriber::fmt::MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
 #[tokio::test]
 async fn opposites_are_refused_whichever_came_first() {
     let withdrawal = |verdict| Statement::withdrawal(&base(), b(1), verdict, b(8));

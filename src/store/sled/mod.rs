@@ -81,6 +81,7 @@ impl SledStore {
     fn start(lock: File, tree: ::sled::Db, disk: Disk) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE);
         let failure = Failure::default();
+        metrics::gauge!("intentd_store_failed").set(0.0);
         let committer = Committer::new(tree.clone(), disk, failure.clone());
         let run = move || {
             committer.run(queue);
