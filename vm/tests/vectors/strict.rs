@@ -27,7 +27,7 @@ pub const REFUSED: &[Family] = &[
     Family {
         file: "*",
         note: "empty",
-        nature: always,
+        nature: number_is_meant,
         reason: "a missing number is not zero",
     },
     Family {
@@ -57,7 +57,7 @@ pub const REFUSED: &[Family] = &[
     Family {
         file: "*",
         note: "checksum",
-        nature: always,
+        nature: base58_is_meant,
         reason: "a mistyped address pays a stranger",
     },
     Family {
@@ -80,8 +80,22 @@ fn always(_: &Value) -> bool {
     true
 }
 
+fn text<'a>(input: &'a Value, key: &str) -> Option<&'a str> {
+    input.get(key).and_then(Value::as_str)
+}
+
+/// An address that is a number is one of lighter.
+fn number_is_meant(input: &Value) -> bool {
+    let family = text(input, "vmType").or_else(|| text(input, "family"));
+    text(input, "address").is_none() || family == Some("lighter-vm")
+}
+
+fn base58_is_meant(input: &Value) -> bool {
+    text(input, "address").is_none_or(|address| !address.starts_with("0x"))
+}
+
 /// Hex is an account as `41` and 40 digits, or as `0x` and the 40 digits alone.
 fn no_tron_account(input: &Value) -> bool {
-    let text = input.get("address").and_then(Value::as_str);
-    text.is_some_and(|text| text.len() != 42 || !(text.starts_with("0x") || text.starts_with("41")))
+    text(input, "address")
+        .is_some_and(|text| text.len() != 42 || !(text.starts_with("0x") || text.starts_with("41")))
 }
