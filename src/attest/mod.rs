@@ -18,8 +18,12 @@ pub mod peers;
 pub mod read;
 pub mod refund;
 pub mod refusal;
+#[cfg(test)]
+mod scene;
 pub mod service;
 pub mod statement;
+#[cfg(test)]
+mod tests;
 pub mod withdrawal;
 
 pub use refusal::Refusal;

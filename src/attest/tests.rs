@@ -1,0 +1,477 @@
+//! The judges over the hostile histories of fills, refunds and deposits, each with the case that
+//! holds beside those that do not.
+
+use vm::{PaymentKind, Transaction, U256};
+
+use super::{
+    claim::MOST_ITEMS,
+    deposit, fill,
+    order::Terms,
+    refund::Refund,
+    scene::{self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, ROUTER, Scene, TOKEN, address},
+    statement::Mode,
+};
+
+fn router() -> PaymentKind {
+    PaymentKind::Router(address(ROUTER))
+}
+
+/// What a fill is refused with; `OK` where it holds.
+fn filled(scene: &Scene) -> &'static str {
+    scene
+        .judge_fill()
+        .map_or_else(|refusal| refusal.code(), |_| "OK")
+}
+
+fn refunded(scene: &Scene) -> &'static str {
+    scene
+        .judge_refund()
+        .map_or_else(|refusal| refusal.code(), |_| "OK")
+}
+
+fn filling(change: impl FnOnce(&mut Scene)) -> &'static str {
+    filled(&Scene::new().with(change))
+}
+
+fn refunding(change: impl FnOnce(&mut Scene)) -> &'static str {
+    refunded(&Scene::new().with(change))
+}
+
+#[test]
+fn honest_fill_and_refund_hold_and_tell_what_served() {
+    let scene = Scene::new();
+    let (difference, served) = scene.judge_fill().unwrap();
+    assert_eq!(difference.to_string(), "0");
+    assert_eq!((served.len(), served[0].index), (1, 0));
+    assert_eq!(served[0].chain.as_str(), "base");
+    assert_eq!(scene.judge_refund().unwrap().len(), 1);
+}
+
+#[test]
+fn solver_signature_is_over_this_order_by_this_solver() {
+    let cases: &[(&str, fn(&mut Scene))] = &[
+        ("ORDER_SIGNATURE_INVALID", |s| s.signature = "0x".into()),
+        ("ORDER_SIGNATURE_INVALID", |s| {
+            s.signature = "garbage".into()
+        }),
+        ("ORDER_SIGNATURE_INVALID", |s| s.order.salt = "2".into()),
+        ("ORDER_SIGNATURE_INVALID", |s| {
+            s.order.solver = NATIVE.into()
+        }),
+        ("ORDER_SIGNATURE_INVALID", |s| {
+            s.order.solver_chain_id = "zzz".into()
+        }),
+        ("ORDER_SIGNATURE_INVALID", |s| s.order.output.deadline += 1),
+        // EIP-2098 is not read.
+        ("ORDER_SIGNATURE_INVALID", |s| s.signature.truncate(2 + 128)),
+        ("INVALID_REQUEST", |s| s.order.salt = "abc".into()),
+        ("INVALID_REQUEST", |s| {
+            s.order.inputs[0].payment.currency = "0xabc".into()
+        }),
+        ("CHAIN_NOT_AVAILABLE", |s| {
+            s.order.output.chain_id = "nochain".into()
+        }),
+    ];
+    for (at, (code, change)) in cases.iter().enumerate() {
+        assert_eq!(filling(change), *code, "{at}");
+    }
+}
+
+#[test]
+fn inputs_name_each_deposit_of_the_order_once() {
+    let cases: &[(&str, fn(&mut Scene))] = &[
+        ("INPUT_MISSING", |s| s.inputs.clear()),
+        ("INPUT_MISSING", |s| s.inputs[0].index = 1),
+        ("INPUT_ONCHAIN_ID_REPEATED", |s| {
+            s.inputs.push(s.inputs[0].clone())
+        }),
+        ("INPUT_ONCHAIN_ID_REPEATED", |s| {
+            let mut again = s.inputs[0].clone();
+            again.onchain_id = again.onchain_id.to_uppercase();
+            again.index = 1;
+            s.inputs.push(again);
+        }),
+        ("INPUT_REPEATED", |s| {
+            let mut again = s.inputs[0].clone();
+            again.onchain_id = "0x1".into();
+            s.inputs.push(again);
+        }),
+        ("INPUT_INVALID", |s| {
+            s.inputs[0].onchain_id = format!("0x{}", "00".repeat(32))
+        }),
+        ("INPUT_INVALID", |s| {
+            s.deposits[0].deposits()[0].id = "0x12".into()
+        }),
+        ("INPUT_CURRENCY_MISMATCH", |s| {
+            s.deposits[0].deposits()[0].currency = address(TOKEN);
+        }),
+        ("TRANSACTION_MISSING", |s| {
+            s.deposits[0].found = Transaction::Missing
+        }),
+        ("TRANSACTION_REVERTED", |s| {
+            s.deposits[0].found = Transaction::Failed(scene::block(10));
+        }),
+        ("TRANSACTION_NOT_FINALIZED", |s| {
+            s.deposits[0].head.block.number = 19
+        }),
+        ("TRANSACTION_NOT_FINALIZED", |s| {
+            s.deposits[0].head.block.time -= 1
+        }),
+        ("DEPOSIT_UNREADABLE", |s| {
+            s.deposits[0].receipt().deposits = Err(vm::Refusal("two depositories".into()));
+        }),
+    ];
+    for (at, (code, change)) in cases.iter().enumerate() {
+        assert_eq!(filling(change), *code, "fill {at}");
+        assert_eq!(refunding(change), *code, "refund {at}");
+    }
+}
+
+#[test]
+fn fill_is_in_time_final_for_this_order_and_enough() {
+    let cases: &[(&str, fn(&mut Scene))] = &[
+        ("OK", |s| s.fill.receipt().block.time = DEADLINE - 1000 + 10),
+        ("TRANSACTION_MISSING", |s| {
+            s.fill.found = Transaction::Missing
+        }),
+        ("TRANSACTION_REVERTED", |s| {
+            s.fill.found = Transaction::Failed(scene::block(10))
+        }),
+        ("TRANSACTION_NOT_FINALIZED", |s| {
+            s.fill.head.block.number = 19
+        }),
+        ("AFTER_DEADLINE", |s| {
+            s.fill.receipt().block.time = DEADLINE + 1;
+            s.fill.head.block.time = DEADLINE + 1000;
+        }),
+        ("OK", |s| {
+            s.fill.receipt().block.time = DEADLINE;
+            s.fill.head.block.time = DEADLINE + 1000;
+        }),
+        ("ORDER_NOT_REFERENCED", |s| {
+            s.fill.receipt().references.clear()
+        }),
+        ("ORDER_NOT_REFERENCED", |s| {
+            s.fill.receipt().references = vec!["0x12".into()]
+        }),
+        ("SEVERAL_ORDERS_REFERENCED", |s| {
+            s.fill.receipt().references.push("0x12".into())
+        }),
+        ("FILL_INSUFFICIENT", |s| {
+            s.fill.receipt().payments[0].amount = U256::from(899)
+        }),
+        ("FILL_INSUFFICIENT", |s| {
+            s.fill.receipt().payments[0].recipient = address(DEPOSITOR)
+        }),
+        ("FILL_INSUFFICIENT", |s| {
+            s.fill.receipt().payments[0].currency = address(TOKEN)
+        }),
+        // A router that the order does not name says nothing.
+        ("FILL_INSUFFICIENT", |s| {
+            s.fill.receipt().payments[0].kind = PaymentKind::Router(address(TOKEN));
+        }),
+        // A direct payment of another order.
+        ("FILL_INSUFFICIENT", |s| {
+            let order = vm::B256::repeat_byte(9);
+            s.fill.receipt().payments[0].kind = PaymentKind::Direct { order };
+        }),
+        ("OK", |s| {
+            let order = s.id();
+            s.fill.receipt().payments[0].kind = PaymentKind::Direct { order };
+        }),
+        ("OK", |s| {
+            s.fill.receipt().payments[0].amount = U256::from(400);
+            s.fill.pay(router(), RECIPIENT, NATIVE, 500);
+        }),
+    ];
+    for (at, (code, change)) in cases.iter().enumerate() {
+        assert_eq!(filling(change), *code, "{at}");
+    }
+}
+
+#[test]
+fn one_payment_serves_one_payment_of_the_order() {
+    let twice = Scene::ordering(|order| {
+        let again = order.output.payments[0].clone();
+        order.output.payments.push(again);
+    });
+    assert_eq!(filled(&twice), "FILL_INSUFFICIENT");
+    let refusal = twice.judge_fill().unwrap_err().to_string();
+    assert_eq!(
+        refusal,
+        "Insufficient fill amount for order output payment 1 (paidAmount=0, minimumAmount=900)"
+    );
+    let paid = twice.with(|s| s.fill.pay(router(), RECIPIENT, NATIVE, 900));
+    assert_eq!(paid.judge_fill().unwrap().1.len(), 2);
+}
+
+#[test]
+fn order_of_nothing_is_refused() {
+    let nothing = |change: fn(&mut vm::protocol::order::Order)| filled(&Scene::ordering(change));
+    assert_eq!(
+        nothing(|order| order.output.payments.clear()),
+        "ORDER_EMPTY"
+    );
+    let zero = |order: &mut vm::protocol::order::Order| {
+        order.output.payments[0].minimum_amount = "0".into();
+    };
+    assert_eq!(nothing(zero), "ORDER_EMPTY");
+    let weightless = |order: &mut vm::protocol::order::Order| {
+        order.inputs[0].payment.weight = "0".into();
+    };
+    assert_eq!(nothing(weightless), "ORDER_AMOUNT_ZERO");
+    assert_eq!(nothing(|order| order.inputs.clear()), "ORDER_AMOUNT_ZERO");
+}
+
+#[test]
+fn calls_are_made_by_the_orders_router_in_sequence_each_once() {
+    let (first, second) = (scene::call(b"\x01\x02", 0), scene::call(b"", 7));
+    let both = Scene::ordering(|order| {
+        order.output.payments.clear();
+        Scene::want_call(order, &first);
+        Scene::want_call(order, &second);
+    });
+    let made = |calls: &[&vm::OrderCall]| {
+        let calls = calls.iter().map(|call| scene::made(call)).collect();
+        filled(&both.clone().with(|s| s.fill.receipt().calls = calls))
+    };
+    let other = scene::call(b"\xff", 0);
+    assert_eq!(made(&[&first, &second]), "OK");
+    assert_eq!(made(&[&other, &first, &other, &second]), "OK");
+    assert_eq!(made(&[&second, &first]), "CALLS_MISSING");
+    assert_eq!(made(&[&first]), "CALLS_MISSING");
+    assert_eq!(made(&[]), "CALLS_MISSING");
+    let foreign = both.clone().with(|s| {
+        let mut calls = vec![scene::made(&first), scene::made(&second)];
+        calls[1].router = address(TOKEN);
+        s.fill.receipt().calls = calls;
+    });
+    assert_eq!(filled(&foreign), "CALLS_MISSING");
+    let twice = Scene::ordering(|order| {
+        Scene::want_call(order, &first);
+        Scene::want_call(order, &first);
+    });
+    let once = twice.with(|s| s.fill.receipt().calls = vec![scene::made(&first)]);
+    assert_eq!(filled(&once), "CALLS_MISSING");
+    let garbage = Scene::ordering(|order| order.output.calls.push("0x1234".into()));
+    assert_eq!(filled(&garbage), "INVALID_REQUEST");
+}
+
+#[test]
+fn unreadable_router_matters_only_where_a_router_counts() {
+    let blank = Scene::ordering(|order| order.output.extra_data = "0x".into());
+    assert_eq!(filled(&blank), "INVALID_REQUEST");
+    let direct = blank.with(|s| {
+        let order = s.id();
+        s.fill.receipt().payments[0].kind = PaymentKind::Direct { order };
+    });
+    assert_eq!(filled(&direct), "OK");
+}
+
+#[test]
+fn refund_is_complete_and_each_option_exists() {
+    let cases: &[(&str, fn(&mut Scene))] = &[
+        ("REFUND_MISSING", |s| s.refunds.clear()),
+        ("REFUND_MISSING", |s| s.refunds[0].input = 1),
+        ("REFUND_REPEATED", |s| s.refunds.push(s.refunds[0].clone())),
+        ("REFUND_INVALID", |s| s.refunds[0].option = 3),
+        ("REFUND_INSUFFICIENT", |s| {
+            s.refunded[0].receipt().payments[0].amount = U256::from(899)
+        }),
+        ("REFUND_INSUFFICIENT", |s| {
+            s.refunded[0].receipt().payments[0].recipient = address(RECIPIENT);
+        }),
+        ("SEVERAL_ORDERS_REFERENCED", |s| {
+            s.refunded[0].receipt().references.push("0x12".into());
+        }),
+        ("ORDER_NOT_REFERENCED", |s| {
+            s.refunded[0].receipt().references.clear()
+        }),
+        ("AFTER_DEADLINE", |s| {
+            s.refunded[0].receipt().block.time = DEADLINE + 1;
+            s.refunded[0].head.block.time = DEADLINE + 1000;
+        }),
+        ("TRANSACTION_NOT_FINALIZED", |s| {
+            s.refunded[0].head.block.number = 19
+        }),
+    ];
+    for (at, (code, change)) in cases.iter().enumerate() {
+        assert_eq!(refunding(change), *code, "{at}");
+    }
+}
+
+#[test]
+fn refund_minimum_follows_what_was_deposited() {
+    let half = |paid: u64| {
+        refunding(move |s| {
+            s.deposits[0].deposits()[0].amount = U256::from(500);
+            s.refunded[0].receipt().payments[0].amount = U256::from(paid);
+        })
+    };
+    assert_eq!(half(450), "OK");
+    assert_eq!(half(449), "REFUND_INSUFFICIENT");
+    let double = |paid: u64| {
+        refunding(move |s| {
+            s.deposits[0].deposits()[0].amount = U256::from(2000);
+            s.refunded[0].receipt().payments[0].amount = U256::from(paid);
+        })
+    };
+    assert_eq!(double(1800), "OK");
+    assert_eq!(double(1799), "REFUND_INSUFFICIENT");
+}
+
+#[test]
+fn refund_of_nothing_gives_nothing_back() {
+    let free = Scene::ordering(|order| order.inputs[0].refunds[0].minimum_amount = "0".into());
+    assert_eq!(refunded(&free), "OK");
+    let unpaid = free.with(|s| s.refunded[0].receipt().payments.clear());
+    assert_eq!(refunded(&unpaid), "REFUND_INSUFFICIENT");
+}
+
+#[test]
+fn one_refund_payment_serves_one_input() {
+    let two = Scene::ordering(|order| {
+        let mut again = order.inputs[0].clone();
+        again.payment.currency = TOKEN.into();
+        order.inputs.push(again);
+    })
+    .with(|s| {
+        s.refunds.push(Refund {
+            input: 1,
+            option: 0,
+        });
+        s.refunded.push(s.refunded[0].clone());
+    });
+    assert_eq!(refunded(&two), "REFUND_INSUFFICIENT");
+    let paid = two.with(|s| {
+        for read in &mut s.refunded {
+            read.pay(router(), DEPOSITOR, NATIVE, 900);
+        }
+    });
+    assert_eq!(paid.judge_refund().unwrap().len(), 2);
+}
+
+#[test]
+fn native_recipient_of_a_refund_means_the_depositor() {
+    let native = Scene::ordering(|order| order.inputs[0].refunds[0].recipient = NATIVE.into());
+    assert_eq!(refunded(&native), "OK");
+    let elsewhere = native.with(|s| {
+        s.refunded[0].receipt().payments[0].recipient = address(NATIVE);
+    });
+    assert_eq!(refunded(&elsewhere), "REFUND_INSUFFICIENT");
+}
+
+#[test]
+fn lists_are_bounded() {
+    let many = |change: fn(&mut Scene)| filling(change);
+    let code = "TOO_MANY_ITEMS";
+    assert_eq!(
+        many(|s| s.inputs = vec![s.inputs[0].clone(); MOST_ITEMS + 1]),
+        code
+    );
+    assert_eq!(
+        many(|s| s.order.inputs = vec![s.order.inputs[0].clone(); MOST_ITEMS + 1]),
+        code
+    );
+    assert_eq!(
+        many(|s| s.order.output.calls = vec!["0x".into(); MOST_ITEMS + 1]),
+        code
+    );
+    assert_eq!(
+        many(|s| {
+            let refund = s.order.inputs[0].refunds[0].clone();
+            s.order.inputs[0].refunds = vec![refund; MOST_ITEMS + 1];
+        }),
+        code
+    );
+    assert_eq!(
+        refunding(|s| s.refunds = vec![s.refunds[0].clone(); MOST_ITEMS + 1]),
+        code
+    );
+}
+
+#[test]
+fn difference_is_exact_at_the_largest_amounts() {
+    let max = U256::MAX.to_string();
+    let scene = Scene::ordering(|order| {
+        order.inputs[0].payment.amount = max.clone();
+        order.inputs[0].payment.weight = max.clone();
+    });
+    assert_eq!(scene.judge_fill().unwrap().0.to_string(), "0");
+    let less = scene.with(|s| s.deposits[0].deposits()[0].amount = U256::from(1));
+    assert_eq!(
+        less.judge_fill().unwrap().0.to_string(),
+        "-999999999999999999"
+    );
+    let more = Scene::ordering(|order| order.inputs[0].payment.amount = "1".into())
+        .with(|s| s.deposits[0].deposits()[0].amount = U256::MAX);
+    let difference = more.judge_fill().unwrap().0.to_string();
+    let wanted = (U256::MAX - U256::from(1)).to_string() + &"0".repeat(18);
+    assert_eq!(difference, wanted);
+}
+
+#[test]
+fn deposits_with_one_index_or_of_nothing_are_refused() {
+    let judged = |change: fn(&mut scene::Read)| {
+        let mut read = Scene::new().deposits.remove(0);
+        change(&mut read);
+        deposit::judge(&read.seen(), Mode::Slow).map_or_else(|refusal| refusal.code(), |_| "OK")
+    };
+    assert_eq!(judged(|_| {}), "OK");
+    assert_eq!(judged(|read| read.deposits().clear()), "OK");
+    assert_eq!(
+        judged(|read| {
+            let again = read.deposits()[0].clone();
+            read.deposits().push(again);
+        }),
+        "DEPOSIT_AMBIGUOUS"
+    );
+    assert_eq!(
+        judged(|read| read.deposits()[0].amount = U256::ZERO),
+        "DEPOSIT_ZERO"
+    );
+    // Nothing in it, but not final: a later block of another fork may hold something.
+    assert_eq!(
+        judged(|read| {
+            read.deposits().clear();
+            read.head.block.number = 19;
+        }),
+        "TRANSACTION_NOT_FINALIZED"
+    );
+    // A block above the head is on another fork or a lie.
+    assert_eq!(
+        judged(|read| read.head.block.number = 9),
+        "TRANSACTION_NOT_FINALIZED"
+    );
+}
+
+#[test]
+fn deposits_of_one_transaction_have_ids_of_their_own() {
+    let mut read = Scene::new().deposits.remove(0);
+    let mut again = read.deposits()[0].clone();
+    again.index = 1;
+    read.deposits().push(again);
+    let messages = deposit::settled(&read.seen()).unwrap();
+    assert_ne!(messages[0].onchain_id, messages[1].onchain_id);
+}
+
+#[test]
+fn every_amount_of_an_order_is_a_whole_number() {
+    for bad in [
+        "",
+        "-1",
+        "1.5",
+        "1e3",
+        " 1",
+        "0x",
+        "115792089237316195423570985008687907853269984665640564039457584007913129639936",
+    ] {
+        let mut scene = Scene::new();
+        scene.order.inputs[0].payment.amount = bad.into();
+        let refusal = Terms::new(&scene.order, &scene::families)
+            .map(|_| ())
+            .unwrap_err();
+        assert_eq!(refusal.code(), "INVALID_REQUEST", "{bad}");
+    }
+    assert!(fill::check_ordered(&Scene::new().terms().output).is_ok());
+}
