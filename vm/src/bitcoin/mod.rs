@@ -3,6 +3,9 @@
 pub mod address;
 mod combine;
 pub mod owner;
+pub mod partial;
+pub mod psbt;
+pub mod script;
 pub mod withdrawal;
 
 pub use combine::combinations;

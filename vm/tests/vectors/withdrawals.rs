@@ -4,6 +4,7 @@ use alloy::hex;
 use serde_json::{Value, json};
 use vm::{
     CodecError, Family, WithdrawalCodec,
+    bitcoin::{partial, psbt::Payload},
     protocol::{
         request::{PayloadParams, PayloadRequest, WithdrawCall, WithdrawRequest},
         text,
@@ -24,6 +25,8 @@ pub const ROWS: &[Row] = &[
     ("withdraw_request_hash.json", request_hash),
     ("lighter_l1_message.json", lighter_message),
     ("deposit_address_trigger_hash.json", trigger_hash),
+    ("bitcoin_psbt_withdrawal.json", bitcoin_psbt),
+    ("bitcoin_partial_signature.json", bitcoin_signature),
 ];
 
 fn family(case: &Case, field: &str) -> Result<&'static Family, String> {
@@ -107,4 +110,32 @@ fn lighter_message(case: &Case) -> Answer {
 fn trigger_hash(case: &Case) -> Answer {
     let hash = typed::<Trigger>(&case.input)?.hash().map_err(said)?;
     Ok(hash.to_string().into())
+}
+
+fn bitcoin_psbt(case: &Case) -> Answer {
+    let payload = case.input["payload"].as_str().ok_or("no payload")?;
+    let payload = Payload::decode(&text::bytes(payload).map_err(said)?).map_err(said)?;
+    let psbt = match case.input["signerPublicKey"].as_str() {
+        None => payload.psbt(),
+        Some(key) => {
+            let signatures: Vec<String> = typed(&case.input["inputSignatures"])?;
+            let signatures = signatures
+                .iter()
+                .map(hex::decode)
+                .collect::<Result<Vec<_>, _>>();
+            let key = key.parse().map_err(|_| "not a public key")?;
+            payload.signed(&key, &signatures.map_err(|e| e.to_string())?)
+        }
+    };
+    Ok(hex::encode_prefixed(psbt.map_err(said)?.serialize()).into())
+}
+
+fn bitcoin_signature(case: &Case) -> Answer {
+    let bytes = case.input["signature"].as_str().ok_or("no signature")?;
+    let bytes = hex::decode(bytes).map_err(|e| e.to_string())?;
+    if case.input["op"] == "extract" {
+        return Ok(hex::encode_prefixed(partial::extract(&bytes).map_err(said)?).into());
+    }
+    let signature = partial::normalise(&bytes).map_err(said)?;
+    Ok(hex::encode(signature.to_vec()).into())
 }

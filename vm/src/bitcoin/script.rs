@@ -1,0 +1,67 @@
+//! Output scripts of main-net addresses. Pure.
+
+use std::str::FromStr;
+
+use bitcoin::{Address, Network, ScriptBuf, XOnlyPublicKey};
+
+use super::address::Addresses;
+use crate::{Codec, CodecError, protocol::text};
+
+/// The script that pays `address`. A taproot key must be a point on the curve: nobody could spend
+/// from it otherwise.
+pub fn of_address(address: &str) -> Result<ScriptBuf, CodecError> {
+    let refused = || CodecError(format!("{:?} has no matching script", text::short(address)));
+    Addresses.encode_address(address)?;
+    let script = Address::from_str(address)
+        .and_then(|parsed| parsed.require_network(Network::Bitcoin))
+        .map_err(|_| refused())?
+        .script_pubkey();
+    spendable(&script).then_some(script).ok_or_else(refused)
+}
+
+/// The main-net address that `script` pays.
+pub fn to_address(script: &ScriptBuf) -> Result<String, CodecError> {
+    Address::from_script(script, Network::Bitcoin)
+        .ok()
+        .filter(|_| spendable(script))
+        .map(|address| address.to_string())
+        .ok_or_else(|| CodecError("a script without an address".into()))
+}
+
+/// Version 1 of witness programs is taproot and nothing else.
+fn spendable(script: &ScriptBuf) -> bool {
+    let taproot = script.as_bytes().strip_prefix(&[0x51, 0x20]);
+    let version_one = script.is_witness_program() && script.as_bytes().first() == Some(&0x51);
+    !version_one || taproot.is_some_and(|key| XOnlyPublicKey::from_slice(key).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{of_address, to_address};
+
+    #[test]
+    fn every_kind_of_address_has_a_script_and_comes_back() {
+        for address in [
+            "1BoatSLRHtKNngkdXEeobR76b53LETtpyT",
+            "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy",
+            "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+            "bc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qccfmv3",
+            "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0",
+        ] {
+            assert_eq!(to_address(&of_address(address).unwrap()).unwrap(), address);
+        }
+    }
+
+    #[test]
+    fn keys_off_the_curve_and_other_networks_are_refused() {
+        for address in [
+            "bc1p2quzak7f6v8slygs6z6jucm7kqaafuz95wpdgwvwh7xvsq3p2z9scc2q45",
+            "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
+            "mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn",
+            "1BoatSLRHtKNngkdXEeobR76b53LETtpyU",
+            "",
+        ] {
+            assert!(of_address(address).is_err(), "{address}");
+        }
+    }
+}
