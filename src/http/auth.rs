@@ -171,11 +171,13 @@ mod tests {
         assert_eq!(keys.label(&[0xff, 0xfe]), None);
     }
 
-    /// keys set, limit set, access, key → status, or 200 with whether it is counted.
+    /// Keys set, limit set, access, key → status, or (let in) whether it is counted.
+    type GateCase = (bool, bool, Access, Option<&'static str>, Result<bool, u16>);
+
     #[test]
     fn gate_table() {
         use Access::{Counted, Open, Protected};
-        let cases: &[(bool, bool, Access, Option<&str>, Result<bool, u16>)] = &[
+        let cases: &[GateCase] = &[
             (false, false, Protected, None, Ok(false)),
             (false, false, Protected, Some("good"), Ok(false)),
             (true, false, Protected, None, Err(401)),

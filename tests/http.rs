@@ -1,0 +1,17 @@
+//! The HTTP layer over real sockets: what hostile callers get, and how connections end.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop where it cannot go on"
+)]
+
+#[path = "http/hostile.rs"]
+mod hostile;
+#[path = "http/lifetime.rs"]
+mod lifetime;
+#[path = "http/pages.rs"]
+mod pages;
+#[path = "http/rig.rs"]
+mod rig;
