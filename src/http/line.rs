@@ -73,7 +73,7 @@ impl<T> Line<T> {
             idle,
             head_since: Some(now),
             active: now,
-            timer: Box::pin(tokio::time::sleep_until(now + head)),
+            timer: Box::pin(tokio::time::sleep_until(now + head.min(idle))),
         }
     }
 
@@ -88,10 +88,12 @@ impl<T> Line<T> {
             self.head_since = None;
         } else if self.head_since.is_none() {
             self.head_since = Some(now);
-            self.timer.as_mut().reset(now + self.head);
+            self.timer.as_mut().reset(now + self.head.min(self.idle));
         }
     }
 
+    /// The timer may be early, never late: it is looked at again for the deadline that applies.
+    ///
     /// Fails once the deadline that applies now has passed; else wakes the task at that time.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.timer.as_mut().poll(cx).is_ready() {
