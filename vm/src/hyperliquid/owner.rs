@@ -1,12 +1,14 @@
-//! Owner signatures of `hyperliquid-vm` (oracle.md 5).
+//! Owner signatures of `hyperliquid-vm`, whose accounts are EVM accounts: personal_sign over the
+//! digest's raw bytes (oracle.md 5).
 
-use crate::{OwnerClaim, OwnerVerifier, Refusal};
+use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::verify_personal};
 
 /// See the module.
 pub struct Owners;
 
 impl OwnerVerifier for Owners {
-    fn verify(&self, _claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
-        todo!()
+    fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
+        verify_personal(claim.owner, &claim.digest, claim.signature)
+            .map_err(|error| Refusal(error.to_string()))
     }
 }

@@ -1,12 +1,22 @@
-//! Owner signatures of `lighter-vm` (oracle.md 5).
+//! Owner signatures of `lighter-vm`: personal_sign by the account's address on Ethereum, which the
+//! caller reads from the chain (oracle.md 5).
 
-use crate::{OwnerClaim, OwnerVerifier, Refusal};
+use serde_json::Value;
 
-/// See the module.
+use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::verify_personal};
+
+/// See the module. The claim's context holds `l1Address`.
 pub struct Owners;
 
 impl OwnerVerifier for Owners {
-    fn verify(&self, _claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
-        todo!()
+    fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), Refusal> {
+        let signer = claim
+            .context
+            .and_then(|context| context.get("l1Address"))
+            .and_then(Value::as_str)
+            .filter(|address| !address.is_empty())
+            .ok_or_else(|| Refusal(format!("Lighter account {} has no l1_address", claim.owner)))?;
+        verify_personal(signer, &claim.digest, claim.signature)
+            .map_err(|error| Refusal(error.to_string()))
     }
 }

@@ -5,6 +5,7 @@
 
 mod client;
 mod hub;
+pub mod id;
 #[cfg(test)]
 mod tests;
 mod withdrawal;

@@ -2,6 +2,10 @@
 //!
 //! Pure. Makes no signatures: that is the signer's business.
 
+mod der;
+#[cfg(test)]
+mod tests;
+
 use std::{fmt, str::FromStr};
 
 use alloy::primitives::{b256, keccak256};
@@ -11,7 +15,10 @@ use secp256k1::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::types::{B256, EvmAddress};
+pub use der::account_of_spki;
+
+use super::text;
+use crate::types::{B256, Bytes, EvmAddress};
 
 /// The order of the curve's group: r and s are below it.
 const ORDER: B256 = b256!("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
@@ -26,7 +33,7 @@ pub enum SignatureError {
     /// Not `0x` hex, a foreign v, r or s outside the group, or a high s where a low one is due.
     #[error("Invalid signature")]
     Malformed,
-    /// No key has made it.
+    /// No key has made it, or another than the claimed one.
     #[error("Invalid signature")]
     Unrecoverable,
 }
@@ -119,13 +126,25 @@ pub fn recover_wallet(signature: &[u8], digest: &B256) -> Result<EvmAddress, Sig
 }
 
 /// The bytes of a signature's text: `0x` and whole bytes of hex, in any case.
-pub fn signature_hex(text: &str) -> Result<Vec<u8>, SignatureError> {
-    let digits = text.strip_prefix("0x").ok_or(SignatureError::Malformed)?;
+pub fn signature_hex(text: &str) -> Result<Bytes, SignatureError> {
     // No signature of any family is this long; BIP-322 witnesses are the longest.
-    if digits.len() > 16_384 {
+    if text.len() > 16_384 {
         return Err(SignatureError::Length);
     }
-    alloy::hex::decode(digits).map_err(|_| SignatureError::Malformed)
+    text::bytes(text).map_err(|_| SignatureError::Malformed)
+}
+
+/// Whether the account `signer` (`0x` and 40 hex digits in any case) made `signature` over `message`
+/// with a wallet's personal_sign: order ids by solvers, digests by owners.
+pub fn verify_personal(
+    signer: &str,
+    message: &[u8],
+    signature: &str,
+) -> Result<(), SignatureError> {
+    let bytes = signature_hex(signature).map_err(|_| SignatureError::Length)?;
+    let recovered = recover_wallet(&bytes, &eip191(message))?;
+    let same = text::bytes(signer).is_ok_and(|account| account == recovered[..]);
+    same.then_some(()).ok_or(SignatureError::Unrecoverable)
 }
 
 /// What personal_sign hashes: `"\x19Ethereum Signed Message:\n"`, the decimal length, the bytes.
@@ -165,6 +184,3 @@ fn negate(s: B256) -> B256 {
     let s = alloy::primitives::U256::from_be_bytes(s.0);
     order.wrapping_sub(s).into()
 }
-
-#[cfg(test)]
-mod tests;

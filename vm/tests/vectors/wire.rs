@@ -37,33 +37,33 @@ pub const ROWS: &[Row] = &[
     ("withdrawal_address.json", withdrawal_address),
 ];
 
-fn said(why: impl ToString) -> String {
+pub fn said(why: impl ToString) -> String {
     why.to_string()
 }
 
-fn field<'a>(of: &'a Value, key: &str) -> Result<&'a str, String> {
+pub fn field<'a>(of: &'a Value, key: &str) -> Result<&'a str, String> {
     of.get(key)
         .and_then(Value::as_str)
         .ok_or_else(|| format!("no text {key}"))
 }
 
-fn bytes(of: &Value, key: &str) -> Result<Bytes, String> {
+pub fn bytes(of: &Value, key: &str) -> Result<Bytes, String> {
     text::bytes(field(of, key)?).map_err(said)
 }
 
-fn number(of: &Value, key: &str) -> Result<U256, String> {
+pub fn number(of: &Value, key: &str) -> Result<U256, String> {
     text::number(field(of, key)?).map_err(said)
 }
 
-fn word(of: &Value, key: &str) -> Result<B256, String> {
+pub fn word(of: &Value, key: &str) -> Result<B256, String> {
     B256::try_from(bytes(of, key)?.as_ref()).map_err(said)
 }
 
-fn evm(of: &Value, key: &str) -> Result<vm::EvmAddress, String> {
+pub fn evm(of: &Value, key: &str) -> Result<vm::EvmAddress, String> {
     text::evm_address(field(of, key)?).map_err(said)
 }
 
-fn family(of: &Value, key: &str) -> Result<&'static Family, String> {
+pub fn family(of: &Value, key: &str) -> Result<&'static Family, String> {
     let name = field(of, key)?;
     vm::family(name).ok_or_else(|| format!("no family {name}"))
 }
@@ -81,7 +81,7 @@ fn orders(of: &Value) -> Result<&'static dyn OrderCodec, String> {
         .ok_or_else(|| "Unsupported vm type".into())
 }
 
-fn hex(bytes: impl AsRef<[u8]>) -> Value {
+pub fn hex(bytes: impl AsRef<[u8]>) -> Value {
     Value::from(Bytes::copy_from_slice(bytes.as_ref()).to_string())
 }
 

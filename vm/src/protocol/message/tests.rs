@@ -110,6 +110,7 @@ fn words_are_exactly_32_bytes() {
         "",
         "0x",
         "0x12",
+        &format!("0x{text}"),
         &text[2..],
         &format!("{text}00"),
         &text[..65],
@@ -122,7 +123,7 @@ fn words_are_exactly_32_bytes() {
 fn bytes_are_whole_and_prefixed() {
     assert_eq!(bytes("0x"), Ok(Bytes::new()));
     assert_eq!(bytes("0xABcd"), Ok(Bytes::from_static(&[0xab, 0xcd])));
-    for text in ["", "abcd", "0xabc", "0xzz", "0x 12"] {
+    for text in ["", "abcd", "0x0xab", "0xabc", "0xzz", "0x 12"] {
         assert_eq!(bytes(text), Err(TextError::Bytes(text.to_owned())));
     }
 }
