@@ -1,8 +1,21 @@
 //! The `ethereum-vm` family.
+//!
+//! `read` and `head` talk to one node through `rpc` and `http`; `raw`, `decode`, `event`, `deposit`
+//! and `suffix` are pure: node answers in, chain-neutral facts out.
 
 pub mod address;
+pub mod decode;
+mod deposit;
+mod event;
+mod fork;
+mod head;
+mod http;
 pub mod order;
 pub mod owner;
+pub mod raw;
+mod read;
+mod rpc;
+mod suffix;
 pub mod withdrawal;
 
 use crate::{Family, spec::FinalityDefaults};
@@ -21,5 +34,5 @@ pub static FAMILY: Family = Family {
         counts_own_block: false,
         watch_blocks: 128,
     },
-    open: None,
+    open: Some(read::open),
 };

@@ -1,0 +1,141 @@
+//! Which deposits a transaction made (oracle.md 8.1, hostile.md "EVM deposits"). Pure.
+//!
+//! Amounts come only from the depository's own native event or from a token's own `Transfer` to
+//! the depository; the depository's ERC-20 event names who deposited, and for what, but moves nothing.
+
+use super::{
+    decode::{Logged, Rules},
+    event::Event,
+    suffix,
+};
+use crate::types::{B256, Deposit, EvmAddress, Refusal, U256};
+
+/// The deposits in the order of their logs. `input` is the transaction's calldata.
+pub fn read(rules: &Rules, logs: &[Logged], input: &[u8]) -> Result<Vec<Deposit>, Refusal> {
+    let Some(depository) = rules.depository else {
+        return Err(Refusal(format!("Chain {} has no depository", rules.chain)));
+    };
+    refuse_unclear(depository, logs)?;
+    let kept: Vec<&Logged> = logs
+        .iter()
+        .filter(|log| is_kept(rules, depository, &log.event))
+        .collect();
+    let transfers = kept
+        .iter()
+        .filter(|log| matches!(log.event, Event::Transfer { .. }))
+        .count();
+    let mut deposits = Vec::with_capacity(kept.len());
+    for (position, log) in kept.iter().enumerate() {
+        let deposit = match log.event {
+            Event::NativeDeposit {
+                depositor,
+                amount,
+                id,
+            } => Found {
+                depositor,
+                currency: None,
+                amount,
+                id,
+            },
+            Event::Transfer {
+                token,
+                from,
+                amount,
+                ..
+            } => {
+                let mut found = named(&kept[position + 1..], token, amount)?.unwrap_or(Found {
+                    depositor: from,
+                    currency: Some(token),
+                    amount,
+                    id: B256::ZERO,
+                });
+                if found.id.is_zero() && transfers == 1 {
+                    found.id = suffix::deposit_id(input, depository, amount);
+                }
+                found
+            }
+            _ => continue,
+        };
+        deposits.push(deposit.at(rules, depository, log.index));
+    }
+    Ok(deposits)
+}
+
+struct Found {
+    depositor: EvmAddress,
+    /// `None` for the native currency.
+    currency: Option<EvmAddress>,
+    amount: U256,
+    id: B256,
+}
+
+impl Found {
+    fn at(self, rules: &Rules, depository: EvmAddress, index: u32) -> Deposit {
+        Deposit {
+            index,
+            depository: rules.address(&depository),
+            depositor: rules.address(&self.depositor),
+            currency: self
+                .currency
+                .map_or_else(|| rules.native.clone(), |token| rules.address(&token)),
+            amount: self.amount,
+            id: format!("{:#x}", self.id).into(),
+        }
+    }
+}
+
+/// A log of the depository in a foreign shape, and a depository that calls itself: its events then
+/// tell of value that never entered.
+fn refuse_unclear(depository: EvmAddress, logs: &[Logged]) -> Result<(), Refusal> {
+    for log in logs {
+        match log.event {
+            Event::Malformed => {
+                return Err(Refusal("Unreadable event of the depository".into()));
+            }
+            Event::CallExecuted { to, .. } if to == depository => {
+                return Err(Refusal("The depository called itself".into()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_kept(rules: &Rules, depository: EvmAddress, event: &Event) -> bool {
+    match event {
+        Event::NativeDeposit { .. } | Event::Erc20Deposit { .. } => true,
+        Event::Transfer {
+            token, from, to, ..
+        } => *to == depository && *from != depository && rules.ignored != Some(*token),
+        _ => false,
+    }
+}
+
+/// What the depository's own event says about a transfer of `amount` of `token`: the event stands
+/// behind that transfer and before the next one.
+fn named(following: &[&Logged], token: EvmAddress, amount: U256) -> Result<Option<Found>, Refusal> {
+    let mut found: Option<(EvmAddress, B256)> = None;
+    for log in following {
+        match log.event {
+            Event::Transfer { .. } => break,
+            Event::Erc20Deposit {
+                depositor,
+                token: named,
+                amount: said,
+                id,
+            } if named == token && said == amount => {
+                if found.is_some_and(|first| first != (depositor, id)) {
+                    return Err(Refusal("Two deposit events claim one transfer".into()));
+                }
+                found = Some((depositor, id));
+            }
+            _ => {}
+        }
+    }
+    Ok(found.map(|(depositor, id)| Found {
+        depositor,
+        currency: Some(token),
+        amount,
+        id,
+    }))
+}

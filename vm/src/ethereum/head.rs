@@ -1,0 +1,344 @@
+//! Follows one node's chain: the head, tracked in the background while somebody reads, and the
+//! headers below it.
+//!
+//! A head is believed only when it links to the headers before it, or replaces them down to a common
+//! ancestor. Says what this node's chain is; whether that is the network's is the quorum's question.
+
+use std::{
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::{
+    sync::{Mutex, Notify},
+    time::{Instant, sleep},
+};
+
+use super::{
+    fork::{Fork, linked},
+    raw::RawHeader,
+    rpc::{Answer, Call, Rpc, call, doubt, expect},
+};
+use crate::{
+    FinalityTag, ReadError,
+    types::{Block, Head},
+};
+
+/// Headers read to find where a new head joins the known ones; more starts anew.
+const MAX_GAP: u64 = 160;
+/// Headers per round while looking for the join, and below the run for a single header.
+const STEP: u64 = 32;
+/// Nobody reads: stop asking.
+const IDLE: Duration = Duration::from_secs(60);
+const FASTEST: Duration = Duration::from_millis(500);
+const SLOWEST: Duration = Duration::from_secs(4);
+
+/// The chain as one node shows it.
+pub struct Tip {
+    rpc: Arc<Rpc>,
+    tag: Option<FinalityTag>,
+    state: RwLock<State>,
+    /// One reader of the head at a time; the others use what it found.
+    turn: Mutex<()>,
+    wake: Notify,
+    born: Instant,
+    /// When somebody last asked for the head, in milliseconds since `born`.
+    used: AtomicU64,
+}
+
+struct State {
+    fork: Option<Fork>,
+    tagged: Option<u64>,
+    read_at: Option<Instant>,
+}
+
+impl Tip {
+    pub fn new(rpc: Arc<Rpc>, tag: Option<FinalityTag>) -> Self {
+        Self {
+            rpc,
+            tag,
+            state: RwLock::new(State {
+                fork: None,
+                tagged: None,
+                read_at: None,
+            }),
+            turn: Mutex::new(()),
+            wake: Notify::new(),
+            born: Instant::now(),
+            used: AtomicU64::new(0),
+        }
+    }
+
+    /// Keeps the head current until the task is aborted; pauses while nobody reads.
+    pub async fn track(self: Arc<Self>) {
+        loop {
+            if self.is_idle() {
+                self.wake.notified().await;
+            }
+            sleep(self.pace()).await;
+            if let Err(error) = self.advance(Instant::now()).await {
+                tracing::debug!(%error, "head not read");
+            }
+        }
+    }
+
+    /// The tracked head, or one read now when tracking has not kept up.
+    pub async fn head(&self) -> Result<Head, ReadError> {
+        let now = Instant::now();
+        let was_idle = self.is_idle();
+        self.used.store(self.age(), Relaxed);
+        if was_idle {
+            self.wake.notify_one();
+        }
+        let oldest = now.checked_sub(self.pace() * 3);
+        let head = self.read_state(|state| state.head_since(oldest));
+        match head {
+            Some(head) => Ok(head),
+            None => self.advance(now).await,
+        }
+    }
+
+    /// A head read from the node after `since`.
+    pub async fn advance(&self, since: Instant) -> Result<Head, ReadError> {
+        let _turn = self.turn.lock().await;
+        if let Some(head) = self.read_state(|state| state.head_since(Some(since))) {
+            return Ok(head);
+        }
+        let started = Instant::now();
+        self.poll().await?;
+        self.write_state(|state| {
+            state.read_at = Some(started);
+            state.head_since(Some(started))
+        })
+        .ok_or_else(|| doubt("no head"))
+    }
+
+    /// Whether `block` is known to be on this node's chain. No I/O.
+    pub fn knows(&self, block: &Block) -> bool {
+        self.with_fork(|fork| fork.contains(block)).unwrap_or(false)
+    }
+
+    /// The canonical header at `number`; `None` above the tip. Reads it when it is not known.
+    pub async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
+        let known = self.with_fork(|fork| {
+            let above = number > fork.head().number;
+            (
+                above,
+                fork.at(number),
+                fork.oldest().clone(),
+                fork.generation(),
+            )
+        });
+        let (above, known, oldest, generation) = known.ok_or_else(|| doubt("no head"))?;
+        if above || known.is_some() {
+            return Ok(known);
+        }
+        if oldest.number - number <= STEP {
+            let below = self.headers(number, oldest.number - 1).await?;
+            linked(&below).map_err(doubt)?;
+            let first = below.first().cloned();
+            self.change_fork(|fork| match fork.oldest() == &oldest {
+                true => fork.deepen(below).map_err(doubt),
+                false => Ok(()),
+            })?;
+            return Ok(first);
+        }
+        let calls = vec![by_number(number), by_number(oldest.number)];
+        let mut answers = self.rpc.round(calls).await?.into_iter();
+        let block = header(answers.next(), number)?;
+        if header(answers.next(), oldest.number)?.hash != oldest.hash {
+            return Err(doubt("the chain changed between two reads"));
+        }
+        self.change_fork(|fork| {
+            fork.remember(block.clone(), generation);
+            Ok(())
+        })?;
+        Ok(Some(block))
+    }
+
+    async fn poll(&self) -> Result<(), ReadError> {
+        let mut calls = vec![call("eth_getBlockByNumber", json!(["latest", false]))];
+        let tag = self.tag.map(|tag| match tag {
+            FinalityTag::Safe => "safe",
+            FinalityTag::Finalized => "finalized",
+        });
+        calls.extend(tag.map(|tag| call("eth_getBlockByNumber", json!([tag, false]))));
+        let mut answers = self.rpc.round(calls).await?.into_iter();
+        let latest = block_of(answers.next())?;
+        let tagged = match answers.next() {
+            Some(answer) => Some(block_of(Some(answer))?),
+            None => None,
+        };
+        self.place(latest).await?;
+        if let Some(tagged) = &tagged {
+            let other = self.with_fork(|fork| {
+                fork.at(tagged.number)
+                    .is_some_and(|known| known.hash != tagged.hash)
+            });
+            if other.unwrap_or(false) {
+                return Err(doubt("the tagged block is of another fork"));
+            }
+        }
+        self.write_state(|state| state.tagged = tagged.map(|block| block.number));
+        Ok(())
+    }
+
+    /// Makes `latest` the head.
+    async fn place(&self, latest: Block) -> Result<(), ReadError> {
+        let Some(head) = self.with_fork(|fork| fork.head().clone()) else {
+            self.write_state(|state| state.fork = Some(Fork::new(latest)));
+            return Ok(());
+        };
+        if latest == head {
+            return Ok(());
+        }
+        if latest.number <= head.number && self.knows(&latest) {
+            return self.step_back(latest, head).await;
+        }
+        if latest.number.saturating_sub(head.number) > MAX_GAP {
+            let kept = self.still_canonical(&head).await?;
+            return self.change_fork(|fork| {
+                fork.restart(vec![latest], kept);
+                Ok(())
+            });
+        }
+        self.join(latest).await
+    }
+
+    /// An older head than before: a node behind its siblings, or a chain that went back.
+    async fn step_back(&self, latest: Block, head: Block) -> Result<(), ReadError> {
+        if self.still_canonical(&head).await? {
+            return Ok(());
+        }
+        self.change_fork(|fork| fork.roll_back(&latest).map_err(doubt))
+    }
+
+    async fn still_canonical(&self, block: &Block) -> Result<bool, ReadError> {
+        let answer = self.rpc.round(vec![by_number(block.number)]).await?.pop();
+        let found: Option<RawHeader> = match answer {
+            Some(Ok(answer)) => expect("eth_getBlockByNumber", Ok(answer))?,
+            _ => None,
+        };
+        Ok(found.is_some_and(|found| found.hash == block.hash))
+    }
+
+    /// Walks from `latest` down to a known block.
+    async fn join(&self, latest: Block) -> Result<(), ReadError> {
+        let mut segment = vec![latest];
+        loop {
+            let low = segment[0].clone();
+            let (joins, head, oldest) = self
+                .with_fork(|fork| {
+                    let joins = fork.joins(&segment);
+                    (joins, fork.head().number, fork.oldest().number)
+                })
+                .ok_or_else(|| doubt("no head"))?;
+            if joins {
+                return self.change_fork(|fork| fork.join(segment).map_err(doubt));
+            }
+            if low.number <= oldest || segment.len() as u64 > MAX_GAP {
+                return self.change_fork(|fork| {
+                    fork.restart(segment, false);
+                    Ok(())
+                });
+            }
+            let target = if low.number > head + 1 {
+                head + 1
+            } else {
+                oldest
+            };
+            let from = target.max(low.number.saturating_sub(STEP));
+            let mut below = self.headers(from, low.number - 1).await?;
+            below.append(&mut segment);
+            linked(&below).map_err(doubt)?;
+            segment = below;
+        }
+    }
+
+    async fn headers(&self, from: u64, to: u64) -> Result<Vec<Block>, ReadError> {
+        let answers = self.rpc.round((from..=to).map(by_number).collect()).await?;
+        answers
+            .into_iter()
+            .zip(from..)
+            .map(|(answer, number)| header(Some(answer), number))
+            .collect()
+    }
+
+    fn age(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn is_idle(&self) -> bool {
+        let silence = self.age().saturating_sub(self.used.load(Relaxed));
+        Duration::from_millis(silence) > IDLE
+    }
+
+    /// A third of the chain's own pace.
+    fn pace(&self) -> Duration {
+        let seconds = self.with_fork(Fork::pace).flatten();
+        seconds.map_or(Duration::from_secs(1), |seconds| {
+            (Duration::from_secs(seconds) / 3).clamp(FASTEST, SLOWEST)
+        })
+    }
+
+    fn read_state<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write_state<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
+        write(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with_fork<T>(&self, read: impl FnOnce(&Fork) -> T) -> Option<T> {
+        self.read_state(|state| state.fork.as_ref().map(read))
+    }
+
+    fn change_fork(
+        &self,
+        change: impl FnOnce(&mut Fork) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        self.write_state(|state| state.fork.as_mut().map_or(Ok(()), change))
+    }
+}
+
+impl State {
+    fn head_since(&self, since: Option<Instant>) -> Option<Head> {
+        let fresh = since.is_none_or(|since| self.read_at.is_some_and(|at| at >= since));
+        let fork = self
+            .fork
+            .as_ref()
+            .filter(|_| fresh && self.read_at.is_some())?;
+        Some(Head {
+            block: fork.head().clone(),
+            tagged: self.tagged,
+        })
+    }
+}
+
+fn by_number(number: u64) -> Call {
+    call(
+        "eth_getBlockByNumber",
+        json!([format!("{number:#x}"), false]),
+    )
+}
+
+fn block_of(answer: Option<Answer>) -> Result<Block, ReadError> {
+    let answer = answer.ok_or_else(|| doubt("an answer is missing"))?;
+    let header: Option<RawHeader> = expect("eth_getBlockByNumber", answer)?;
+    header
+        .ok_or_else(|| ReadError::Unavailable("block not found".into()))?
+        .block()
+        .ok_or_else(|| doubt("a block number out of range"))
+}
+
+fn header(answer: Option<Answer>, number: u64) -> Result<Block, ReadError> {
+    let block = block_of(answer)?;
+    if block.number != number {
+        return Err(doubt("a header of another height"));
+    }
+    Ok(block)
+}

@@ -1,0 +1,148 @@
+//! The few fields of node answers that decide something, as JSON-RPC writes them.
+//!
+//! Everything else a chain adds is ignored; a needed field that is missing, doubled or not hex
+//! makes the whole answer unreadable. Nothing is judged here.
+
+use serde::{Deserialize, Deserializer, de::Error};
+
+use crate::types::{B256, Bytes, EvmAddress, U256};
+
+/// A number as JSON-RPC writes it: `0x` and one to 64 hex digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quantity(pub U256);
+
+impl Quantity {
+    /// The number, if it fits 64 bits.
+    pub fn small(self) -> Option<u64> {
+        u64::try_from(self.0).ok()
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let digits = text.strip_prefix("0x").unwrap_or_default();
+        let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        if digits.is_empty() || digits.len() > 64 || !hex {
+            return Err(D::Error::custom("expected a hex quantity"));
+        }
+        U256::from_str_radix(digits, 16)
+            .map(Quantity)
+            .map_err(|_| D::Error::custom("expected a hex quantity"))
+    }
+}
+
+/// `eth_getTransactionReceipt`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawReceipt {
+    pub transaction_hash: B256,
+    pub block_hash: Option<B256>,
+    pub block_number: Option<Quantity>,
+    pub status: Option<Quantity>,
+    pub logs: Vec<RawLog>,
+}
+
+/// One log of a receipt.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawLog {
+    pub address: EvmAddress,
+    pub topics: Vec<B256>,
+    pub data: Bytes,
+    pub block_hash: B256,
+    pub transaction_hash: B256,
+    pub log_index: Quantity,
+    #[serde(default)]
+    pub removed: bool,
+}
+
+/// `eth_getTransactionByHash`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawTransaction {
+    pub hash: B256,
+    pub block_hash: Option<B256>,
+    pub block_number: Option<Quantity>,
+    pub from: EvmAddress,
+    pub to: Option<EvmAddress>,
+    #[serde(default)]
+    pub value: Option<Quantity>,
+    #[serde(default)]
+    pub input: Option<Bytes>,
+    /// Tempo's batch transactions carry their calldata here.
+    #[serde(default)]
+    pub calls: Option<Vec<RawCall>>,
+}
+
+/// One call of a batch transaction.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawCall {
+    #[serde(default)]
+    pub input: Option<Bytes>,
+}
+
+/// `eth_getBlockByNumber`, without its transactions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawHeader {
+    pub number: Quantity,
+    pub hash: B256,
+    pub parent_hash: B256,
+    pub timestamp: Quantity,
+}
+
+impl RawHeader {
+    /// `None` when a number does not fit.
+    pub fn block(&self) -> Option<crate::types::Block> {
+        Some(crate::types::Block {
+            number: self.number.small()?,
+            hash: self.hash,
+            parent: self.parent_hash,
+            time: self.timestamp.small()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantity_takes_hex_only() {
+        let read = |text: &str| serde_json::from_str::<Quantity>(text).map(|q| q.0).ok();
+        assert_eq!(read("\"0x0\""), Some(U256::ZERO));
+        assert_eq!(read("\"0x1f\""), Some(U256::from(31)));
+        assert_eq!(read(&format!("\"0x{}\"", "f".repeat(64))), Some(U256::MAX));
+        for bad in [
+            "\"0x\"", "\"\"", "\"12\"", "12", "null", "\"0x-1\"", "\"0x_1\"", "\"0xg\"",
+        ] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+        assert_eq!(read(&format!("\"0x{}\"", "0".repeat(65))), None);
+    }
+
+    #[test]
+    fn a_doubled_or_odd_field_is_unreadable() {
+        let hash = format!("0x{}", "11".repeat(32));
+        let receipt = |extra: &str| {
+            let text = format!(
+                r#"{{"transactionHash":"{hash}","blockHash":"{hash}","blockNumber":"0x1","status":"0x1","logs":[]{extra}}}"#
+            );
+            serde_json::from_str::<RawReceipt>(&text).is_ok()
+        };
+        assert!(receipt(r#","gasUsed":"0x1","l1Fee":null"#));
+        assert!(!receipt(r#","status":"0x0""#));
+        assert!(!receipt(r#","logs":[]"#));
+        let log = |data: &str| {
+            let text = format!(
+                r#"{{"address":"0x{}","topics":[],"data":"{data}","blockHash":"{hash}","transactionHash":"{hash}","logIndex":"0x0"}}"#,
+                "22".repeat(20)
+            );
+            serde_json::from_str::<RawLog>(&text).is_ok()
+        };
+        assert!(log("0x12"));
+        assert!(!log("0x123"));
+        assert!(!log("0xzz"));
+    }
+}

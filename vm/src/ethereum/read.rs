@@ -1,0 +1,254 @@
+//! Reads of one EVM node: transactions pinned to a head, contract state at a block.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alloy::{
+    primitives::keccak256,
+    sol,
+    sol_types::{SolStruct, SolValue},
+};
+use async_trait::async_trait;
+use serde_json::json;
+use tokio::{task::JoinHandle, time::Instant};
+
+use super::{
+    decode::{self, Mined, Rules},
+    head::Tip,
+    raw::{RawReceipt, RawTransaction},
+    rpc::{Answer, Rpc, call, doubt, expect},
+};
+use crate::{
+    ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
+    types::{
+        Address, B256, Block, Bytes, EvmAddress, Head, Transaction, TxRef, U256, WithdrawalStatus,
+    },
+};
+
+sol! {
+    /// A withdrawal, as its depository hashes it (settlement.md 7).
+    struct Call { address to; bytes data; uint256 value; bool allowFailure; }
+    struct CallRequest { Call[] calls; uint256 nonce; uint256 expiration; }
+}
+
+/// Opens one node of an EVM chain. See [`crate::Family::open`].
+pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
+    let rpc = Arc::new(Rpc::new(&spec.id, spec.hub_chain_id, endpoint)?);
+    let node = Arc::new(Node {
+        rules: Rules::new(spec)?,
+        finality: spec.finality.clone(),
+        tip: Arc::new(Tip::new(rpc.clone(), spec.finality.tag)),
+        rpc,
+        tracking: Mutex::new(None),
+        by_number: false.into(),
+    });
+    Ok(Provider {
+        name: endpoint.name().into(),
+        reader: node.clone(),
+        state: Some(node),
+    })
+}
+
+struct Node {
+    rules: Rules,
+    finality: Finality,
+    rpc: Arc<Rpc>,
+    tip: Arc<Tip>,
+    tracking: Mutex<Option<JoinHandle<()>>>,
+    /// The node takes no block hash in `eth_call`.
+    by_number: std::sync::atomic::AtomicBool,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let tracking = self
+            .tracking
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = tracking.take() {
+            task.abort();
+        }
+    }
+}
+
+#[async_trait]
+impl ChainReader for Node {
+    async fn head(&self) -> Result<Head, ReadError> {
+        self.ensure_tracking();
+        self.tip.head().await
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        self.ensure_tracking();
+        self.tip.advance(Instant::now()).await
+    }
+
+    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
+        if self.tip.knows(block) {
+            return Ok(true);
+        }
+        self.tip.advance(Instant::now()).await?;
+        let found = self.tip.block(block.number).await?;
+        Ok(found.is_some_and(|found| found.hash == block.hash))
+    }
+
+    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
+        let hash = B256::try_from(tx.bytes.as_ref())
+            .map_err(|_| ReadError::Unavailable("a transaction id of 32 bytes expected".into()))?;
+        if let Some(found) = self.look(&hash, head).await? {
+            return Ok(found);
+        }
+        // The node may have moved to another fork since its head was tracked.
+        self.tip.advance(Instant::now()).await?;
+        self.look(&hash, head)
+            .await?
+            .ok_or_else(|| doubt("the receipt is of another fork than the head"))
+    }
+}
+
+impl Node {
+    fn ensure_tracking(&self) {
+        let mut tracking = self.tracking.lock().unwrap_or_else(PoisonError::into_inner);
+        if tracking.as_ref().is_none_or(JoinHandle::is_finished) {
+            *tracking = Some(tokio::spawn(self.tip.clone().track()));
+        }
+    }
+
+    /// What the node says about a transaction, in one round.
+    async fn mined(&self, hash: &B256) -> Result<Option<Mined>, ReadError> {
+        let calls = vec![
+            call("eth_getTransactionReceipt", json!([hash])),
+            call("eth_getTransactionByHash", json!([hash])),
+        ];
+        let [receipt, transaction] = <[Answer; 2]>::try_from(self.rpc.round(calls).await?)
+            .map_err(|_| doubt("an answer is missing"))?;
+        let receipt: Option<RawReceipt> = expect("eth_getTransactionReceipt", receipt)?;
+        let transaction: Option<RawTransaction> = expect("eth_getTransactionByHash", transaction)?;
+        Mined::join(hash, receipt, transaction).map_err(doubt)
+    }
+
+    /// Makes sure that `head` is on this node's chain.
+    async fn anchor(&self, head: &Head) -> Result<(), ReadError> {
+        if self.contains(&head.block).await? {
+            return Ok(());
+        }
+        match self.tip.block(head.block.number).await? {
+            None => Err(ReadError::Unavailable("behind the agreed head".into())),
+            Some(_) => Err(doubt("the head is not on this provider's chain")),
+        }
+    }
+
+    /// The transaction as seen from `head`; `None` when the receipt's block is not canonical.
+    async fn look(&self, hash: &B256, head: &Head) -> Result<Option<Transaction>, ReadError> {
+        let (answer, anchor) = futures::join!(self.mined(hash), self.anchor(head));
+        anchor?;
+        let below = |mined: &Mined| mined.number <= head.block.number;
+        let Some(mined) = answer?.filter(below) else {
+            return Ok(Some(Transaction::Missing));
+        };
+        let block = self.tip.block(mined.number).await?;
+        block
+            .filter(|block| block.hash == mined.hash)
+            .map(|block| decode::decode(&self.rules, &mined, &block).map_err(doubt))
+            .transpose()
+    }
+}
+
+#[async_trait]
+impl StateReader for Node {
+    async fn withdrawal(
+        &self,
+        encoded: &Bytes,
+        _: Option<&TxRef>,
+        head: &Head,
+    ) -> Result<WithdrawalStatus, ReadError> {
+        let request = CallRequest::abi_decode_validate(encoded)
+            .map_err(|_| ReadError::Unavailable("not a withdrawal of this family".into()))?;
+        let depository = self
+            .rules
+            .depository
+            .ok_or_else(|| ReadError::Unavailable("the chain has no depository".into()))?;
+        self.anchor(head).await?;
+        let Some(depth) = self.final_height(head)? else {
+            return Ok(WithdrawalStatus::Pending);
+        };
+        let block = self
+            .tip
+            .block(depth)
+            .await?
+            .ok_or_else(|| doubt("no block below the head"))?;
+        let id = request.eip712_hash_struct();
+        let mut data = keccak256("callRequests(bytes32)")[..4].to_vec();
+        data.extend(id);
+        let answer = self.call_at(&depository, &data.into(), &block).await?;
+        let executed = bool::abi_decode_validate(&answer)
+            .map_err(|_| doubt("callRequests answered no boolean"))?;
+        if executed {
+            return Ok(WithdrawalStatus::Executed);
+        }
+        let past = |time: u64| U256::from(time) > request.expiration;
+        let settled = head.block.time.saturating_sub(self.finality.seconds);
+        if past(block.time) && past(settled) {
+            return Ok(WithdrawalStatus::Expired);
+        }
+        Ok(WithdrawalStatus::Pending)
+    }
+
+    async fn view(&self, to: &Address, data: &Bytes, head: &Head) -> Result<Bytes, ReadError> {
+        let to = EvmAddress::try_from(to.bytes()).map_err(|_| {
+            ReadError::Unavailable("a contract address of 20 bytes expected".into())
+        })?;
+        self.anchor(head).await?;
+        self.call_at(&to, data, &head.block).await
+    }
+}
+
+impl Node {
+    /// The newest height whose state counts as final from `head`; `None` when there is none yet.
+    fn final_height(&self, head: &Head) -> Result<Option<u64>, ReadError> {
+        let deep = head.block.number.checked_sub(self.finality.blocks);
+        if self.finality.tag.is_none() {
+            return Ok(deep);
+        }
+        let tagged = head
+            .tagged
+            .ok_or_else(|| ReadError::Unavailable("the chain names no final block".into()))?;
+        Ok(deep.map(|deep| deep.min(tagged)))
+    }
+
+    /// `eth_call` at a block hash, or at its height between two looks at that height's header.
+    async fn call_at(
+        &self,
+        to: &EvmAddress,
+        data: &Bytes,
+        block: &Block,
+    ) -> Result<Bytes, ReadError> {
+        use std::sync::atomic::Ordering::Relaxed;
+        let request = json!({"to": to, "data": data});
+        if !self.by_number.load(Relaxed) {
+            let at = json!({"blockHash": block.hash, "requireCanonical": true});
+            let calls = vec![call("eth_call", json!([request, at]))];
+            match self.rpc.round(calls).await?.pop() {
+                Some(Err(refused)) if refused.code == INVALID_PARAMS => {}
+                Some(answer) => return expect("eth_call", answer),
+                None => return Err(doubt("an answer is missing")),
+            }
+        }
+        let height = format!("{:#x}", block.number);
+        let look = || call("eth_getBlockByNumber", json!([height, false]));
+        let calls = vec![look(), call("eth_call", json!([request, height])), look()];
+        let [before, answer, after] = <[Answer; 3]>::try_from(self.rpc.round(calls).await?)
+            .map_err(|_| doubt("an answer is missing"))?;
+        for answer in [before, after] {
+            let header: Option<super::raw::RawHeader> = expect("eth_getBlockByNumber", answer)?;
+            if header.is_none_or(|header| header.hash != block.hash) {
+                return Err(doubt("the chain changed between two reads"));
+            }
+        }
+        let answer = expect("eth_call", answer)?;
+        self.by_number.store(true, Relaxed);
+        Ok(answer)
+    }
+}
+
+/// How nodes refuse a block parameter that they do not know.
+const INVALID_PARAMS: i64 = -32602;

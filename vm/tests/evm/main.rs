@@ -1,0 +1,7 @@
+//! The ethereum family against recorded answers, hostile logs and lying nodes.
+
+mod chain;
+mod decode;
+mod hostile;
+mod node;
+mod provider;

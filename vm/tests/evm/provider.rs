@@ -1,0 +1,451 @@
+//! One provider over HTTP: pinned views, round trips, and every way a node can fail or lie.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::SeqCst},
+};
+
+use serde_json::{Value, json};
+use vm::{Block, ChainReader, ReadError, StateReader, Transaction, WithdrawalStatus};
+
+use crate::{
+    chain::{self, DEPOSITORY, address, block, tx},
+    node::{Manner, Node, node},
+};
+
+/// A native deposit in block 10, and one in block 136.
+const OLD: &str = "0x81a576ec1fab230515b8e7da89033598f44c56222ec945d798696db8d3aabc74";
+const YOUNG: &str = "0xa07f784e5645430e841f1cbfd8733b5cdd68e83c8f880fcff84ebdb5e3e9af46";
+const NOWHERE: &str = "0x1212121212121212121212121212121212121212121212121212121212121212";
+
+async fn read(node: &Node, hash: &str) -> Result<Transaction, ReadError> {
+    let reader = node.open().reader;
+    let head = reader.head().await?;
+    reader.transaction(&tx(hash), &head).await
+}
+
+fn block_of(found: &Transaction) -> &Block {
+    match found {
+        Transaction::Succeeded(receipt) => &receipt.block,
+        Transaction::Failed(block) => block,
+        Transaction::Missing => panic!("missing"),
+    }
+}
+
+fn doubtful<T: std::fmt::Debug>(answer: Result<T, ReadError>, name: &str) {
+    assert!(
+        matches!(answer, Err(ReadError::Doubtful(_))),
+        "{name}: {answer:?}"
+    );
+}
+
+fn unavailable<T: std::fmt::Debug>(answer: Result<T, ReadError>, name: &str) {
+    assert!(
+        matches!(answer, Err(ReadError::Unavailable(_))),
+        "{name}: {answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn honest_node_is_read() {
+    let node = node().await;
+    for (hash, number) in [(OLD, 10), (YOUNG, 136)] {
+        let found = read(&node, hash).await.unwrap();
+        assert_eq!(*block_of(&found), block(number));
+    }
+    assert_eq!(read(&node, NOWHERE).await, Ok(Transaction::Missing));
+}
+
+#[tokio::test]
+async fn known_header_costs_one_round_trip_and_unknown_two() {
+    let node = node().await;
+    let reader = node.open().reader;
+    let head = reader.head().await.unwrap();
+    assert_eq!(node.posts(), 1, "head and chain id leave together");
+    reader.transaction(&tx(OLD), &head).await.unwrap();
+    assert_eq!(node.posts(), 3);
+    reader.transaction(&tx(OLD), &head).await.unwrap();
+    assert_eq!(node.posts(), 4);
+    reader.head().await.unwrap();
+    assert_eq!(node.posts(), 4);
+    reader.transaction(&tx(YOUNG), &head).await.unwrap();
+    assert_eq!(node.posts(), 6);
+    reader.transaction(&tx(YOUNG), &head).await.unwrap();
+    assert_eq!(node.posts(), 7);
+}
+
+#[tokio::test]
+async fn provider_without_batches_is_asked_singly_and_remembered() {
+    let node = node().await;
+    node.state.batches.store(false, SeqCst);
+    let reader = node.open().reader;
+    let head = reader.head().await.unwrap();
+    assert_eq!(node.posts(), 3);
+    reader.transaction(&tx(OLD), &head).await.unwrap();
+    assert_eq!(node.posts(), 7, "no further batch is tried");
+}
+
+#[tokio::test]
+async fn credentials_and_path_of_the_url_are_used() {
+    let node = node().await;
+    let mut endpoint = node.endpoint();
+    endpoint.url = format!("http://user:pass@127.0.0.1:{}/v2/key", node.port)
+        .parse()
+        .unwrap();
+    let open = vm::ethereum::FAMILY.open.unwrap();
+    let reader = open(&chain::shared_spec(), &endpoint).unwrap().reader;
+    reader.head().await.unwrap();
+    let authorization = node.state.authorization.lock().unwrap().clone();
+    assert_eq!(authorization.as_deref(), Some("Basic dXNlcjpwYXNz"));
+    assert_eq!(*node.state.path.lock().unwrap(), "/v2/key");
+    node.behave(Manner::Status(500, None));
+    let error = reader.fresh_head().await.unwrap_err().to_string();
+    assert!(!error.contains("pass") && !error.contains("key"), "{error}");
+    drop(node);
+    let error = reader.fresh_head().await.unwrap_err().to_string();
+    assert!(!error.contains("pass") && !error.contains("key"), "{error}");
+}
+
+#[tokio::test]
+async fn transaction_above_the_pinned_head_is_missing() {
+    let node = node().await;
+    let reader = node.open().reader;
+    let mut head = reader.head().await.unwrap();
+    head.block = block(130);
+    assert_eq!(
+        reader.transaction(&tx(YOUNG), &head).await,
+        Ok(Transaction::Missing)
+    );
+    head.block = block(136);
+    let found = reader.transaction(&tx(YOUNG), &head).await.unwrap();
+    assert_eq!(block_of(&found).number, 136);
+}
+
+#[tokio::test]
+async fn receipts_that_do_not_fit_the_chain_are_doubtful() {
+    let other = json!(format!("0x{}", "ab".repeat(32)));
+    type Patch = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
+    let patches: Vec<(&str, Patch)> = vec![
+        (
+            "block hash of no block",
+            Box::new({
+                let other = other.clone();
+                move |method, result| {
+                    if method.starts_with("eth_getTransaction") {
+                        result["blockHash"] = other.clone();
+                        for log in result["logs"].as_array_mut().into_iter().flatten() {
+                            log["blockHash"] = other.clone();
+                        }
+                    }
+                }
+            }),
+        ),
+        (
+            "block hash in the receipt only",
+            Box::new({
+                let other = other.clone();
+                move |method, result| {
+                    if method == "eth_getTransactionReceipt" {
+                        result["blockHash"] = other.clone();
+                    }
+                }
+            }),
+        ),
+        (
+            "another height",
+            Box::new(|method, result| {
+                if method.starts_with("eth_getTransaction") {
+                    result["blockNumber"] = json!("0xb");
+                }
+            }),
+        ),
+        (
+            "log indexes going back",
+            Box::new(|method, result| {
+                if method == "eth_getTransactionReceipt" {
+                    let log = result["logs"][0].clone();
+                    result["logs"] = json!([log, log]);
+                }
+            }),
+        ),
+        (
+            "odd-length data",
+            Box::new(|method, result| {
+                if method == "eth_getTransactionReceipt" {
+                    result["logs"][0]["data"] = json!("0x123");
+                }
+            }),
+        ),
+        (
+            "receipt without transaction",
+            Box::new(|method, result| {
+                if method == "eth_getTransactionByHash" {
+                    *result = Value::Null;
+                }
+            }),
+        ),
+        (
+            "transaction without receipt",
+            Box::new(|method, result| {
+                if method == "eth_getTransactionReceipt" {
+                    *result = Value::Null;
+                }
+            }),
+        ),
+        (
+            "header of another height",
+            Box::new(|method, result| {
+                if method == "eth_getBlockByNumber" && result["number"] == "0xa" {
+                    result["number"] = json!("0xb");
+                }
+            }),
+        ),
+    ];
+    for (name, patch) in patches {
+        let node = node().await;
+        node.lie(move |method, _, result| patch(method, result));
+        doubtful(read(&node, OLD).await, name);
+    }
+}
+
+#[tokio::test]
+async fn another_chain_never_votes() {
+    let node = node().await;
+    node.lie(|method, _, result| {
+        if method == "eth_chainId" {
+            *result = json!("0x1");
+        }
+    });
+    doubtful(node.open().reader.head().await, "head");
+    let reader = node.open().reader;
+    let head = vm::Head {
+        block: block(150),
+        tagged: None,
+    };
+    doubtful(reader.transaction(&tx(OLD), &head).await, "transaction");
+}
+
+#[tokio::test]
+async fn chain_id_is_asked_again_after_a_failure() {
+    let node = node().await;
+    let reader = node.open().reader;
+    reader.head().await.unwrap();
+    node.behave(Manner::Status(502, None));
+    unavailable(reader.fresh_head().await, "down");
+    node.be_honest();
+    node.lie(|method, _, result| {
+        if method == "eth_chainId" {
+            *result = json!("0x2");
+        }
+    });
+    doubtful(
+        reader.fresh_head().await,
+        "another chain behind the same name",
+    );
+}
+
+#[tokio::test]
+async fn unusable_answers_are_errors() {
+    for manner in [
+        Manner::Status(500, None),
+        Manner::Bytes(b"[{\"jsonrpc\":\"2.0\",\"id\":0,\"res"),
+        Manner::Bytes(b"<html>"),
+        Manner::Bytes(b""),
+        Manner::Bytes(b"\xff\xfe"),
+        Manner::Flood,
+        Manner::Drip,
+        Manner::Hang,
+        Manner::Compressed,
+        Manner::Redirect("http://127.0.0.1:1/".into()),
+    ] {
+        let node = node().await;
+        let reader = node.open().reader;
+        node.behave(manner.clone());
+        let name = format!("{manner:?}");
+        unavailable(reader.head().await, &name);
+        node.be_honest();
+        assert!(reader.head().await.is_ok(), "{name}: recovers");
+    }
+}
+
+#[tokio::test]
+async fn doubled_envelope_keys_are_unreadable() {
+    let node = node().await;
+    node.behave(Manner::Bytes(
+        br#"[{"jsonrpc":"2.0","id":0,"result":{},"result":{}},{"jsonrpc":"2.0","id":1,"result":"0x7a69"}]"#,
+    ));
+    unavailable(node.open().reader.head().await, "doubled");
+}
+
+#[tokio::test]
+async fn retry_after_is_obeyed() {
+    let node = node().await;
+    let reader = node.open().reader;
+    node.behave(Manner::Status(429, Some("20")));
+    unavailable(reader.head().await, "limited");
+    let posts = node.posts();
+    node.be_honest();
+    unavailable(reader.head().await, "still waiting");
+    assert_eq!(node.posts(), posts);
+}
+
+#[tokio::test]
+async fn reorg_below_the_transaction_refuses_the_old_head() {
+    let node = node().await;
+    let reader = node.open().reader;
+    let head = reader.head().await.unwrap();
+    let found = reader.transaction(&tx(YOUNG), &head).await.unwrap();
+    assert_eq!(*block_of(&found), block(136));
+    node.state.fork.store(130, SeqCst);
+    doubtful(reader.transaction(&tx(YOUNG), &head).await, "old head");
+    let head = reader.fresh_head().await.unwrap();
+    assert_ne!(head.block.hash, block(150).hash);
+    let moved = reader.transaction(&tx(YOUNG), &head).await.unwrap();
+    assert_eq!(block_of(&moved).number, 136);
+    assert_ne!(block_of(&moved).hash, block(136).hash);
+    assert_eq!(reader.contains(&block(129)).await, Ok(true));
+    assert_eq!(reader.contains(&block(131)).await, Ok(false));
+}
+
+#[tokio::test]
+async fn receipt_of_one_fork_and_header_of_another_are_refused() {
+    let node = node().await;
+    let reader = node.open().reader;
+    let head = reader.head().await.unwrap();
+    let state = node.state.clone();
+    let flips = AtomicU64::new(0);
+    node.lie(move |method, _, _| {
+        // Every answer comes from the other fork than the one before.
+        if method == "eth_getTransactionByHash" {
+            let odd = flips.fetch_add(1, SeqCst) % 2 == 0;
+            state.fork.store(if odd { 130 } else { u64::MAX }, SeqCst);
+        }
+    });
+    doubtful(reader.transaction(&tx(YOUNG), &head).await, "mixed");
+}
+
+#[tokio::test]
+async fn growing_chain_is_followed() {
+    let node = node().await;
+    node.state.latest.store(100, SeqCst);
+    let reader = node.open().reader;
+    assert_eq!(reader.head().await.unwrap().block, block(100));
+    for latest in [101, 103, 140] {
+        node.state.latest.store(latest, SeqCst);
+        assert_eq!(reader.fresh_head().await.unwrap().block, block(latest));
+    }
+    let posts = node.posts();
+    assert_eq!(reader.contains(&block(120)).await, Ok(true));
+    assert_eq!(node.posts(), posts, "headers of the gap are known");
+}
+
+#[tokio::test]
+async fn node_behind_its_siblings_does_not_move_the_head_back() {
+    let node = node().await;
+    let reader = node.open().reader;
+    reader.head().await.unwrap();
+    assert_eq!(reader.contains(&block(140)).await, Ok(true));
+    node.lie(|method, params, result| {
+        if method == "eth_getBlockByNumber" && params[0] == "latest" {
+            *result = chain::header(149).unwrap();
+        }
+    });
+    assert_eq!(reader.fresh_head().await.unwrap().block, block(150));
+}
+
+#[tokio::test]
+async fn chain_that_went_back_is_followed_down() {
+    let node = node().await;
+    let reader = node.open().reader;
+    reader.head().await.unwrap();
+    assert_eq!(reader.contains(&block(140)).await, Ok(true));
+    for latest in [145, 60, 0] {
+        node.state.latest.store(latest, SeqCst);
+        assert_eq!(reader.fresh_head().await.unwrap().block, block(latest));
+        assert_eq!(reader.contains(&block(latest + 1)).await, Ok(false));
+    }
+}
+
+#[tokio::test]
+async fn headers_that_do_not_link_are_doubtful() {
+    let node = node().await;
+    node.state.latest.store(100, SeqCst);
+    let reader = node.open().reader;
+    reader.head().await.unwrap();
+    node.state.latest.store(110, SeqCst);
+    node.lie(|method, params, result| {
+        if method == "eth_getBlockByNumber" && params[0] == "0x69" {
+            result["parentHash"] = result["hash"].clone();
+        }
+    });
+    doubtful(reader.fresh_head().await, "unlinked");
+}
+
+#[tokio::test]
+async fn finality_tag_is_read_with_the_head() {
+    let node = node().await;
+    let open = vm::ethereum::FAMILY.open.unwrap();
+    let spec = Arc::new(chain::spec(Some(vm::FinalityTag::Finalized)));
+    let reader = open(&spec, &node.endpoint()).unwrap().reader;
+    assert_eq!(reader.head().await.unwrap().tagged, Some(86));
+    assert_eq!(node.posts(), 1);
+}
+
+#[tokio::test]
+async fn contract_state_is_read_at_the_heads_hash() {
+    let node = node().await;
+    let state = node.open().state.unwrap();
+    let reader = node.open().reader;
+    let mut head = reader.head().await.unwrap();
+    let family = "0x76e75a0e".parse().unwrap();
+    let allocator = address("0x09635f643e140090a9a8dcd712ed6285858cebef");
+    let now = state.view(&allocator, &family, &head).await.unwrap();
+    head.block = block(80);
+    let before = state.view(&allocator, &family, &head).await.unwrap();
+    assert_ne!(now, before);
+    head.block.hash = vm::B256::repeat_byte(9);
+    doubtful(state.view(&allocator, &family, &head).await, "unknown head");
+}
+
+#[tokio::test]
+async fn contract_call_that_fails_is_no_answer() {
+    let node = node().await;
+    let provider = node.open();
+    let head = provider.reader.head().await.unwrap();
+    let state = provider.state.unwrap();
+    let data = "0x12345678".parse().unwrap();
+    unavailable(state.view(&address(DEPOSITORY), &data, &head).await, "call");
+}
+
+/// The withdrawal that the recorded chain executed in block 60, as its transaction's calldata holds it.
+fn executed_withdrawal() -> vm::Bytes {
+    let hash = "0x7faba8e60ee48af3c94eada4296fb2155f09d15b3b774a92fe441cd090c89f67";
+    let input = chain::entry(hash)["transaction"]["input"].as_str().unwrap();
+    let request = &input[10 + 128..10 + 0x180 * 2];
+    format!("0x{:064x}{request}", 32).parse().unwrap()
+}
+
+#[tokio::test]
+async fn withdrawal_counts_as_executed_once_that_is_final() {
+    let node = node().await;
+    let provider = node.open();
+    let (reader, state) = (provider.reader, provider.state.unwrap());
+    let encoded = executed_withdrawal();
+    let mut head = reader.head().await.unwrap();
+    let read = async |head: &vm::Head| state.withdrawal(&encoded, None, head).await;
+    assert_eq!(read(&head).await, Ok(WithdrawalStatus::Executed));
+    head.block = block(63);
+    assert_eq!(read(&head).await, Ok(WithdrawalStatus::Executed));
+    head.block = block(62);
+    assert_eq!(read(&head).await, Ok(WithdrawalStatus::Pending));
+}
+
+#[tokio::test]
+async fn garbage_is_no_withdrawal() {
+    let node = node().await;
+    let provider = node.open();
+    let head = provider.reader.head().await.unwrap();
+    let state = provider.state.unwrap();
+    let garbage = vec![7; 64].into();
+    assert!(state.withdrawal(&garbage, None, &head).await.is_err());
+}
