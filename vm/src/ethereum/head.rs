@@ -6,7 +6,7 @@
 
 use std::{
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -14,7 +14,7 @@ use std::{
 
 use serde_json::json;
 use tokio::{
-    sync::{Mutex, Notify},
+    sync::Notify,
     time::{Instant, sleep},
 };
 
@@ -41,9 +41,9 @@ const SLOWEST: Duration = Duration::from_secs(4);
 pub struct Tip {
     rpc: Arc<Rpc>,
     tag: Option<FinalityTag>,
-    state: RwLock<State>,
+    state: Mutex<State>,
     /// One reader of the head at a time; the others use what it found.
-    turn: Mutex<()>,
+    turn: tokio::sync::Mutex<()>,
     wake: Notify,
     born: Instant,
     /// When somebody last asked for the head, in milliseconds since `born`.
@@ -61,12 +61,12 @@ impl Tip {
         Self {
             rpc,
             tag,
-            state: RwLock::new(State {
+            state: Mutex::new(State {
                 fork: None,
                 tagged: None,
                 read_at: None,
             }),
-            turn: Mutex::new(()),
+            turn: tokio::sync::Mutex::new(()),
             wake: Notify::new(),
             born: Instant::now(),
             used: AtomicU64::new(0),
@@ -95,7 +95,7 @@ impl Tip {
             self.wake.notify_one();
         }
         let oldest = now.checked_sub(self.pace() * 3);
-        let head = self.read_state(|state| state.head_since(oldest));
+        let head = self.with_state(|state| state.head_since(oldest));
         match head {
             Some(head) => Ok(head),
             None => self.advance(now).await,
@@ -105,12 +105,12 @@ impl Tip {
     /// A head read from the node after `since`.
     pub async fn advance(&self, since: Instant) -> Result<Head, ReadError> {
         let _turn = self.turn.lock().await;
-        if let Some(head) = self.read_state(|state| state.head_since(Some(since))) {
+        if let Some(head) = self.with_state(|state| state.head_since(Some(since))) {
             return Ok(head);
         }
         let started = Instant::now();
         self.poll().await?;
-        self.write_state(|state| {
+        self.with_state(|state| {
             state.read_at = Some(started);
             state.head_since(Some(started))
         })
@@ -183,14 +183,14 @@ impl Tip {
                 return Err(doubt("the tagged block is of another fork"));
             }
         }
-        self.write_state(|state| state.tagged = tagged.map(|block| block.number));
+        self.with_state(|state| state.tagged = tagged.map(|block| block.number));
         Ok(())
     }
 
     /// Makes `latest` the head.
     async fn place(&self, latest: Block) -> Result<(), ReadError> {
         let Some(head) = self.with_fork(|fork| fork.head().clone()) else {
-            self.write_state(|state| state.fork = Some(Fork::new(latest)));
+            self.with_state(|state| state.fork = Some(Fork::new(latest)));
             return Ok(());
         };
         if latest == head {
@@ -285,23 +285,19 @@ impl Tip {
         })
     }
 
-    fn read_state<T>(&self, read: impl FnOnce(&State) -> T) -> T {
-        read(&self.state.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn write_state<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
-        write(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
+    fn with_state<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
+        with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn with_fork<T>(&self, read: impl FnOnce(&Fork) -> T) -> Option<T> {
-        self.read_state(|state| state.fork.as_ref().map(read))
+        self.with_state(|state| state.fork.as_ref().map(read))
     }
 
     fn change_fork(
         &self,
         change: impl FnOnce(&mut Fork) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
-        self.write_state(|state| state.fork.as_mut().map_or(Ok(()), change))
+        self.with_state(|state| state.fork.as_mut().map_or(Ok(()), change))
     }
 }
 

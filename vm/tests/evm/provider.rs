@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use serde_json::{Value, json};
-use vm::{Block, ChainReader, ReadError, StateReader, Transaction, WithdrawalStatus};
+use vm::{Block, ReadError, Transaction, WithdrawalStatus};
 
 use crate::{
     chain::{self, DEPOSITORY, address, block, tx},
