@@ -112,8 +112,14 @@ impl Hub {
         }
     }
 
-    /// What `owner` holds of `token` at the chain's tip.
-    pub async fn balance(&self, owner: EvmAddress, token: U256) -> Result<Amount, ReadError> {
+    /// Whether `owner` holds `amount` of `token` at the chain's tip. The tracked tip may be older
+    /// than the caller's knowledge, so that a no comes from one read now.
+    pub async fn holds(
+        &self,
+        owner: EvmAddress,
+        token: U256,
+        amount: Amount,
+    ) -> Result<bool, ReadError> {
         let (chain, state) = self.open()?;
         let head = chain.reader.head().await?;
         let contract = self
@@ -121,7 +127,14 @@ impl Hub {
             .get_or_try_init(|| self.contract(state, &head))
             .await?;
         let call = balanceOfCall { owner, id: token };
-        view::<balanceOfCall>(state, *contract, &call, &head).await
+        if view::<balanceOfCall>(state, *contract, &call, &head).await? >= amount {
+            return Ok(true);
+        }
+        let fresh = chain.reader.fresh_head().await?;
+        Ok(
+            fresh != head
+                && view::<balanceOfCall>(state, *contract, &call, &fresh).await? >= amount,
+        )
     }
 
     async fn contract(

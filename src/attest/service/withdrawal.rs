@@ -135,7 +135,7 @@ impl Oracle {
         let (owned, amount) = self.initiated_by(claim)?;
         owned.check_signature(amount, &claim.signature)?;
         let asked = self.ask(question);
-        if self.hub.balance(owned.owner, owned.token).await? < amount {
+        if !self.hub.holds(owned.owner, owned.token, amount).await? {
             return Err(Refusal::InsufficientBalance.into());
         }
         let execution = owned.escrow(amount).initiated(&self.hub.settings.id);
@@ -150,7 +150,7 @@ impl Oracle {
     /// Tells what stands at a withdrawal address. Signs nothing.
     pub async fn initiated(&self, claim: &InitiationClaim) -> Result<InitiatedAnswer, Error> {
         let (owned, amount) = self.initiated_by(claim)?;
-        if self.hub.balance(owned.address, owned.token).await? < amount {
+        if !self.hub.holds(owned.address, owned.token, amount).await? {
             return Err(Refusal::InsufficientAddressBalance.into());
         }
         Ok(InitiatedAnswer {
