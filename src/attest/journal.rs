@@ -283,7 +283,7 @@ fn recording(
     if fresh {
         let entry = halts::entry_of(statement, now);
         for fact in &entry.facts {
-            batch = batch.put(watch::key(fact, &statement.key), watch::encode_fact(fact)?);
+            batch = batch.put(watch::key(fact, &statement.key), watch::encode(fact));
         }
         batch = batch.put(key, entry.encode()?);
     }

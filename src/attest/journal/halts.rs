@@ -21,7 +21,6 @@ pub struct Watched {
     pub cursor: Key,
     /// The statement's key.
     pub statement: String,
-    pub transaction: String,
     pub block: Block,
 }
 
@@ -96,12 +95,17 @@ impl Journal {
             .await?;
         rows.into_iter()
             .map(|(cursor, row)| {
-                let (statement, fact) = watch::decode_row(chain.as_str(), &cursor, &row)?;
-                let (block, transaction) = (block(&fact), fact.transaction);
+                let row = watch::decode(chain.as_str(), &cursor, &row)?;
+                let (number, hash, parent, time) = (row.number, row.hash, row.parent, row.time);
+                let block = Block {
+                    number,
+                    hash,
+                    parent,
+                    time,
+                };
                 Ok(Watched {
                     cursor,
-                    statement,
-                    transaction,
+                    statement: row.statement,
                     block,
                 })
             })

@@ -1,6 +1,6 @@
 //! Journal entries: what has been, or was about to be, signed. Written once, never changed.
 //!
-//! Key: the statement's key, text. Value, format 1: [`Entry`] as JSON.
+//! Key: the statement's key, text. Value, format 1: [`Entry`] in postcard.
 
 use alloy::primitives::{B256, Bytes};
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub fn key(statement: &str) -> Key {
 
 impl Entry {
     pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode(FORMAT, self)
+        encode("entry", FORMAT, self)
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {

@@ -1,6 +1,6 @@
 //! Chains for which nothing is signed until an operator says so.
 //!
-//! Key: the chain's name, text. Value, format 1: [`Halt`] as JSON.
+//! Key: the chain's name, text. Value, format 1: [`Halt`] in postcard.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub fn key(chain: &str) -> Key {
 
 impl Halt {
     pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode(FORMAT, self)
+        encode("halt", FORMAT, self)
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {

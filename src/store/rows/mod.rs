@@ -1,13 +1,15 @@
 //! Row kinds, one file each: where a row of the kind lives and what its bytes are.
 //!
-//! A value is one byte, the kind's `FORMAT`, and then the fields as JSON, unless the kind's file
-//! says otherwise. A reader refuses a format that it does not know: nobody guesses what was signed.
+//! A value is one byte, the kind's `FORMAT`, and then the fields in postcard's encoding, unless the
+//! kind's file says otherwise. A reader refuses a format that it does not know: nobody guesses what was signed.
 
 pub mod consumption;
 pub mod entry;
 pub mod halt;
 pub mod signature;
 pub mod slot;
+#[cfg(test)]
+mod tests;
 pub mod void;
 pub mod watch;
 
@@ -41,18 +43,19 @@ impl RowError {
     }
 }
 
-fn encode(format: u8, row: &impl Serialize) -> Result<Vec<u8>, RowError> {
-    let mut bytes = vec![format];
-    serde_json::to_writer(&mut bytes, row).map_err(|e| RowError::new("new", e))?;
-    Ok(bytes)
+fn encode(row: &'static str, format: u8, fields: &impl Serialize) -> Result<Vec<u8>, RowError> {
+    postcard::to_extend(fields, vec![format]).map_err(|e| RowError::new(row, e))
 }
 
 fn decode<T: DeserializeOwned>(row: &'static str, format: u8, bytes: &[u8]) -> Result<T, RowError> {
-    match bytes.split_first() {
-        Some((&found, fields)) if found == format => {
-            serde_json::from_slice(fields).map_err(|e| RowError::new(row, e))
-        }
-        Some((found, _)) => Err(RowError::new(row, format!("format {found}"))),
-        None => Err(RowError::new(row, "empty")),
+    let (found, fields) = bytes
+        .split_first()
+        .ok_or_else(|| RowError::new(row, "empty"))?;
+    if *found != format {
+        return Err(RowError::new(row, format!("format {found}")));
+    }
+    match postcard::take_from_bytes(fields).map_err(|e| RowError::new(row, e))? {
+        (fields, []) => Ok(fields),
+        _ => Err(RowError::new(row, "trailing bytes")),
     }
 }

@@ -1,7 +1,7 @@
 //! Entries that were signed and have lost their ground. Kept for ever: they were given away.
 //!
 //! Key: the statement's key, a zero byte, 4 bytes big endian counting the voids of that key.
-//! Value, format 1: [`Void`] as JSON.
+//! Value, format 1: [`Void`] in postcard.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub fn range(statement: &str) -> Range {
 
 impl Void {
     pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode(FORMAT, self)
+        encode("void", FORMAT, self)
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {

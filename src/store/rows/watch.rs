@@ -1,12 +1,25 @@
 //! Blocks that signed statements rest on and that can still be reorged away.
 //!
 //! Key: the chain's name, a zero byte, the block number as 8 bytes big endian, the statement's key.
-//! Value, format 1: the [`Fact`] as JSON. Names hold no zero byte, so a chain's rows are one range.
+//! Value, format 1: block hash and parent hash, 32 bytes each, and the block's unix time as 8 bytes
+//! big endian. Names hold no zero byte, so a chain's rows are one range.
 
-use super::{RowError, WATCH, decode, encode, entry::Fact};
+use alloy::primitives::B256;
+
+use super::{RowError, WATCH, entry::Fact};
 use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
+
+/// One row: the statement, and the block that it rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watch {
+    pub statement: String,
+    pub number: u64,
+    pub hash: B256,
+    pub parent: B256,
+    pub time: u64,
+}
 
 pub fn key(fact: &Fact, statement: &str) -> Key {
     let number = fact.number.to_be_bytes();
@@ -14,15 +27,38 @@ pub fn key(fact: &Fact, statement: &str) -> Key {
     Key::new(WATCH, name)
 }
 
-pub fn encode_fact(fact: &Fact) -> Result<Vec<u8>, RowError> {
-    encode(FORMAT, fact)
+pub fn encode(fact: &Fact) -> Vec<u8> {
+    let time = fact.time.to_be_bytes();
+    [
+        &[FORMAT],
+        fact.hash.as_slice(),
+        fact.parent.as_slice(),
+        &time,
+    ]
+    .concat()
 }
 
-/// The statement's key and the fact of one row.
-pub fn decode_row(chain: &str, key: &Key, value: &[u8]) -> Result<(String, Fact), RowError> {
-    let statement = key.name.get(chain.len() + 9..).unwrap_or_default();
+/// The row of `chain` under `key`.
+pub fn decode(chain: &str, key: &Key, value: &[u8]) -> Result<Watch, RowError> {
+    let wrong = || RowError::new("watch", "not of format 1");
+    let place = key.name.get(chain.len() + 1..).ok_or_else(wrong)?;
+    let (number, statement) = place.split_first_chunk().ok_or_else(wrong)?;
     let statement = String::from_utf8(statement.to_vec()).map_err(|e| RowError::new("watch", e))?;
-    Ok((statement, decode("watch", FORMAT, value)?))
+    let fields: &[u8; 73] = value.try_into().map_err(|_| wrong())?;
+    let (&[FORMAT], fields) = fields.split_at(1) else {
+        return Err(wrong());
+    };
+    let (hash, fields) = fields.split_at(32);
+    let (parent, time) = fields.split_at(32);
+    let time = u64::from_be_bytes(time.try_into().map_err(|_| wrong())?);
+    let (hash, parent) = (B256::from_slice(hash), B256::from_slice(parent));
+    Ok(Watch {
+        statement,
+        number: u64::from_be_bytes(*number),
+        hash,
+        parent,
+        time,
+    })
 }
 
 /// A chain's rows, lowest block first, after the row `after`.
