@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use vm::{B256, ChainId, Deposit, protocol::id};
 
 use super::{Refusal, claim::Seen, finality, statement::Mode};
@@ -25,22 +25,60 @@ impl Message {
     pub fn named(&self, text: &str) -> bool {
         text.eq_ignore_ascii_case(&self.onchain_id.to_string())
     }
+}
 
-    /// The deposit in the natural field order that refusals quote.
-    fn quoted(&self) -> Value {
-        let deposit = &self.deposit;
-        json!({
-            "data": { "chainId": self.chain.as_str(), "transactionId": self.transaction.as_ref() },
-            "result": {
-                "onchainId": self.onchain_id.to_string(),
-                "depository": deposit.depository.text(),
-                "depositId": deposit.id.as_ref(),
-                "depositor": deposit.depositor.text(),
-                "currency": deposit.currency.text(),
-                "amount": deposit.amount.to_string(),
+/// A deposit as refusals quote it, in the field order of the reference.
+#[derive(Serialize)]
+struct Quoted<'a> {
+    data: QuotedData<'a>,
+    result: QuotedResult<'a>,
+    #[serde(rename = "extraData")]
+    extra_data: QuotedExtra,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct QuotedData<'a> {
+    chain_id: &'a str,
+    transaction_id: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct QuotedResult<'a> {
+    onchain_id: String,
+    depository: &'a str,
+    deposit_id: &'a str,
+    depositor: &'a str,
+    currency: &'a str,
+    amount: String,
+}
+
+#[derive(Serialize)]
+struct QuotedExtra {
+    timestamp: String,
+}
+
+impl<'a> Quoted<'a> {
+    fn of(message: &'a Message) -> Self {
+        let deposit = &message.deposit;
+        Self {
+            data: QuotedData {
+                chain_id: message.chain.as_str(),
+                transaction_id: &message.transaction,
             },
-            "extraData": { "timestamp": self.timestamp.to_string() },
-        })
+            result: QuotedResult {
+                onchain_id: message.onchain_id.to_string(),
+                depository: deposit.depository.text(),
+                deposit_id: &deposit.id,
+                depositor: deposit.depositor.text(),
+                currency: deposit.currency.text(),
+                amount: deposit.amount.to_string(),
+            },
+            extra_data: QuotedExtra {
+                timestamp: message.timestamp.to_string(),
+            },
+        }
     }
 }
 
@@ -71,7 +109,8 @@ pub fn settled(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
 
 /// The deposits as a refusal quotes them, one JSON text.
 pub fn quote(messages: &[Message]) -> String {
-    Value::from(messages.iter().map(Message::quoted).collect::<Vec<_>>()).to_string()
+    let quoted: Vec<_> = messages.iter().map(Quoted::of).collect();
+    serde_json::to_string(&quoted).unwrap_or_default()
 }
 
 fn messages(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {

@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, value::RawValue};
 use tokio::task::JoinSet;
 use url::Url;
-use vm::{B256, EvmAddress};
+use vm::{EvmAddress, protocol::message::Execution};
 
 use answer::{Corroborated, Seal, Tally};
 
@@ -143,16 +143,16 @@ impl Peers {
 }
 
 impl Asked {
-    /// The peers' signatures over `digest`, in the order of `PEERS`. Ends early when enough members
-    /// have answered.
+    /// The peers' signatures over `execution`, in the order of `PEERS`. Ends early when enough
+    /// members have answered.
     pub async fn collect(
         mut self,
-        digest: B256,
+        execution: &Execution,
         seal: &Seal,
         own: EvmAddress,
     ) -> Vec<Corroborated> {
         let members = self.multisig.as_deref();
-        let mut tally = Tally::new(digest, seal, own, members.map(|m| m.members.as_slice()));
+        let mut tally = Tally::new(execution, seal, own, members.map(|m| m.members.as_slice()));
         let threshold = members.map_or(usize::MAX, |m| m.threshold);
         while let Some(joined) = self.answers.join_next().await {
             let Ok((peer, Some(answer))) = joined else {

@@ -124,13 +124,14 @@ impl Oracle {
     ) -> Result<Attested, Error> {
         let settings = &self.hub.settings;
         let seal = Seal {
+            domain: settings.domain.clone(),
             chain: settings.chain.clone(),
             contract: settings.oracle.clone(),
         };
         let own = self.journal.signer();
         let theirs = async {
             Ok(match asked {
-                Some(asked) => asked.collect(statement.digest, &seal, own).await,
+                Some(asked) => asked.collect(&execution, &seal, own).await,
                 None => Vec::new(),
             })
         };

@@ -4,7 +4,13 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-use vm::{B256, EvmAddress, protocol::signature::Signature};
+use vm::{
+    B256, EvmAddress,
+    protocol::{
+        message::{Domain, Execution, TypedMessage},
+        signature::Signature,
+    },
+};
 
 /// The most signatures of one answer that are looked at.
 const MOST_SIGNATURES: usize = 64;
@@ -12,6 +18,7 @@ const MOST_SIGNATURES: usize = 64;
 /// Where executions are valid, as the answers spell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seal {
+    pub domain: Domain,
     /// Decimal EVM chain id of the settlement chain.
     pub chain: String,
     /// The oracle contract on it, `0x` hex.
@@ -31,6 +38,8 @@ pub struct Corroborated {
 #[derive(Debug)]
 pub struct Tally<'a> {
     digest: B256,
+    /// Idempotency key and actions as answers spell them.
+    message: Value,
     reference: Value,
     members: Option<&'a [EvmAddress]>,
     known: HashSet<EvmAddress>,
@@ -38,19 +47,23 @@ pub struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    /// Signatures over `digest` under `seal`; `own` is ours and never counts again. With `members`,
-    /// nobody else counts.
+    /// Signatures over `execution` under `seal`; `own` is ours and never counts again. With
+    /// `members`, nobody else counts.
     pub fn new(
-        digest: B256,
+        execution: &Execution,
         seal: &Seal,
         own: EvmAddress,
         members: Option<&'a [EvmAddress]>,
     ) -> Self {
+        let message = serde_json::json!({
+            "idempotencyKey": execution.idempotency_key, "actions": execution.actions,
+        });
         let reference = serde_json::json!({
             "oracleChainId": seal.chain, "oracleContract": seal.contract,
         });
         Self {
-            digest,
+            digest: execution.digest(&seal.domain),
+            message,
             reference,
             members,
             known: HashSet::from([own]),
@@ -60,7 +73,13 @@ impl<'a> Tally<'a> {
 
     /// Adds what counts of the answer of the `peer`-th peer.
     pub fn add(&mut self, peer: usize, answer: &Value) {
-        let signatures = answer["execution"]["signatures"].as_array();
+        let execution = &answer["execution"];
+        let same = |field: &str| execution[field] == self.message[field];
+        if !same("idempotencyKey") || !same("actions") {
+            tracing::warn!(peer, "a peer does not say what we say");
+            return;
+        }
+        let signatures = execution["signatures"].as_array();
         for signature in signatures.into_iter().flatten().take(MOST_SIGNATURES) {
             match self.check(signature) {
                 Ok(corroborated) => self.found.push((peer, corroborated)),
