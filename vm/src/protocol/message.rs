@@ -154,9 +154,7 @@ pub fn word(text: &str) -> Result<B256, TextError> {
 
 /// `0x` and whole bytes of hex.
 pub fn bytes(text: &str) -> Result<Bytes, TextError> {
-    text::bytes(text)
-        .map(Bytes::from)
-        .map_err(|_| TextError::Bytes(text.to_owned()))
+    text::bytes(text).map_err(|_| TextError::Bytes(text.to_owned()))
 }
 
 fn hash(message: &impl SolStruct) -> B256 {
