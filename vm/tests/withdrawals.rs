@@ -1,5 +1,6 @@
 //! Withdrawals come back as they were encoded, each has one encoding, and no outside bytes or
 //! JSON make a codec panic.
+#![allow(clippy::unwrap_used)]
 
 use alloy::{hex, sol_types::SolValue};
 use proptest::{collection::vec, prelude::*, sample::select};
