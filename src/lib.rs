@@ -2,10 +2,13 @@
 
 pub mod api;
 pub mod attest;
+pub mod chains;
+pub mod cli;
 pub mod config;
 pub mod http;
 pub mod hub;
 pub mod redact;
+pub mod run;
 pub mod sign;
 pub mod store;
 pub mod telemetry;

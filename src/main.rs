@@ -1,1 +1,23 @@
-fn main() {}
+//! The daemon's entry: arguments, configuration, run, exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use intentd::cli::Arguments;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // The environment is read here, once; everything else gets a value.
+    #[allow(clippy::disallowed_methods)]
+    let variables = std::env::vars();
+    match arguments.run(variables) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[allow(clippy::print_stderr)]
+            {
+                eprintln!("intentd: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

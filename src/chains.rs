@@ -1,0 +1,382 @@
+//! The loaded chains: the chains file (or the bundled list of an environment) with the operator's
+//! providers, opened. Everything below knows chains by their name only.
+//!
+//! Opening makes no network traffic: a provider's chain id is checked before its first vote.
+
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+use vm::{Chain, ChainEntry, Endpoint, Provider, quorum::Quorum};
+
+use crate::config::{Config, FinalityProfile, Mistakes, Variables};
+
+/// `(environment, chains file, hub file)` of the lists that come with the daemon.
+const BUNDLED: &[(&str, &str, &str)] = &[
+    (
+        "mainnets.prod",
+        include_str!("chains/mainnets.prod.json"),
+        include_str!("chains/hub.mainnets.prod.json"),
+    ),
+    (
+        "testnets.prod",
+        include_str!("chains/testnets.prod.json"),
+        include_str!("chains/hub.testnets.prod.json"),
+    ),
+];
+
+/// How long one provider may take for one read.
+const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One configured chain.
+pub struct Loaded {
+    pub id: String,
+    /// The family's name as written, also for families that this build does not have.
+    pub vm_type: String,
+    /// The primary depository as written.
+    pub depository: Option<String>,
+    /// The chain, or why it cannot be read.
+    pub chain: Result<Opened, String>,
+}
+
+/// A chain that can be read.
+#[derive(Clone)]
+pub struct Opened {
+    pub chain: Chain,
+    pub quorum: Arc<Quorum>,
+    /// Providers asked, and how many of them must agree.
+    pub providers: usize,
+    pub required: usize,
+}
+
+/// All configured chains in the order of the file, and the settlement chain.
+pub struct Chains {
+    list: Vec<Loaded>,
+    by_id: HashMap<String, usize>,
+    hub: Result<Opened, String>,
+    hub_entry: Map<String, Value>,
+}
+
+impl Chains {
+    /// Reads the lists and opens what has a provider. Fails on what could make the daemon judge by
+    /// other rules than the operator meant; a chain without a provider is only unavailable.
+    pub fn load(config: &Config) -> Result<Self, Mistakes> {
+        let mut mistakes = Mistakes(Vec::new());
+        let (chains, hub) = texts(config, &mut mistakes);
+        let list = entries(&chains, config, &mut mistakes)
+            .into_iter()
+            .map(|(entry, source)| Self::loaded(&entry, &source, config, &mut mistakes))
+            .collect::<Vec<_>>();
+        let mut by_id = HashMap::new();
+        for (at, loaded) in list.iter().enumerate() {
+            if by_id.insert(loaded.id.clone(), at).is_some() {
+                mistakes.add(
+                    "CHAINS_FILE",
+                    format!("chain {} stands there twice", loaded.id),
+                );
+            }
+        }
+        let (hub_entry, hub) = hub_chain(&hub, config, &mut mistakes);
+        mistakes.or(Some(Self {
+            list,
+            by_id,
+            hub,
+            hub_entry,
+        }))
+    }
+
+    fn loaded(
+        entry: &ChainEntry,
+        source: &Source,
+        config: &Config,
+        mistakes: &mut Mistakes,
+    ) -> Loaded {
+        let vm_type = entry.vm_type.clone().unwrap_or_default();
+        let chain = open(entry, source, config).unwrap_or_else(|what| {
+            mistakes.add(&source.name, format!("chain {}: {what}", entry.id));
+            Err(what)
+        });
+        Loaded {
+            id: entry.id.clone(),
+            vm_type,
+            depository: entry.depository.clone(),
+            chain,
+        }
+    }
+
+    /// Every configured chain in the order of the file.
+    pub fn list(&self) -> &[Loaded] {
+        &self.list
+    }
+
+    /// The chain called `id`.
+    pub fn get(&self, id: &str) -> Option<&Loaded> {
+        self.by_id.get(id).map(|at| &self.list[*at])
+    }
+
+    /// The settlement chain, or why it cannot be read.
+    pub fn hub(&self) -> Result<&Opened, &str> {
+        self.hub.as_ref().map_err(String::as_str)
+    }
+
+    /// The hub file's object, variables resolved.
+    pub fn hub_entry(&self) -> &Map<String, Value> {
+        &self.hub_entry
+    }
+}
+
+/// Where an entry's providers come from.
+struct Source {
+    /// The variable (or file) to name in a mistake.
+    name: String,
+    quorum_variable: String,
+}
+
+fn texts(config: &Config, mistakes: &mut Mistakes) -> (String, String) {
+    let bundled = BUNDLED
+        .iter()
+        .find(|(name, ..)| *name == config.environment);
+    let mut text = |file: Option<&Path>, variable: &str, own: Option<&str>| match (file, own) {
+        (Some(path), _) => std::fs::read_to_string(path).unwrap_or_else(|error| {
+            mistakes.add(variable, format!("{}: {error}", path.display()));
+            String::new()
+        }),
+        (None, Some(own)) => own.to_owned(),
+        (None, None) => {
+            let known = BUNDLED
+                .iter()
+                .map(|(name, ..)| *name)
+                .collect::<Vec<_>>()
+                .join(", ");
+            let what = format!("must be set: only {known} come with a list of their own");
+            mistakes.add(variable, what);
+            String::new()
+        }
+    };
+    let chains = text(
+        config.chains_file.as_deref(),
+        "CHAINS_FILE",
+        bundled.map(|b| b.1),
+    );
+    let hub = text(config.hub_file.as_deref(), "HUB_FILE", bundled.map(|b| b.2));
+    (chains, hub)
+}
+
+fn entries(text: &str, config: &Config, mistakes: &mut Mistakes) -> Vec<(ChainEntry, Source)> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let list: Vec<Map<String, Value>> = match serde_json::from_str(text) {
+        Ok(list) => list,
+        Err(error) => {
+            mistakes.add(
+                "CHAINS_FILE",
+                format!("expected a JSON array of objects: {error}"),
+            );
+            return Vec::new();
+        }
+    };
+    let mut found = Vec::new();
+    for (at, mut entry) in list.into_iter().enumerate() {
+        let Some(id) = entry.get("id").and_then(Value::as_str).map(str::to_owned) else {
+            tracing::warn!(
+                entry = at,
+                "chain without an id in the chains file: left out"
+            );
+            continue;
+        };
+        let source = Source::of(&id, entry.get("httpRpcUrl"));
+        resolve(&mut entry, &config.variables);
+        match serde_json::from_value(Value::Object(entry)) {
+            Ok(entry) => found.push((entry, source)),
+            Err(error) => mistakes.add("CHAINS_FILE", format!("chain {id}: {error}")),
+        }
+    }
+    found
+}
+
+impl Source {
+    fn of(id: &str, url: Option<&Value>) -> Self {
+        let named = url
+            .and_then(Value::as_str)
+            .and_then(|text| text.strip_prefix('$'));
+        let name = named.map_or_else(|| variable(id, "RPC_URL"), str::to_owned);
+        let quorum_variable = name.strip_suffix("_RPC_URL").map_or_else(
+            || variable(id, "RPC_QUORUM"),
+            |stem| format!("{stem}_RPC_QUORUM"),
+        );
+        Self {
+            name,
+            quorum_variable,
+        }
+    }
+}
+
+/// The variable of a chain: its id in upper case, characters outside A–Z, 0–9 as `_`.
+fn variable(id: &str, suffix: &str) -> String {
+    let stem: String = id
+        .to_uppercase()
+        .chars()
+        .map(|c| {
+            if c.is_ascii_uppercase() || c.is_ascii_digit() {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    format!("{stem}_{suffix}")
+}
+
+/// Replaces `$NAME` in top-level strings and in direct children of `additionalData`; an unset
+/// variable removes the field.
+fn resolve(entry: &mut Map<String, Value>, variables: &Variables) {
+    let replace = |object: &mut Map<String, Value>| {
+        object.retain(
+            |_, value| match value.as_str().and_then(|text| text.strip_prefix('$')) {
+                None => true,
+                Some(name) => variables.get(name).is_some_and(|text| {
+                    *value = text.into();
+                    true
+                }),
+            },
+        );
+    };
+    replace(entry);
+    if let Some(Value::Object(additional)) = entry.get_mut("additionalData") {
+        replace(additional);
+    }
+}
+
+/// `Err`: a mistake of the operator's. `Ok(Err)`: the chain is listed but cannot be read.
+fn open(
+    entry: &ChainEntry,
+    source: &Source,
+    config: &Config,
+) -> Result<Result<Opened, String>, String> {
+    let Some(family) = entry.vm_type.as_deref().and_then(vm::family) else {
+        let vm_type = entry.vm_type.as_deref().unwrap_or("an unnamed family");
+        return Ok(Err(format!("{vm_type} is not a family that can be read")));
+    };
+    let strict = config.finality_profile == FinalityProfile::Strict;
+    let spec = entry
+        .spec(family, strict)
+        .map_err(|error| error.to_string())?;
+    let urls = entry
+        .http_rpc_url
+        .as_deref()
+        .or(entry.public_rpc_url.as_deref());
+    let Some(urls) = urls else {
+        return Ok(Err(format!("no provider: set {}", source.name)));
+    };
+    let Some(open) = family.open else {
+        return Ok(Err(format!(
+            "this version does not read {} chains",
+            family.name
+        )));
+    };
+    let endpoints = endpoints(urls, config.is_production())?;
+    let required = required(endpoints.len(), &source.quorum_variable, &config.variables)?;
+    let providers = endpoints
+        .iter()
+        .map(|endpoint| open(&spec, endpoint))
+        .collect::<Result<Vec<Provider>, _>>()
+        .map_err(|error| error.to_string())?;
+    let has_state = providers.iter().all(|provider| provider.state.is_some());
+    let quorum = Quorum::new(&spec.id, providers, required).map_err(|error| error.to_string())?;
+    let quorum = Arc::new(quorum);
+    let chain = Chain {
+        spec,
+        reader: quorum.clone(),
+        state: has_state.then(|| quorum.clone() as Arc<dyn vm::StateReader>),
+    };
+    Ok(Ok(Opened {
+        chain,
+        quorum,
+        providers: endpoints.len(),
+        required,
+    }))
+}
+
+fn endpoints(urls: &str, production: bool) -> Result<Vec<Endpoint>, String> {
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    for text in urls
+        .split(',')
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+    {
+        // The text may hold credentials: the mistake does not repeat it.
+        let at = endpoints.len() + 1;
+        let url: url::Url = text
+            .parse()
+            .map_err(|_| format!("provider {at} is no URL"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("provider {at}: expected http or https"));
+        }
+        if endpoints.iter().any(|known| known.url == url) {
+            return Err(format!("provider {at} stands there twice"));
+        }
+        if production && endpoints.iter().any(|known| known.url.host() == url.host()) {
+            return Err(format!(
+                "provider {at} has the host of another: they would fail together"
+            ));
+        }
+        endpoints.push(Endpoint {
+            url,
+            timeout: PROVIDER_TIMEOUT,
+        });
+    }
+    Ok(endpoints)
+}
+
+/// A majority unless the operator says otherwise.
+fn required(providers: usize, variable: &str, variables: &Variables) -> Result<usize, String> {
+    let Some(text) = variables.get(variable) else {
+        return Ok(providers / 2 + 1);
+    };
+    match text.trim().parse() {
+        Ok(required) if (1..=providers).contains(&required) => Ok(required),
+        _ => Err(format!(
+            "{variable}: expected a number from 1 to {providers}"
+        )),
+    }
+}
+
+/// The settlement chain is an EVM chain of its own: not in the list, no depository.
+fn hub_chain(
+    text: &str,
+    config: &Config,
+    mistakes: &mut Mistakes,
+) -> (Map<String, Value>, Result<Opened, String>) {
+    let nothing = || (Map::new(), Err("no hub file".to_owned()));
+    if text.is_empty() {
+        return nothing();
+    }
+    let mut hub: Map<String, Value> = match serde_json::from_str(text) {
+        Ok(hub) => hub,
+        Err(error) => {
+            mistakes.add("HUB_FILE", format!("expected a JSON object: {error}"));
+            return nothing();
+        }
+    };
+    let field = |hub: &Map<String, Value>, name: &str| {
+        hub.get(name).and_then(Value::as_str).map(str::to_owned)
+    };
+    let id = field(&hub, "id").unwrap_or_default();
+    let source = Source::of(&id, hub.get("httpRpcUrl"));
+    resolve(&mut hub, &config.variables);
+    let entry = ChainEntry {
+        id,
+        vm_type: Some(vm::SETTLEMENT.name.to_owned()),
+        http_rpc_url: field(&hub, "httpRpcUrl"),
+        hub_chain_id: field(&hub, "evmChainId"),
+        ..ChainEntry::default()
+    };
+    let opened = open(&entry, &source, config).unwrap_or_else(|what| {
+        mistakes.add(&source.name, format!("hub: {what}"));
+        Err(what)
+    });
+    (hub, opened)
+}
+
+#[cfg(test)]
+mod tests;

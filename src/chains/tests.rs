@@ -1,0 +1,203 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn config(extra: &[(&str, &str)]) -> Config {
+    let base = [
+        ("ENVIRONMENT", "mainnets.prod"),
+        ("ECDSA_PRIVATE_KEY", "0x01"),
+    ];
+    Config::from_variables(
+        base.iter()
+            .chain(extra)
+            .map(|(k, v)| ((*k).into(), (*v).into())),
+    )
+    .unwrap()
+}
+
+fn load(extra: &[(&str, &str)]) -> Result<Chains, Mistakes> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let _guard = runtime.enter();
+    Chains::load(&config(extra))
+}
+
+fn opened<'a>(chains: &'a Chains, id: &str) -> &'a Opened {
+    chains.get(id).unwrap().chain.as_ref().unwrap()
+}
+
+#[test]
+fn bundled_mainnets_hold_72_chains_with_their_finality() {
+    let chains = load(&[]).unwrap();
+    assert_eq!(chains.list().len(), 72);
+    assert_eq!(opened(&chains, "polygon").chain.spec.finality.blocks, 50);
+    assert_eq!(opened(&chains, "base").chain.spec.finality.blocks, 10);
+    assert_eq!(opened(&chains, "base").chain.spec.finality.seconds, 60);
+    assert_eq!(chains.hub_entry()["oracleVersion"], "2");
+    // No provider is published for it and the operator named none.
+    let why = chains.get("tempo").unwrap().chain.as_ref().err().unwrap();
+    assert!(why.contains("TEMPO_RPC_URL"), "{why}");
+}
+
+#[test]
+fn bundled_testnets_load() {
+    let chains = load(&[("ENVIRONMENT", "testnets.prod")]).unwrap();
+    assert_eq!(
+        chains
+            .list()
+            .iter()
+            .map(|c| c.id.as_str())
+            .collect::<Vec<_>>(),
+        ["base-sepolia", "sepolia"]
+    );
+}
+
+#[test]
+fn majority_is_the_default_and_the_operator_may_ask_for_more() {
+    let three = "https://a.example,https://b.example, https://c.example/key";
+    let chains = load(&[("BASE_RPC_URL", three)]).unwrap();
+    assert_eq!(
+        (
+            opened(&chains, "base").required,
+            opened(&chains, "base").providers
+        ),
+        (2, 3)
+    );
+    let chains = load(&[("BASE_RPC_URL", three), ("BASE_RPC_QUORUM", "3")]).unwrap();
+    assert_eq!(opened(&chains, "base").required, 3);
+    // One provider of two is no majority.
+    let chains = load(&[("BASE_RPC_URL", "https://a.example,https://b.example")]).unwrap();
+    assert_eq!(opened(&chains, "base").required, 2);
+}
+
+#[test]
+fn strict_profile_demands_the_finalized_tag() {
+    let chains = load(&[("FINALITY_PROFILE", "strict")]).unwrap();
+    assert_eq!(
+        opened(&chains, "base").chain.spec.finality.tag,
+        Some(vm::FinalityTag::Finalized)
+    );
+    let chains = load(&[]).unwrap();
+    assert_eq!(opened(&chains, "base").chain.spec.finality.tag, None);
+}
+
+#[test]
+fn impossible_providers_stop_the_start_without_showing_their_secrets() {
+    let cases = [
+        (
+            "BASE_RPC_URL",
+            "https://a.example/s3cret,https://a.example/s3cret",
+            "twice",
+        ),
+        (
+            "BASE_RPC_URL",
+            "https://a.example/s3cret,https://a.example/other",
+            "host of another",
+        ),
+        ("BASE_RPC_URL", "ftp://a.example/s3cret", "expected http"),
+        ("BASE_RPC_URL", "s3cret", "no URL"),
+    ];
+    for (name, value, what) in cases {
+        let text = load(&[(name, value)]).err().unwrap().to_string();
+        assert!(
+            text.contains(what) && text.contains(name),
+            "{value}: {text}"
+        );
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+    for quorum in ["0", "2", "x"] {
+        let set = [
+            ("BASE_RPC_URL", "https://a.example"),
+            ("BASE_RPC_QUORUM", quorum),
+        ];
+        assert!(
+            load(&set)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("BASE_RPC_QUORUM")
+        );
+    }
+}
+
+fn with_file(text: &str) -> Result<Chains, Mistakes> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    load(&[("CHAINS_FILE", file.path().to_str().unwrap())])
+}
+
+#[test]
+fn bad_entries_are_named() {
+    let entry = |fields: &str| {
+        format!(
+            r#"[{{"id":"x","vmType":"ethereum-vm","httpRpcUrl":"http://a","hubChainId":"1",{fields}}}]"#
+        )
+    };
+    let cases = [
+        (
+            entry(r#""depository":"0x0000000000000000000000000000000000000000""#),
+            "zero address",
+        ),
+        (entry(r#""depository":"zz""#), "depository"),
+        (
+            entry(r#""additionalData":{"finalizationBlocks":"ten"}"#),
+            "finalizationBlocks",
+        ),
+        (
+            entry(r#""additionalData":{"finalityTag":"soon"}"#),
+            "finalityTag",
+        ),
+        (entry(r#""hubChainId":"""#), "hubChainId"),
+        ("{}".to_owned(), "array"),
+    ];
+    for (text, what) in cases {
+        let error = with_file(&text)
+            .err()
+            .unwrap_or_else(|| panic!("{text} loads"))
+            .to_string();
+        assert!(error.contains(what), "{text}: {error}");
+    }
+    // Without an id an entry is left out; an unknown family is listed but cannot be read.
+    let chains =
+        with_file(r#"[{"vmType":"ethereum-vm"},{"id":"g","vmType":"gateway-vm"}]"#).unwrap();
+    assert_eq!(chains.list().len(), 1);
+    assert!(chains.get("g").unwrap().chain.is_err());
+}
+
+#[test]
+fn unknown_environment_without_files_says_which_are_known() {
+    let text = load(&[("ENVIRONMENT", "nowhere")])
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        text.contains("CHAINS_FILE") && text.contains("mainnets.prod"),
+        "{text}"
+    );
+}
+
+#[test]
+fn variable_names_replace_what_is_not_a_letter_or_digit() {
+    assert_eq!(variable("base-sepolia", "RPC_URL"), "BASE_SEPOLIA_RPC_URL");
+    assert_eq!(
+        variable("arbitrum_nova", "RPC_URL"),
+        "ARBITRUM_NOVA_RPC_URL"
+    );
+}
+
+/// The bundled lists name `$<ID>_RPC_URL` for every chain, and nothing twice.
+#[test]
+fn bundled_lists_follow_the_naming_rule() {
+    for (_, chains, _) in BUNDLED {
+        let list: Vec<Map<String, Value>> = serde_json::from_str(chains).unwrap();
+        let mut seen = BTreeSet::new();
+        for entry in list {
+            let id = entry["id"].as_str().unwrap().to_owned();
+            let expected = format!("${}", variable(&id, "RPC_URL"));
+            assert_eq!(entry["httpRpcUrl"], expected);
+            assert!(seen.insert(id));
+        }
+    }
+}

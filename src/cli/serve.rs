@@ -1,0 +1,46 @@
+//! `intentd serve`: the runtime, the signals, the daemon.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::{Config, LogFormat},
+    run::{Daemon, Listeners},
+    telemetry::{self, Lines},
+};
+
+pub fn run(config: &Config) -> anyhow::Result<()> {
+    let lines = match config.log_format {
+        LogFormat::Auto => Lines::Auto,
+        LogFormat::Text => Lines::Text,
+        LogFormat::Json => Lines::Json,
+    };
+    telemetry::log(lines, config.variables.get("RUST_LOG"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let daemon = Daemon::open(config)?;
+        let listeners = Listeners::bind(config).await?;
+        let shutdown = CancellationToken::new();
+        let signals = tokio::spawn(cancel_on_signal(shutdown.clone()));
+        let served = daemon.serve(listeners, shutdown).await;
+        signals.abort();
+        served
+    })
+}
+
+/// SIGTERM and Ctrl-C drain.
+async fn cancel_on_signal(shutdown: CancellationToken) {
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = terminate => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    tracing::info!("shutting down: finishing requests under way");
+    shutdown.cancel();
+}

@@ -1,0 +1,172 @@
+//! Texts of variables → values. It gathers mistakes and reads nothing itself.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use vm::EvmAddress;
+
+use super::{ApiKey, KeylessLimit, Mistakes, Multisig, PeerKey, PeerSetting, Signing};
+
+/// Turns texts into values and keeps count of what is wrong.
+pub(super) struct Reader<'a> {
+    mistakes: &'a mut Mistakes,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(mistakes: &'a mut Mistakes) -> Self {
+        Self { mistakes }
+    }
+
+    pub fn required(&mut self, variable: &str, text: Option<String>) -> Option<String> {
+        if text.is_none() {
+            self.mistakes.add(variable, "must be set");
+        }
+        text
+    }
+
+    pub fn parse<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        variable: &str,
+        text: Option<String>,
+        default: T,
+    ) -> T {
+        let Some(text) = text else { return default };
+        text.trim().parse().unwrap_or_else(|error| {
+            self.mistakes.add(variable, format!("{error}"));
+            default
+        })
+    }
+
+    pub fn api_keys(&mut self, text: Option<String>) -> Option<Vec<ApiKey>> {
+        let text = text?;
+        let mut keys = Vec::new();
+        for (at, entry) in entries(&text).enumerate() {
+            let mut parts = entry.split(':');
+            let key = parts.next().unwrap_or_default().trim();
+            if key.is_empty() {
+                self.mistakes
+                    .add("API_KEYS", format!("entry {} has no key", at + 1));
+                continue;
+            }
+            let label = parts.next().unwrap_or_default().trim().to_owned();
+            keys.push(ApiKey {
+                key: key.to_owned().into(),
+                label,
+            });
+        }
+        Some(keys)
+    }
+
+    pub fn keyless_limit(
+        &mut self,
+        max: Option<String>,
+        window: Option<String>,
+    ) -> Option<KeylessLimit> {
+        let window: u64 = self.parse("UNAUTHENTICATED_RATE_LIMIT_WINDOW_MS", window, 1000);
+        if window == 0 {
+            self.mistakes
+                .add("UNAUTHENTICATED_RATE_LIMIT_WINDOW_MS", "must be above 0");
+        }
+        let max = max?;
+        let max = self.parse("UNAUTHENTICATED_RATE_LIMIT_MAX", Some(max), 0);
+        if max == 0 {
+            self.mistakes.add(
+                "UNAUTHENTICATED_RATE_LIMIT_MAX",
+                "must be above 0; leave it unset to refuse callers without a key",
+            );
+        }
+        Some(KeylessLimit {
+            max,
+            window: Duration::from_millis(window),
+        })
+    }
+
+    pub fn peers(&mut self, text: Option<String>) -> Vec<PeerSetting> {
+        let mut peers: Vec<PeerSetting> = Vec::new();
+        for (at, entry) in entries(text.as_deref().unwrap_or_default()).enumerate() {
+            let (url, key) = entry.split_once('|').unwrap_or((entry, ""));
+            let url = match url.trim().trim_end_matches('/').parse::<url::Url>() {
+                Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
+                _ => {
+                    self.mistakes
+                        .add("PEERS", format!("entry {} has no http(s) URL", at + 1));
+                    continue;
+                }
+            };
+            let key = match key.trim() {
+                "" => {
+                    self.mistakes.add(
+                        "PEERS",
+                        format!(
+                            "entry {} has no key: write <url>|<key>, or <url>|pass-through",
+                            at + 1
+                        ),
+                    );
+                    continue;
+                }
+                "pass-through" => PeerKey::PassThrough,
+                key => PeerKey::Own(key.to_owned().into()),
+            };
+            // The last entry of one URL wins, at the place of the first.
+            match peers.iter_mut().find(|peer| peer.url == url) {
+                Some(peer) => peer.key = key,
+                None => peers.push(PeerSetting { url, key }),
+            }
+        }
+        peers
+    }
+
+    pub fn multisig(
+        &mut self,
+        signers: Option<String>,
+        threshold: Option<String>,
+    ) -> Option<Multisig> {
+        let threshold = self.parse("ORACLE_SIGNERS_THRESHOLD", threshold, 0);
+        let mut members: Vec<EvmAddress> = Vec::new();
+        for entry in entries(&signers?) {
+            match entry.parse() {
+                Ok(address) if address == EvmAddress::ZERO => {
+                    self.mistakes
+                        .add("ORACLE_SIGNERS", "the zero address signs nothing");
+                }
+                Ok(address) if members.contains(&address) => {
+                    self.mistakes
+                        .add("ORACLE_SIGNERS", format!("{entry} stands there twice"));
+                }
+                Ok(address) => members.push(address),
+                Err(_) => self
+                    .mistakes
+                    .add("ORACLE_SIGNERS", format!("{entry} is no address")),
+            }
+        }
+        if threshold > members.len() {
+            self.mistakes.add(
+                "ORACLE_SIGNERS_THRESHOLD",
+                format!("{threshold} of {} signers can never agree", members.len()),
+            );
+        }
+        Some(Multisig { members, threshold })
+    }
+
+    pub fn signing(&mut self, module: Option<String>, key: Option<String>) -> Option<Signing> {
+        match module.as_deref().unwrap_or("raw-private-key") {
+            "raw-private-key" => {
+                let key = self.required("ECDSA_PRIVATE_KEY", key)?;
+                Some(Signing::RawPrivateKey(key.trim().to_owned().into()))
+            }
+            other => {
+                self.mistakes.add(
+                    "SIGNING_MODULE",
+                    format!("{other} is not supported; this version signs with raw-private-key"),
+                );
+                None
+            }
+        }
+    }
+}
+
+/// The entries of a `;` list, trimmed, without empty ones.
+fn entries(text: &str) -> impl Iterator<Item = &str> {
+    text.split(';')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+}

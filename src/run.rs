@@ -1,0 +1,198 @@
+//! The composition root: the only place where the daemon's parts are made and joined.
+
+mod ready;
+
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
+
+use anyhow::Context;
+use secrecy::ExposeSecret;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    api::oracle::{self, Listed},
+    attest::{
+        journal::Journal,
+        peers::{Key, Multisig, Peer, Peers},
+        service::{Oracle, Reachable},
+    },
+    chains::{Chains, Loaded},
+    config::{Config, PeerKey, Signing},
+    http::{
+        Gate, Keys, Router,
+        limit::Allowance,
+        page,
+        server::{self, Limits},
+        service::App,
+        system::{self, System},
+    },
+    hub::{Hub, Settings},
+    sign::{Signer, raw::RawKey},
+    store::{Store, sled::SledStore},
+    telemetry::Metrics,
+};
+
+/// The sockets that a daemon answers on.
+pub struct Listeners {
+    pub oracle: TcpListener,
+}
+
+impl Listeners {
+    /// Binds the configured address; port 0 takes a free one.
+    pub async fn bind(config: &Config) -> anyhow::Result<Self> {
+        let address = (config.http_host, config.http_port);
+        let oracle = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {}:{}", address.0, address.1))?;
+        Ok(Self { oracle })
+    }
+}
+
+/// A daemon that is complete but not listening yet.
+pub struct Daemon {
+    app: Arc<App>,
+    store: Arc<dyn Store>,
+    metrics: Metrics,
+}
+
+impl Daemon {
+    /// Loads keys, chains and store. Whatever is wrong with them stops the start here.
+    pub fn open(config: &Config) -> anyhow::Result<Self> {
+        let signer = signer(config)?;
+        tracing::info!(address = %format_args!("{:#x}", signer.address()), "signer loaded");
+        let chains = Arc::new(Chains::load(config)?);
+        ready::warn_about_single_providers(&chains, config);
+        let metrics = Metrics::install()?;
+        let store: Arc<dyn Store> = Arc::new(SledStore::open(&config.data_dir.join("store"))?);
+        let journal = Arc::new(Journal::new(store.clone(), signer));
+        let state = Arc::new(oracle::State {
+            listed: chains.list().iter().map(listed).collect(),
+            oracle: oracle(config, &chains, journal.clone())?,
+        });
+        let rendered = metrics.clone();
+        let system = Arc::new(System {
+            version: config.image_tag.clone(),
+            readiness: ready::check(chains, journal, config.is_production()),
+            metrics: Arc::new(move || rendered.render()),
+        });
+        let router = Router::default()
+            .with(&system, &system::ROUTES)?
+            .with(&state, oracle::ROUTES)?;
+        let router = page::documented(router, "intentd oracle", env!("CARGO_PKG_VERSION"))?;
+        let app = Arc::new(App::new(router, gate(config), Limits::default()));
+        Ok(Self {
+            app,
+            store,
+            metrics,
+        })
+    }
+
+    /// Answers until `shutdown`, drains, and closes the store.
+    pub async fn serve(
+        self,
+        listeners: Listeners,
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<()> {
+        tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
+        let upkeep = tokio::spawn(self.metrics.keep(shutdown.clone()));
+        server::serve(listeners.oracle, self.app, shutdown.clone()).await;
+        shutdown.cancel();
+        upkeep.await?;
+        self.store.close().await;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// The configured signer; a bad key is an error that does not repeat it.
+pub fn signer(config: &Config) -> anyhow::Result<Arc<dyn Signer>> {
+    match &config.signing {
+        Signing::RawPrivateKey(key) => {
+            let key = RawKey::parse(key.expose_secret()).context("ECDSA_PRIVATE_KEY")?;
+            Ok(Arc::new(key))
+        }
+    }
+}
+
+fn oracle(config: &Config, chains: &Chains, journal: Arc<Journal>) -> anyhow::Result<Oracle> {
+    let settings = Settings::parse(chains.hub_entry()).context("hub file")?;
+    let hub = chains
+        .hub()
+        .map(|hub| hub.chain.clone())
+        .map_err(str::to_owned);
+    Ok(Oracle {
+        chains: chains
+            .list()
+            .iter()
+            .map(reachable)
+            .collect::<HashMap<_, _>>(),
+        hub: Hub::new(settings, hub),
+        journal,
+        peers: peers(config)?,
+        clock: unix_seconds,
+    })
+}
+
+fn reachable(loaded: &Loaded) -> (String, Reachable) {
+    let chain = loaded
+        .chain
+        .as_ref()
+        .map(|opened| opened.chain.clone())
+        .map_err(Clone::clone);
+    (
+        loaded.id.clone(),
+        Reachable {
+            family: vm::family(&loaded.vm_type),
+            chain,
+        },
+    )
+}
+
+fn listed(loaded: &Loaded) -> Listed {
+    Listed {
+        id: loaded.id.clone(),
+        vm_type: loaded.vm_type.clone(),
+        depository: loaded.depository.clone(),
+    }
+}
+
+fn peers(config: &Config) -> anyhow::Result<Peers> {
+    let list = config
+        .peers
+        .iter()
+        .map(|peer| Peer {
+            url: peer.url.clone(),
+            key: match &peer.key {
+                PeerKey::Own(key) => Key::Own(key.clone()),
+                PeerKey::PassThrough => Key::PassThrough,
+            },
+        })
+        .collect();
+    let multisig = config.multisig.as_ref().map(|multisig| Multisig {
+        members: multisig.members.clone(),
+        threshold: multisig.threshold,
+    });
+    Ok(Peers::new(list, config.peer_timeout, multisig)?)
+}
+
+fn gate(config: &Config) -> Gate {
+    let keys = config.api_keys.as_ref().map(|keys| {
+        Keys::new(
+            keys.iter()
+                .map(|key| (key.key.expose_secret(), key.label.as_str())),
+        )
+    });
+    let allowance = config.keyless_limit.map(|limit| Allowance {
+        max: limit.max,
+        window_ms: u64::try_from(limit.window.as_millis()).unwrap_or(u64::MAX),
+    });
+    Gate::new(keys, allowance)
+}
+
+/// The daemon's clock: unix seconds.
+fn unix_seconds() -> u64 {
+    #[allow(clippy::disallowed_methods)]
+    let now = SystemTime::now();
+    now.duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,315 @@
+//! Holds the map of README.md: who may use whom, which rooms are pure, and how large a function, a
+//! file or a trait may grow.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use quote::ToTokens;
+use syn::{spanned::Spanned, visit::Visit};
+
+const FUNCTION_LINES: usize = 60;
+const FILE_LINES: usize = 400;
+const ARGUMENTS: usize = 5;
+const TRAIT_METHODS: usize = 5;
+
+/// Module → the modules of the daemon that it may name. `vm` is open to all; a module may always
+/// name itself. What is not listed may not exist.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("config", &[]),
+    ("telemetry", &[]),
+    ("redact", &[]),
+    ("store", &[]),
+    ("sign", &[]),
+    ("http", &["redact"]),
+    ("chains", &["config"]),
+    ("hub", &["chains"]),
+    ("attest", &["store", "sign", "chains", "hub"]),
+    ("admin", &["store", "attest"]),
+    ("api", &["attest", "chains", "hub", "http", "store"]),
+    ("run", ANY),
+    ("cli", ANY),
+];
+const ANY: &[&str] = &["*"];
+
+/// Files that may not wait, read a clock or touch the world.
+const PURE: &[&str] = &[
+    "src/attest/claim.rs",
+    "src/attest/deposit.rs",
+    "src/attest/execution.rs",
+    "src/attest/fill.rs",
+    "src/attest/finality.rs",
+    "src/attest/order.rs",
+    "src/attest/paid.rs",
+    "src/attest/refund.rs",
+    "src/attest/refusal.rs",
+    "src/attest/statement.rs",
+    "src/attest/withdrawal.rs",
+    "vm/src/protocol/",
+    "vm/src/types.rs",
+    "vm/src/spec.rs",
+    "vm/src/ethereum/decode",
+    "vm/src/bitcoin/decode",
+];
+const IMPURE_WORDS: &[&str] = &[
+    "async ",
+    ".await",
+    "tokio::",
+    "SystemTime",
+    "Instant::now",
+    "reqwest",
+    "std::fs",
+];
+
+struct Source {
+    path: String,
+    text: String,
+    syntax: syn::File,
+}
+
+fn sources(roots: &[&str]) -> Vec<Source> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    for root in roots {
+        for entry in walkdir::WalkDir::new(top.join(root)) {
+            let path: PathBuf = entry.unwrap().into_path();
+            if path.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let syntax = syn::parse_file(&text).unwrap();
+            let path = path.strip_prefix(top).unwrap().to_str().unwrap().to_owned();
+            found.push(Source { path, text, syntax });
+        }
+    }
+    assert!(!found.is_empty());
+    found
+}
+
+fn is_test_only(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("test")
+            || (attribute.path().is_ident("cfg")
+                && attribute
+                    .meta
+                    .to_token_stream()
+                    .to_string()
+                    .contains("test"))
+    })
+}
+
+fn is_test_file(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+/// Everything outside `#[cfg(test)]` that the rules are about.
+#[derive(Default)]
+struct Shape {
+    uses: BTreeSet<String>,
+    complaints: Vec<String>,
+    test_lines: usize,
+}
+
+impl Shape {
+    fn function(&mut self, signature: &syn::Signature, whole: proc_macro2::Span) {
+        let lines = whole.end().line - signature.span().start().line + 1;
+        if lines > FUNCTION_LINES {
+            self.complaints
+                .push(format!("fn {} has {lines} lines", signature.ident));
+        }
+        if signature.inputs.len() > ARGUMENTS {
+            let count = signature.inputs.len();
+            self.complaints
+                .push(format!("fn {} takes {count} arguments", signature.ident));
+        }
+    }
+
+    fn uses_in_tree(&mut self, tree: &syn::UseTree) {
+        match tree {
+            syn::UseTree::Path(path) => drop(self.uses.insert(path.ident.to_string())),
+            syn::UseTree::Name(name) => drop(self.uses.insert(name.ident.to_string())),
+            syn::UseTree::Rename(name) => drop(self.uses.insert(name.ident.to_string())),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|t| self.uses_in_tree(t)),
+            syn::UseTree::Glob(_) => drop(self.uses.insert("*".into())),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Shape {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if is_test_only(&item.attrs) {
+            self.test_lines += item.span().end().line - item.span().start().line + 1;
+        } else {
+            syn::visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        if !is_test_only(&item.attrs) {
+            self.function(&item.sig, item.span());
+            syn::visit::visit_item_fn(self, item);
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        self.function(&item.sig, item.span());
+        syn::visit::visit_impl_item_fn(self, item);
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        let methods = item
+            .items
+            .iter()
+            .filter(|item| matches!(item, syn::TraitItem::Fn(_)))
+            .count();
+        if methods > TRAIT_METHODS {
+            self.complaints
+                .push(format!("trait {} has {methods} methods", item.ident));
+        }
+        syn::visit::visit_item_trait(self, item);
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if let syn::UseTree::Path(path) = &item.tree
+            && path.ident == "crate"
+        {
+            self.uses_in_tree(&path.tree);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let mut segments = path.segments.iter();
+        if segments.next().is_some_and(|first| first.ident == "crate")
+            && let Some(second) = segments.next()
+        {
+            self.uses.insert(second.ident.to_string());
+        }
+        syn::visit::visit_path(self, path);
+    }
+}
+
+fn shape(source: &Source) -> Shape {
+    let mut shape = Shape::default();
+    shape.visit_file(&source.syntax);
+    shape
+}
+
+/// The module of the daemon that a file belongs to; `None` for the crate's root and `main`.
+fn module(path: &str) -> Option<&str> {
+    let inside = path.strip_prefix("src/")?;
+    let name = inside.split('/').next()?.trim_end_matches(".rs");
+    (name != "lib" && name != "main").then_some(name)
+}
+
+#[test]
+fn modules_use_only_what_the_table_allows() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src"])
+        .iter()
+        .filter(|source| !is_test_file(&source.path))
+    {
+        let Some(module) = module(&source.path) else {
+            continue;
+        };
+        let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == module) else {
+            wrong.push(format!(
+                "{}: module {module} is not in the table",
+                source.path
+            ));
+            continue;
+        };
+        for used in shape(source).uses {
+            let known = MAY_USE.iter().any(|(name, _)| *name == used);
+            if known && used != module && *allowed != ANY && !allowed.contains(&used.as_str()) {
+                wrong.push(format!("{}: {module} may not use {used}", source.path));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn functions_files_and_traits_stay_small() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "vm/src", "tests/devnet/src"]) {
+        if is_test_file(&source.path) {
+            continue;
+        }
+        let shape = shape(&source);
+        wrong.extend(
+            shape
+                .complaints
+                .iter()
+                .map(|what| format!("{}: {what}", source.path)),
+        );
+        let lines = source.text.lines().count() - shape.test_lines;
+        if lines > FILE_LINES {
+            wrong.push(format!("{}: {lines} lines outside of tests", source.path));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn pure_rooms_neither_wait_nor_read_a_clock() {
+    let sources = sources(&["src", "vm/src"]);
+    let mut wrong = Vec::new();
+    for pure in PURE {
+        let inside: Vec<_> = sources
+            .iter()
+            .filter(|source| source.path.starts_with(pure))
+            .collect();
+        assert!(!inside.is_empty(), "{pure} does not exist");
+        for source in inside {
+            let body = source.text.split("#[cfg(test)]").next().unwrap();
+            let code = body
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"));
+            for line in code {
+                wrong.extend(
+                    IMPURE_WORDS
+                        .iter()
+                        .filter(|word| line.contains(**word))
+                        .map(|word| format!("{}: {word}: {}", source.path, line.trim())),
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn families_are_named_only_in_vm_and_sled_only_in_the_store() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src"])
+        .iter()
+        .filter(|source| !is_test_file(&source.path))
+    {
+        let body = source.text.split("#[cfg(test)]").next().unwrap();
+        let code: Vec<_> = body
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .collect();
+        // A field that the wire names after a family is data, not a decision.
+        let field = |line: &&str| !line.contains("rename = ");
+        if code
+            .iter()
+            .copied()
+            .filter(field)
+            .any(|line| line.contains("-vm\""))
+        {
+            wrong.push(format!("{}: names a VM family", source.path));
+        }
+        let sled = code.iter().any(|line| {
+            let line = line
+                .replace("store::sled", "")
+                .replace("sled::SledStore", "");
+            line.contains("sled")
+        });
+        if sled && module(&source.path) != Some("store") {
+            wrong.push(format!("{}: names sled", source.path));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
