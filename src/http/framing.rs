@@ -177,4 +177,20 @@ mod tests {
             }
         }
     }
+
+    proptest::proptest! {
+        /// However the bytes arrive, the same is seen in them.
+        #[test]
+        fn pieces_do_not_matter(
+            bytes in "(POST|x|\\r\\n|\\n|: |content-length|transfer-encoding|[0-9]|\\PC){0,60}",
+            piece in 1_usize..20,
+        ) {
+            let mut whole = Framing::default();
+            whole.feed(bytes.as_bytes());
+            let mut pieces = Framing::default();
+            bytes.as_bytes().chunks(piece).for_each(|chunk| pieces.feed(chunk));
+            proptest::prop_assert_eq!(whole.ambiguous(), pieces.ambiguous());
+            proptest::prop_assert_eq!(whole.inside_head(), pieces.inside_head());
+        }
+    }
 }

@@ -395,4 +395,19 @@ mod tests {
         let dto: Dto = typed(&accepted).expect("accepted");
         assert_eq!((dto.chain_id.0.as_str(), dto.inputs.is_none()), ("1", true));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(0_u8.., 0..200)) {
+            object(Some("application/json"), &bytes).ok();
+        }
+
+        /// What is accepted is exactly what serde_json reads.
+        #[test]
+        fn accepted_bodies_are_read_as_written(text in "\\{(\"[ab]\":([0-9]|\"x\"|\\[1\\]),?){0,3}\\}") {
+            if let Ok(value) = object(Some("application/json"), text.as_bytes()) {
+                proptest::prop_assert_eq!(value, serde_json::from_str::<Value>(&text).expect("JSON"));
+            }
+        }
+    }
 }
