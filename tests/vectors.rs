@@ -7,7 +7,9 @@ mod attest;
 mod harness;
 #[path = "vectors/http.rs"]
 mod http;
+#[path = "vectors/mapping.rs"]
+mod mapping;
 
 fn main() -> std::process::ExitCode {
-    harness::run(harness::Side::Daemon, &[http::ROWS, attest::ROWS])
+    harness::run(harness::Side::Daemon, &[http::ROWS, attest::ROWS, mapping::ROWS])
 }

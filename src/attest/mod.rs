@@ -1,8 +1,9 @@
 //! The oracle's judgements, and the journal of what it has signed.
 //!
 //! One file per claim, pure over what was read: [`deposit`], [`order`] with [`fill`] and [`refund`]
-//! (both over [`paid`]), [`withdrawal`]; what follows for the hub is in [`execution`], how final a
-//! block must be in [`finality`], every "no" in [`refusal`]. [`claim`] is what the judges are given.
+//! (both over [`paid`]), [`withdrawal`], [`mapping`]; what follows for the hub is in [`execution`],
+//! how final a block must be in [`finality`], every "no" in [`refusal`]. [`claim`] is what the judges
+//! are given.
 //! The rest does I/O: [`read`] reads what a claim names, [`journal`] signs once and for ever,
 //! [`peers`] asks others, [`service`] puts these together.
 
@@ -12,6 +13,7 @@ pub mod execution;
 pub mod fill;
 pub mod finality;
 pub mod journal;
+pub mod mapping;
 pub mod order;
 pub mod paid;
 pub mod peers;

@@ -151,6 +151,12 @@ pub enum Refusal {
     InsufficientBalance,
     #[error("Insufficient withdrawal address balance")]
     InsufficientAddressBalance,
+
+    #[error("Unsupported signature chain")]
+    SignatureChain,
+    /// Of a client's typed message: malformed, or by somebody else.
+    #[error("Invalid signature")]
+    ClientSignature,
 }
 
 impl Refusal {
@@ -202,6 +208,8 @@ impl Refusal {
             Self::ZeroWithdrawal => "WITHDRAWAL_ZERO",
             Self::InsufficientBalance => "BALANCE_INSUFFICIENT",
             Self::InsufficientAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
+            Self::SignatureChain => "SIGNATURE_CHAIN_UNSUPPORTED",
+            Self::ClientSignature => "SIGNATURE_INVALID",
             _ => "REFUSED",
         }
     }

@@ -34,6 +34,13 @@ pub fn nonce_mapping(
     })
 }
 
+/// The data of a nonce mapping as answers spell it: the caller's own digits, in the caller's case.
+/// Oracles compare each other's answers as text.
+pub fn nonce_mapping_text(id: &str, depositor: Option<&str>) -> String {
+    let depositor = depositor.unwrap_or_default();
+    format!("{id}{}", depositor.strip_prefix("0x").unwrap_or(depositor))
+}
+
 /// Marks an order as neither filled nor refunded for ever; `user` is the solver's alias.
 pub fn no_fill_or_refund(user: &str, order_id: &str) -> Result<GenericMapping, TextError> {
     Ok(GenericMapping {
@@ -71,6 +78,9 @@ mod tests {
         );
         assert_eq!(entry.data[..32], id[..]);
         assert_eq!(entry.data[32..], depositor[..]);
+        let text = nonce_mapping_text(&id.to_string(), Some(&depositor.to_checksum(None)));
+        assert_eq!(message::bytes(&text).unwrap(), entry.data);
+        assert_eq!(nonce_mapping_text("0xAb", None), "0xAb");
         let bare = nonce_mapping(USER, "2924838243291794780", id, None).unwrap();
         assert_eq!(bare.data[..], id[..]);
         assert_eq!(bare.nonce, entry.nonce);

@@ -32,7 +32,8 @@ pub fn generic_mapping(case: &Case) -> Answer {
 pub fn nonce_mapping(case: &Case) -> Answer {
     let input = &case.input;
     let depositor = input.get("depositor").map(|_| field(input, "depositor"));
-    let depositor = depositor.transpose()?.map(message::address).transpose();
+    let spelled = depositor.transpose()?;
+    let depositor = spelled.map(message::address).transpose();
     let user = field(input, "user")?;
     let entry = mapping::nonce_mapping(
         user,
@@ -40,7 +41,9 @@ pub fn nonce_mapping(case: &Case) -> Answer {
         word(input, "depositId")?,
         depositor.map_err(said)?,
     );
-    Ok(entry_json(user, &entry.map_err(said)?))
+    let mut answer = entry_json(user, &entry.map_err(said)?);
+    answer["data"] = mapping::nonce_mapping_text(field(input, "depositId")?, spelled).into();
+    Ok(answer)
 }
 
 pub fn no_fill_or_refund(case: &Case) -> Answer {

@@ -1,0 +1,157 @@
+//! Entries of the hub's generic mapping that clients sign for (oracle.md 5, settlement.md 6): which
+//! deposit a wallet's transfer is, and that a solver gives an order up. Pure: no I/O, no clock.
+
+use vm::{
+    B256, ChainId, EvmAddress, Family, U256,
+    protocol::{
+        hub::alias,
+        mapping,
+        message::{self, Domain, GenericMapping, NoFillOrRefund, NonceMapping, TypedMessage},
+        signature::{recover_wallet, signature_hex},
+        text,
+    },
+};
+
+use super::{Refusal, claim::malformed};
+
+/// A configured chain as a typed signature names it.
+#[derive(Clone, Copy, Debug)]
+pub struct Network {
+    pub family: &'static Family,
+    /// The chain's number at the hub.
+    pub hub_chain_id: U256,
+}
+
+/// Finds a configured chain by its name.
+pub type Networks<'a> = &'a (dyn Fn(&str) -> Option<Network> + Sync);
+
+/// An entry to be signed, and its data as the answer spells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub mapping: GenericMapping,
+    pub data: String,
+}
+
+/// A wallet's word that its transfer with `nonce` is the deposit for `id`; every field as the
+/// caller wrote it.
+#[derive(Clone, Copy, Debug)]
+pub struct NonceMappingClaim<'a> {
+    pub wallet_chain_id: &'a str,
+    pub wallet: &'a str,
+    /// Decimal digits.
+    pub nonce: &'a str,
+    pub id: &'a str,
+    pub depositor: &'a str,
+    /// The EVM chain that the wallet was connected to when it signed.
+    pub signature_chain_id: &'a str,
+    pub signature: &'a str,
+}
+
+impl NonceMappingClaim<'_> {
+    /// The entry, once the wallet is known to have signed for it.
+    pub fn judge(&self, networks: Networks<'_>) -> Result<Entry, Refusal> {
+        let signed_on = signing_chain(self.signature_chain_id, networks)?;
+        let wallet = account("wallet", self.wallet)?;
+        let depositor = account("depositor", self.depositor)?;
+        let id = word("id", self.id)?;
+        let message = NonceMapping {
+            chain_id: self.wallet_chain_id.to_owned(),
+            wallet,
+            depositor,
+            id,
+            nonce: self.nonce()?,
+        };
+        let digest = message.digest(&Domain::nonce_mapping(signed_on.hub_chain_id));
+        signed_by(wallet, self.signature, &digest)?;
+        let user = hub_account(self.wallet_chain_id, "wallet", self.wallet, networks)?;
+        let mapping = mapping::nonce_mapping(&user, self.nonce, id, Some(depositor));
+        Ok(Entry {
+            mapping: mapping.map_err(|why| malformed("wallet", why))?,
+            data: mapping::nonce_mapping_text(self.id, Some(self.depositor)),
+        })
+    }
+
+    /// The entry is found by the nonce's text, so a second spelling would be a second entry.
+    fn nonce(&self) -> Result<U256, Refusal> {
+        text::number(self.nonce)
+            .ok()
+            .filter(|number| number.to_string() == self.nonce)
+            .ok_or_else(|| malformed("nonce", "expected a decimal number"))
+    }
+}
+
+/// A solver's word that it will neither fill nor refund an order; every field as the caller wrote
+/// it.
+#[derive(Clone, Copy, Debug)]
+pub struct NoFillOrRefundClaim<'a> {
+    pub solver_chain_id: &'a str,
+    pub solver: &'a str,
+    pub order_id: &'a str,
+    pub signature: &'a str,
+}
+
+impl NoFillOrRefundClaim<'_> {
+    /// The entry, once the solver is known to have signed for it.
+    pub fn judge(&self, networks: Networks<'_>) -> Result<Entry, Refusal> {
+        let signed_on = signing_chain(self.solver_chain_id, networks)?;
+        let solver = account("solver", self.solver)?;
+        let message = NoFillOrRefund {
+            chain_id: self.solver_chain_id.to_owned(),
+            solver,
+            order_id: word("orderId", self.order_id)?,
+        };
+        let digest = message.digest(&Domain::no_fill_or_refund(signed_on.hub_chain_id));
+        signed_by(solver, self.signature, &digest)?;
+        let user = hub_account(self.solver_chain_id, "solver", self.solver, networks)?;
+        let mapping = mapping::no_fill_or_refund(&user, self.order_id)
+            .map_err(|why| malformed("solver", why))?;
+        let data = mapping.data.to_string();
+        Ok(Entry { mapping, data })
+    }
+}
+
+/// Typed data is signed on EVM chains only.
+fn signing_chain(name: &str, networks: Networks<'_>) -> Result<Network, Refusal> {
+    let network = networks(name).ok_or_else(|| Refusal::ChainNotAvailable(name.into()))?;
+    if network.family.name != vm::SETTLEMENT.name {
+        return Err(Refusal::SignatureChain);
+    }
+    Ok(network)
+}
+
+fn signed_by(signer: EvmAddress, signature: &str, digest: &B256) -> Result<(), Refusal> {
+    let recovered = signature_hex(signature).and_then(|bytes| recover_wallet(&bytes, digest));
+    if recovered == Ok(signer) {
+        return Ok(());
+    }
+    Err(Refusal::ClientSignature)
+}
+
+/// The alias at the hub, in the spelling that entries are made with.
+fn hub_account(
+    chain: &str,
+    field: &'static str,
+    account: &str,
+    networks: Networks<'_>,
+) -> Result<String, Refusal> {
+    let network = networks(chain).ok_or_else(|| Refusal::ChainNotAvailable(chain.into()))?;
+    let address = network.family.address(account);
+    let address = address.map_err(|why| malformed(field, why))?;
+    Ok(alias(&ChainId::new(chain), &address).to_checksum(None))
+}
+
+fn account(field: &'static str, text: &str) -> Result<EvmAddress, Refusal> {
+    message::address(text).map_err(|why| malformed(field, why))
+}
+
+/// Ids are never zero: that is what "none" looks like.
+fn word(field: &'static str, text: &str) -> Result<B256, Refusal> {
+    let word = message::word(text).map_err(|why| malformed(field, why))?;
+    if word.is_zero() {
+        return Err(malformed(field, "must not be zero"));
+    }
+    Ok(word)
+}
+
+#[cfg(test)]
+mod tests;
