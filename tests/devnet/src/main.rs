@@ -1,1 +1,40 @@
-fn main() {}
+//! `devnet [--once]`: local chains, contracts and three oracles, from deposit to settlement.
+
+mod show;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: devnet [--once]
+
+Starts three local chains and three oracles, settles a deposit, a fill, a refund and a
+withdrawal, and stays up until Ctrl-C. With --once it ends when the story is told.";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let once = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => false,
+        ["--once"] => true,
+        _ => return end(ExitCode::from(2), USAGE),
+    };
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env()
+                .unwrap_or_else(|_| "warn,devnet=info".into()),
+        )
+        .init();
+    // Both providers are in the dependency tree, so one has to be chosen.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    match show::run(once).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => end(ExitCode::FAILURE, &format!("devnet: {error:#}")),
+    }
+}
+
+fn end(code: ExitCode, why: &str) -> ExitCode {
+    use std::io::Write;
+    // Nobody is left to tell when stderr is closed.
+    let _ = writeln!(std::io::stderr(), "{why}");
+    code
+}

@@ -134,6 +134,7 @@ async fn withdrawal_is_paid_under_the_id_that_the_protocol_gives_it() {
             site: origin,
             money: Money { currency, amount },
             owner: &world.solver,
+            owner_chain: "destination",
             recipient,
             nonce: U256::from(nonce),
             expiration: U256::from(u64::MAX),

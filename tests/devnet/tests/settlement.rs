@@ -1,17 +1,16 @@
 //! The settlement contracts accept what enough oracles signed, and nothing else.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use alloy::{
     primitives::{Address, Bytes, U256, keccak256},
-    sol_types::{SolInterface, SolValue},
-    transports::{RpcError, TransportErrorKind},
+    sol_types::SolValue,
 };
 use devnet::{
     account::Account,
     artifact::Artifacts,
     contracts::{Hub, Oracle},
     node::Payload,
-    world::{Execution, Settlement},
+    world::{Execution, Refusal, Settlement},
 };
 
 const OWNER: Address = Address::repeat_byte(0x11);
@@ -45,20 +44,16 @@ impl Scene {
     /// The oracle contract's reason for refusing.
     async fn refusal(&self, execution: Execution) -> Oracle::OracleErrors {
         let error = self.settlement.submit(execution).await.unwrap_err();
-        Oracle::OracleErrors::abi_decode(&revert_data(&error)).unwrap()
+        match Refusal::of(&error) {
+            Some(Refusal::Oracle(why)) => why,
+            other => panic!("{other:?}"),
+        }
     }
 
     async fn balance(&self, owner: Address) -> u64 {
         let balance = self.settlement.balance(owner, token()).await.unwrap();
         balance.try_into().unwrap()
     }
-}
-
-fn revert_data(error: &anyhow::Error) -> Bytes {
-    let error = error
-        .downcast_ref::<RpcError<TransportErrorKind>>()
-        .unwrap();
-    error.as_error_resp().unwrap().as_revert_data().unwrap()
 }
 
 fn token() -> U256 {
@@ -264,8 +259,11 @@ async fn an_execution_is_applied_whole_or_not_at_all() {
     let actions = vec![mint(OWNER, 5), transfer(OTHER, OWNER, 1)];
     let execution = scene.signed("fill", actions, &[0, 1]);
     let error = scene.settlement.submit(execution).await.unwrap_err();
-    let refusal = Hub::HubErrors::abi_decode(&revert_data(&error)).unwrap();
-    assert!(matches!(refusal, Hub::HubErrors::InsufficientBalance(_)));
+    let refusal = Refusal::of(&error).unwrap();
+    assert!(matches!(
+        refusal,
+        Refusal::Hub(Hub::HubErrors::InsufficientBalance(_))
+    ));
     assert_eq!(scene.balance(OWNER).await, 0);
     assert!(
         !scene
@@ -294,9 +292,7 @@ async fn nobody_but_the_oracle_contract_moves_balances() {
             .try_call(stranger, mint.clone())
             .await
             .unwrap_err();
-        assert_eq!(
-            Hub::HubErrors::abi_decode(&revert_data(&error)).unwrap(),
-            Hub::HubErrors::OnlyOracle(Hub::OnlyOracle {})
-        );
+        let only = Hub::HubErrors::OnlyOracle(Hub::OnlyOracle {});
+        assert_eq!(Refusal::of(&error), Some(Refusal::Hub(only)));
     }
 }

@@ -16,7 +16,7 @@ use crate::{account::Account, anvil, artifact::Artifacts, node::Node};
 
 pub use files::Files;
 pub use order::{Deposit, Money, SignedOrder, Terms};
-pub use settlement::{Execution, ORACLE_VERSION, Settlement};
+pub use settlement::{Execution, ORACLE_VERSION, Refusal, Settlement};
 pub use site::Site;
 pub use withdrawal::Withdrawal;
 

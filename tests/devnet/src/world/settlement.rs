@@ -3,7 +3,8 @@
 use alloy::{
     primitives::{Address, B256, Bytes, U256},
     rpc::types::TransactionReceipt,
-    sol_types::{SolStruct, eip712_domain},
+    sol_types::{SolInterface, SolStruct, eip712_domain},
+    transports::{RpcError, TransportErrorKind},
 };
 use anyhow::Result;
 
@@ -110,6 +111,39 @@ impl Settlement {
             idempotencyKey: key,
         };
         self.node.view(self.oracle, &call).await
+    }
+}
+
+/// Why a settlement contract refused, where it said why.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Oracle(Oracle::OracleErrors),
+    Hub(Hub::HubErrors),
+}
+
+impl Refusal {
+    /// The reason inside an error of [`Settlement::submit`] or [`Node::try_call`].
+    pub fn of(error: &anyhow::Error) -> Option<Self> {
+        let error = error.downcast_ref::<RpcError<TransportErrorKind>>()?;
+        let data = error.as_error_resp()?.as_revert_data()?;
+        let oracle = Oracle::OracleErrors::abi_decode(&data).map(Self::Oracle);
+        oracle
+            .or_else(|_| Hub::HubErrors::abi_decode(&data).map(Self::Hub))
+            .ok()
+    }
+
+    /// The contract error's name.
+    pub fn name(&self) -> &'static str {
+        use Oracle::OracleErrors as Of;
+        match self {
+            Self::Oracle(Of::AlreadyExecuted(_)) => "AlreadyExecuted",
+            Self::Oracle(Of::InvalidActionType(_)) => "InvalidActionType",
+            Self::Oracle(Of::UnknownSigner(_)) => "UnknownSigner",
+            Self::Oracle(Of::DuplicateSigner(_)) => "DuplicateSigner",
+            Self::Oracle(Of::BelowThreshold(_)) => "BelowThreshold",
+            Self::Hub(Hub::HubErrors::OnlyOracle(_)) => "OnlyOracle",
+            Self::Hub(Hub::HubErrors::InsufficientBalance(_)) => "InsufficientBalance",
+        }
     }
 }
 

@@ -22,8 +22,9 @@ use crate::{
 pub struct Withdrawal<'a> {
     pub site: &'a Site,
     pub money: Money,
-    /// Whose balance at the hub: an account of `site`.
+    /// Whose balance at the hub: an account of the chain called `owner_chain`.
     pub owner: &'a Account,
+    pub owner_chain: &'a str,
     pub recipient: Address,
     pub nonce: U256,
     /// Unix seconds, until which the depository may pay.
@@ -44,8 +45,10 @@ impl Withdrawal<'_> {
         Ok(account.address())
     }
 
+    /// The owner's account at the hub.
     pub fn alias(&self) -> Result<Address> {
-        self.site.alias(self.owner.address())
+        let owner = address(self.owner.address())?;
+        Ok(hub::alias(&ChainId::new(self.owner_chain), &owner))
     }
 
     /// What the allocator signs and the depository executes.
@@ -116,7 +119,7 @@ impl Withdrawal<'_> {
             "chainId": self.site.id,
             "currency": text(self.money.currency),
             "withdrawer": text(self.owner.address()),
-            "withdrawerChainId": self.site.id,
+            "withdrawerChainId": self.owner_chain,
             "recipient": text(self.recipient),
             "withdrawalNonce": B256::from(self.nonce),
         })

@@ -1,0 +1,74 @@
+//! Lines to paste into another terminal while the devnet is up. Each works as it stands.
+
+use std::path::Path;
+
+use alloy::primitives::{U256, hex};
+use anyhow::Result;
+use devnet::world::Devnet;
+use serde_json::{Value, json};
+
+use super::{
+    oracles::{API_KEY, Oracles},
+    page::Page,
+    story::{NO_ORDER, Told},
+};
+
+/// Prints the lines; bodies that are too long for a line go into files of `directory`.
+pub fn print(
+    page: &Page,
+    world: &Devnet,
+    oracles: &Oracles,
+    (told, directory): (&Told, &Path),
+) -> Result<()> {
+    let oracle = oracles.urls[0].as_str();
+    page.heading("Everything stays up. Try, in another terminal:")?;
+    for path in ["lives/v1", "readyz", "metrics", "chains/v1"] {
+        page.line(&format!("curl -s -H 'x-api-key: {API_KEY}' {oracle}{path}"))?;
+    }
+    page.line(&format!("open {oracle}documentation in a browser"))?;
+    page.heading("Ask for the same attestations again: the signatures are the same")?;
+    let bodies = [
+        ("depository-deposits", &told.deposit),
+        ("solver-fills", &told.fill),
+        ("solver-refunds", &told.refund),
+        ("depository-withdrawals", &told.withdrawal),
+    ];
+    for (route, body) in bodies {
+        let file = directory.join(format!("{route}.json"));
+        std::fs::write(&file, serde_json::to_string_pretty(body)?)?;
+        page.line(&post(oracle, route, &format!("@{}", file.display())))?;
+    }
+    page.heading("Make a deposit of your own, wait three seconds, have it attested")?;
+    let hash = format!(
+        "DEPOSIT=$(curl -s {} -H 'content-type: application/json' -d '{}' | grep -o '0x[0-9a-f]\\{{64\\}}')",
+        world.origin.node.url,
+        own_deposit(world)
+    );
+    page.line(&hash)?;
+    let body =
+        r#"'{"chainId":"origin","transactionId":"'$DEPOSIT'","requestPeerSignatures":true}'"#;
+    page.line(&post(oracle, "depository-deposits", body))?;
+    page.line("\nCtrl-C ends all of it.")
+}
+
+fn post(oracle: &str, route: &str, body: &str) -> String {
+    format!(
+        "curl -s -H 'x-api-key: {API_KEY}' -H 'content-type: application/json' {oracle}attestations/{route}/v1 -d {body}"
+    )
+}
+
+/// The node signs for everybody here, so that a deposit is one call.
+fn own_deposit(world: &Devnet) -> Value {
+    let call = world.origin.native_deposit(NO_ORDER);
+    json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "eth_sendTransaction",
+        "params": [{
+            "from": world.user.address(),
+            "to": world.origin.depository,
+            "value": U256::from(1_000_000_000_000_000u64),
+            "data": hex::encode_prefixed(call.data),
+        }],
+    })
+}
