@@ -7,6 +7,7 @@
 //! - one module per family; each is a cargo feature. The daemon meets them only in [`FAMILIES`].
 
 pub mod family;
+mod http;
 pub mod protocol;
 pub mod quorum;
 pub mod spec;

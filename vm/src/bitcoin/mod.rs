@@ -1,11 +1,18 @@
 //! The `bitcoin-vm` family.
+//!
+//! `read` talks to one node through `transport`; `raw` and `decode` are pure: node answers in,
+//! chain-neutral facts out.
 
 pub mod address;
 mod combine;
+pub mod decode;
 pub mod owner;
 pub mod partial;
 pub mod psbt;
+pub mod raw;
+mod read;
 pub mod script;
+mod transport;
 pub mod withdrawal;
 
 pub use combine::combinations;
@@ -26,5 +33,5 @@ pub static FAMILY: Family = Family {
         counts_own_block: true,
         watch_blocks: 12,
     },
-    open: None,
+    open: Some(read::open),
 };

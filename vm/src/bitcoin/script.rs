@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use bitcoin::{Address, Network, ScriptBuf, XOnlyPublicKey};
+use bitcoin::{Address, Network, Script, ScriptBuf, XOnlyPublicKey};
 
 use super::address::Addresses;
 use crate::{Codec, CodecError, protocol::text};
@@ -20,7 +20,7 @@ pub fn of_address(address: &str) -> Result<ScriptBuf, CodecError> {
 }
 
 /// The main-net address that `script` pays.
-pub fn to_address(script: &ScriptBuf) -> Result<String, CodecError> {
+pub fn to_address(script: &Script) -> Result<String, CodecError> {
     Address::from_script(script, Network::Bitcoin)
         .ok()
         .filter(|_| spendable(script))
@@ -29,7 +29,7 @@ pub fn to_address(script: &ScriptBuf) -> Result<String, CodecError> {
 }
 
 /// Version 1 of witness programs is taproot and nothing else.
-fn spendable(script: &ScriptBuf) -> bool {
+fn spendable(script: &Script) -> bool {
     let taproot = script.as_bytes().strip_prefix(&[0x51, 0x20]);
     let version_one = script.is_witness_program() && script.as_bytes().first() == Some(&0x51);
     !version_one || taproot.is_some_and(|key| XOnlyPublicKey::from_slice(key).is_ok())

@@ -20,6 +20,7 @@ use serde_json::{Value, value::RawValue};
 use tokio::time::Instant;
 
 use super::{http::Http, raw::Quantity};
+use crate::http::Channel;
 use crate::{Endpoint, ReadError, SpecError, types::ChainId, types::U256};
 
 /// The longest silence that a provider's `Retry-After` buys.
@@ -56,7 +57,7 @@ pub struct Rpc {
 impl Rpc {
     pub fn new(chain: &ChainId, chain_id: U256, endpoint: &Endpoint) -> Result<Self, SpecError> {
         Ok(Self {
-            client: RpcClient::new(Http::new(chain, endpoint)?, true),
+            client: RpcClient::new(Http(Channel::new(chain, endpoint)?), true),
             chain_id,
             identified: AtomicBool::new(false),
             batch_worked: AtomicUsize::new(0),

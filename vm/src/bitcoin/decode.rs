@@ -1,0 +1,234 @@
+//! A Bitcoin transaction and the outputs that it spends → [`Receipt`] (oracle.md 8.3). Pure.
+//!
+//! Bitcoin has no events: a deposit is an output to a depository, told from change by what the
+//! transaction spends; the order id stands in an OP_RETURN. Addresses are made from scripts, never
+//! taken from the node's own rendering.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bitcoin::{Script, ScriptBuf, blockdata::script::Instruction, opcodes::all::OP_RETURN};
+
+use super::{address::Addresses, raw::RawTransaction, script};
+use crate::{
+    ChainSpec, Codec, SpecError,
+    types::{Address, Amount, Block, Deposit, Payment, PaymentKind, Receipt, Refusal},
+};
+
+/// `0x` and 64 hex digits.
+const ID_LENGTH: usize = 66;
+const NO_ID: &str = "0x0000000000000000000000000000000000000000000000000000000000000000";
+
+/// What a chain's entry says about decoding.
+pub struct Rules {
+    depositories: Vec<Address>,
+    native: Address,
+}
+
+impl Rules {
+    pub fn new(spec: &ChainSpec) -> Result<Self, SpecError> {
+        let native = spec
+            .family
+            .native()
+            .map_err(|error| SpecError(error.to_string()))?;
+        Ok(Self {
+            depositories: spec.depositories().cloned().collect(),
+            native,
+        })
+    }
+
+    fn depository(&self, script: &Script) -> Option<&Address> {
+        let address = address(script)?;
+        self.depositories
+            .iter()
+            .find(|depository| **depository == address)
+    }
+}
+
+/// The transaction in `block`. `spent` holds the script of each input's previous output in the
+/// order of the inputs; `None` for a coinbase.
+pub fn decode(
+    rules: &Rules,
+    transaction: &RawTransaction,
+    spent: &[Option<ScriptBuf>],
+    block: Block,
+) -> Receipt {
+    let notes = notes(transaction);
+    Receipt {
+        block,
+        deposits: deposits(rules, transaction, spent, &notes),
+        payments: payments(rules, transaction),
+        calls: Vec::new(),
+        executions: Vec::new(),
+        references: references(&notes),
+    }
+}
+
+/// The text of one OP_RETURN and the index of its output.
+struct Note {
+    index: u32,
+    text: String,
+}
+
+impl Note {
+    /// The order id that it starts with.
+    fn id(&self) -> Option<&str> {
+        self.text.get(..ID_LENGTH).filter(|start| is_id(start))
+    }
+
+    /// The first `|depositor=<address>|` that names a mainnet address.
+    fn depositor(&self) -> Option<Address> {
+        self.text.split("|depositor=").skip(1).find_map(|rest| {
+            let (text, _) = rest.split_once('|')?;
+            Some(Address::from_parts(
+                text,
+                Addresses.encode_address(text).ok()?,
+            ))
+        })
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == ID_LENGTH
+        && text
+            .strip_prefix("0x")
+            .is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+fn notes(transaction: &RawTransaction) -> Vec<Note> {
+    let outputs = transaction.vout.iter();
+    let notes = outputs.filter_map(|output| {
+        Some(Note {
+            index: output.n,
+            text: note(&output.script.hex)?,
+        })
+    });
+    notes.collect()
+}
+
+/// The text of an OP_RETURN with exactly one push.
+fn note(script: &Script) -> Option<String> {
+    let mut instructions = script.instructions();
+    let Some(Ok(Instruction::Op(OP_RETURN))) = instructions.next() else {
+        return None;
+    };
+    let (Some(Ok(Instruction::PushBytes(bytes))), None) =
+        (instructions.next(), instructions.next())
+    else {
+        return None;
+    };
+    Some(String::from_utf8_lossy(bytes.as_bytes()).into_owned())
+}
+
+fn address(script: &Script) -> Option<Address> {
+    let text = script::to_address(script).ok()?;
+    Some(Address::from_parts(
+        &text,
+        Addresses.encode_address(&text).ok()?,
+    ))
+}
+
+fn deposits(
+    rules: &Rules,
+    transaction: &RawTransaction,
+    spent: &[Option<ScriptBuf>],
+    notes: &[Note],
+) -> Result<Vec<Deposit>, Refusal> {
+    // What a depository itself sends comes back as change: no deposit.
+    if spent
+        .iter()
+        .flatten()
+        .any(|script| rules.depository(script).is_some())
+    {
+        return Ok(Vec::new());
+    }
+    let (index, id) = named_order(notes)?;
+    let depositor = depositor(spent, notes)?;
+    let (depository, amount) = received(rules, transaction)?;
+    let currency = rules.native.clone();
+    Ok(vec![Deposit {
+        index,
+        depository,
+        depositor,
+        currency,
+        amount,
+        id,
+    }])
+}
+
+/// The order id of a deposit and the output that names it. Two different ids name no order.
+fn named_order(notes: &[Note]) -> Result<(u32, Arc<str>), Refusal> {
+    let mut ids = notes
+        .iter()
+        .filter_map(|note| Some((note.index, note.id()?)));
+    let Some((index, id)) = ids.next() else {
+        return Ok((0, NO_ID.into()));
+    };
+    if ids.any(|(_, other)| !other.eq_ignore_ascii_case(id)) {
+        return Err(Refusal("Transaction names several order ids".into()));
+    }
+    Ok((index, id.into()))
+}
+
+fn depositor(spent: &[Option<ScriptBuf>], notes: &[Note]) -> Result<Address, Refusal> {
+    let unknown = || Refusal("Could not determine depositor".into());
+    // A coinbase can still be undone long after other transactions are final.
+    if spent.iter().any(Option::is_none) {
+        return Err(unknown());
+    }
+    let mut named = notes.iter().filter_map(Note::depositor);
+    if let Some(depositor) = named.next() {
+        if named.any(|other| other != depositor) {
+            return Err(Refusal("Transaction names several depositors".into()));
+        }
+        return Ok(depositor);
+    }
+    spent
+        .first()
+        .and_then(Option::as_ref)
+        .and_then(|script| address(script))
+        .ok_or_else(unknown)
+}
+
+/// The one depository that received value, and how much in satoshis.
+fn received(rules: &Rules, transaction: &RawTransaction) -> Result<(Address, Amount), Refusal> {
+    let mut total = None;
+    for output in &transaction.vout {
+        let Some(depository) = rules.depository(&output.script.hex) else {
+            continue;
+        };
+        let amount = Amount::from(output.value.to_sat());
+        total = match total {
+            None => Some((depository, amount)),
+            Some((known, sum)) if known == depository => Some((known, sum + amount)),
+            Some(_) => return Err(Refusal("Multiple depositories received funds".into())),
+        };
+    }
+    total
+        .filter(|(_, amount)| !amount.is_zero())
+        .map(|(depository, amount)| (depository.clone(), amount))
+        .ok_or_else(|| Refusal("No value sent to the depository".into()))
+}
+
+fn payments(rules: &Rules, transaction: &RawTransaction) -> Vec<Payment> {
+    let outputs = transaction.vout.iter();
+    let payments = outputs.filter_map(|output| {
+        Some(Payment {
+            index: output.n,
+            kind: PaymentKind::Transfer,
+            recipient: address(&output.script.hex)?,
+            currency: rules.native.clone(),
+            amount: Amount::from(output.value.to_sat()),
+        })
+    });
+    payments.collect()
+}
+
+/// A fill names its order with an OP_RETURN that is the id and nothing else.
+fn references(notes: &[Note]) -> Vec<Arc<str>> {
+    let texts: BTreeSet<&str> = notes
+        .iter()
+        .map(|note| note.text.as_str())
+        .filter(|text| is_id(text))
+        .collect();
+    texts.into_iter().map(Arc::from).collect()
+}

@@ -1,0 +1,66 @@
+//! What a Bitcoin node answers, as far as it is read (Bitcoin Core's RPC, `getrawtransaction` with
+//! verbosity 2 and `getblockheader`).
+
+use bitcoin::{Amount, BlockHash, ScriptBuf, Txid};
+use serde::{Deserialize, Deserializer, de::Error};
+
+/// A transaction as its node decoded it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawTransaction {
+    pub txid: Txid,
+    pub vin: Vec<RawInput>,
+    pub vout: Vec<RawOutput>,
+    /// Absent while it is in no block.
+    pub blockhash: Option<BlockHash>,
+}
+
+/// An input; a coinbase spends nothing and has no `txid`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawInput {
+    pub txid: Option<Txid>,
+    #[serde(default)]
+    pub vout: u32,
+    /// The output that it spends, where the node still has its undo record.
+    pub prevout: Option<RawPrevout>,
+}
+
+/// An output as its spender shows it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawPrevout {
+    #[serde(rename = "scriptPubKey")]
+    pub script: RawScript,
+}
+
+/// An output.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawOutput {
+    /// Nodes write bitcoins with 8 decimals; here it is satoshis.
+    #[serde(with = "bitcoin::amount::serde::as_btc")]
+    pub value: Amount,
+    pub n: u32,
+    #[serde(rename = "scriptPubKey")]
+    pub script: RawScript,
+}
+
+/// An output script.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawScript {
+    #[serde(deserialize_with = "script")]
+    pub hex: ScriptBuf,
+}
+
+/// A block header.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RawHeader {
+    pub hash: BlockHash,
+    pub height: u64,
+    /// Unix seconds.
+    pub time: u64,
+    /// Absent in the genesis block.
+    pub previousblockhash: Option<BlockHash>,
+}
+
+fn script<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScriptBuf, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    ScriptBuf::from_hex(&text).map_err(D::Error::custom)
+}

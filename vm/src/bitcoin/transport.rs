@@ -1,0 +1,49 @@
+//! [`Channel`] as the transport of bitcoincore-rpc, whose calls block: they run on threads made for
+//! blocking, and only there.
+
+use std::fmt;
+
+use bitcoincore_rpc::jsonrpc::{self, Request, Response, client::Transport};
+use tokio::runtime::Handle;
+
+use crate::http::{Channel, PostError};
+
+/// See the module.
+pub struct Blocking {
+    pub channel: Channel,
+    pub runtime: Handle,
+}
+
+impl Blocking {
+    fn exchange<Q: serde::Serialize, A: serde::de::DeserializeOwned>(
+        &self,
+        question: &Q,
+    ) -> Result<A, jsonrpc::Error> {
+        let body = serde_json::to_vec(question)?;
+        let answer = match self.runtime.block_on(self.channel.post(body)) {
+            // Bitcoin Core sends its errors with a status of their own.
+            Ok(body)
+            | Err(PostError::Status {
+                status: 404 | 500,
+                body,
+                ..
+            }) => body,
+            Err(error) => return Err(jsonrpc::Error::Transport(Box::new(error))),
+        };
+        Ok(serde_json::from_slice(&answer)?)
+    }
+}
+
+impl Transport for Blocking {
+    fn send_request(&self, request: Request<'_>) -> Result<Response, jsonrpc::Error> {
+        self.exchange(&request)
+    }
+
+    fn send_batch(&self, requests: &[Request<'_>]) -> Result<Vec<Response>, jsonrpc::Error> {
+        self.exchange(&requests)
+    }
+
+    fn fmt_target(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.channel.provider())
+    }
+}

@@ -1,0 +1,173 @@
+//! One POST per round trip to a provider, for every family that speaks HTTP.
+//!
+//! A node is not trusted to behave: answers are capped in size and time, never decompressed, and
+//! redirects are not followed. The URL may hold credentials and stays out of every error.
+
+use std::{
+    error::Error,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use reqwest::{
+    StatusCode,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+    redirect::Policy,
+};
+
+use crate::{Endpoint, SpecError, types::ChainId};
+
+/// A receipt of a full block of logs is below this; nothing we ask for is larger.
+const MAX_ANSWER: usize = 8 << 20;
+
+/// See the module. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct Channel(Arc<Inner>);
+
+struct Inner {
+    client: reqwest::Client,
+    url: url::Url,
+    chain: String,
+    provider: String,
+    meters: OnceLock<Meters>,
+}
+
+/// Made at first use, when the recorder is installed.
+struct Meters {
+    requests: metrics::Counter,
+    seconds: metrics::Histogram,
+}
+
+/// Why a round trip gave no body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    #[error("HTTP status {status}")]
+    Status {
+        status: u16,
+        /// What an overloaded provider asks for.
+        retry_after: Option<Duration>,
+        /// The answer's text, within the limits: some nodes send their errors so.
+        body: Vec<u8>,
+    },
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Channel {
+    pub fn new(chain: &ChainId, endpoint: &Endpoint) -> Result<Self, SpecError> {
+        let client = reqwest::Client::builder()
+            .timeout(endpoint.timeout)
+            .connect_timeout(endpoint.timeout)
+            .redirect(Policy::none())
+            .no_proxy()
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+            .tcp_nodelay(true)
+            .build()
+            .map_err(|error| SpecError(format!("{}: {}", endpoint.name(), cause(&error))))?;
+        Ok(Self(Arc::new(Inner {
+            client,
+            url: endpoint.url.clone(),
+            chain: chain.to_string(),
+            provider: endpoint.name(),
+            meters: OnceLock::new(),
+        })))
+    }
+
+    /// The provider's name, fit for logs.
+    pub fn provider(&self) -> &str {
+        &self.0.provider
+    }
+
+    /// Posts a JSON body and gives the answer's.
+    pub async fn post(&self, body: Vec<u8>) -> Result<Vec<u8>, PostError> {
+        let meters = self.0.meters();
+        meters.requests.increment(1);
+        let started = Instant::now();
+        let answer = self.0.exchange(body).await;
+        meters.seconds.record(started.elapsed());
+        answer
+    }
+}
+
+impl Inner {
+    async fn exchange(&self, body: Vec<u8>) -> Result<Vec<u8>, PostError> {
+        let request = self.client.post(self.url.clone());
+        let request = request.header(CONTENT_TYPE, "application/json").body(body);
+        let mut response = request.send().await.map_err(|error| failed(&error))?;
+        let status = response.status();
+        let encoding = response.headers().get(CONTENT_ENCODING);
+        if encoding.is_some_and(|encoding| encoding != "identity") {
+            return Err(PostError::Failed("compressed answer".into()));
+        }
+        let retry_after = retry_after(status, response.headers());
+        let body = capped(&mut response).await?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        Err(PostError::Status {
+            status: status.as_u16(),
+            retry_after,
+            body,
+        })
+    }
+
+    fn meters(&self) -> &Meters {
+        self.meters.get_or_init(|| {
+            let labels = [
+                ("chain", self.chain.clone()),
+                ("provider", self.provider.clone()),
+            ];
+            Meters {
+                requests: metrics::counter!("intentd_provider_requests_total", &labels),
+                seconds: metrics::histogram!("intentd_provider_request_seconds", &labels),
+            }
+        })
+    }
+}
+
+async fn capped(response: &mut reqwest::Response) -> Result<Vec<u8>, PostError> {
+    let too_large = || PostError::Failed("answer too large".into());
+    let length = response.content_length().unwrap_or_default();
+    if length > MAX_ANSWER as u64 {
+        return Err(too_large());
+    }
+    let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
+        if body.len() + chunk.len() > MAX_ANSWER {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The delay that a provider asks for, when it is in seconds.
+fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let asked = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok();
+    let limited =
+        status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE;
+    asked.filter(|_| limited).map(Duration::from_secs)
+}
+
+fn failed(error: &reqwest::Error) -> PostError {
+    PostError::Failed(cause(error))
+}
+
+/// What went wrong, without the URL.
+fn cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "timed out".into();
+    }
+    let mut cause: &dyn Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    if error.source().is_some() {
+        cause.to_string()
+    } else {
+        "request failed".into()
+    }
+}
