@@ -11,5 +11,8 @@ mod http;
 mod mapping;
 
 fn main() -> std::process::ExitCode {
-    harness::run(harness::Side::Daemon, &[http::ROWS, attest::ROWS, mapping::ROWS])
+    harness::run(
+        harness::Side::Daemon,
+        &[http::ROWS, attest::ROWS, mapping::ROWS],
+    )
 }
