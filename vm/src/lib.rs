@@ -11,6 +11,8 @@ mod http;
 pub mod protocol;
 pub mod quorum;
 pub mod spec;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod types;
 
 #[cfg(feature = "bitcoin")]

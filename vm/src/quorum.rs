@@ -11,6 +11,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures::{
+    FutureExt,
     future::BoxFuture,
     stream::{FuturesUnordered, StreamExt},
 };
@@ -208,26 +209,35 @@ impl Quorum {
             })
         })?;
         let mut heads: Vec<(Arc<Seat>, Head)> = Vec::new();
+        loop {
+            self.hear(&mut open, &mut heads).await;
+            if let Some(head) = self.confirm(&mut heads).await {
+                return Ok(head);
+            }
+            match open.next().await {
+                Some((seat, head)) => heads.extend(head.ok().map(|head| (seat, head))),
+                None => return Err(self.short(&format!("{} heads, none agreed", heads.len()))),
+            }
+        }
+    }
+
+    /// Collects heads until enough are there, and more while those are far apart.
+    async fn hear(&self, open: &mut Open<Head>, heads: &mut Vec<(Arc<Seat>, Head)>) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let next = if heads.len() < self.required {
                 open.next().await
-            } else if self.spread(&heads) <= CLOSE {
+            } else if self.spread(heads) <= CLOSE {
                 // Whoever answers at once is heard; nobody is waited for.
-                futures::FutureExt::now_or_never(open.next()).flatten()
+                open.next().now_or_never().flatten()
             } else {
                 timeout_at(deadline, open.next()).await.ok().flatten()
             };
             match next {
-                Some((seat, Ok(head))) => heads.push((seat, head)),
-                Some((_, Err(_))) => {}
-                None => break,
+                Some((seat, head)) => heads.extend(head.ok().map(|head| (seat, head))),
+                None => return,
             }
         }
-        if heads.len() < self.required {
-            return Err(self.short(&format!("{} heads", heads.len())));
-        }
-        self.confirm(heads).await
     }
 
     /// How far the agreed head is behind the highest.
@@ -237,24 +247,27 @@ impl Quorum {
         numbers[0] - numbers[self.required - 1]
     }
 
-    async fn confirm(&self, mut heads: Vec<(Arc<Seat>, Head)>) -> Result<Head, ReadError> {
+    /// The highest of the heads that enough providers can know, if as many confirm it.
+    async fn confirm(&self, heads: &mut [(Arc<Seat>, Head)]) -> Option<Head> {
         heads.sort_by_key(|(_, head)| std::cmp::Reverse(head.block.number));
         let mut tags: Vec<u64> = heads.iter().filter_map(|(_, head)| head.tagged).collect();
         tags.sort_unstable_by(|a, b| b.cmp(a));
         let tagged = tags.get(self.required - 1).copied();
-        let height = heads[self.required - 1].1.block.number;
-        let mut candidates: Vec<Block> = Vec::new();
-        for (_, head) in heads.iter().filter(|(_, head)| head.block.number == height) {
-            if !candidates.contains(&head.block) {
-                candidates.push(head.block.clone());
+        let highest = heads.get(self.required - 1)?.1.block.number;
+        let mut tried: Vec<&Block> = Vec::new();
+        for (_, Head { block, .. }) in heads.iter() {
+            if block.number > highest || tried.contains(&block) {
+                continue;
             }
-        }
-        for block in candidates {
-            if self.confirmed(&block, &heads).await {
-                return Ok(Head { block, tagged });
+            if self.confirmed(block, heads).await {
+                return Some(Head {
+                    block: block.clone(),
+                    tagged,
+                });
             }
+            tried.push(block);
         }
-        Err(self.short(&format!("no head at {height} is confirmed")))
+        None
     }
 
     async fn confirmed(&self, block: &Block, heads: &[(Arc<Seat>, Head)]) -> bool {
@@ -272,10 +285,10 @@ impl Quorum {
         let mut confirmations = 0;
         let mut others = Vec::new();
         while let Some((seat, confirmed)) = votes.next().await {
-            if confirmed {
-                confirmations += 1;
-            } else {
-                others.push(seat);
+            match confirmed {
+                Ok(true) => confirmations += 1,
+                Ok(false) => others.push(seat),
+                Err(_) => {}
             }
             if confirmations >= self.required {
                 for seat in others {

@@ -83,6 +83,7 @@ impl ChainReader for Node {
     }
 
     async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
+        self.head().await?;
         if self.tip.knows(block) {
             return Ok(true);
         }

@@ -1,5 +1,6 @@
 //! The ethereum family against recorded answers, hostile logs and lying nodes.
 
+mod agreement;
 mod chain;
 mod decode;
 mod hostile;

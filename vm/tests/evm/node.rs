@@ -49,7 +49,6 @@ pub struct State {
     pub latest: AtomicU64,
     /// From this height on the node is on another fork.
     pub fork: AtomicU64,
-    /// Whether the fork holds the same transactions.
     pub batches: AtomicBool,
     pub posts: AtomicU64,
     pub calls: Mutex<Vec<String>>,
@@ -85,10 +84,11 @@ pub async fn node() -> Node {
     let port = listener.local_addr().unwrap().port();
     let shared = state.clone();
     let task = tokio::spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let state = shared.clone();
-            tokio::spawn(async move {
+            connections.spawn(async move {
                 let service = service_fn(move |request| answer(state.clone(), request));
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service)
@@ -252,8 +252,10 @@ impl State {
             ("hash", Some(number)),
             ("parentHash", number.checked_sub(1)),
         ] {
-            if height.is_some_and(|height| height >= self.fork.load(SeqCst)) {
-                header[field] = json!(keccak256(header[field].as_str().unwrap()));
+            let fork = self.fork.load(SeqCst);
+            if height.is_some_and(|height| height >= fork) {
+                let forked = format!("{} {fork}", header[field]);
+                header[field] = json!(keccak256(forked));
             }
         }
         Some(header)
