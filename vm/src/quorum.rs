@@ -275,11 +275,10 @@ impl Quorum {
             .iter()
             .filter(|(_, head)| head.block.number >= block.number)
             .map(|(seat, head)| async move {
-                let same = head.block == *block;
-                (
-                    seat,
-                    same || seat.provider.reader.contains(block).await == Ok(true),
-                )
+                if head.block == *block {
+                    return (seat, Ok(true));
+                }
+                (seat, seat.provider.reader.contains(block).await)
             })
             .collect();
         let mut confirmations = 0;

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "tests")]
+
 use super::*;
 use crate::{
     testing::{self, Script, receipt},

@@ -123,89 +123,44 @@ async fn transaction_above_the_pinned_head_is_missing() {
 
 #[tokio::test]
 async fn receipts_that_do_not_fit_the_chain_are_doubtful() {
-    let other = json!(format!("0x{}", "ab".repeat(32)));
-    type Patch = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
-    let patches: Vec<(&str, Patch)> = vec![
-        (
-            "block hash of no block",
-            Box::new({
-                let other = other.clone();
-                move |method, result| {
-                    if method.starts_with("eth_getTransaction") {
-                        result["blockHash"] = other.clone();
-                        for log in result["logs"].as_array_mut().into_iter().flatten() {
-                            log["blockHash"] = other.clone();
-                        }
-                    }
-                }
-            }),
-        ),
-        (
-            "block hash in the receipt only",
-            Box::new({
-                let other = other.clone();
-                move |method, result| {
-                    if method == "eth_getTransactionReceipt" {
-                        result["blockHash"] = other.clone();
-                    }
-                }
-            }),
-        ),
-        (
-            "another height",
-            Box::new(|method, result| {
-                if method.starts_with("eth_getTransaction") {
-                    result["blockNumber"] = json!("0xb");
-                }
-            }),
-        ),
-        (
-            "log indexes going back",
-            Box::new(|method, result| {
-                if method == "eth_getTransactionReceipt" {
-                    let log = result["logs"][0].clone();
-                    result["logs"] = json!([log, log]);
-                }
-            }),
-        ),
-        (
-            "odd-length data",
-            Box::new(|method, result| {
-                if method == "eth_getTransactionReceipt" {
-                    result["logs"][0]["data"] = json!("0x123");
-                }
-            }),
-        ),
-        (
-            "receipt without transaction",
-            Box::new(|method, result| {
-                if method == "eth_getTransactionByHash" {
-                    *result = Value::Null;
-                }
-            }),
-        ),
-        (
-            "transaction without receipt",
-            Box::new(|method, result| {
-                if method == "eth_getTransactionReceipt" {
-                    *result = Value::Null;
-                }
-            }),
-        ),
-        (
-            "header of another height",
-            Box::new(|method, result| {
-                if method == "eth_getBlockByNumber" && result["number"] == "0xa" {
-                    result["number"] = json!("0xb");
-                }
-            }),
-        ),
+    let other = || json!(format!("0x{}", "ab".repeat(32)));
+    let doubled = json!([{"logIndex": "0x0"}, {"logIndex": "0x0"}]);
+    let lies = [
+        ("eth_getTransactionReceipt", "/blockHash", other()),
+        ("eth_getTransactionReceipt", "/blockNumber", json!("0xb")),
+        ("eth_getTransactionReceipt", "/logs", doubled),
+        ("eth_getTransactionReceipt", "/logs/0/data", json!("0x123")),
+        ("eth_getTransactionReceipt", "", Value::Null),
+        ("eth_getTransactionByHash", "/blockHash", other()),
+        ("eth_getTransactionByHash", "", Value::Null),
+        ("eth_getBlockByNumber", "/number", json!("0xb")),
+        ("eth_getBlockByNumber", "/hash", other()),
     ];
-    for (name, patch) in patches {
+    for (lied, place, lie) in lies {
         let node = node().await;
-        node.lie(move |method, _, result| patch(method, result));
-        doubtful(read(&node, OLD).await, name);
+        let name = format!("{lied} {place}");
+        node.lie(move |method, params, result| {
+            if method == lied && params[0] != "latest" {
+                *result.pointer_mut(place).unwrap() = lie.clone();
+            }
+        });
+        doubtful(read(&node, OLD).await, &name);
     }
+}
+
+#[tokio::test]
+async fn block_hash_that_no_header_has_is_doubtful() {
+    let node = node().await;
+    node.lie(|method, _, result| {
+        if method.starts_with("eth_getTransaction") {
+            let other = json!(format!("0x{}", "ab".repeat(32)));
+            result["blockHash"] = other.clone();
+            for log in result["logs"].as_array_mut().into_iter().flatten() {
+                log["blockHash"] = other.clone();
+            }
+        }
+    });
+    doubtful(read(&node, OLD).await, "wrong block hash for the height");
 }
 
 #[tokio::test]
@@ -317,8 +272,8 @@ async fn receipt_of_one_fork_and_header_of_another_are_refused() {
     node.lie(move |method, _, _| {
         // Every answer comes from the other fork than the one before.
         if method == "eth_getTransactionByHash" {
-            let odd = flips.fetch_add(1, SeqCst) % 2 == 0;
-            state.fork.store(if odd { 130 } else { u64::MAX }, SeqCst);
+            let even = flips.fetch_add(1, SeqCst).is_multiple_of(2);
+            state.fork.store(if even { 130 } else { u64::MAX }, SeqCst);
         }
     });
     doubtful(reader.transaction(&tx(YOUNG), &head).await, "mixed");
