@@ -90,7 +90,7 @@ async fn tips(wanted: &[Wanted]) -> Result<HashMap<ChainId, Tip>, ReadError> {
             head: chain.reader.head().await?,
             fresh: OnceCell::new(),
         };
-        Ok((id, tip))
+        Ok::<_, ReadError>((id, tip))
     });
     Ok(try_join_all(tips).await?.into_iter().collect())
 }
