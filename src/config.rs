@@ -107,6 +107,8 @@ pub struct PeerSetting {
 /// What a peer is shown as `x-api-key`.
 #[derive(Clone, Debug)]
 pub enum PeerKey {
+    /// Nothing: the peer is open, or knows us by our address.
+    None,
     Own(SecretString),
     /// The caller's own header.
     PassThrough,

@@ -163,6 +163,7 @@ fn peers(config: &Config) -> anyhow::Result<Peers> {
         .map(|peer| Peer {
             url: peer.url.clone(),
             key: match &peer.key {
+                PeerKey::None => Key::None,
                 PeerKey::Own(key) => Key::Own(key.clone()),
                 PeerKey::PassThrough => Key::PassThrough,
             },

@@ -135,7 +135,7 @@ impl Peers {
             Key::Own(key) => Some(key),
             Key::PassThrough => question.key.as_ref(),
         };
-        match key.filter(|key| !key.expose_secret().is_empty()) {
+        match key {
             Some(key) => request.header("x-api-key", key.expose_secret()),
             None => request,
         }

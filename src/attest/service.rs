@@ -179,3 +179,6 @@ fn named(chain: &Chain, text: &str, hints: Option<&Value>, path: &str) -> Result
     let hint = hints.and_then(|hints| hints.get(family.name));
     family.tx(text, hint).map_err(|why| malformed(path, why))
 }
+
+#[cfg(test)]
+mod tests;

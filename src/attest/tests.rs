@@ -12,6 +12,9 @@ use super::{
     statement::Mode,
 };
 
+/// The refusal and the change that causes it.
+type Case = (&'static str, fn(&mut Scene));
+
 fn router() -> PaymentKind {
     PaymentKind::Router(address(ROUTER))
 }
@@ -49,27 +52,27 @@ fn honest_fill_and_refund_hold_and_tell_what_served() {
 
 #[test]
 fn solver_signature_is_over_this_order_by_this_solver() {
-    let cases: &[(&str, fn(&mut Scene))] = &[
+    let cases: &[Case] = &[
         ("ORDER_SIGNATURE_INVALID", |s| s.signature = "0x".into()),
         ("ORDER_SIGNATURE_INVALID", |s| {
-            s.signature = "garbage".into()
+            s.signature = "garbage".into();
         }),
         ("ORDER_SIGNATURE_INVALID", |s| s.order.salt = "2".into()),
         ("ORDER_SIGNATURE_INVALID", |s| {
-            s.order.solver = NATIVE.into()
+            s.order.solver = NATIVE.into();
         }),
         ("ORDER_SIGNATURE_INVALID", |s| {
-            s.order.solver_chain_id = "zzz".into()
+            s.order.solver_chain_id = "zzz".into();
         }),
         ("ORDER_SIGNATURE_INVALID", |s| s.order.output.deadline += 1),
         // EIP-2098 is not read.
         ("ORDER_SIGNATURE_INVALID", |s| s.signature.truncate(2 + 128)),
         ("INVALID_REQUEST", |s| s.order.salt = "abc".into()),
         ("INVALID_REQUEST", |s| {
-            s.order.inputs[0].payment.currency = "0xabc".into()
+            s.order.inputs[0].payment.currency = "0xabc".into();
         }),
         ("CHAIN_NOT_AVAILABLE", |s| {
-            s.order.output.chain_id = "nochain".into()
+            s.order.output.chain_id = "nochain".into();
         }),
     ];
     for (at, (code, change)) in cases.iter().enumerate() {
@@ -79,11 +82,11 @@ fn solver_signature_is_over_this_order_by_this_solver() {
 
 #[test]
 fn inputs_name_each_deposit_of_the_order_once() {
-    let cases: &[(&str, fn(&mut Scene))] = &[
+    let cases: &[Case] = &[
         ("INPUT_MISSING", |s| s.inputs.clear()),
         ("INPUT_MISSING", |s| s.inputs[0].index = 1),
         ("INPUT_ONCHAIN_ID_REPEATED", |s| {
-            s.inputs.push(s.inputs[0].clone())
+            s.inputs.push(s.inputs[0].clone());
         }),
         ("INPUT_ONCHAIN_ID_REPEATED", |s| {
             let mut again = s.inputs[0].clone();
@@ -97,25 +100,25 @@ fn inputs_name_each_deposit_of_the_order_once() {
             s.inputs.push(again);
         }),
         ("INPUT_INVALID", |s| {
-            s.inputs[0].onchain_id = format!("0x{}", "00".repeat(32))
+            s.inputs[0].onchain_id = format!("0x{}", "00".repeat(32));
         }),
         ("INPUT_INVALID", |s| {
-            s.deposits[0].deposits()[0].id = "0x12".into()
+            s.deposits[0].deposits()[0].id = "0x12".into();
         }),
         ("INPUT_CURRENCY_MISMATCH", |s| {
             s.deposits[0].deposits()[0].currency = address(TOKEN);
         }),
         ("TRANSACTION_MISSING", |s| {
-            s.deposits[0].found = Transaction::Missing
+            s.deposits[0].found = Transaction::Missing;
         }),
         ("TRANSACTION_REVERTED", |s| {
             s.deposits[0].found = Transaction::Failed(scene::block(10));
         }),
         ("TRANSACTION_NOT_FINALIZED", |s| {
-            s.deposits[0].head.block.number = 19
+            s.deposits[0].head.block.number = 19;
         }),
         ("TRANSACTION_NOT_FINALIZED", |s| {
-            s.deposits[0].head.block.time -= 1
+            s.deposits[0].head.block.time -= 1;
         }),
         ("DEPOSIT_UNREADABLE", |s| {
             s.deposits[0].receipt().deposits = Err(vm::Refusal("two depositories".into()));
@@ -129,16 +132,16 @@ fn inputs_name_each_deposit_of_the_order_once() {
 
 #[test]
 fn fill_is_in_time_final_for_this_order_and_enough() {
-    let cases: &[(&str, fn(&mut Scene))] = &[
+    let cases: &[Case] = &[
         ("OK", |s| s.fill.receipt().block.time = DEADLINE - 1000 + 10),
         ("TRANSACTION_MISSING", |s| {
-            s.fill.found = Transaction::Missing
+            s.fill.found = Transaction::Missing;
         }),
         ("TRANSACTION_REVERTED", |s| {
-            s.fill.found = Transaction::Failed(scene::block(10))
+            s.fill.found = Transaction::Failed(scene::block(10));
         }),
         ("TRANSACTION_NOT_FINALIZED", |s| {
-            s.fill.head.block.number = 19
+            s.fill.head.block.number = 19;
         }),
         ("AFTER_DEADLINE", |s| {
             s.fill.receipt().block.time = DEADLINE + 1;
@@ -149,22 +152,22 @@ fn fill_is_in_time_final_for_this_order_and_enough() {
             s.fill.head.block.time = DEADLINE + 1000;
         }),
         ("ORDER_NOT_REFERENCED", |s| {
-            s.fill.receipt().references.clear()
+            s.fill.receipt().references.clear();
         }),
         ("ORDER_NOT_REFERENCED", |s| {
-            s.fill.receipt().references = vec!["0x12".into()]
+            s.fill.receipt().references = vec!["0x12".into()];
         }),
         ("SEVERAL_ORDERS_REFERENCED", |s| {
-            s.fill.receipt().references.push("0x12".into())
+            s.fill.receipt().references.push("0x12".into());
         }),
         ("FILL_INSUFFICIENT", |s| {
-            s.fill.receipt().payments[0].amount = U256::from(899)
+            s.fill.receipt().payments[0].amount = U256::from(899);
         }),
         ("FILL_INSUFFICIENT", |s| {
-            s.fill.receipt().payments[0].recipient = address(DEPOSITOR)
+            s.fill.receipt().payments[0].recipient = address(DEPOSITOR);
         }),
         ("FILL_INSUFFICIENT", |s| {
-            s.fill.receipt().payments[0].currency = address(TOKEN)
+            s.fill.receipt().payments[0].currency = address(TOKEN);
         }),
         // A router that the order does not name says nothing.
         ("FILL_INSUFFICIENT", |s| {
@@ -270,13 +273,13 @@ fn unreadable_router_matters_only_where_a_router_counts() {
 
 #[test]
 fn refund_is_complete_and_each_option_exists() {
-    let cases: &[(&str, fn(&mut Scene))] = &[
+    let cases: &[Case] = &[
         ("REFUND_MISSING", |s| s.refunds.clear()),
         ("REFUND_MISSING", |s| s.refunds[0].input = 1),
         ("REFUND_REPEATED", |s| s.refunds.push(s.refunds[0].clone())),
         ("REFUND_INVALID", |s| s.refunds[0].option = 3),
         ("REFUND_INSUFFICIENT", |s| {
-            s.refunded[0].receipt().payments[0].amount = U256::from(899)
+            s.refunded[0].receipt().payments[0].amount = U256::from(899);
         }),
         ("REFUND_INSUFFICIENT", |s| {
             s.refunded[0].receipt().payments[0].recipient = address(RECIPIENT);
@@ -285,14 +288,14 @@ fn refund_is_complete_and_each_option_exists() {
             s.refunded[0].receipt().references.push("0x12".into());
         }),
         ("ORDER_NOT_REFERENCED", |s| {
-            s.refunded[0].receipt().references.clear()
+            s.refunded[0].receipt().references.clear();
         }),
         ("AFTER_DEADLINE", |s| {
             s.refunded[0].receipt().block.time = DEADLINE + 1;
             s.refunded[0].head.block.time = DEADLINE + 1000;
         }),
         ("TRANSACTION_NOT_FINALIZED", |s| {
-            s.refunded[0].head.block.number = 19
+            s.refunded[0].head.block.number = 19;
         }),
     ];
     for (at, (code, change)) in cases.iter().enumerate() {

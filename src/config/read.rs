@@ -93,16 +93,7 @@ impl<'a> Reader<'a> {
                 }
             };
             let key = match key.trim() {
-                "" => {
-                    self.mistakes.add(
-                        "PEERS",
-                        format!(
-                            "entry {} has no key: write <url>|<key>, or <url>|pass-through",
-                            at + 1
-                        ),
-                    );
-                    continue;
-                }
+                "" => PeerKey::None,
                 "pass-through" => PeerKey::PassThrough,
                 key => PeerKey::Own(key.to_owned().into()),
             };

@@ -100,11 +100,12 @@ fn api_keys_take_the_first_two_pieces_of_an_entry() {
 fn the_last_key_of_a_peer_counts() {
     let peers = read(&[(
         "PEERS",
-        "https://a|1;https://b/x/|pass-through;https://a/|2",
+        "https://a|1;https://b/x/|pass-through;https://a/|2;https://c",
     )])
     .unwrap()
     .peers;
-    assert_eq!(peers.len(), 2);
+    assert_eq!(peers.len(), 3);
+    assert!(matches!(&peers[2].key, PeerKey::None));
     assert!(matches!(&peers[0].key, PeerKey::Own(key) if key.expose_secret() == "2"));
     assert!(matches!(&peers[1].key, PeerKey::PassThrough));
 }

@@ -1,0 +1,596 @@
+//! The whole service over scripted chains: what is read, signed, refused and remembered.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use alloy::signers::SignerSync;
+use async_trait::async_trait;
+use serde_json::json;
+use vm::{
+    Address, B256, Block, Bytes, ChainReader, Execution as Executed, Head, StateReader,
+    Transaction, U256, WithdrawalStatus, protocol::hub::alias,
+};
+
+use super::*;
+use crate::{
+    attest::{
+        refund::Refund,
+        scene::{self, DEPOSITOR, NATIVE, RECIPIENT, Read, Scene, address},
+        statement::Mode,
+    },
+    hub::Settings,
+    sign::raw::RawKey,
+    store::memory::MemoryStore,
+};
+
+const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+
+/// A chain that answers what it is told to.
+struct Script {
+    head: Mutex<Head>,
+    fresh: Mutex<Head>,
+    transactions: Mutex<HashMap<Bytes, Transaction>>,
+    canonical: Mutex<bool>,
+    status: Mutex<WithdrawalStatus>,
+    balance: Mutex<U256>,
+    broken: Mutex<Option<ReadError>>,
+    reads: AtomicUsize,
+}
+
+impl Script {
+    fn new() -> Arc<Self> {
+        let head = Read::new("base", 0).head;
+        Arc::new(Self {
+            head: Mutex::new(head.clone()),
+            fresh: Mutex::new(head),
+            transactions: Mutex::default(),
+            canonical: Mutex::new(true),
+            status: Mutex::new(WithdrawalStatus::Pending),
+            balance: Mutex::default(),
+            broken: Mutex::default(),
+            reads: AtomicUsize::new(0),
+        })
+    }
+
+    fn put(&self, read: &Read) {
+        let mut transactions = self.transactions.lock().unwrap();
+        transactions.insert(read.tx.bytes.clone(), read.found.clone());
+    }
+
+    fn check(&self) -> Result<(), ReadError> {
+        self.broken.lock().unwrap().clone().map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait]
+impl ChainReader for Script {
+    async fn head(&self) -> Result<Head, ReadError> {
+        self.check()?;
+        Ok(self.head.lock().unwrap().clone())
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        Ok(self.fresh.lock().unwrap().clone())
+    }
+
+    async fn contains(&self, _: &Block) -> Result<bool, ReadError> {
+        Ok(*self.canonical.lock().unwrap())
+    }
+
+    async fn transaction(&self, tx: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
+        self.check()?;
+        self.reads.fetch_add(1, SeqCst);
+        let transactions = self.transactions.lock().unwrap();
+        Ok(transactions
+            .get(&tx.bytes)
+            .cloned()
+            .unwrap_or(Transaction::Missing))
+    }
+}
+
+#[async_trait]
+impl StateReader for Script {
+    async fn withdrawal(
+        &self,
+        _: &Bytes,
+        _: Option<&TxRef>,
+        _: &Head,
+    ) -> Result<WithdrawalStatus, ReadError> {
+        self.check()?;
+        Ok(*self.status.lock().unwrap())
+    }
+
+    async fn view(&self, _: &Address, data: &Bytes, _: &Head) -> Result<Bytes, ReadError> {
+        self.check()?;
+        let hub = data.len() == 4;
+        let word = if hub {
+            U256::from(7)
+        } else {
+            *self.balance.lock().unwrap()
+        };
+        Ok(word.to_be_bytes::<32>().to_vec().into())
+    }
+}
+
+struct World {
+    oracle: Oracle,
+    ethereum: Arc<Script>,
+    base: Arc<Script>,
+    hub: Arc<Script>,
+}
+
+fn world() -> World {
+    let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let (ethereum, base, hub) = (Script::new(), Script::new(), Script::new());
+    let chain = |name: &str, script: &Arc<Script>| Chain {
+        spec: Arc::new(scene::spec(name)),
+        reader: script.clone(),
+        state: Some(script.clone()),
+    };
+    let reachable = |name: &str, script| {
+        let family = Some(scene::family());
+        let chain = Ok(chain(name, script));
+        (name.to_owned(), Reachable { family, chain })
+    };
+    let closed = Reachable {
+        family: None,
+        chain: Err("no provider".into()),
+    };
+    let file = json!({
+        "id": "relay", "evmChainId": "31337", "oracleVersion": "2",
+        "oracleAddress": "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9",
+    });
+    let settings = Settings::parse(file.as_object().unwrap()).unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let signer = Arc::new(RawKey::parse(KEY).unwrap());
+    let oracle = Oracle {
+        chains: HashMap::from([
+            reachable("ethereum", &ethereum),
+            reachable("base", &base),
+            ("closed".to_owned(), closed),
+        ]),
+        hub: Hub::new(settings, Ok(chain("relay", &hub))),
+        journal: Arc::new(Journal::new(store, signer)),
+        peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
+        clock: || 1_700_000_000,
+    };
+    World {
+        oracle,
+        ethereum,
+        base,
+        hub,
+    }
+}
+
+impl World {
+    /// Puts what happened in the scene on the chains.
+    fn playing(self, scene: &Scene) -> Self {
+        scene
+            .deposits
+            .iter()
+            .for_each(|read| self.ethereum.put(read));
+        scene
+            .refunded
+            .iter()
+            .for_each(|read| self.ethereum.put(read));
+        self.base.put(&scene.fill);
+        self
+    }
+
+    async fn fill(&self, scene: &Scene) -> Result<OutcomeAnswer, Error> {
+        self.oracle.fill(&fill_claim(scene), None).await
+    }
+
+    async fn refund(&self, scene: &Scene) -> Result<OutcomeAnswer, Error> {
+        let payment = |(refund, read): (&Refund, &Read)| RefundPayment {
+            refund: refund.clone(),
+            transaction: read.tx.text.to_string(),
+        };
+        let claim = RefundClaim {
+            order: order_claim(scene),
+            refunds: scene
+                .refunds
+                .iter()
+                .zip(&scene.refunded)
+                .map(payment)
+                .collect(),
+            hints: None,
+        };
+        self.oracle.refund(&claim, None).await
+    }
+}
+
+fn order_claim(scene: &Scene) -> OrderClaim {
+    let input = |(input, read): (&crate::attest::order::Input, &Read)| InputClaim {
+        input: input.clone(),
+        transaction: read.tx.text.to_string(),
+        chain: None,
+        hints: None,
+    };
+    OrderClaim {
+        order: scene.order.clone(),
+        signature: scene.signature.clone(),
+        inputs: scene
+            .inputs
+            .iter()
+            .zip(&scene.deposits)
+            .map(input)
+            .collect(),
+        force: false,
+    }
+}
+
+fn fill_claim(scene: &Scene) -> FillClaim {
+    FillClaim {
+        order: order_claim(scene),
+        transaction: scene.fill.tx.text.to_string(),
+        hints: None,
+    }
+}
+
+fn deposit_claim(read: &Read) -> DepositClaim {
+    DepositClaim {
+        chain: "ethereum".into(),
+        transaction: read.tx.text.to_string(),
+        mode: Mode::Slow,
+        hints: None,
+    }
+}
+
+/// What an error is, in a word.
+fn word<T>(result: Result<T, Error>) -> &'static str {
+    match result {
+        Ok(_) => "OK",
+        Err(Error::Refused(refusal)) => refusal.code(),
+        Err(Error::Read(ReadError::Doubtful(_))) => "doubtful",
+        Err(Error::Read(_)) => "read",
+        Err(Error::Journal(JournalError::Conflict { .. })) => "conflict",
+        Err(Error::Journal(_)) => "journal",
+        Err(Error::Closed { .. }) => "closed",
+        Err(Error::Setup(_)) => "setup",
+    }
+}
+
+#[tokio::test]
+async fn deposit_is_signed_by_us_and_again_with_the_same_bytes() {
+    let scene = Scene::new();
+    let world = world().playing(&scene);
+    let claim = deposit_claim(&scene.deposits[0]);
+    let first = world.oracle.deposit(&claim, None).await.unwrap();
+    let again = world.oracle.deposit(&claim, None).await.unwrap();
+    assert_eq!(first.attested, again.attested);
+    let attested = first.attested.unwrap();
+    let digest = attested.execution.digest(&world.oracle.hub.settings.domain);
+    let signature = &attested.signatures[0];
+    let signer = signature.signature.recover(&digest).unwrap();
+    assert_eq!(format!("{signer:#x}"), signature.signer);
+    assert_eq!(attested.signatures.len(), 1);
+}
+
+#[tokio::test]
+async fn transaction_without_deposits_is_answered_unsigned() {
+    let mut scene = Scene::new();
+    scene.deposits[0].deposits().clear();
+    let world = world().playing(&scene);
+    let claim = deposit_claim(&scene.deposits[0]);
+    let answer = world.oracle.deposit(&claim, None).await.unwrap();
+    assert!(answer.messages.is_empty() && answer.attested.is_none());
+}
+
+#[tokio::test]
+async fn unfinal_transaction_is_looked_at_once_more_from_a_fresh_head() {
+    let scene = Scene::new();
+    let world = world().playing(&scene);
+    let claim = deposit_claim(&scene.deposits[0]);
+    world.ethereum.head.lock().unwrap().block.number = 15;
+    assert_eq!(word(world.oracle.deposit(&claim, None).await), "OK");
+    assert_eq!(world.ethereum.reads.load(SeqCst), 2);
+    world.ethereum.fresh.lock().unwrap().block.number = 16;
+    let refused = world.oracle.deposit(&claim, None).await;
+    assert_eq!(word(refused), "TRANSACTION_NOT_FINALIZED");
+    assert_eq!(world.ethereum.reads.load(SeqCst), 4);
+}
+
+#[tokio::test]
+async fn chains_that_are_unknown_closed_or_broken_are_told_apart() {
+    let scene = Scene::new();
+    let world = world().playing(&scene);
+    let mut claim = deposit_claim(&scene.deposits[0]);
+    for (chain, wanted) in [("nochain", "CHAIN_NOT_AVAILABLE"), ("closed", "closed")] {
+        claim.chain = chain.into();
+        assert_eq!(word(world.oracle.deposit(&claim, None).await), wanted);
+    }
+    claim.chain = "ethereum".into();
+    *world.ethereum.broken.lock().unwrap() = Some(ReadError::Quorum("1 of 2".into()));
+    assert_eq!(word(world.oracle.deposit(&claim, None).await), "read");
+    claim.transaction = "garbage".into();
+    assert_eq!(
+        word(world.oracle.deposit(&claim, None).await),
+        "INVALID_REQUEST"
+    );
+}
+
+#[tokio::test]
+async fn deposit_in_another_block_is_signed_anew_only_when_the_first_block_is_gone() {
+    let mut scene = Scene::new();
+    let world = world().playing(&scene);
+    let claim = deposit_claim(&scene.deposits[0]);
+    let first = world.oracle.deposit(&claim, None).await.unwrap();
+    scene.deposits[0].receipt().block.hash = B256::repeat_byte(9);
+    scene.deposits[0].receipt().block.time -= 1;
+    world.ethereum.put(&scene.deposits[0]);
+    assert_eq!(word(world.oracle.deposit(&claim, None).await), "doubtful");
+    *world.ethereum.canonical.lock().unwrap() = false;
+    let second = world.oracle.deposit(&claim, None).await.unwrap();
+    assert_ne!(first.attested, second.attested);
+}
+
+#[tokio::test]
+async fn order_ends_once_as_fill_or_as_refund() {
+    let scene = Scene::new();
+    let one = world().playing(&scene);
+    assert_eq!(word(one.fill(&scene).await), "OK");
+    assert_eq!(word(one.fill(&scene).await), "OK");
+    assert_eq!(word(one.refund(&scene).await), "conflict");
+    let other = world().playing(&scene);
+    assert_eq!(word(other.refund(&scene).await), "OK");
+    assert_eq!(word(other.fill(&scene).await), "conflict");
+}
+
+#[tokio::test]
+async fn one_order_of_two_deposits_is_paid_once() {
+    let scene = Scene::new();
+    let world = world().playing(&scene);
+    assert_eq!(word(world.fill(&scene).await), "OK");
+    // The user deposited twice for one order; the solver shows its one payment again.
+    let mut again = scene.clone();
+    again.deposits[0].tx = scene::tx(0x77);
+    world.ethereum.put(&again.deposits[0]);
+    let claim = deposit_claim(&again.deposits[0]);
+    let second = world.oracle.deposit(&claim, None).await.unwrap();
+    again.inputs[0].onchain_id = second.messages[0].onchain_id.to_string();
+    assert_eq!(word(world.fill(&again).await), "conflict");
+}
+
+#[tokio::test]
+async fn one_payment_of_two_orders_serves_one() {
+    let scene = Scene::new();
+    let world = world().playing(&scene);
+    assert_eq!(word(world.fill(&scene).await), "OK");
+    let mut other = Scene::ordering(|order| order.salt = "2".into());
+    other.deposits[0].tx = scene::tx(0x78);
+    world.ethereum.put(&other.deposits[0]);
+    let claim = deposit_claim(&other.deposits[0]);
+    let deposit = world.oracle.deposit(&claim, None).await.unwrap();
+    other.inputs[0].onchain_id = deposit.messages[0].onchain_id.to_string();
+    // The transaction names the first order only, then both, then the second only.
+    assert_eq!(word(world.fill(&other).await), "ORDER_NOT_REFERENCED");
+    let (first, second) = (scene.id().to_string(), other.id().to_string());
+    other.fill.receipt().references = vec![first.into(), second.clone().into()];
+    world.base.put(&other.fill);
+    assert_eq!(word(world.fill(&other).await), "SEVERAL_ORDERS_REFERENCED");
+    other.fill.receipt().references = vec![second.into()];
+    world.base.put(&other.fill);
+    assert_eq!(word(world.fill(&other).await), "conflict");
+}
+
+#[tokio::test]
+async fn forced_fill_needs_no_payment_and_still_uses_the_deposit_up() {
+    let mut scene = Scene::new();
+    scene.signature = "0x".into();
+    scene.fill.found = Transaction::Missing;
+    let world = world().playing(&scene);
+    let mut claim = fill_claim(&scene);
+    assert_eq!(
+        word(world.oracle.fill(&claim, None).await),
+        "ORDER_SIGNATURE_INVALID"
+    );
+    claim.order.force = true;
+    // The same transaction twice is one deposit.
+    claim.order.inputs.push(claim.order.inputs[0].clone());
+    let answer = world.oracle.fill(&claim, None).await.unwrap();
+    assert_eq!(answer.attested.execution.actions.len(), 1);
+    assert_eq!(answer.difference.to_string(), "0");
+    scene.signature = Scene::new().signature;
+    assert_eq!(word(world.refund(&scene).await), "conflict");
+    claim.order.inputs.clear();
+    assert_eq!(
+        word(world.oracle.fill(&claim, None).await),
+        "NOTHING_TO_EXECUTE"
+    );
+}
+
+#[tokio::test]
+async fn transactions_named_twice_are_read_once() {
+    let mut scene = Scene::ordering(|order| {
+        let mut again = order.inputs[0].clone();
+        again.payment.currency = scene::TOKEN.into();
+        order.inputs.push(again);
+    });
+    let mut second = scene.deposits[1].deposits()[0].clone();
+    second.index = 1;
+    scene.deposits[0].deposits().push(second);
+    scene.deposits[1] = scene.deposits[0].clone();
+    let world = world().playing(&scene);
+    let claim = deposit_claim(&scene.deposits[0]);
+    let messages = world.oracle.deposit(&claim, None).await.unwrap().messages;
+    for (input, message) in scene.inputs.iter_mut().zip(messages) {
+        input.onchain_id = message.onchain_id.to_string();
+    }
+    let before = world.ethereum.reads.load(SeqCst);
+    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(world.ethereum.reads.load(SeqCst) - before, 1);
+}
+
+fn withdrawal_claim() -> WithdrawalClaim {
+    let call = json!({"to": RECIPIENT, "data": "0x", "value": "500", "allowFailure": false});
+    let withdrawal = json!({"calls": [call], "nonce": "3", "expiration": 1_800_000_000});
+    let encoded = scene::family()
+        .withdrawals
+        .unwrap()
+        .encode(&withdrawal)
+        .unwrap();
+    WithdrawalClaim {
+        chain: "ethereum".into(),
+        withdrawal: alloy::hex::encode_prefixed(encoded),
+        transaction: None,
+        address: AddressClaim {
+            chain: "ethereum".into(),
+            currency: NATIVE.into(),
+            withdrawer: format!("{:#x}", scene::key().address()),
+            withdrawer_chain: "base".into(),
+            recipient: RECIPIENT.into(),
+            nonce: "9".into(),
+        },
+        hints: None,
+    }
+}
+
+#[tokio::test]
+async fn withdrawal_is_burned_once_whatever_transaction_is_named() {
+    let world = world();
+    let mut claim = withdrawal_claim();
+    let pending = world.oracle.withdrawal(&claim, None).await.unwrap();
+    assert!(pending.attested.is_none());
+    *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
+    let mut read = Read::new("ethereum", 0xaa);
+    claim.transaction = Some(read.tx.text.to_string());
+    let missing = world.oracle.withdrawal(&claim, None).await;
+    assert_eq!(word(missing), "TRANSACTION_MISSING");
+    world.ethereum.put(&read);
+    let silent = world.oracle.withdrawal(&claim, None).await;
+    assert_eq!(word(silent), "WITHDRAWAL_NOT_IN_TRANSACTION");
+    read.receipt().executions.push(Executed {
+        depository: scene::spec("ethereum").depository.unwrap(),
+        id: pending.id,
+    });
+    world.ethereum.put(&read);
+    let first = world.oracle.withdrawal(&claim, None).await.unwrap();
+    claim.transaction = None;
+    let second = world.oracle.withdrawal(&claim, None).await.unwrap();
+    assert!(first.attested.is_some());
+    assert_eq!(first.attested, second.attested);
+    *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Expired;
+    assert_eq!(
+        word(world.oracle.withdrawal(&claim, None).await),
+        "conflict"
+    );
+    // Another owner cannot have what was burned for this one.
+    *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
+    claim.address.nonce = "10".into();
+    assert_eq!(
+        word(world.oracle.withdrawal(&claim, None).await),
+        "conflict"
+    );
+}
+
+#[tokio::test]
+async fn withdrawal_must_be_what_its_address_request_says() {
+    let world = world();
+    let refused = async |change: fn(&mut WithdrawalClaim)| {
+        let mut claim = withdrawal_claim();
+        change(&mut claim);
+        word(world.oracle.withdrawal(&claim, None).await)
+    };
+    assert_eq!(refused(|_| {}).await, "OK");
+    let mismatch = "WITHDRAWAL_MISMATCH";
+    assert_eq!(refused(|c| c.address.chain = "base".into()).await, mismatch);
+    assert_eq!(
+        refused(|c| c.address.currency = scene::TOKEN.into()).await,
+        mismatch
+    );
+    assert_eq!(
+        refused(|c| c.address.recipient = DEPOSITOR.into()).await,
+        mismatch
+    );
+    assert_eq!(
+        refused(|c| c.withdrawal = "0x1234".into()).await,
+        "INVALID_REQUEST"
+    );
+    assert_eq!(
+        refused(|c| c.withdrawal = "garbage".into()).await,
+        "INVALID_REQUEST"
+    );
+    assert_eq!(
+        refused(|c| c.address.nonce = "x".into()).await,
+        "INVALID_REQUEST"
+    );
+    let unknown = refused(|c| c.address.withdrawer_chain = "nochain".into()).await;
+    assert_eq!(unknown, "CHAIN_NOT_AVAILABLE");
+}
+
+/// The withdrawer's word over `amount`.
+fn initiation_claim(amount: u64) -> InitiationClaim {
+    let address = withdrawal_claim().address;
+    let owner = alias(
+        &vm::ChainId::new("base"),
+        &scene::address(&address.withdrawer),
+    );
+    let (amount_word, nonce) = (U256::from(amount).to_be_bytes::<32>(), U256::from(9));
+    let packed = [owner.as_slice(), &amount_word, &nonce.to_be_bytes::<32>()].concat();
+    let text = alloy::primitives::keccak256(packed).to_string();
+    let message = <sha2::Sha256 as sha2::Digest>::digest(text);
+    let signature = scene::key().sign_message_sync(&message).unwrap();
+    InitiationClaim {
+        settlement: "relay".into(),
+        amount: amount.to_string(),
+        address,
+        signature: alloy::hex::encode_prefixed(signature.as_bytes()),
+    }
+}
+
+#[tokio::test]
+async fn initiation_needs_the_withdrawers_word_and_balance() {
+    let world = world();
+    *world.hub.balance.lock().unwrap() = U256::from(500);
+    let refused = async |change: fn(&mut InitiationClaim)| {
+        let mut claim = initiation_claim(500);
+        change(&mut claim);
+        word(world.oracle.initiation(&claim, None).await)
+    };
+    assert_eq!(refused(|_| {}).await, "OK");
+    let invalid = "OWNER_SIGNATURE_INVALID";
+    assert_eq!(refused(|c| c.signature = "0x".into()).await, invalid);
+    assert_eq!(refused(|c| c.amount = "499".into()).await, invalid);
+    assert_eq!(refused(|c| c.address.nonce = "8".into()).await, invalid);
+    assert_eq!(
+        refused(|c| c.address.withdrawer = DEPOSITOR.into()).await,
+        invalid
+    );
+    assert_eq!(refused(|c| c.amount = "0".into()).await, "WITHDRAWAL_ZERO");
+    assert_eq!(refused(|c| c.amount = "-1".into()).await, "INVALID_REQUEST");
+    assert_eq!(
+        refused(|c| c.settlement = "other".into()).await,
+        "CHAIN_NOT_AVAILABLE"
+    );
+    let more = world.oracle.initiation(&initiation_claim(501), None).await;
+    assert_eq!(word(more), "BALANCE_INSUFFICIENT");
+    // The same nonce moves one amount.
+    let less = world.oracle.initiation(&initiation_claim(400), None).await;
+    assert_eq!(word(less), "conflict");
+    let told = world
+        .oracle
+        .initiated(&initiation_claim(500))
+        .await
+        .unwrap();
+    assert!(told.proof.starts_with(&format!("{:#x}", told.address)));
+    assert_eq!(told.proof.len(), 2 + 2 * (20 + 32 + 32));
+    let more = world.oracle.initiated(&initiation_claim(501)).await;
+    assert_eq!(word(more), "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT");
+}
+
+#[tokio::test]
+async fn additional_addresses_compare_by_bytes() {
+    let mut claim = withdrawal_claim();
+    claim.address.recipient = address(RECIPIENT)
+        .to_string()
+        .to_uppercase()
+        .replace("0X", "0x");
+    assert_eq!(word(world().oracle.withdrawal(&claim, None).await), "OK");
+}
