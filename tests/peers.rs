@@ -1,0 +1,177 @@
+//! Peers of every mood: whatever they do, the answer is ours, with the signatures that hold.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is a failed test"
+)]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::{
+    daemon::{Daemon, daemon},
+    fixture,
+    http::Server,
+    peer::{Peers, Received},
+    world,
+};
+
+const OURS: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+const THEIRS: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
+const DEPOSITS: &str = "/attestations/depository-deposits/v1";
+
+/// Recorded cases whose peers' signatures the reference passed on unchecked: what stands now.
+const CHECKED: &[(&str, &[&str])] = &[
+    ("peer dup", &[OURS, THEIRS]),
+    ("peer forged", &[OURS]),
+    ("peer nosigner", &[OURS]),
+    ("peer redirect", &[OURS]),
+    ("signers set, forged non-member", &[OURS]),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_moods_give_the_recorded_signatures_that_hold() {
+    let world = world::world().await;
+    for case in fixture("recorded/peers.json").as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        // A threshold above the number of signers does not start: `config` has a test of its own.
+        if name == "signers set, dup" {
+            continue;
+        }
+        let peers = Peers::start().await;
+        let mut setup = daemon(&world);
+        for (variable, value) in case["env"].as_object().unwrap() {
+            let own = format!("http://{}", peers.server.address);
+            let value = value
+                .as_str()
+                .unwrap()
+                .replace("http://127.0.0.1:23100", &own);
+            setup = setup.with(variable, value);
+        }
+        let daemon = setup.start().await;
+        let begun = Instant::now();
+        let text = |field: &str| case[field].as_str().unwrap();
+        let answer = daemon
+            .post(text("path"), text("key"), &case["request"])
+            .await;
+        let limit = Duration::from_millis(case["expect"]["withinMs"].as_u64().unwrap());
+        assert!(
+            begun.elapsed() < limit,
+            "{name}: took {:?}",
+            begun.elapsed()
+        );
+        assert_eq!(answer.status, 200, "{name}: {}", answer.body);
+        match CHECKED.iter().find(|row| row.0 == name) {
+            Some((_, signers)) => assert_eq!(answer.signed_by(), *signers, "{name}"),
+            None => {
+                let signatures = &answer.json()["execution"]["signatures"];
+                assert_eq!(*signatures, case["expect"]["signatures"], "{name}");
+            }
+        }
+        let mut wanted = expected(&case["expect"]["received"]);
+        // No redirect is followed.
+        wanted.retain(|received| name != "peer redirect" || received.mood == "redirect");
+        assert_eq!(peers.received(), wanted, "{name}");
+        daemon.stop().await;
+    }
+}
+
+fn expected(received: &Value) -> Vec<Received> {
+    let one = |of: &Value| Received {
+        mood: of["mood"].as_str().unwrap().to_owned(),
+        path: of["path"].as_str().unwrap().to_owned(),
+        key: of["key"].as_str().map(str::to_owned),
+        body: of["body"].clone(),
+    };
+    let mut all: Vec<Received> = received.as_array().unwrap().iter().map(one).collect();
+    all.sort_by(|a, b| a.mood.cmp(&b.mood));
+    all
+}
+
+fn deposit() -> Value {
+    json!({
+        "chainId": "ethereum", "requestPeerSignatures": true,
+        "transactionId": "0x765543bbdc601046eb1441d038bdcf0ec80ac997cbf016793307461a731c2df8",
+    })
+}
+
+struct Scene {
+    _world: Server,
+    peers: Peers,
+    daemon: Daemon,
+}
+
+async fn with_peers(moods: &[&str]) -> Scene {
+    let (world, peers) = (world::world().await, Peers::start().await);
+    let list: Vec<String> = moods.iter().map(|mood| peers.url(mood) + "|pk").collect();
+    let daemon = daemon(&world)
+        .with("PEERS", list.join(";"))
+        .with("PEER_REQUEST_TIMEOUT_MS", "700")
+        .start()
+        .await;
+    Scene {
+        _world: world,
+        peers,
+        daemon,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_peers_are_left_out_and_the_honest_one_is_kept() {
+    for mood in [
+        "huge",
+        "hang",
+        "drop",
+        "truncated",
+        "array",
+        "noexecution",
+        "wrongchain",
+        "renamed",
+        "otherdigest",
+    ] {
+        let scene = with_peers(&[mood, "ok"]).await;
+        let answer = scene.daemon.post(DEPOSITS, "", &deposit()).await;
+        assert_eq!(answer.status, 200, "{mood}: {}", answer.body);
+        assert_eq!(answer.signed_by(), [OURS, THEIRS], "{mood}");
+        assert_eq!(answer.signers.as_deref(), Some("2/0"), "{mood}");
+        scene.daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_signer_behind_two_urls_counts_once() {
+    let scene = with_peers(&["ok", "uppercase"]).await;
+    let answer = scene.daemon.post(DEPOSITS, "", &deposit()).await;
+    assert_eq!(answer.signed_by(), [OURS, THEIRS]);
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_fields_reach_the_peers_and_nobody_is_asked_unasked() {
+    let scene = with_peers(&["extra"]).await;
+    assert!(scene.peers.received().is_empty());
+    let mut body = deposit();
+    body["unknown"] = json!({"deep": [1, {"big": 12345678901234567890u64}]});
+    let answer = scene
+        .daemon
+        .post(&format!("{DEPOSITS}?x=1"), "", &body)
+        .await;
+    assert_eq!(answer.status, 200);
+    let received = scene.peers.received();
+    body["requestPeerSignatures"] = false.into();
+    assert_eq!((received.len(), &received[0].body), (1, &body));
+    assert_eq!(received[0].path, format!("{DEPOSITS}?x=1"));
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_request_asks_no_peer_and_refused_claim_is_refused_whatever_peers_say() {
+    let scene = with_peers(&["ok"]).await;
+    let mut body = deposit();
+    body["chainId"] = "nochain".into();
+    assert_eq!(scene.daemon.post(DEPOSITS, "", &body).await.status, 400);
+    assert!(scene.peers.received().is_empty());
+    scene.daemon.stop().await;
+}

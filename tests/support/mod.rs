@@ -1,0 +1,33 @@
+//! What the daemon's tests stand on: the recorded world, fake peers, and a daemon in this process.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+pub mod daemon;
+pub mod http;
+pub mod peer;
+pub mod world;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// A fixture of the root crate.
+pub fn fixture(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name);
+    read(&path)
+}
+
+/// A fixture of the crate `vm`.
+pub fn vm_fixture(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("vm/fixtures")
+        .join(name);
+    read(&path)
+}
+
+fn read(path: &Path) -> Value {
+    let text =
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
