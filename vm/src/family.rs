@@ -299,7 +299,7 @@ pub trait ChainReader: Send + Sync {
     async fn fresh_head(&self) -> Result<Head, ReadError>;
     /// Whether `block` is on this reader's chain and not above its tip.
     async fn contains(&self, block: &Block) -> Result<bool, ReadError>;
-    /// The transaction as seen from `head`.
+    /// The transaction as seen from `head`: one in a block above it is [`Transaction::Missing`].
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError>;
 }
 

@@ -46,7 +46,7 @@ pub struct Tip {
     turn: tokio::sync::Mutex<()>,
     wake: Notify,
     born: Instant,
-    /// When somebody last asked for the head, in milliseconds since `born`.
+    /// When somebody last read, in milliseconds since `born`.
     used: AtomicU64,
 }
 
@@ -86,17 +86,20 @@ impl Tip {
         }
     }
 
-    /// The tracked head, or one read now when tracking has not kept up.
-    pub async fn head(&self) -> Result<Head, ReadError> {
-        let now = Instant::now();
+    /// Somebody reads more than heads: keep up with the chain.
+    pub fn touch(&self) {
         let was_idle = self.is_idle();
         self.used.store(self.age(), Relaxed);
         if was_idle {
             self.wake.notify_one();
         }
+    }
+
+    /// The tracked head, or one read now when tracking pauses or has not kept up.
+    pub async fn head(&self) -> Result<Head, ReadError> {
+        let now = Instant::now();
         let oldest = now.checked_sub(self.pace() * 3);
-        let head = self.with_state(|state| state.head_since(oldest));
-        match head {
+        match self.with_state(|state| state.head_since(oldest)) {
             Some(head) => Ok(head),
             None => self.advance(now).await,
         }

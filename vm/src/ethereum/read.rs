@@ -73,12 +73,10 @@ impl Drop for Node {
 #[async_trait]
 impl ChainReader for Node {
     async fn head(&self) -> Result<Head, ReadError> {
-        self.ensure_tracking();
         self.tip.head().await
     }
 
     async fn fresh_head(&self) -> Result<Head, ReadError> {
-        self.ensure_tracking();
         self.tip.advance(Instant::now()).await
     }
 
@@ -97,6 +95,7 @@ impl ChainReader for Node {
         let Ok(hash) = B256::try_from(tx.bytes.as_ref()) else {
             return Ok(Transaction::Missing);
         };
+        self.track();
         if let Some(found) = self.look(&hash, head).await? {
             return Ok(found);
         }
@@ -109,7 +108,10 @@ impl ChainReader for Node {
 }
 
 impl Node {
-    fn ensure_tracking(&self) {
+    /// Only reads of transactions and state keep the head tracked: a look at the head alone, as
+    /// readiness takes it on every chain, does not.
+    fn track(&self) {
+        self.tip.touch();
         let mut tracking = self.tracking.lock().unwrap_or_else(PoisonError::into_inner);
         if tracking.as_ref().is_none_or(JoinHandle::is_finished) {
             *tracking = Some(tokio::spawn(self.tip.clone().track()));
@@ -170,6 +172,7 @@ impl StateReader for Node {
             .rules
             .depository
             .ok_or_else(|| ReadError::Unavailable("the chain has no depository".into()))?;
+        self.track();
         self.anchor(head).await?;
         let Some(depth) = self.final_height(head)? else {
             return Ok(WithdrawalStatus::Pending);

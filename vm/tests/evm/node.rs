@@ -18,7 +18,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use vm::{Endpoint, Provider};
 
 use crate::chain::{self, WORLD};
@@ -51,6 +51,7 @@ pub struct State {
     pub fork: AtomicU64,
     pub batches: AtomicBool,
     pub posts: AtomicU64,
+    pub asked: Notify,
     pub calls: Mutex<Vec<String>>,
     pub authorization: Mutex<Option<String>>,
     pub path: Mutex<String>,
@@ -76,6 +77,7 @@ pub async fn node() -> Node {
         fork: AtomicU64::new(u64::MAX),
         batches: AtomicBool::new(true),
         posts: AtomicU64::new(0),
+        asked: Notify::new(),
         calls: Mutex::new(Vec::new()),
         authorization: Mutex::new(None),
         path: Mutex::new(String::new()),
@@ -141,6 +143,7 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     state.posts.fetch_add(1, SeqCst);
+    state.asked.notify_one();
     let authorization = request.headers().get("authorization");
     *state.authorization.lock().unwrap() =
         authorization.map(|value| value.to_str().unwrap().to_owned());

@@ -295,6 +295,23 @@ async fn growing_chain_is_followed() {
 }
 
 #[tokio::test]
+async fn head_is_tracked_while_somebody_reads() {
+    let node = node().await;
+    let reader = node.open().reader;
+    let head = reader.head().await.unwrap();
+    reader.transaction(&tx(YOUNG), &head).await.unwrap();
+    let posts = node.posts();
+    while node.posts() == posts {
+        node.state.asked.notified().await;
+    }
+    let calls = node.state.calls.lock().unwrap().clone();
+    assert_eq!(
+        calls.last().map(String::as_str),
+        Some("eth_getBlockByNumber")
+    );
+}
+
+#[tokio::test]
 async fn node_behind_its_siblings_does_not_move_the_head_back() {
     let node = node().await;
     let reader = node.open().reader;
