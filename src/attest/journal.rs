@@ -14,7 +14,6 @@ use std::{
 };
 
 use alloy::primitives::B256;
-use futures::FutureExt;
 use tokio::sync::OnceCell;
 use vm::protocol::signature::Signature;
 use vm::types::{Block, ChainId, EvmAddress};
@@ -225,35 +224,35 @@ impl Journal {
     }
 
     /// The first signature over `digest`, made now if there is none.
+    ///
+    /// A deterministic signer's is made again each time: it is the same, and a row would cost more.
     async fn signature(&self, digest: &B256, stood: bool) -> Result<Signature, JournalError> {
         let address = self.signer.address();
+        if self.signer.deterministic() {
+            return own(self.signer.sign(digest).await?.as_bytes(), digest, &address);
+        }
         let key = signature::key(digest, &address);
-        if stood {
-            let absent = Batch::new().expect(key.clone(), Expect::Absent);
-            if let Outcome::Refused {
-                found: Some(row), ..
-            } = self.store.commit(absent).await?
-            {
-                return own(&signature::decode(&row)?, digest, &address);
-            }
+        let absent = Batch::new().expect(key.clone(), Expect::Absent);
+        if stood && let Some(first) = self.first(absent.clone()).await? {
+            return own(&first, digest, &address);
         }
         let made = self.signer.sign(digest).await?;
         let made = own(made.as_bytes(), digest, &address)?;
-        let batch = Batch::new()
-            .expect(key.clone(), Expect::Absent)
-            .put(key, signature::encode(made.as_bytes()));
-        let storing = self.store.commit(batch);
-        if self.signer.deterministic() {
-            // It can be made again: handed over if there is room, and not waited for.
-            let _later = storing.now_or_never();
-            return Ok(made);
+        let batch = absent.put(key, signature::encode(made.as_bytes()));
+        match self.first(batch).await? {
+            Some(first) => own(&first, digest, &address),
+            None => Ok(made),
         }
-        match storing.await? {
+    }
+
+    /// Commits what expects that there is no signature; the one that there is.
+    async fn first(&self, batch: Batch) -> Result<Option<[u8; 65]>, JournalError> {
+        Ok(match self.store.commit(batch).await? {
             Outcome::Refused {
                 found: Some(row), ..
-            } => own(&signature::decode(&row)?, digest, &address),
-            _ => Ok(made),
-        }
+            } => Some(signature::decode(&row)?),
+            _ => None,
+        })
     }
 }
 

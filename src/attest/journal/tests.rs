@@ -190,17 +190,39 @@ async fn the_same_statement_gives_the_same_signature() {
 }
 
 #[tokio::test]
-async fn a_deterministic_signature_is_stored_without_being_waited_for() {
+async fn a_signature_is_stored_unless_it_can_be_made_again() {
+    for (signer, stored) in [
+        (raw() as Arc<dyn Signer>, false),
+        (Arc::new(Service::new()) as Arc<dyn Signer>, true),
+    ] {
+        let store = Arc::new(MemoryStore::new());
+        let journal = Journal::new(store.clone(), signer);
+        let made = journal.sign(&deposit(1, 1, 1), 1).await.unwrap();
+        let row = store
+            .read(&signature::key(&b(1), &journal.signer()))
+            .await
+            .unwrap();
+        let row = row.map(|row| signature::decode(&row).unwrap());
+        assert_eq!(row, stored.then_some(*made.as_bytes()));
+        assert_eq!(journal.sign(&deposit(1, 1, 1), 1).await.unwrap(), made);
+    }
+}
+
+#[tokio::test]
+async fn a_stored_signature_that_is_not_ours_is_not_given_out() {
     let store = Arc::new(MemoryStore::new());
-    let journal = Journal::new(store.clone(), raw());
-    let signature = journal.sign(&deposit(1, 1, 1), 1).await.unwrap();
-    let row = store
-        .read(&signature::key(&b(1), &journal.signer()))
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(signature::decode(&row).unwrap(), *signature.as_bytes());
-    assert_eq!(journal.sign(&deposit(1, 1, 1), 1).await.unwrap(), signature);
+    let service = Arc::new(Service::new());
+    let journal = Journal::new(store.clone(), service);
+    journal.sign(&deposit(1, 1, 1), 1).await.unwrap();
+    let other = RawKey::parse(OTHER).unwrap().sign(&b(1)).await.unwrap();
+    let row = signature::encode(other.as_bytes());
+    let swapped = Batch::new().put(signature::key(&b(1), &journal.signer()), row);
+    store.commit(swapped).await.unwrap();
+    let refused = journal.sign(&deposit(1, 1, 1), 1).await;
+    assert!(matches!(
+        refused,
+        Err(JournalError::Signer(SignError::Foreign))
+    ));
 }
 
 #[tokio::test]

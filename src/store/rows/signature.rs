@@ -1,4 +1,5 @@
-//! The first signature over a digest, by signer: given out for every later request.
+//! The first signature over a digest, by signer: given out for every later request. Signers that
+//! give one digest one signature have no rows here.
 //!
 //! Key: the digest's 32 bytes and the signer's 20. Value, format 1: the 65 bytes `r || s || v` as
 //! they are.
