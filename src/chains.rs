@@ -61,10 +61,18 @@ impl Chains {
     /// other rules than the operator meant; a chain without a provider is only unavailable.
     pub fn load(config: &Config) -> Result<Self, Mistakes> {
         let mut mistakes = Mistakes(Vec::new());
+        let client = match Endpoint::client() {
+            Ok(client) => client,
+            Err(error) => {
+                mistakes.add("TLS", error.to_string());
+                return Err(mistakes);
+            }
+        };
+        let world = World { config, client };
         let (chains, hub) = texts(config, &mut mistakes);
         let list = entries(&chains, config, &mut mistakes)
             .into_iter()
-            .map(|(entry, source)| Self::loaded(&entry, &source, config, &mut mistakes))
+            .map(|(entry, source)| Self::loaded(&entry, &source, &world, &mut mistakes))
             .collect::<Vec<_>>();
         let mut by_id = HashMap::new();
         for (at, loaded) in list.iter().enumerate() {
@@ -75,7 +83,7 @@ impl Chains {
                 );
             }
         }
-        let (hub_entry, hub) = hub_chain(&hub, config, &mut mistakes);
+        let (hub_entry, hub) = hub_chain(&hub, &world, &mut mistakes);
         mistakes.or(Some(Self {
             list,
             by_id,
@@ -87,11 +95,11 @@ impl Chains {
     fn loaded(
         entry: &ChainEntry,
         source: &Source,
-        config: &Config,
+        world: &World<'_>,
         mistakes: &mut Mistakes,
     ) -> Loaded {
         let vm_type = entry.vm_type.clone().unwrap_or_default();
-        let chain = open(entry, source, config).unwrap_or_else(|what| {
+        let chain = open(entry, source, world).unwrap_or_else(|what| {
             mistakes.add(&source.name, format!("chain {}: {what}", entry.id));
             Err(what)
         });
@@ -122,6 +130,13 @@ impl Chains {
     pub fn hub_entry(&self) -> &Map<String, Value> {
         &self.hub_entry
     }
+}
+
+/// What every chain is opened with.
+struct World<'a> {
+    config: &'a Config,
+    /// Shared by all providers: one pool of connections, one set of root certificates.
+    client: reqwest::Client,
 }
 
 /// Where an entry's providers come from.
@@ -251,8 +266,9 @@ fn resolve(entry: &mut Map<String, Value>, variables: &Variables) {
 fn open(
     entry: &ChainEntry,
     source: &Source,
-    config: &Config,
+    world: &World<'_>,
 ) -> Result<Result<Opened, String>, String> {
+    let config = world.config;
     let Some(family) = entry.vm_type.as_deref().and_then(vm::family) else {
         let vm_type = entry.vm_type.as_deref().unwrap_or("an unnamed family");
         return Ok(Err(format!("{vm_type} is not a family that can be read")));
@@ -274,7 +290,7 @@ fn open(
             family.name
         )));
     };
-    let endpoints = endpoints(urls, config.is_production())?;
+    let endpoints = endpoints(urls, world)?;
     let required = required(endpoints.len(), &source.quorum_variable, &config.variables)?;
     let providers = endpoints
         .iter()
@@ -297,7 +313,7 @@ fn open(
     }))
 }
 
-fn endpoints(urls: &str, production: bool) -> Result<Vec<Endpoint>, String> {
+fn endpoints(urls: &str, world: &World<'_>) -> Result<Vec<Endpoint>, String> {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     for text in urls
         .split(',')
@@ -315,7 +331,9 @@ fn endpoints(urls: &str, production: bool) -> Result<Vec<Endpoint>, String> {
         if endpoints.iter().any(|known| known.url == url) {
             return Err(format!("provider {at} stands there twice"));
         }
-        if production && endpoints.iter().any(|known| known.url.host() == url.host()) {
+        if world.config.is_production()
+            && endpoints.iter().any(|known| known.url.host() == url.host())
+        {
             return Err(format!(
                 "provider {at} has the host of another: they would fail together"
             ));
@@ -323,6 +341,7 @@ fn endpoints(urls: &str, production: bool) -> Result<Vec<Endpoint>, String> {
         endpoints.push(Endpoint {
             url,
             timeout: PROVIDER_TIMEOUT,
+            client: world.client.clone(),
         });
     }
     Ok(endpoints)
@@ -344,7 +363,7 @@ fn required(providers: usize, variable: &str, variables: &Variables) -> Result<u
 /// The settlement chain is an EVM chain of its own: not in the list, no depository.
 fn hub_chain(
     text: &str,
-    config: &Config,
+    world: &World<'_>,
     mistakes: &mut Mistakes,
 ) -> (Map<String, Value>, Result<Opened, String>) {
     let nothing = || (Map::new(), Err("no hub file".to_owned()));
@@ -363,7 +382,7 @@ fn hub_chain(
     };
     let id = field(&hub, "id").unwrap_or_default();
     let source = Source::of(&id, hub.get("httpRpcUrl"));
-    resolve(&mut hub, &config.variables);
+    resolve(&mut hub, &world.config.variables);
     let entry = ChainEntry {
         id,
         vm_type: Some(vm::SETTLEMENT.name.to_owned()),
@@ -371,7 +390,7 @@ fn hub_chain(
         hub_chain_id: field(&hub, "evmChainId"),
         ..ChainEntry::default()
     };
-    let opened = open(&entry, &source, config).unwrap_or_else(|what| {
+    let opened = open(&entry, &source, world).unwrap_or_else(|what| {
         mistakes.add(&source.name, format!("hub: {what}"));
         Err(what)
     });

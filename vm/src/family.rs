@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::{
+    http,
     protocol::{
         self,
         request::{PayloadParams, PayloadRequest, WithdrawCall},
@@ -235,9 +236,17 @@ pub struct Endpoint {
     /// May hold credentials: never printed. [`Endpoint::name`] is.
     pub url: url::Url,
     pub timeout: Duration,
+    /// What the provider is asked through; all providers of a daemon share one, see
+    /// [`Endpoint::client`].
+    pub client: reqwest::Client,
 }
 
 impl Endpoint {
+    /// A client that trusts no node: no redirects, no compression, no proxy of the environment.
+    pub fn client() -> Result<reqwest::Client, SpecError> {
+        http::client()
+    }
+
     /// Host and port: enough to tell providers apart, no secrets.
     pub fn name(&self) -> String {
         let host = self.url.host_str().unwrap_or("?");

@@ -26,6 +26,7 @@ pub struct Channel(Arc<Inner>);
 
 struct Inner {
     client: reqwest::Client,
+    timeout: Duration,
     url: url::Url,
     chain: String,
     provider: String,
@@ -36,6 +37,20 @@ struct Inner {
 struct Meters {
     requests: metrics::Counter,
     seconds: metrics::Histogram,
+}
+
+/// See [`Endpoint::client`].
+pub fn client() -> Result<reqwest::Client, SpecError> {
+    reqwest::Client::builder()
+        .redirect(Policy::none())
+        .no_proxy()
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| SpecError(cause(&error)))
 }
 
 /// Why a round trip gave no body.
@@ -54,26 +69,15 @@ pub enum PostError {
 }
 
 impl Channel {
-    pub fn new(chain: &ChainId, endpoint: &Endpoint) -> Result<Self, SpecError> {
-        let client = reqwest::Client::builder()
-            .timeout(endpoint.timeout)
-            .connect_timeout(endpoint.timeout)
-            .redirect(Policy::none())
-            .no_proxy()
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate()
-            .tcp_nodelay(true)
-            .build()
-            .map_err(|error| SpecError(format!("{}: {}", endpoint.name(), cause(&error))))?;
-        Ok(Self(Arc::new(Inner {
-            client,
+    pub fn new(chain: &ChainId, endpoint: &Endpoint) -> Self {
+        Self(Arc::new(Inner {
+            client: endpoint.client.clone(),
+            timeout: endpoint.timeout,
             url: endpoint.url.clone(),
             chain: chain.to_string(),
             provider: endpoint.name(),
             meters: OnceLock::new(),
-        })))
+        }))
     }
 
     /// The provider's name, fit for logs.
@@ -94,7 +98,7 @@ impl Channel {
 
 impl Inner {
     async fn exchange(&self, body: Vec<u8>) -> Result<Vec<u8>, PostError> {
-        let request = self.client.post(self.url.clone());
+        let request = self.client.post(self.url.clone()).timeout(self.timeout);
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
         let mut response = request.send().await.map_err(|error| failed(&error))?;
         let status = response.status();

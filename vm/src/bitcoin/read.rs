@@ -55,7 +55,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         .transpose()?;
     let node = Node {
         rules: Rules::new(spec)?,
-        channel: Channel::new(&spec.id, endpoint)?,
+        channel: Channel::new(&spec.id, endpoint),
         genesis,
         client: Mutex::new(None),
         identified: AtomicBool::new(false),

@@ -32,7 +32,7 @@ sol! {
 
 /// Opens one node of an EVM chain. See [`crate::Family::open`].
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, SpecError> {
-    let rpc = Arc::new(Rpc::new(&spec.id, spec.hub_chain_id, endpoint)?);
+    let rpc = Arc::new(Rpc::new(&spec.id, spec.hub_chain_id, endpoint));
     let node = Arc::new(Node {
         rules: Rules::new(spec)?,
         finality: spec.finality.clone(),

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use super::{http::Http, raw::Quantity};
 use crate::http::Channel;
-use crate::{Endpoint, ReadError, SpecError, types::ChainId, types::U256};
+use crate::{Endpoint, ReadError, types::ChainId, types::U256};
 
 /// The longest silence that a provider's `Retry-After` buys.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
@@ -55,15 +55,15 @@ pub struct Rpc {
 }
 
 impl Rpc {
-    pub fn new(chain: &ChainId, chain_id: U256, endpoint: &Endpoint) -> Result<Self, SpecError> {
-        Ok(Self {
-            client: RpcClient::new(Http(Channel::new(chain, endpoint)?), true),
+    pub fn new(chain: &ChainId, chain_id: U256, endpoint: &Endpoint) -> Self {
+        Self {
+            client: RpcClient::new(Http(Channel::new(chain, endpoint)), true),
             chain_id,
             identified: AtomicBool::new(false),
             batch_worked: AtomicUsize::new(0),
             batch_failed: AtomicUsize::new(usize::MAX),
             quiet_until: Mutex::new(None),
-        })
+        }
     }
 
     /// Sends `calls` in one round trip; answers come in the same order.

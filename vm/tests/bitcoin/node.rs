@@ -85,6 +85,7 @@ impl Node {
                 .parse()
                 .unwrap(),
             timeout: Duration::from_secs(2),
+            client: Endpoint::client().unwrap(),
         };
         (spec.family.open.unwrap())(spec, &endpoint).unwrap()
     }

@@ -106,6 +106,7 @@ impl Node {
         Endpoint {
             url: format!("http://127.0.0.1:{}", self.port).parse().unwrap(),
             timeout: Duration::from_millis(400),
+            client: Endpoint::client().unwrap(),
         }
     }
 
