@@ -1,0 +1,200 @@
+//! The recorded Bitcoin fills, whose deposits are on Solana: the fill is read from the recorded
+//! node, the deposits are scripted, the answers are the recorded ones byte for byte.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is a failed test"
+)]
+
+mod support;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use hyper::{HeaderMap, Method};
+use intentd::{
+    api::oracle::{ROUTES, State},
+    attest::{
+        journal::Journal,
+        peers::Peers,
+        service::{Oracle, Reachable},
+    },
+    http::Request,
+    hub::{Hub, Settings},
+    sign::raw::RawKey,
+    store::memory::MemoryStore,
+};
+use serde_json::Value;
+use support::{daemon::KEY, fixture, http::Server, world};
+use vm::{
+    B256, Block, Chain, ChainEntry, ChainReader, ChainSpec, Deposit, Endpoint, Family, Head,
+    ReadError, Receipt, Transaction, TxRef, U256, protocol::order::Order,
+};
+
+/// Every transaction deposits 1000 for this order.
+struct Deposits {
+    spec: Arc<ChainSpec>,
+    order: B256,
+}
+
+impl Deposits {
+    fn block() -> Block {
+        Block {
+            number: 1000,
+            hash: B256::repeat_byte(2),
+            parent: B256::repeat_byte(1),
+            time: 1_760_000_500,
+        }
+    }
+}
+
+#[async_trait]
+impl ChainReader for Deposits {
+    async fn head(&self) -> Result<Head, ReadError> {
+        let block = Self::block();
+        let block = Block {
+            number: block.number + 1_000,
+            time: block.time + 1_000,
+            ..block
+        };
+        Ok(Head {
+            block,
+            tagged: Some(2_000),
+        })
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        self.head().await
+    }
+
+    async fn contains(&self, _: &Block) -> Result<bool, ReadError> {
+        Ok(true)
+    }
+
+    async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
+        let address = |text: &str| self.spec.family.address(text).unwrap();
+        let deposit = Deposit {
+            index: 0,
+            depository: address("99vQwtBwYtrqqD9YSXbdum3KBdxPAVxYTaQ3cfnJSrN2"),
+            depositor: address("9yAjGW9ypxCGhTpZyUfUoKFVjb87zkqTqrkBQwfr8Jk7"),
+            currency: self.spec.family.native().unwrap(),
+            amount: U256::from(1000),
+            id: self.order.to_string().into(),
+        };
+        Ok(Transaction::Succeeded(Receipt {
+            block: Self::block(),
+            deposits: Ok(vec![deposit]),
+            payments: Vec::new(),
+            calls: Vec::new(),
+            executions: Vec::new(),
+            references: Vec::new(),
+        }))
+    }
+}
+
+/// The family of a chain in the recorded configuration.
+fn family(chain: &str) -> Option<&'static Family> {
+    let chains = fixture("recorded/chains.json");
+    let entry = chains
+        .as_array()?
+        .iter()
+        .find(|entry| entry["id"] == chain)?;
+    vm::family(entry["vmType"].as_str()?)
+}
+
+fn spec(chain: &str) -> Arc<ChainSpec> {
+    let chains = fixture("recorded/chains.json");
+    let mut entries = chains.as_array().unwrap().iter();
+    let entry = entries.find(|entry| entry["id"] == chain).unwrap();
+    let entry: ChainEntry = serde_json::from_value(entry.clone()).unwrap();
+    entry.spec(family(chain).unwrap(), false).unwrap()
+}
+
+fn oracle(world: &Server, order: B256) -> Oracle {
+    let (bitcoin, solana) = (spec("bitcoin"), spec("solana"));
+    let endpoint = Endpoint {
+        url: format!("http://{}/bitcoin", world.address).parse().unwrap(),
+        timeout: Duration::from_secs(5),
+    };
+    let provider = (bitcoin.family.open.unwrap())(&bitcoin, &endpoint).unwrap();
+    let reader: Arc<dyn ChainReader> = Arc::new(Deposits {
+        spec: solana.clone(),
+        order,
+    });
+    let open = |spec: Arc<ChainSpec>, reader| Reachable {
+        family: Some(spec.family),
+        chain: Ok(Chain {
+            spec,
+            reader,
+            state: None,
+        }),
+    };
+    let named = Reachable {
+        family: family("base"),
+        chain: Err("not read here".into()),
+    };
+    let hub = fixture("recorded/hub.json");
+    let settings = Settings::parse(hub.as_object().unwrap()).unwrap();
+    let signer = Arc::new(RawKey::parse(KEY).unwrap());
+    Oracle {
+        chains: HashMap::from([
+            ("bitcoin".to_owned(), open(bitcoin, provider.reader)),
+            ("solana".to_owned(), open(solana, reader)),
+            ("base".to_owned(), named),
+        ]),
+        hub: Hub::new(settings, Err("not read here".into())),
+        journal: Arc::new(Journal::new(Arc::new(MemoryStore::new()), signer)),
+        peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
+        clock: || 1_800_000_000,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bitcoin_fills_beside_scripted_deposits_get_their_recorded_answers() {
+    let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let world = world::world().await;
+    let route = ROUTES
+        .iter()
+        .find(|route| route.path.contains("fills"))
+        .unwrap();
+    let transcript = fixture("recorded/bitcoin.json");
+    let fills = transcript.as_array().unwrap().iter();
+    let fills = fills.filter(|case| case["name"].as_str().unwrap().starts_with("fill"));
+    let mut seen = 0;
+    for case in fills {
+        let order: Order = serde_json::from_value(case["body"]["order"].clone()).unwrap();
+        let state = Arc::new(State {
+            oracle: oracle(&world, order.id(family).unwrap()),
+            listed: Vec::new(),
+        });
+        let headers = [("content-type", "application/json")];
+        let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let request = Request {
+            method: Method::POST,
+            target: route.path.to_owned(),
+            headers: HeaderMap::from_iter(headers),
+            body: case["body"].to_string().into(),
+            peer: world.address,
+            key: None,
+            params: Vec::new(),
+        };
+        let recorded = case["response"]["body"].as_str().unwrap();
+        let response = (route.handler)(state, request).await;
+        let response = response.unwrap_or_else(|error| error.into_response());
+        assert_eq!(
+            response.status.as_u16(),
+            case["response"]["status"],
+            "{}",
+            case["name"]
+        );
+        if response.status.is_success() {
+            assert_eq!(response.body, recorded, "{}", case["name"]);
+        } else {
+            let ours: Value = serde_json::from_slice(&response.body).unwrap();
+            let theirs: Value = serde_json::from_str(recorded).unwrap();
+            assert_eq!(ours["message"], theirs["message"], "{}", case["name"]);
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+}
