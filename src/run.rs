@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api::oracle::{self, Listed},
     attest::{
+        finality,
         journal::Journal,
         peers::{Key, Multisig, Peer, Peers},
         service::{Oracle, Reachable},
@@ -120,6 +121,10 @@ fn oracle(config: &Config, chains: &Chains, journal: Arc<Journal>) -> anyhow::Re
         .hub()
         .map(|hub| hub.chain.clone())
         .map_err(str::to_owned);
+    for opened in chains.list().iter().flat_map(|loaded| &loaded.chain) {
+        let spec = &opened.chain.spec;
+        finality::check(&spec.additional).with_context(|| format!("chain {}", spec.id))?;
+    }
     Ok(Oracle {
         chains: chains
             .list()

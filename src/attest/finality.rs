@@ -128,3 +128,75 @@ fn amount<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Amount, D::Error>
         .filter(|_| !text.is_empty())
         .ok_or_else(|| D::Error::custom("maxAmount must be a decimal number"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::attest::scene::{Scene, spec};
+
+    fn fast(tiers: Value) -> ChainSpec {
+        let mut spec = spec("ethereum");
+        spec.additional
+            .insert("fastMode".into(), json!({ "finalityTiers": tiers }));
+        spec
+    }
+
+    fn judged(spec: &ChainSpec, asked: Mode) -> (Mode, u64, u64) {
+        let deposits = Scene::new().deposits.remove(0).deposits().clone();
+        let required = required(spec, asked, &deposits);
+        (
+            required.mode,
+            required.finality.blocks,
+            required.finality.seconds,
+        )
+    }
+
+    #[test]
+    fn tiers_weaken_finality_only_for_those_who_ask_and_only_below_their_maximum() {
+        let native = "0x0000000000000000000000000000000000000000";
+        let tiers = |max: &str| json!({ native: [{ "maxAmount": max, "finalizationBlocks": 2 }] });
+        let spec = fast(tiers("1001"));
+        assert_eq!(judged(&spec, Mode::Fast), (Mode::Fast, 2, 60));
+        assert_eq!(judged(&spec, Mode::Slow), (Mode::Slow, 10, 60));
+        assert_eq!(
+            judged(&fast(tiers("1000")), Mode::Fast),
+            (Mode::Slow, 10, 60)
+        );
+        let strict = json!({ native: [{ "maxAmount": "1001", "finalizationBlocks": 11 }] });
+        assert_eq!(judged(&fast(strict), Mode::Fast), (Mode::Slow, 11, 60));
+        assert_eq!(
+            judged(&self::spec("base"), Mode::Fast),
+            (Mode::Slow, 10, 60)
+        );
+    }
+
+    #[test]
+    fn tag_of_the_chain_stays_required_in_fast_mode() {
+        let native = "0x0000000000000000000000000000000000000000";
+        let mut spec = fast(json!({ native: [{ "maxAmount": "1001", "finalizationBlocks": 0 }] }));
+        spec.finality.tag = Some(vm::FinalityTag::Finalized);
+        let deposits = Scene::new().deposits.remove(0).deposits().clone();
+        let required = required(&spec, Mode::Fast, &deposits);
+        assert_eq!(required.finality.tag, Some(vm::FinalityTag::Finalized));
+    }
+
+    #[test]
+    fn unreadable_tiers_are_reported_and_count_as_none() {
+        let native = "0x0000000000000000000000000000000000000000";
+        for bad in [
+            json!({ native: "all" }),
+            json!({ native: [{}] }),
+            json!({ native: [{ "maxAmount": "1e3" }] }),
+            json!({ native: [{ "maxAmount": -1 }] }),
+        ] {
+            let spec = fast(bad);
+            assert!(check(&spec.additional).is_err());
+            assert_eq!(judged(&spec, Mode::Fast).0, Mode::Slow);
+        }
+        let fee = json!({ native: [{ "maxAmount": "1", "feeBps": "5" }] });
+        assert!(check(&fast(fee).additional).is_err());
+        assert!(check(&spec("base").additional).is_ok());
+    }
+}
