@@ -1,0 +1,138 @@
+//! The daemon under load: the real binary in a process of its own, with a data directory that ends
+//! with it.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use devnet::account::Account;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use super::world::{DEPOSITORY, DESTINATION, FINALITY, ORIGIN};
+
+/// The kernel counts processor time in hundredths of a second.
+const TICK: Duration = Duration::from_millis(10);
+
+/// See the module.
+pub struct Daemon {
+    pub address: SocketAddr,
+    process: Child,
+    id: u32,
+    _directory: TempDir,
+}
+
+impl Daemon {
+    /// Starts `binary` to read each chain through `urls`, and waits until it answers.
+    pub async fn start(binary: &Path, urls: impl Fn(&str) -> Vec<String>) -> Result<Self> {
+        let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
+        let place = |name: &str| directory.path().join(name);
+        std::fs::write(place("chains.json"), chains().to_string())?;
+        std::fs::write(place("hub.json"), hub().to_string())?;
+        let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let process = Command::new(binary)
+            .env_clear()
+            .env("ENVIRONMENT", "benchmark")
+            .env("CHAINS_FILE", place("chains.json"))
+            .env("HUB_FILE", place("hub.json"))
+            .env("DATA_DIR", place("data"))
+            .env("HTTP_HOST", address.ip().to_string())
+            .env("HTTP_PORT", address.port().to_string())
+            .env(
+                "ECDSA_PRIVATE_KEY",
+                Account::named("benchmark oracle")?.key(),
+            )
+            .env("ORIGIN_RPC_URL", urls(ORIGIN).join(","))
+            .env("DESTINATION_RPC_URL", urls(DESTINATION).join(","))
+            .env("RUST_LOG", "warn")
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("the daemon does not start")?;
+        let mut daemon = Self {
+            address,
+            id: process.id().context("the daemon has ended")?,
+            process,
+            _directory: directory,
+        };
+        daemon.answering().await?;
+        Ok(daemon)
+    }
+
+    async fn answering(&mut self) -> Result<()> {
+        let url = format!("http://{}/lives/v1", self.address);
+        for _ in 0..500 {
+            if reqwest::get(&url).await.is_ok() {
+                return Ok(());
+            }
+            if let Some(status) = self.process.try_wait()? {
+                bail!("the daemon ended: {status}");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        bail!("the daemon does not answer");
+    }
+
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Processor time so far, of all threads, in the kernel too.
+    pub fn used(&self) -> Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id))?;
+        let (_, fields) = stat.rsplit_once(") ").context("no process name")?;
+        let fields = fields.split(' ').skip(11).take(2);
+        let ticks: u32 = fields.map(str::parse::<u32>).sum::<Result<_, _>>()?;
+        Ok(TICK * ticks)
+    }
+
+    /// Memory in use, in bytes.
+    pub fn resident(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.context("no VmRSS")?.trim().trim_end_matches(" kB");
+        Ok(kilobytes.parse::<u64>()? << 10)
+    }
+}
+
+fn chains() -> Value {
+    let chain = |id: &str, number: &str| {
+        json!({
+            "id": id,
+            "vmType": "ethereum-vm",
+            "httpRpcUrl": format!("${}_RPC_URL", id.to_uppercase()),
+            "hubChainId": number,
+            "depository": DEPOSITORY,
+            "additionalData": { "finalizationBlocks": FINALITY, "finalizationTime": 0 },
+        })
+    };
+    json!([chain(ORIGIN, "900001"), chain(DESTINATION, "900002")])
+}
+
+/// Nothing here is read: deposits and fills are signed for it, not checked against it.
+fn hub() -> Value {
+    let contract = "0x00000000000000000000000000000000000000b0";
+    json!({
+        "id": "relay",
+        "evmChainId": "537713",
+        "httpRpcUrl": "http://127.0.0.1:9",
+        "hubAddress": contract,
+        "oracleAddress": contract,
+        "oracleVersion": "2",
+        "oracleMultisigAddress": contract,
+        "genericMappingAddress": contract,
+        "allocatorAddress": contract,
+        "executorAddress": contract,
+        "depositAddressManagerAddress": contract,
+        "auroraHttpRpcUrl": "http://127.0.0.1:9",
+        "auroraEvmChainId": "1313161554",
+        "auroraAllocatorAddress": contract,
+        "auroraAllocatorSpenderAddress": contract,
+        "auroraOracleMultisigAddress": contract,
+    })
+}

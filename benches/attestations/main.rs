@@ -1,0 +1,158 @@
+//! How many attestations a second, how long each takes, and how often a provider is asked for one.
+//!
+//! `cargo bench --bench attestations` starts a chain node of its own (see [`node`]), the real daemon
+//! as a process of its own with a fresh data directory, and clients that keep their connections and
+//! ask for a different transaction each time. One table row is one claim over one setting:
+//!
+//! - **providers**: 1, or 3 of which 2 must agree; **delay**: what the node adds to every request.
+//! - **header**: `known` where the transaction's block was read before, `new` where every single
+//!   transaction lies in an old block of its own.
+//! - **round trips**: the median in units of what one plain request to the node takes, so that the
+//!   figure does not depend on the machine; **posts**: requests that one provider got for one
+//!   attestation, without the background's reading of heads (a fill rests on two chains, which are
+//!   asked at the same time).
+//! - **CPU**: what the daemon's own process used for one attestation, all its threads. Node and
+//!   clients share the machine's cores with it: `1 s / CPU` is what one core could do without them.
+//!
+//! Nothing here is asserted but that every answer is a signed attestation. Figures of a busy machine
+//! are the machine's: compare columns of one run.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::float_arithmetic,
+    reason = "a table for people"
+)]
+
+mod daemon;
+mod load;
+mod node;
+mod world;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::Result;
+use clap::Parser;
+
+use self::{
+    daemon::Daemon,
+    load::{Load, Measured},
+    node::Node,
+    world::World,
+};
+
+/// Measures attestations per second, latency and round trips.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Given by cargo; without it (as under `cargo test --benches`) nothing is measured.
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Connections that ask at the same time.
+    #[arg(long, default_value_t = 32)]
+    connections: usize,
+    /// How long a row is measured.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// Different transactions of each kind; a row ends when it has used them up.
+    #[arg(long, default_value_t = 30_000)]
+    transactions: u32,
+    /// Only rows with that many providers.
+    #[arg(long)]
+    providers: Option<usize>,
+    /// Only rows with that delay, in milliseconds.
+    #[arg(long)]
+    delay: Option<u64>,
+    /// Another build of the daemon to measure.
+    #[arg(long, default_value = env!("CARGO_BIN_EXE_intentd"))]
+    daemon: PathBuf,
+    /// Prints the daemon's process id and waits before each row, for a profiler to be attached.
+    #[arg(long, hide = true)]
+    pause: bool,
+}
+
+/// What the columns beside the measured ones say.
+struct Setting {
+    providers: usize,
+    delay: Duration,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if !arguments.bench {
+        return Ok(());
+    }
+    let world = Arc::new(World::new(arguments.transactions)?);
+    let node = Node::start(world.clone()).await?;
+    head(&arguments);
+    for providers in [1, 3] {
+        for delay in [0, 20] {
+            let wanted = arguments.providers.is_none_or(|only| only == providers)
+                && arguments.delay.is_none_or(|only| only == delay);
+            let setting = Setting {
+                providers,
+                delay: Duration::from_millis(delay),
+            };
+            if wanted {
+                rows(&arguments, &world, &node, &setting).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn rows(arguments: &Arguments, world: &World, node: &Node, setting: &Setting) -> Result<()> {
+    let urls = |chain: &str| node.urls(chain, setting.delay, setting.providers);
+    let daemon = Daemon::start(&arguments.daemon, urls).await?;
+    let round_trip = load::round_trip(&urls(world::ORIGIN)[0]).await?;
+    let load = Load {
+        address: daemon.address,
+        connections: arguments.connections,
+        limit: Duration::from_secs(arguments.seconds),
+    };
+    let claims = [
+        ("deposit", "known", load::DEPOSIT, &world.deposits),
+        ("deposit", "new", load::DEPOSIT, &world.old_deposits),
+        ("fill", "known", load::FILL, &world.fills),
+    ];
+    for (claim, header, route, bodies) in claims {
+        // The first ones open connections and read the headers of the newest blocks.
+        let (first, rest) = bodies.split_at(arguments.connections.min(bodies.len()));
+        load.run(route, first).await?;
+        if arguments.pause {
+            println!("# next: {claim} {header}, process {}", daemon.id());
+            tokio::time::sleep(Duration::from_secs(3)).await;
+        }
+        let (posts, used) = (node.posts(), daemon.used()?);
+        let measured = load.run(route, rest).await?;
+        let count = measured.count() as f64;
+        let asked = (node.posts() - posts) as f64 / count / setting.providers as f64;
+        let cpu = (daemon.used()? - used).as_secs_f64() * 1e6 / count;
+        print!("{claim:<8} {header:<7} ");
+        row(setting, &measured, round_trip);
+        println!(" {asked:>6.2} {cpu:>7.0} {:>8}", daemon.resident()? >> 20);
+    }
+    Ok(())
+}
+
+fn head(arguments: &Arguments) {
+    let (connections, seconds) = (arguments.connections, arguments.seconds);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    println!("{connections} connections, {seconds} s a row, {cores} cores for all");
+    println!(
+        "claim    header  providers delay ms      per s   p50 ms   p99 ms  round trips  posts  CPU us  RSS MiB"
+    );
+}
+
+fn row(setting: &Setting, measured: &Measured, round_trip: Duration) {
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    let middle = measured.quantile(0.5);
+    print!(
+        "{:>9} {:>8} {:>10.0} {:>8.2} {:>8.2} {:>12.2}",
+        setting.providers,
+        setting.delay.as_millis(),
+        measured.rate(),
+        milliseconds(middle),
+        milliseconds(measured.quantile(0.99)),
+        middle.as_secs_f64() / round_trip.as_secs_f64(),
+    );
+}
