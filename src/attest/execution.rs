@@ -165,3 +165,94 @@ fn order_account(message: &Message) -> Option<EvmAddress> {
         .address()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attest::{deposit, scene::Scene};
+
+    const CONTRACTS: FastMint = FastMint {
+        rate_limiter: EvmAddress::repeat_byte(1),
+        fee_calculator: EvmAddress::repeat_byte(2),
+    };
+
+    fn messages(change: fn(&mut vm::Deposit)) -> Vec<Message> {
+        let mut read = Scene::new().deposits.remove(0);
+        change(&mut read.deposits()[0]);
+        deposit::settled(&read.seen()).unwrap()
+    }
+
+    fn action(messages: &[Message], mode: Mode, fast: Option<FastMint>) -> Action {
+        let execution = deposit(messages, mode, fast).unwrap().unwrap();
+        Action::decode(&execution.actions[0]).unwrap()
+    }
+
+    #[test]
+    fn fast_deposit_names_limiter_and_calculator_and_needs_a_limiter() {
+        let messages = messages(|_| {});
+        let Action::FastMint {
+            rate_limiter,
+            fee_calculator,
+            amount,
+            ..
+        } = action(&messages, Mode::Fast, Some(CONTRACTS))
+        else {
+            panic!("no fast mint");
+        };
+        assert_eq!(rate_limiter, CONTRACTS.rate_limiter);
+        assert_eq!(fee_calculator, CONTRACTS.fee_calculator);
+        assert_eq!(amount, U256::from(1000));
+        assert_eq!(deposit(&messages, Mode::Fast, None), Err(NoRateLimiter));
+        let slow = action(&messages, Mode::Slow, Some(CONTRACTS));
+        assert!(matches!(slow, Action::Mint { .. }));
+    }
+
+    #[test]
+    fn deposit_without_an_order_goes_to_its_depositor() {
+        let ordered = messages(|_| {});
+        let zero = messages(|deposit| deposit.id = B256::ZERO.to_string().into());
+        let depositor = alias(&zero[0].chain, &zero[0].deposit.depositor);
+        let to = |messages: &[Message]| match action(messages, Mode::Slow, None) {
+            Action::Mint { to, .. } => to,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(to(&zero), depositor);
+        assert_ne!(to(&ordered), depositor);
+        assert_eq!(deposit(&[], Mode::Slow, None), Ok(None));
+    }
+
+    #[test]
+    fn ended_withdrawals_have_different_keys_and_directions() {
+        let escrow = Escrow {
+            address: EvmAddress::repeat_byte(1),
+            owner: EvmAddress::repeat_byte(2),
+            token: U256::from(3),
+            amount: U256::from(4),
+        };
+        let id = B256::repeat_byte(5);
+        let (burned, returned) = (escrow.burned(id, "0xa"), escrow.returned(id, "0xa"));
+        assert_ne!(burned.idempotency_key, returned.idempotency_key);
+        assert_ne!(
+            burned.idempotency_key,
+            escrow.burned(id, "").idempotency_key
+        );
+        assert_eq!(
+            Action::decode(&returned.actions[0]),
+            Ok(transfer(
+                escrow.address,
+                escrow.owner,
+                escrow.token,
+                escrow.amount
+            ))
+        );
+        assert_eq!(
+            Action::decode(&escrow.initiated("relay").actions[0]),
+            Ok(transfer(
+                escrow.owner,
+                escrow.address,
+                escrow.token,
+                escrow.amount
+            ))
+        );
+    }
+}

@@ -149,3 +149,125 @@ fn chain_text(of: &Value) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloy::signers::{SignerSync, local::PrivateKeySigner};
+    use serde_json::json;
+    use vm::U256;
+
+    use super::*;
+
+    fn key(byte: u8) -> PrivateKeySigner {
+        PrivateKeySigner::from_bytes(&B256::repeat_byte(byte)).unwrap()
+    }
+
+    fn seal() -> Seal {
+        let contract = EvmAddress::repeat_byte(9);
+        Seal {
+            domain: Domain::oracle("2", U256::from(1), contract),
+            chain: "1".into(),
+            contract: format!("{contract:#x}"),
+        }
+    }
+
+    fn execution() -> Execution {
+        Execution {
+            idempotency_key: B256::repeat_byte(7),
+            actions: vec![vm::Bytes::from_static(b"\x01")],
+        }
+    }
+
+    /// An honest answer of these keys, spoilt by `change`.
+    fn answer(keys: &[u8], change: impl Fn(&mut Value)) -> Value {
+        let digest = execution().digest(&seal().domain);
+        let signature = |byte: &u8| {
+            let signature = key(*byte).sign_hash_sync(&digest).unwrap();
+            let mut one = json!({
+                "oracleChainId": "1", "oracleContract": seal().contract,
+                "oracleSigner": format!("{:#x}", key(*byte).address()),
+                "signature": alloy::hex::encode_prefixed(signature.as_bytes()),
+            });
+            change(&mut one);
+            one
+        };
+        json!({ "execution": {
+            "idempotencyKey": execution().idempotency_key, "actions": execution().actions,
+            "signatures": keys.iter().map(signature).collect::<Vec<_>>(),
+        }})
+    }
+
+    fn counted(members: Option<&[EvmAddress]>, answers: &[Value]) -> Vec<String> {
+        let own = key(1).address();
+        let mut tally = Tally::new(&execution(), &seal(), own, members);
+        for (peer, answer) in answers.iter().enumerate().rev() {
+            tally.add(peer, answer);
+        }
+        assert_eq!(tally.is_empty(), tally.len() == 0);
+        tally.signatures().into_iter().map(|s| s.signer).collect()
+    }
+
+    fn names(keys: &[u8]) -> Vec<String> {
+        keys.iter()
+            .map(|byte| format!("{:#x}", key(*byte).address()))
+            .collect()
+    }
+
+    #[test]
+    fn signers_count_once_in_the_order_of_the_peers_and_ours_never() {
+        let answers = [answer(&[2], |_| {}), answer(&[1, 2, 3], |_| {})];
+        assert_eq!(counted(None, &answers[1..]), names(&[2, 3]));
+        assert_eq!(counted(None, &answers[..1]), names(&[2]));
+        let two = [answer(&[2], |_| {}), answer(&[3], |_| {})];
+        assert_eq!(counted(None, &two), names(&[2, 3]));
+    }
+
+    #[test]
+    fn with_members_nobody_else_counts() {
+        let members = [key(3).address()];
+        let answers = [answer(&[2, 3], |_| {})];
+        assert_eq!(counted(Some(&members), &answers), names(&[3]));
+    }
+
+    #[test]
+    fn what_is_not_the_claimed_signers_over_our_statement_is_left_out() {
+        let cases: &[(&str, fn(&mut Value))] = &[
+            ("another signer", |s| {
+                s["oracleSigner"] = names(&[3])[0].clone().into()
+            }),
+            ("no signer", |s| s["oracleSigner"] = Value::Null),
+            ("not an address", |s| s["oracleSigner"] = "0x12".into()),
+            ("other domain", |s| s["oracleChainId"] = "2".into()),
+            ("other contract", |s| {
+                s["oracleContract"] = names(&[3])[0].clone().into()
+            }),
+            ("no signature", |s| s["signature"] = "0x".into()),
+            ("foreign v", |s| {
+                let text = s["signature"].as_str().unwrap_or_default().to_owned();
+                s["signature"] = format!("{}25", &text[..130]).into();
+            }),
+            ("high s", |s| {
+                let text = s["signature"].as_str().unwrap_or_default().to_owned();
+                s["signature"] =
+                    format!("{}{}{}", &text[..66], "ff".repeat(32), &text[130..]).into();
+            }),
+        ];
+        for (name, change) in cases {
+            assert!(counted(None, &[answer(&[2], change)]).is_empty(), "{name}");
+        }
+        let mut other = answer(&[2], |_| {});
+        other["execution"]["actions"][0] = "0x02".into();
+        assert!(counted(None, &[other]).is_empty(), "other actions");
+        assert!(counted(None, &[json!({}), json!([]), json!("x")]).is_empty());
+    }
+
+    #[test]
+    fn only_so_many_signatures_of_an_answer_are_looked_at() {
+        let mut flood = answer(&[3], |_| {});
+        let honest = flood["execution"]["signatures"][0].clone();
+        let mut signatures = vec![json!({}); MOST_SIGNATURES];
+        signatures.push(honest);
+        flood["execution"]["signatures"] = signatures.into();
+        assert!(counted(None, &[flood]).is_empty());
+    }
+}
