@@ -1,13 +1,23 @@
 //! The command line: one file per subcommand, nothing else decides anything here.
 
 mod check_config;
+mod halts;
 mod health;
+mod journal;
 mod keys;
 mod serve;
+#[cfg(test)]
+mod tests;
 
+use std::{future::Future, path::Path};
+
+use anyhow::anyhow;
 use clap::{Parser, Subcommand};
 
-use crate::config::Config;
+use crate::{
+    admin::{self, Answer, Question},
+    config::{self, Config},
+};
 
 /// Cross-chain intent service: attestation oracle, quoting and status in one daemon.
 #[derive(Debug, Parser)]
@@ -31,20 +41,44 @@ enum Command {
         #[arg(long)]
         url: Option<String>,
     },
+    /// Ask a running daemon about chains for which it signs nothing; needs its DATA_DIR.
+    #[command(subcommand)]
+    Halts(halts::Halts),
+    /// Ask a running daemon about what it has signed; needs its DATA_DIR.
+    #[command(subcommand)]
+    Journal(journal::Journal),
 }
 
 impl Arguments {
     /// Carries out the command with the given environment.
     pub fn run(self, variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
-        if let Some(Command::Health { url }) = self.command {
-            return health::run(url, variables);
-        }
-        let config = Config::from_variables(variables)?;
         match self.command.unwrap_or(Command::Serve) {
-            Command::Serve => serve::run(&config),
-            Command::CheckConfig => check_config::run(&config),
-            Command::Keys => keys::run(&config),
-            Command::Health { .. } => Ok(()),
+            Command::Health { url } => health::run(url, variables),
+            Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
+            Command::Journal(journal) => print(journal.answer(&config::data_dir(variables))),
+            Command::Serve => serve::run(&Config::from_variables(variables)?),
+            Command::CheckConfig => check_config::run(&Config::from_variables(variables)?),
+            Command::Keys => keys::run(&Config::from_variables(variables)?),
         }
     }
+}
+
+fn print(answer: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let answer = runtime.block_on(answer)?;
+    #[allow(clippy::print_stdout)]
+    {
+        println!("{answer}");
+    }
+    Ok(())
+}
+
+async fn asked(data_dir: &Path, question: &Question) -> anyhow::Result<Answer> {
+    Ok(admin::ask(data_dir, question).await?)
+}
+
+fn unexpected(answer: &Answer) -> anyhow::Error {
+    anyhow!("the daemon answered something else: {answer:?}")
 }

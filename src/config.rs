@@ -11,6 +11,9 @@ use vm::EvmAddress;
 
 use self::read::Reader;
 
+/// Where the store is unless `DATA_DIR` says otherwise.
+const DATA_DIR: &str = "./data";
+
 /// The variables of fixed name, as text. Chain variables (`<ID>_RPC_URL`, `<ID>_RPC_QUORUM` and
 /// those that a chains file names with `$`) are looked up by name.
 #[derive(Debug, Default, Deserialize)]
@@ -183,6 +186,14 @@ impl Mistakes {
     }
 }
 
+/// `DATA_DIR` alone, for commands that only need to find a running daemon.
+pub fn data_dir(variables: impl IntoIterator<Item = (String, String)>) -> PathBuf {
+    let named = variables
+        .into_iter()
+        .find(|(name, value)| name == "DATA_DIR" && !value.trim().is_empty());
+    named.map_or_else(|| DATA_DIR.into(), |(_, value)| value.into())
+}
+
 impl Config {
     /// Reads a configuration from `(name, value)` pairs, usually [`std::env::vars`].
     pub fn from_variables(
@@ -219,7 +230,7 @@ impl Config {
         Some(Self {
             http_host: read.parse("HTTP_HOST", raw.http_host, IpAddr::from([0, 0, 0, 0])),
             http_port,
-            data_dir: raw.data_dir.unwrap_or_else(|| "./data".into()).into(),
+            data_dir: raw.data_dir.unwrap_or_else(|| DATA_DIR.into()).into(),
             chains_file: raw.chains_file.map(Into::into),
             hub_file: raw.hub_file.map(Into::into),
             finality_profile: read.parse(

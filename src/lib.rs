@@ -1,5 +1,6 @@
 //! intentd: a cross-chain intent service in one daemon. See README.md for the map.
 
+pub mod admin;
 pub mod api;
 pub mod attest;
 pub mod chains;

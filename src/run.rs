@@ -2,20 +2,22 @@
 
 mod ready;
 
-use std::{collections::HashMap, sync::Arc, time::SystemTime};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::SystemTime};
 
 use anyhow::Context;
 use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    admin::Admin,
     api::oracle::{self, Listed},
     attest::{
         finality,
         journal::Journal,
         peers::{Key, Multisig, Peer, Peers},
         service::{Oracle, Reachable},
+        watch::Watcher,
     },
     chains::{Chains, Loaded},
     config::{Config, PeerKey, Signing},
@@ -53,6 +55,9 @@ impl Listeners {
 pub struct Daemon {
     app: Arc<App>,
     store: Arc<dyn Store>,
+    journal: Arc<Journal>,
+    watchers: Vec<Watcher>,
+    data_dir: PathBuf,
     metrics: Metrics,
 }
 
@@ -73,7 +78,7 @@ impl Daemon {
         let rendered = metrics.clone();
         let system = Arc::new(System {
             version: config.image_tag.clone(),
-            readiness: ready::check(chains, journal, config.is_production()),
+            readiness: ready::check(chains.clone(), journal.clone(), config.is_production()),
             metrics: Arc::new(move || rendered.render()),
         });
         let router = Router::default()
@@ -84,6 +89,9 @@ impl Daemon {
         Ok(Self {
             app,
             store,
+            watchers: watchers(&chains, &journal),
+            journal,
+            data_dir: config.data_dir.clone(),
             metrics,
         })
     }
@@ -94,11 +102,19 @@ impl Daemon {
         listeners: Listeners,
         shutdown: CancellationToken,
     ) -> anyhow::Result<()> {
+        // The store is ours by now, so a socket that lies there belongs to nobody.
+        let admin = Admin::bind(&self.data_dir).context("cannot open the admin socket")?;
         tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
-        let upkeep = tokio::spawn(self.metrics.keep(shutdown.clone()));
+        let tasks = TaskTracker::new();
+        tasks.spawn(self.metrics.keep(shutdown.clone()));
+        tasks.spawn(admin.serve(self.journal, shutdown.clone()));
+        for watcher in self.watchers {
+            tasks.spawn(watcher.run(unix_seconds, shutdown.clone()));
+        }
         server::serve(listeners.oracle, self.app, shutdown.clone()).await;
         shutdown.cancel();
-        upkeep.await?;
+        tasks.close();
+        tasks.wait().await;
         self.store.close().await;
         tracing::info!("stopped");
         Ok(())
@@ -151,6 +167,16 @@ fn reachable(loaded: &Loaded) -> (String, Reachable) {
             chain,
         },
     )
+}
+
+/// One for each chain that can be read, the settlement chain included.
+fn watchers(chains: &Chains, journal: &Arc<Journal>) -> Vec<Watcher> {
+    let listed = chains.list().iter();
+    let listed = listed.filter_map(|loaded| loaded.chain.as_ref().ok());
+    let opened = listed.chain(chains.hub().ok());
+    opened
+        .map(|opened| Watcher::new(journal.clone(), opened.chain.clone()))
+        .collect()
 }
 
 fn listed(loaded: &Loaded) -> Listed {

@@ -2,6 +2,7 @@
 //! module counts its own.
 
 use std::{
+    fmt,
     io::{self, IsTerminal},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -9,8 +10,17 @@ use std::{
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
+use tracing::{Event, Subscriber};
 use tracing_subscriber::{
-    EnvFilter, layer::SubscriberExt, util::SubscriberInitExt, util::TryInitError,
+    EnvFilter, Layer,
+    fmt::{
+        FmtContext, MakeWriter,
+        format::{FormatEvent, FormatFields, Writer},
+    },
+    layer::SubscriberExt,
+    registry::LookupSpan,
+    util::SubscriberInitExt,
+    util::TryInitError,
 };
 
 /// Upper bounds of every metric that ends in `_seconds`.
@@ -40,22 +50,84 @@ pub enum Lines {
     Json,
 }
 
-/// Sends log lines to standard error, filtered as `RUST_LOG` writes it (`info` when empty).
-pub fn log(lines: Lines, filter: Option<&str>) -> Result<(), Error> {
+/// Sends log lines to standard error, filtered as `RUST_LOG` writes it (`info` when empty). Each
+/// line names `service`, if there is one.
+pub fn log(lines: Lines, filter: Option<&str>, service: Option<&str>) -> Result<(), Error> {
     let filter = EnvFilter::try_new(filter.unwrap_or("info"))?;
     let json = match lines {
         Lines::Auto => !io::stderr().is_terminal(),
         Lines::Text => false,
         Lines::Json => true,
     };
-    let registry = tracing_subscriber::registry().with(filter);
-    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
-    if json {
-        registry.with(layer.json().flatten_event(true)).try_init()?;
-    } else {
-        registry.with(layer).try_init()?;
-    }
+    let layer = layer(json, service, io::stderr);
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(layer)
+        .try_init()?;
     Ok(())
+}
+
+fn layer<S, W>(json: bool, service: Option<&str>, to: W) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_writer(to);
+    if json {
+        let layer = layer.json().flatten_event(true);
+        layer
+            .map_event_format(|lines| Named::new(lines, service, json))
+            .boxed()
+    } else {
+        layer
+            .map_event_format(|lines| Named::new(lines, service, json))
+            .boxed()
+    }
+}
+
+/// Lines of another format with the field `service` in front.
+struct Named<F> {
+    lines: F,
+    /// Ready to be written: for JSON with the brace that it replaces.
+    front: String,
+    json: bool,
+}
+
+impl<F> Named<F> {
+    fn new(lines: F, service: Option<&str>, json: bool) -> Self {
+        let front = match (service, json) {
+            (None, true) => "{".into(),
+            (None, false) => String::new(),
+            (Some(service), true) => {
+                format!("{{\"service\":{},", serde_json::Value::from(service))
+            }
+            (Some(service), false) => format!("service={service} "),
+        };
+        Self { lines, front, json }
+    }
+}
+
+impl<S, N, F> FormatEvent<S, N> for Named<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        writer.write_str(&self.front)?;
+        if !self.json {
+            return self.lines.format_event(context, writer, event);
+        }
+        let mut line = String::new();
+        let whole = Writer::new(&mut line);
+        self.lines.format_event(context, whole, event)?;
+        writer.write_str(line.strip_prefix('{').unwrap_or(&line))
+    }
 }
 
 /// The process' metrics.
@@ -119,8 +191,67 @@ mod tests {
     #[test]
     fn bad_filter_is_an_error() {
         assert!(matches!(
-            log(Lines::Text, Some("a=b=c")),
+            log(Lines::Text, Some("a=b=c"), None),
             Err(Error::Filter(_))
         ));
+    }
+
+    #[derive(Clone, Default)]
+    struct Sink(std::sync::Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(json: bool, service: Option<&str>) -> String {
+        let sink = Sink::default();
+        let to = sink.clone();
+        let layer = layer(json, service, move || to.clone());
+        let subscriber = tracing_subscriber::registry().with(layer);
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::error!(chain = "base", "halted");
+            tracing::error!("again");
+        });
+        String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn every_line_names_the_service() {
+        let text = logged(true, Some("oracle \"a\""));
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        for line in &lines {
+            assert_eq!(line["service"], "oracle \"a\"");
+        }
+        assert_eq!(
+            (&lines[0]["chain"], &lines[0]["message"]),
+            (&"base".into(), &"halted".into())
+        );
+        let text = logged(false, Some("oracle-a"));
+        assert!(
+            text.lines()
+                .all(|line| line.starts_with("service=oracle-a ")),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn lines_without_a_service_are_whole() {
+        let text = logged(true, None);
+        for line in text.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(line.get("service").is_none());
+        }
+        assert!(!logged(false, None).contains("service"));
     }
 }

@@ -45,6 +45,7 @@ const PURE: &[&str] = &[
     "src/attest/refund.rs",
     "src/attest/refusal.rs",
     "src/attest/statement.rs",
+    "src/attest/watch/verdict.rs",
     "src/attest/withdrawal.rs",
     "vm/src/protocol/",
     "vm/src/types.rs",

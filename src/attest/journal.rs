@@ -19,7 +19,7 @@ use vm::protocol::signature::Signature;
 use vm::types::{Block, ChainId, EvmAddress};
 
 pub use self::halts::Watched;
-pub use crate::store::rows::{entry::Entry, halt::Halt};
+pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
     attest::statement::Statement,
     sign::{SignError, Signer},
@@ -117,6 +117,13 @@ impl Journal {
         Ok(row.map(|row| Entry::decode(&row)).transpose()?)
     }
 
+    /// What stood under a statement's key and is void now, oldest first.
+    pub async fn voids(&self, key: &str) -> Result<Vec<Void>, JournalError> {
+        let rows = self.store.scan(void::range(key)).await?;
+        let rows = rows.iter().map(|(_, row)| Void::decode(row));
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Takes a signed statement back because its ground is gone, and frees what it held; `false` if
     /// nothing stands under `key`. The signature has been given away all the same.
     pub async fn void(&self, key: &str, why: &str, now: u64) -> Result<bool, JournalError> {
@@ -128,7 +135,7 @@ impl Journal {
             let entry = Entry::decode(&found)?;
             let batch = release(key, &entry)?.expect(entry::key(key), Expect::Equals(found));
             let place = void::key(key, u32::try_from(count).unwrap_or(u32::MAX));
-            let row = void::Void {
+            let row = Void {
                 entry,
                 why: why.to_owned(),
                 at: now,

@@ -5,7 +5,8 @@
 //! how final a block must be in [`finality`], every "no" in [`refusal`]. [`claim`] is what the judges
 //! are given.
 //! The rest does I/O: [`read`] reads what a claim names, [`journal`] signs once and for ever,
-//! [`peers`] asks others, [`service`] puts these together.
+//! [`peers`] asks others, [`service`] puts these together, [`watch`] looks whether what was signed
+//! is still there.
 
 pub mod claim;
 pub mod deposit;
@@ -26,6 +27,7 @@ pub mod service;
 pub mod statement;
 #[cfg(test)]
 mod tests;
+pub mod watch;
 pub mod withdrawal;
 
 pub use refusal::Refusal;

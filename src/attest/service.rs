@@ -154,7 +154,8 @@ impl Oracle {
     }
 
     /// Signs through the journal. Where the same was signed as of another block, that statement is
-    /// void if its block is gone; if it still stands, somebody shows us two forks.
+    /// void if its block is gone, and the chain is halted: two quorums, this one and the one that
+    /// read the transaction, say so. If it still stands, somebody shows us two forks.
     async fn sign(&self, statement: &Statement) -> Result<Signature, Error> {
         let now = (self.clock)();
         match self.journal.sign(statement, now).await {
@@ -164,9 +165,8 @@ impl Oracle {
                     let what = format!("{key} stands, and {} claims another block", statement.key);
                     return Err(ReadError::Doubtful(what).into());
                 }
-                let why = "its block is no longer canonical";
-                self.journal.void(&key, why, now).await?;
-                Ok(self.journal.sign(statement, now).await?)
+                self.journal.reorged(&key, &chain, &block, now).await?;
+                Err(JournalError::Halted(chain).into())
             }
             signed => Ok(signed?),
         }

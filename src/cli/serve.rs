@@ -16,7 +16,8 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
     };
     // Two TLS providers are in the dependency tree: which one counts is said here, once.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    telemetry::log(lines, config.variables.get("RUST_LOG"))?;
+    let filter = config.variables.get("RUST_LOG");
+    telemetry::log(lines, filter, config.service.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

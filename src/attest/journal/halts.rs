@@ -37,10 +37,30 @@ impl Journal {
             .expect(key.clone(), Expect::Absent)
             .put(key, row);
         let fresh = self.store.commit(batch).await? == Outcome::Applied;
+        show(chain, true);
         if fresh {
             tracing::error!(%chain, why, "signing is halted");
         }
         Ok(fresh)
+    }
+
+    /// Takes back the statement `key`, whose `block` the network has left, and halts signing for
+    /// `chain`; `false` if the statement does not stand any more. Halts first: whoever is cut off in
+    /// between still finds the statement among the watched ones.
+    pub async fn reorged(
+        &self,
+        key: &str,
+        chain: &ChainId,
+        block: &Block,
+        now: u64,
+    ) -> Result<bool, JournalError> {
+        let (number, hash) = (block.number, block.hash);
+        let why = format!("block {number} ({hash}) is no longer canonical");
+        self.halt(chain, &format!("{why}; {key} rested on it"), now)
+            .await?;
+        let chain = chain.to_string();
+        metrics::counter!("intentd_reorged_statements_total", "chain" => chain).increment(1);
+        self.void(key, &why, now).await
     }
 
     /// An operator's word that signing for `chain` may go on; `false` if it was not halted.
@@ -54,6 +74,7 @@ impl Journal {
             .delete(key);
         let cleared = self.store.commit(batch).await? == Outcome::Applied;
         if cleared {
+            show(chain, false);
             tracing::warn!(%chain, "signing goes on");
         }
         Ok(cleared)
@@ -62,6 +83,7 @@ impl Journal {
     /// Why and since when `chain` is halted.
     pub async fn halted(&self, chain: &ChainId) -> Result<Option<Halt>, JournalError> {
         let row = self.store.read(&halt::key(chain.as_str())).await?;
+        show(chain, row.is_some());
         Ok(row.map(|row| Halt::decode(&row)).transpose()?)
     }
 
@@ -130,6 +152,11 @@ impl Journal {
             count += found;
         }
     }
+}
+
+fn show(chain: &ChainId, halted: bool) {
+    let chain = chain.to_string();
+    metrics::gauge!("intentd_halted_chains", "chain" => chain).set(u32::from(halted));
 }
 
 pub(super) fn entry_of(statement: &Statement, now: u64) -> Entry {

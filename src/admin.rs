@@ -1,0 +1,69 @@
+//! The Unix socket in `DATA_DIR` through which the command line asks the running daemon, which is
+//! the only process that has the store. Whoever may open the socket is the operator; it is not for
+//! the network.
+//!
+//! One question per connection: a line of JSON each way. Questions and answers are internally tagged
+//! objects: `{"ask":"halts"}`, `{"answer":"halts","halts":[…]}`.
+
+mod ask;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    ask::{AskError, ask},
+    serve::Admin,
+};
+use crate::attest::journal::{Entry, Halt, Void};
+
+/// Longest question, in bytes. A statement's key is at most 4 KiB.
+const LONGEST: u64 = 16 << 10;
+
+/// What the daemon can be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Question {
+    /// Every halted chain.
+    Halts,
+    /// Signing for `chain` may go on.
+    ClearHalt { chain: String },
+    /// What stands, and what stood, under a statement's key.
+    Statement { key: String },
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    Halts {
+        halts: Vec<Halted>,
+    },
+    /// Whether the chain was halted.
+    Cleared {
+        cleared: bool,
+    },
+    Statement {
+        entry: Option<Entry>,
+        voids: Vec<Void>,
+    },
+    /// The question could not be answered.
+    Refused {
+        why: String,
+    },
+}
+
+/// A halted chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Halted {
+    pub chain: String,
+    #[serde(flatten)]
+    pub halt: Halt,
+}
+
+fn path(data_dir: &Path) -> PathBuf {
+    data_dir.join("admin.sock")
+}

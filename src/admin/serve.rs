@@ -1,0 +1,143 @@
+//! The answering side.
+
+use std::{
+    fs, io,
+    os::unix::fs::{FileTypeExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{UnixListener, UnixSocket, UnixStream},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+use vm::ChainId;
+
+use super::{Answer, Halted, LONGEST, Question, path};
+use crate::attest::journal::{Journal, JournalError};
+
+/// Connections at one time; more wait in the kernel's queue.
+const CONNECTIONS: usize = 8;
+const BACKLOG: u32 = 16;
+/// For a question to arrive and its answer to leave.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// After the kernel refused to hand over a connection.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The socket; its file goes with it.
+pub struct Admin {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Drop for Admin {
+    fn drop(&mut self) {
+        let _gone_already = fs::remove_file(&self.path);
+    }
+}
+
+impl Admin {
+    /// Opens the socket in `data_dir` for this user alone, in place of one that a process left when
+    /// it was killed. Only for the process that has the store of `data_dir` open.
+    pub fn bind(data_dir: &Path) -> io::Result<Self> {
+        let path = path(data_dir);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.file_type().is_socket() => fs::remove_file(&path)?,
+            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => {}
+        }
+        let socket = UnixSocket::new_stream()?;
+        socket.bind(&path)?;
+        // Nobody can connect before `listen`.
+        let listener = fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
+            .and_then(|()| socket.listen(BACKLOG));
+        match listener {
+            Ok(listener) => Ok(Self { listener, path }),
+            Err(error) => {
+                let _gone_already = fs::remove_file(&path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Answers until `shutdown`; a question under way is answered.
+    pub async fn serve(self, journal: Arc<Journal>, shutdown: CancellationToken) {
+        let mut answering = JoinSet::new();
+        let accept = async {
+            loop {
+                while answering.len() >= CONNECTIONS {
+                    answering.join_next().await;
+                }
+                match self.listener.accept().await {
+                    Ok((stream, _)) => {
+                        answering.spawn(connection(stream, journal.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "admin socket cannot accept");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+                while answering.try_join_next().is_some() {}
+            }
+        };
+        let _never = shutdown.run_until_cancelled(accept).await;
+        drop(self);
+        while answering.join_next().await.is_some() {}
+    }
+}
+
+async fn connection(mut stream: UnixStream, journal: Arc<Journal>) {
+    let answered = tokio::time::timeout(PATIENCE, exchange(&mut stream, &journal)).await;
+    match answered {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "admin connection ended"),
+        Err(_) => tracing::debug!("admin connection was too slow"),
+    }
+}
+
+async fn exchange(stream: &mut UnixStream, journal: &Journal) -> io::Result<()> {
+    let (reading, mut writing) = stream.split();
+    let mut line = Vec::new();
+    let mut reading = BufReader::new(reading).take(LONGEST);
+    reading.read_until(b'\n', &mut line).await?;
+    let answer = match serde_json::from_slice(&line) {
+        Ok(question) => answer(journal, question)
+            .await
+            .unwrap_or_else(|error| refused(&error)),
+        Err(error) => refused(&error),
+    };
+    let mut answer = serde_json::to_vec(&answer)?;
+    answer.push(b'\n');
+    writing.write_all(&answer).await?;
+    writing.shutdown().await
+}
+
+fn refused(why: &dyn std::fmt::Display) -> Answer {
+    let why = why.to_string();
+    Answer::Refused { why }
+}
+
+async fn answer(journal: &Journal, question: Question) -> Result<Answer, JournalError> {
+    Ok(match question {
+        Question::Halts => {
+            let halts = journal.halts().await?;
+            let halted = |(chain, halt): (ChainId, _)| Halted {
+                chain: chain.to_string(),
+                halt,
+            };
+            Answer::Halts {
+                halts: halts.into_iter().map(halted).collect(),
+            }
+        }
+        Question::ClearHalt { chain } => Answer::Cleared {
+            cleared: journal.clear(&ChainId::new(&chain)).await?,
+        },
+        Question::Statement { key } => Answer::Statement {
+            entry: journal.entry(&key).await?,
+            voids: journal.voids(&key).await?,
+        },
+    })
+}
