@@ -28,7 +28,7 @@ const LONGEST: u64 = 16 << 10;
 #[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Question {
     /// Every halted chain.
-    Halts,
+    Halts {},
     /// Signing for `chain` may go on.
     ClearHalt { chain: String },
     /// What stands, and what stood, under a statement's key.

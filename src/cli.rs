@@ -6,8 +6,6 @@ mod health;
 mod journal;
 mod keys;
 mod serve;
-#[cfg(test)]
-mod tests;
 
 use std::{future::Future, path::Path};
 

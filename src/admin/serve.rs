@@ -122,7 +122,7 @@ fn refused(why: &dyn std::fmt::Display) -> Answer {
 
 async fn answer(journal: &Journal, question: Question) -> Result<Answer, JournalError> {
     Ok(match question {
-        Question::Halts => {
+        Question::Halts {} => {
             let halts = journal.halts().await?;
             let halted = |(chain, halt): (ChainId, _)| Halted {
                 chain: chain.to_string(),

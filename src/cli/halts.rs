@@ -20,7 +20,7 @@ impl Halts {
     /// What the daemon that runs with `data_dir` says to it.
     pub async fn answer(&self, data_dir: &Path) -> anyhow::Result<String> {
         let question = match self {
-            Self::List => Question::Halts,
+            Self::List => Question::Halts {},
             Self::Clear { chain } => Question::ClearHalt {
                 chain: chain.clone(),
             },

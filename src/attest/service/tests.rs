@@ -317,7 +317,7 @@ async fn chains_that_are_unknown_closed_or_broken_are_told_apart() {
 }
 
 #[tokio::test]
-async fn deposit_in_another_block_is_signed_anew_only_when_the_first_block_is_gone() {
+async fn deposit_in_another_block_halts_and_is_signed_anew_only_after_that_is_cleared() {
     let mut scene = Scene::new();
     let world = world().playing(&scene);
     let claim = deposit_claim(&scene.deposits[0]);
@@ -327,6 +327,11 @@ async fn deposit_in_another_block_is_signed_anew_only_when_the_first_block_is_go
     world.ethereum.put(&scene.deposits[0]);
     assert_eq!(word(world.oracle.deposit(&claim, None).await), "doubtful");
     *world.ethereum.canonical.lock().unwrap() = false;
+    for _ in 0..2 {
+        assert_eq!(word(world.oracle.deposit(&claim, None).await), "journal");
+    }
+    let ethereum = vm::ChainId::new("ethereum");
+    assert!(world.oracle.journal.clear(&ethereum).await.unwrap());
     let second = world.oracle.deposit(&claim, None).await.unwrap();
     assert_ne!(first.attested, second.attested);
 }

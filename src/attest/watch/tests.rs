@@ -1,1 +1,237 @@
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
+use async_trait::async_trait;
+use vm::{
+    ChainId, ChainReader, Transaction, TxRef,
+    quorum::Quorum,
+    testing::{Script, block},
+};
+
+use super::*;
+use crate::{
+    attest::{
+        scene,
+        statement::{Mode, Statement},
+    },
+    sign::raw::RawKey,
+    store::{Store, memory::MemoryStore},
+};
+
+const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+/// A fork that a script never reaches: the chain is the first one again.
+const NEVER: u64 = u64::MAX;
+
+fn base() -> ChainId {
+    ChainId::new("base")
+}
+
+/// Finality 10, watched for 128 blocks more.
+fn chain(reader: Arc<dyn ChainReader>) -> Chain {
+    Chain {
+        spec: Arc::new(scene::spec("base")),
+        reader,
+        state: None,
+    }
+}
+
+fn statement(byte: u8, number: u64) -> Statement {
+    let (tx, digest) = (scene::tx(byte), B256::repeat_byte(byte));
+    Statement::deposit(&base(), &tx, Mode::Slow, &block(number, 0), digest)
+}
+
+/// A journal that signed one deposit in each block of `numbers`.
+async fn journal(numbers: &[u64]) -> Arc<Journal> {
+    let (store, signer) = (MemoryStore::new(), RawKey::parse(KEY).unwrap());
+    let journal = Journal::new(Arc::new(store), Arc::new(signer));
+    for (at, number) in numbers.iter().enumerate() {
+        let statement = statement(u8::try_from(at).unwrap(), *number);
+        journal.sign(&statement, 1).await.unwrap();
+    }
+    Arc::new(journal)
+}
+
+async fn is_halted(journal: &Journal) -> bool {
+    journal.halted(&base()).await.unwrap().is_some()
+}
+
+async fn watched(journal: &Journal) -> usize {
+    journal.watched(&base(), None, 99).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn a_block_missed_twice_voids_its_statements_and_halts_the_chain() {
+    let (script, journal) = (Script::at(120), journal(&[90, 100, 100]).await);
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    let look = watcher.look(1000).await.unwrap();
+    assert_eq!((look.facts, look.missing, look.void), (3, 0, 0));
+    script.fork(95, 7);
+    assert_eq!(watcher.look(1100).await.unwrap().missing, 1);
+    assert_eq!(watcher.look(1104).await.unwrap().missing, 1);
+    assert!(!is_halted(&journal).await);
+    let look = watcher.look(1105).await.unwrap();
+    assert_eq!((look.missing, look.void), (0, 2));
+    let halt = journal.halted(&base()).await.unwrap().unwrap();
+    assert_eq!(halt.at, 1105);
+    assert!(halt.why.starts_with("block 100 "), "{}", halt.why);
+    for (byte, number, stands) in [(0, 90, true), (1, 100, false), (2, 100, false)] {
+        let key = statement(byte, number).key;
+        assert_eq!(
+            journal.entry(&key).await.unwrap().is_some(),
+            stands,
+            "{byte}"
+        );
+        assert_eq!(
+            journal.voids(&key).await.unwrap().is_empty(),
+            stands,
+            "{byte}"
+        );
+    }
+    assert_eq!(watched(&journal).await, 1);
+}
+
+#[tokio::test]
+async fn one_contradictory_answer_halts_nothing() {
+    let (script, journal) = (Script::at(120), journal(&[100]).await);
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    for round in 0..3 {
+        script.fork(95, 7);
+        assert_eq!(watcher.look(1000 + round * 100).await.unwrap().missing, 1);
+        script.fork(NEVER, 7);
+        assert_eq!(watcher.look(1050 + round * 100).await.unwrap().missing, 0);
+    }
+    assert!(!is_halted(&journal).await);
+    assert_eq!(watched(&journal).await, 1);
+}
+
+#[tokio::test]
+async fn providers_that_are_away_halt_nothing() {
+    let (script, journal) = (Script::at(120), journal(&[100]).await);
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    let away = ReadError::Unavailable("down".into());
+    script.fork(95, 7);
+    script.fail(Some(away));
+    for now in [1000, 2000, 3000] {
+        assert!(matches!(watcher.look(now).await, Err(Error::Read(_))));
+    }
+    script.fail(None);
+    assert_eq!(watcher.look(4000).await.unwrap().missing, 1);
+    assert!(!is_halted(&journal).await);
+}
+
+/// Shows its head, and answers about blocks only when told to.
+struct Tongue(Arc<Script>, AtomicBool);
+
+#[async_trait]
+impl ChainReader for Tongue {
+    async fn head(&self) -> Result<Head, ReadError> {
+        self.0.head().await
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        self.0.fresh_head().await
+    }
+
+    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
+        if self.1.load(SeqCst) {
+            return self.0.contains(block).await;
+        }
+        Err(ReadError::Doubtful("who knows".into()))
+    }
+
+    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
+        self.0.transaction(tx, head).await
+    }
+}
+
+#[tokio::test]
+async fn no_answer_is_no_second_miss() {
+    let (script, journal) = (Script::at(120), journal(&[100]).await);
+    let tongue = Arc::new(Tongue(script.clone(), AtomicBool::new(true)));
+    let mut watcher = Watcher::new(journal.clone(), chain(tongue.clone()));
+    script.fork(95, 7);
+    assert_eq!(watcher.look(1000).await.unwrap().missing, 1);
+    tongue.1.store(false, SeqCst);
+    for now in [1100, 1200] {
+        let look = watcher.look(now).await.unwrap();
+        assert_eq!((look.unanswered, look.missing, look.void), (1, 1, 0));
+    }
+    assert!(!is_halted(&journal).await);
+    tongue.1.store(true, SeqCst);
+    assert_eq!(watcher.look(1300).await.unwrap().void, 1);
+    assert!(is_halted(&journal).await);
+}
+
+#[tokio::test]
+async fn one_liar_among_three_halts_nothing_and_two_agree() {
+    let scripts = [Script::at(120), Script::at(120), Script::at(120)];
+    let providers = ["a", "b", "c"].iter().zip(&scripts);
+    let providers = providers.map(|(name, script)| script.provider(name));
+    let quorum = Quorum::new(&base(), providers.collect(), 2).unwrap();
+    let journal = journal(&[100]).await;
+    let mut watcher = Watcher::new(journal.clone(), chain(Arc::new(quorum)));
+    scripts[0].fork(95, 7);
+    for now in [1000, 1100, 1200] {
+        assert_eq!(watcher.look(now).await.unwrap().missing, 0);
+    }
+    assert!(!is_halted(&journal).await);
+}
+
+#[tokio::test]
+async fn facts_are_watched_until_they_are_past_and_then_nobody_is_asked() {
+    let (script, journal) = (Script::at(237), journal(&[90, 100]).await);
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    watcher.look(1000).await.unwrap();
+    assert_eq!(watched(&journal).await, 1);
+    script.set_head(238);
+    watcher.look(1100).await.unwrap();
+    assert_eq!(watched(&journal).await, 0);
+    let asked = script.asked();
+    assert_eq!(watcher.look(1200).await.unwrap(), Look::default());
+    assert_eq!(script.asked(), asked);
+}
+
+#[tokio::test]
+async fn a_fact_that_grew_old_unseen_is_looked_at_before_it_is_past() {
+    let (script, journal) = (Script::at(9999), journal(&[100]).await);
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    script.fork(95, 7);
+    watcher.look(1000).await.unwrap();
+    assert_eq!(watched(&journal).await, 1);
+    assert_eq!(watcher.look(1100).await.unwrap().void, 1);
+    assert!(is_halted(&journal).await);
+}
+
+#[tokio::test]
+async fn more_facts_than_a_page_are_all_looked_at() {
+    let journal = journal(&[]).await;
+    for n in 0..600_u64 {
+        let tx = TxRef {
+            text: format!("{n}").into(),
+            bytes: n.to_be_bytes().to_vec().into(),
+            hint: None,
+        };
+        let digest = B256::left_padding_from(&n.to_be_bytes());
+        let statement = Statement::deposit(&base(), &tx, Mode::Slow, &block(n / 6, 0), digest);
+        journal.sign(&statement, 1).await.unwrap();
+    }
+    let script = Script::at(100);
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    assert_eq!(watcher.look(1000).await.unwrap().facts, 600);
+    // The head, and each block once.
+    assert_eq!(script.asked(), 101);
+}
+
+#[tokio::test]
+async fn a_store_that_failed_is_an_error_and_the_loop_ends_when_told_to() {
+    let store = Arc::new(MemoryStore::new());
+    let signer = Arc::new(RawKey::parse(KEY).unwrap());
+    let journal = Arc::new(Journal::new(store.clone(), signer));
+    store.close().await;
+    let mut watcher = Watcher::new(journal.clone(), chain(Script::at(1)));
+    assert!(matches!(watcher.look(1).await, Err(Error::Journal(_))));
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(watcher.run(|| 1, shutdown.clone()));
+    tokio::task::yield_now().await;
+    shutdown.cancel();
+    running.await.unwrap();
+}
