@@ -273,6 +273,9 @@ fn a_conflict_is_counted_and_raises_an_alarm() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     let log = Log::default();
+    // With one subscriber alone, the first thread to pass an event decides for all whether it is
+    // heard, and other tests pass the same events without one.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt()
         .with_ansi(false)
         .with_writer(log.clone())
