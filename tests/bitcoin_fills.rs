@@ -115,6 +115,7 @@ fn oracle(world: &Server, order: B256) -> Oracle {
     let endpoint = Endpoint {
         url: format!("http://{}/bitcoin", world.address).parse().unwrap(),
         timeout: Duration::from_secs(5),
+        client: Endpoint::client().unwrap(),
     };
     let provider = (bitcoin.family.open.unwrap())(&bitcoin, &endpoint).unwrap();
     let reader: Arc<dyn ChainReader> = Arc::new(Deposits {
