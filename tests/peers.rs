@@ -41,7 +41,7 @@ async fn recorded_moods_give_the_recorded_signatures_that_hold() {
             continue;
         }
         let peers = Peers::start().await;
-        let mut setup = daemon(&world);
+        let mut setup = daemon().recorded(&world);
         for (variable, value) in case["env"].as_object().unwrap() {
             let own = format!("http://{}", peers.server.address);
             let value = value
@@ -106,7 +106,8 @@ struct Scene {
 async fn with_peers(moods: &[&str]) -> Scene {
     let (world, peers) = (world::world().await, Peers::start().await);
     let list: Vec<String> = moods.iter().map(|mood| peers.url(mood) + "|pk").collect();
-    let daemon = daemon(&world)
+    let daemon = daemon()
+        .recorded(&world)
         .with("PEERS", list.join(";"))
         .with("PEER_REQUEST_TIMEOUT_MS", "700")
         .start()

@@ -127,7 +127,8 @@ async fn recorded_bitcoin_requests_get_their_recorded_answers() {
 
 async fn replay(transcript: &str, deviations: &[Deviation]) {
     let (world, peers) = (world::world().await, Peers::start().await);
-    let setup = daemon(&world)
+    let setup = daemon()
+        .recorded(&world)
         .with("API_KEYS", "apikey1:int1;clientkey:client")
         .with("PEERS", format!("{}|peerkey", peers.url("ok")));
     let mut wrong = Vec::new();

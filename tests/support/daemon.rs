@@ -1,6 +1,8 @@
-//! A whole daemon in this process: its own directory, its own port, the recorded chains.
+//! A whole daemon in this process: its own directory, its own port, the chains it is given.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs, path::Path};
+
+use devnet::{account::Account, world::Files};
 
 use hyper::StatusCode;
 use intentd::{
@@ -18,33 +20,20 @@ use super::http::Server;
 pub const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
 /// What a daemon is started with.
+#[derive(Clone, Default)]
 pub struct Setup {
     variables: BTreeMap<String, String>,
+    files: Option<Files>,
 }
 
-/// A daemon over the recorded world at `world`.
-pub fn daemon(world: &Server) -> Setup {
+/// A daemon that signs with [`KEY`] on a port of its own and knows no chains yet.
+pub fn daemon() -> Setup {
     let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/recorded");
-    let rpc = |path: &str| format!("http://{}/{path}", world.address);
-    let variables = [
-        ("ENVIRONMENT", "recorded".to_owned()),
-        ("SIGNING_MODULE", "raw-private-key".to_owned()),
-        ("ECDSA_PRIVATE_KEY", KEY.to_owned()),
-        ("HTTP_HOST", "127.0.0.1".to_owned()),
-        ("HTTP_PORT", "0".to_owned()),
-        ("CHAINS_FILE", format!("{fixtures}/chains.json")),
-        ("HUB_FILE", format!("{fixtures}/hub.json")),
-        ("ETHEREUM_RPC_URL", rpc("ethereum")),
-        ("BASE_RPC_URL", rpc("base")),
-        ("RELAY_RPC_URL", rpc("relay")),
-        ("BITCOIN_RPC_URL", rpc("bitcoin")),
-    ];
-    Setup {
-        variables: variables
-            .map(|(name, value)| (name.to_owned(), value))
-            .into(),
-    }
+    Setup::default()
+        .with("ENVIRONMENT", "test")
+        .with("ECDSA_PRIVATE_KEY", KEY)
+        .with("HTTP_HOST", "127.0.0.1")
+        .with("HTTP_PORT", "0")
 }
 
 impl Setup {
@@ -54,11 +43,64 @@ impl Setup {
         self
     }
 
-    pub async fn start(&self) -> Daemon {
-        let directory = TempDir::new().unwrap();
+    /// Over the recorded world at `world`.
+    pub fn recorded(self, world: &Server) -> Self {
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/recorded");
+        let rpc = |path: &str| format!("http://{}/{path}", world.address);
+        self.with("CHAINS_FILE", format!("{fixtures}/chains.json"))
+            .with("HUB_FILE", format!("{fixtures}/hub.json"))
+            .with("ETHEREUM_RPC_URL", rpc("ethereum"))
+            .with("BASE_RPC_URL", rpc("base"))
+            .with("RELAY_RPC_URL", rpc("relay"))
+            .with("BITCOIN_RPC_URL", rpc("bitcoin"))
+    }
+
+    /// Over real chains.
+    pub fn chains(mut self, files: &Files) -> Self {
+        self.variables.extend(files.environment.iter().cloned());
+        self.files = Some(files.clone());
+        self
+    }
+
+    /// Signs as `account`.
+    pub fn signer(self, account: &Account) -> Self {
+        self.with("ECDSA_PRIVATE_KEY", account.key())
+    }
+
+    /// Demands `key` of callers.
+    pub fn key(self, key: &str) -> Self {
+        self.with("API_KEYS", format!("{key}:caller"))
+    }
+
+    /// Asks `peer`, which demands `key` (empty for none), behind the peers named before.
+    pub fn peer(self, peer: &Daemon, key: &str) -> Self {
+        let before = self.variables.get("PEERS").map(|list| format!("{list};"));
+        let list = format!("{}{}|{key}", before.unwrap_or_default(), peer.url);
+        self.with("PEERS", list)
+    }
+
+    /// Puts its files into `directory` and returns the whole environment.
+    pub fn environment(&self, directory: &Path) -> BTreeMap<String, String> {
         let mut variables = self.variables.clone();
-        variables.insert("DATA_DIR".into(), directory.path().display().to_string());
-        let config = Config::from_variables(variables).unwrap();
+        let mut path = |variable: &str, name: &str| {
+            let path = directory.join(name);
+            variables.insert(variable.to_owned(), path.display().to_string());
+            path
+        };
+        path("DATA_DIR", "data");
+        if let Some(files) = &self.files {
+            fs::write(path("CHAINS_FILE", "chains.json"), files.chains.to_string()).unwrap();
+            fs::write(path("HUB_FILE", "hub.json"), files.hub.to_string()).unwrap();
+        }
+        variables
+    }
+
+    pub async fn start(&self) -> Daemon {
+        self.start_in(TempDir::new().unwrap()).await
+    }
+
+    async fn start_in(&self, directory: TempDir) -> Daemon {
+        let config = Config::from_variables(self.environment(directory.path())).unwrap();
         let listeners = Listeners::bind(&config).await.unwrap();
         let address = listeners.oracle.local_addr().unwrap();
         let daemon = run::Daemon::open(&config).unwrap();
@@ -71,6 +113,7 @@ impl Setup {
             shutdown,
             task,
             directory,
+            setup: self.clone(),
         }
     }
 }
@@ -82,6 +125,7 @@ pub struct Daemon {
     shutdown: CancellationToken,
     task: JoinHandle<()>,
     directory: TempDir,
+    setup: Setup,
 }
 
 /// An answer of the daemon.
@@ -95,6 +139,11 @@ pub struct Answer {
 impl Answer {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    /// The stable code of a refusal.
+    pub fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
 
     /// The signers of the execution, in their order.
@@ -144,10 +193,30 @@ impl Daemon {
         .await
     }
 
+    /// POST of JSON without a key.
+    pub async fn attest(&self, route: &str, body: &Value) -> Answer {
+        self.post(route, "", body).await
+    }
+
+    /// The text of `/metrics`: of all daemons of this process.
+    pub async fn metrics(&self) -> String {
+        self.ask("GET", "/metrics", &[], None).await.body
+    }
+
     /// Ends the daemon; its directory is gone afterwards.
     pub async fn stop(self) {
+        drop(self.end().await);
+    }
+
+    /// Ends the daemon and starts it again over the same directory, on another port.
+    pub async fn restart(self) -> Self {
+        let setup = self.setup.clone();
+        setup.start_in(self.end().await).await
+    }
+
+    async fn end(self) -> TempDir {
         self.shutdown.cancel();
         self.task.await.unwrap();
-        drop(self.directory);
+        self.directory
     }
 }

@@ -1,7 +1,9 @@
-//! What the daemon's tests stand on: the recorded world, fake peers, and a daemon in this process.
+//! What the daemon's tests stand on: the recorded world, real chains, fake peers, and a daemon in
+//! this process.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod bitcoin;
+pub mod chain;
 pub mod daemon;
 pub mod http;
 pub mod peer;

@@ -1,6 +1,7 @@
 //! Accounts that exist only for the devnet: keys derived from names, so that two runs agree.
 
 use alloy::{
+    network::EthereumWallet,
     primitives::{Address, B256, Bytes, keccak256},
     signers::{SignerSync, local::PrivateKeySigner},
 };
@@ -29,6 +30,11 @@ impl Account {
     /// The private key: 32 bytes as `0x` hex.
     pub fn key(&self) -> String {
         self.signer.to_bytes().to_string()
+    }
+
+    /// What signs this account's transactions.
+    pub fn wallet(&self) -> EthereumWallet {
+        self.signer.clone().into()
     }
 
     /// Signs 32 bytes as they are: `r || s || v`, v 27 or 28, low s.

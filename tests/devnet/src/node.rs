@@ -2,8 +2,8 @@
 
 use alloy::{
     consensus::BlockHeader,
-    eips::BlockNumberOrTag,
-    network::TransactionBuilder,
+    eips::{BlockNumberOrTag, Encodable2718},
+    network::{NetworkTransactionBuilder, TransactionBuilder},
     primitives::{Address, B256, Bytes, U256},
     providers::{DynProvider, Provider, ProviderBuilder},
     rpc::{
@@ -16,12 +16,16 @@ use anyhow::{Context, Result, ensure};
 use url::Url;
 
 use crate::{
+    account::Account,
     anvil::{Anvil, Options},
     artifact::Artifacts,
 };
 
 /// Enough for every transaction here, and given explicitly so that failing ones are mined too.
 const GAS: u64 = 8_000_000;
+
+/// Wei per gas that every block accepts.
+const FEE: u128 = 100_000_000_000;
 
 /// What a transaction does; who sends it is told to [`Node::send`].
 #[derive(Clone, Debug, Default)]
@@ -130,6 +134,28 @@ impl Node {
     pub async fn submit(&self, from: Address, payload: Payload) -> Result<B256> {
         self.rpc("eth_sendTransaction", (payload.request(from),))
             .await
+    }
+
+    /// A transaction as it goes over the wire: broadcast again after a reorg, it has the same hash.
+    pub async fn signed(&self, from: &Account, payload: Payload) -> Result<Bytes> {
+        let nonce = self
+            .provider
+            .get_transaction_count(from.address())
+            .await
+            .context("no nonce")?;
+        let request = payload
+            .request(from.address())
+            .with_chain_id(self.chain_id)
+            .with_nonce(nonce)
+            .with_max_fee_per_gas(FEE)
+            .with_max_priority_fee_per_gas(0);
+        let transaction = request.build(&from.wallet()).await?;
+        Ok(transaction.encoded_2718().into())
+    }
+
+    /// Sends what [`Node::signed`] made and waits for the block.
+    pub async fn broadcast(&self, transaction: &Bytes) -> Result<TransactionReceipt> {
+        self.rpc("eth_sendRawTransactionSync", (transaction,)).await
     }
 
     /// Deploys `contract` and returns its address.

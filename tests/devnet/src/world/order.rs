@@ -2,7 +2,7 @@
 
 use alloy::{
     primitives::{Address, B256, Bytes, U256},
-    rpc::types::TransactionReceipt,
+    rpc::types::{Log, TransactionReceipt},
     sol_types::SolEvent,
 };
 use anyhow::{Context, Result};
@@ -178,6 +178,25 @@ impl Site {
                 (token.from, token.id, moved.context("no token moved")?)
             }
         };
+        self.known_by(receipt, log, (depositor, id)).await
+    }
+
+    /// The deposit of a bare transfer whose calldata ends with `id`.
+    pub async fn transferred(&self, receipt: &TransactionReceipt, id: B256) -> Result<Deposit> {
+        let moved = receipt.logs().iter().find_map(|log| {
+            let moved = Token::Transfer::decode_log(&log.inner).ok()?;
+            (moved.to == self.depository).then_some((log, moved.from))
+        });
+        let (log, from) = moved.context("no token moved")?;
+        self.known_by(receipt, log, (from, id)).await
+    }
+
+    async fn known_by(
+        &self,
+        receipt: &TransactionReceipt,
+        log: &Log,
+        (depositor, id): (Address, B256),
+    ) -> Result<Deposit> {
         let number = receipt.block_number.context("not in a block")?;
         let block = self.node.block(number.into()).await?;
         let account = hub::OrderAccount {

@@ -1,0 +1,134 @@
+//! Real chains with daemons over them: what the tests on anvil begin with.
+
+use alloy::{
+    primitives::{Address, B256, U256},
+    rpc::types::TransactionReceipt,
+};
+use devnet::world::{Deposit, Devnet, Money, SignedOrder, Site, Terms};
+
+use super::daemon::{Setup, daemon};
+
+pub const DEPOSITS: &str = "/attestations/depository-deposits/v1";
+pub const FILLS: &str = "/attestations/solver-fills/v1";
+pub const REFUNDS: &str = "/attestations/solver-refunds/v1";
+pub const WITHDRAWALS: &str = "/attestations/depository-withdrawals/v1";
+pub const INITIATION: &str = "/attestations/withdrawal-initiation/v1";
+pub const INITIATED: &str = "/attestations/withdrawal-initiated/v1";
+
+/// Who is paid at the destination.
+pub const RECIPIENT: Address = Address::repeat_byte(9);
+/// What every order owes the user's app, in the input's currency.
+pub const FEE: u64 = 10;
+
+/// A daemon over `world` that signs as its `number`th oracle.
+pub fn oracle(world: &Devnet, number: usize) -> Setup {
+    daemon()
+        .chains(&world.files())
+        .signer(&world.oracles[number])
+}
+
+/// An amount of the chain's own currency.
+pub fn native(amount: u64) -> Money {
+    token(Address::ZERO, amount)
+}
+
+/// An amount of a token.
+pub fn token(currency: Address, amount: u64) -> Money {
+    let amount = U256::from(amount);
+    Money { currency, amount }
+}
+
+/// Makes everything that stands in `site`'s blocks final.
+pub async fn finalize(world: &Devnet, site: &Site) {
+    let blocks = world.options.finality_blocks;
+    site.node.mine(blocks, 1).await.unwrap();
+}
+
+/// An order from the origin to the destination and what happens to it. Whatever it does is final
+/// when it returns.
+pub struct Deal<'a> {
+    world: &'a Devnet,
+    pub order: SignedOrder,
+    input: Money,
+    output: Money,
+}
+
+impl<'a> Deal<'a> {
+    /// `salt` tells apart orders that are otherwise equal.
+    pub async fn new(world: &'a Devnet, input: Money, output: Money, salt: u64) -> Self {
+        let terms = Terms {
+            input,
+            output,
+            recipient: RECIPIENT,
+            calls: Vec::new(),
+            fee: U256::from(FEE),
+            deadline: None,
+            salt,
+        };
+        let order = world.order(&terms).await.unwrap();
+        Self {
+            world,
+            order,
+            input,
+            output,
+        }
+    }
+
+    /// The user deposits the input.
+    pub async fn deposit(&self) -> Deposit {
+        let (site, user, id) = (&self.world.origin, &self.world.user, self.order.id);
+        let Money { currency, amount } = self.input;
+        let sent = match currency.is_zero() {
+            true => site.deposit_native(user, amount, id).await,
+            false => site.deposit_erc20(user, currency, amount, id).await,
+        };
+        let deposit = site.deposited(&done(sent)).await.unwrap();
+        finalize(self.world, site).await;
+        deposit
+    }
+
+    /// The user transfers the input into the depository, naming the order behind the calldata.
+    pub async fn transfer(&self) -> Deposit {
+        let (site, user, id) = (&self.world.origin, &self.world.user, self.order.id);
+        let Money { currency, amount } = self.input;
+        let sent = site.transfer_to_depository(user, currency, amount, Some(id));
+        let deposit = site.transferred(&done(sent.await), id).await.unwrap();
+        finalize(self.world, site).await;
+        deposit
+    }
+
+    /// The solver pays the output.
+    pub async fn fill(&self) -> B256 {
+        self.pay(&self.world.destination, self.output, RECIPIENT)
+            .await
+    }
+
+    /// The solver gives the input back.
+    pub async fn refund(&self) -> B256 {
+        let user = self.world.user.address();
+        self.pay(&self.world.origin, self.input, user).await
+    }
+
+    async fn pay(&self, site: &Site, money: Money, to: Address) -> B256 {
+        let (solver, id) = (&self.world.solver, self.order.id);
+        let Money { currency, amount } = money;
+        let sent = match currency.is_zero() {
+            true => site.pay_native(solver, to, amount, id).await,
+            false => site.pay_erc20(solver, (currency, amount), to, id).await,
+        };
+        let hash = done(sent).transaction_hash;
+        finalize(self.world, site).await;
+        hash
+    }
+}
+
+/// The receipt of a transaction that must have succeeded.
+pub fn done(sent: anyhow::Result<TransactionReceipt>) -> TransactionReceipt {
+    let receipt = sent.unwrap();
+    assert!(
+        receipt.status(),
+        "transaction {} failed",
+        receipt.transaction_hash
+    );
+    receipt
+}
