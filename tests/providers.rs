@@ -1,0 +1,349 @@
+//! Three providers, some of them liars: what is signed is what the honest majority shows, or
+//! nothing, and who lied is on record.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is a failed test"
+)]
+
+mod support;
+
+use alloy::primitives::{B256, Bytes, U256};
+use devnet::{
+    artifact::Artifacts,
+    claim,
+    proxy::{Lie, LyingProxy, Rule, rules},
+    world::{Devnet, Site, Withdrawal},
+};
+use hyper::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+use support::{
+    chain::{
+        DEPOSITS, Deal, FILLS, INITIATION, RECIPIENT, WITHDRAWALS, done, finalize, native, oracle,
+        token,
+    },
+    daemon::{Answer, Daemon},
+};
+
+/// Proxies in front of one node, and a daemon that knows the chain only through them.
+struct Watched {
+    proxies: Vec<LyingProxy>,
+    daemon: Daemon,
+}
+
+impl Watched {
+    /// `variable` (`ORIGIN`, `DESTINATION`, `RELAY`) names the chain of `node`.
+    async fn start(world: &Devnet, variable: &str, providers: usize) -> Self {
+        let node = match variable {
+            "ORIGIN" => &world.origin.node,
+            "DESTINATION" => &world.destination.node,
+            _ => &world.hub.node,
+        };
+        let mut proxies = Vec::new();
+        for _ in 0..providers {
+            proxies.push(LyingProxy::start(&node.url).await.unwrap());
+        }
+        let urls: Vec<&str> = proxies.iter().map(|proxy| proxy.url.as_str()).collect();
+        let daemon = oracle(world, 0)
+            .with(&format!("{variable}_RPC_URL"), urls.join(","))
+            .start()
+            .await;
+        Self { proxies, daemon }
+    }
+
+    /// The metric `name` about the first provider has been counted.
+    async fn counted(&self, name: &str) {
+        let url = &self.proxies[0].url;
+        let provider = format!("provider=\"127.0.0.1:{}\"", url.port().unwrap());
+        let asked = async {
+            loop {
+                let text = self.daemon.metrics().await;
+                if text
+                    .lines()
+                    .any(|line| line.starts_with(name) && line.contains(&provider))
+                {
+                    return;
+                }
+            }
+        };
+        let counted = tokio::time::timeout(std::time::Duration::from_secs(5), asked).await;
+        assert!(counted.is_ok(), "{name} does not count {provider}");
+    }
+
+    async fn disputed(&self) {
+        self.counted("intentd_provider_disputes_total").await;
+    }
+}
+
+/// A deposit on the origin, and the same transaction on another fork of that chain.
+struct Scene {
+    world: Devnet,
+    fork: Site,
+    deposit: Value,
+    honest: Answer,
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let world = Devnet::start().await.unwrap();
+        let fork = fork(&world).await;
+        let origin = &world.origin;
+        let payload = origin.native_deposit(B256::ZERO).value(native(7).amount);
+        let wire = origin.node.signed(&world.user, payload).await.unwrap();
+        let transaction = done(origin.node.broadcast(&wire).await).transaction_hash;
+        finalize(&world, origin).await;
+        elsewhere(&world, &fork, &wire, transaction).await;
+        let deposit = claim::deposit(origin, transaction);
+        let daemon = oracle(&world, 0).start().await;
+        let honest = daemon.attest(DEPOSITS, &deposit).await;
+        assert_eq!(honest.status, 200, "{}", honest.body);
+        daemon.stop().await;
+        Self {
+            world,
+            fork,
+            deposit,
+            honest,
+        }
+    }
+}
+
+/// A chain of the same id with the same contracts, other blocks and a longer history.
+async fn fork(world: &Devnet) -> Site {
+    let artifacts = Artifacts::load().unwrap().into();
+    let chain_id = world.origin.node.chain_id;
+    let fork = Site::start("origin", chain_id, &world.allocator, artifacts);
+    let fork = fork.await.unwrap();
+    assert_eq!(fork.depository, world.origin.depository);
+    let funds = U256::from(10u64.pow(18));
+    let user = world.user.address();
+    fork.node.set_balance(user, funds).await.unwrap();
+    fork.node.mine(8, 60).await.unwrap();
+    fork
+}
+
+async fn elsewhere(world: &Devnet, fork: &Site, wire: &Bytes, transaction: B256) {
+    let there = done(fork.node.broadcast(wire).await);
+    assert_eq!(there.transaction_hash, transaction);
+    let here = world.origin.node.receipt(transaction).await.unwrap();
+    assert_ne!(here.unwrap().block_hash, there.block_hash);
+    finalize(world, fork).await;
+}
+
+/// A lie, and whether those who hear it can know it from an accident.
+struct Told {
+    name: &'static str,
+    rule: Rule,
+    disputed: bool,
+}
+
+fn told(name: &'static str, rule: Rule, disputed: bool) -> Told {
+    Told {
+        name,
+        rule,
+        disputed,
+    }
+}
+
+fn truncated() -> Lie {
+    Lie::Answer(
+        StatusCode::OK,
+        HeaderMap::new(),
+        r#"[{"jsonrpc":"2.0","#.into(),
+    )
+}
+
+async fn lies(scene: &Scene) -> Vec<Told> {
+    let tip = scene.world.origin.node.tip().await.unwrap().number;
+    let more = format!("{:064x}", 8);
+    let amount = rules::receipts(move |receipt| {
+        let data = receipt["logs"][0]["data"].as_str().unwrap();
+        receipt["logs"][0]["data"] = json!(format!("{}{more}{}", &data[..66], &data[130..]));
+    });
+    let other = &scene.fork.node.url;
+    vec![
+        told("forged log", rules::forge_log(json!({})), true),
+        told("forged amount", amount, true),
+        told("dropped log", rules::drop_log(0), true),
+        told(
+            "wrong status",
+            rules::receipt_field("/status", json!("0x0")),
+            true,
+        ),
+        told(
+            "wrong emitter",
+            rules::receipt_field("/logs/0/address", json!(RECIPIENT)),
+            true,
+        ),
+        told("another fork", rules::other_fork(other), true),
+        told("another chain", rules::chain_id(1), true),
+        told("one block behind", rules::stale_tip(tip - 1), false),
+        told("far behind", rules::stale_tip(2), false),
+        told("truncated", rules::always(truncated()), false),
+        told("hanging", rules::always(Lie::Hang), false),
+        told("gone", rules::always(Lie::Drop), false),
+        told("busy", rules::too_many_requests("30"), false),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_liar_among_three_changes_nothing_and_is_on_record() {
+    let scene = Scene::start().await;
+    for lie in lies(&scene).await {
+        let watched = Watched::start(&scene.world, "ORIGIN", 3).await;
+        watched.proxies[0].lie(lie.rule);
+        for _ in 0..2 {
+            let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
+            assert_eq!(answer.status, 200, "{}: {}", lie.name, answer.body);
+            assert_eq!(answer.body, scene.honest.body, "{}", lie.name);
+        }
+        if lie.disputed {
+            watched.disputed().await;
+        }
+        drop(watched.proxies);
+        watched.daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn liar_who_is_half_of_two_stops_everything() {
+    let scene = Scene::start().await;
+    for lie in lies(&scene).await.into_iter().filter(|lie| lie.disputed) {
+        let watched = Watched::start(&scene.world, "ORIGIN", 2).await;
+        watched.proxies[0].lie(lie.rule);
+        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
+        assert_eq!(answer.status, 503, "{}: {}", lie.name, answer.body);
+        assert_eq!(answer.code(), "QUORUM_UNAVAILABLE", "{}", lie.name);
+        // Nobody is ruined by it: with the truth comes the signature.
+        watched.proxies[0].honest();
+        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
+        assert_eq!(answer.body, scene.honest.body, "{}", lie.name);
+        watched.daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lie_that_begins_later_is_found_as_well() {
+    let scene = Scene::start().await;
+    let watched = Watched::start(&scene.world, "ORIGIN", 3).await;
+    watched.proxies[0].lie(rules::after(1, rules::drop_log(0)));
+    for _ in 0..3 {
+        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
+        assert_eq!(answer.body, scene.honest.body);
+    }
+    watched.disputed().await;
+    // Set aside for the lie, the provider has no vote: one more that is lost, and nobody signs.
+    watched.proxies[0].honest();
+    watched.proxies[1].lie(rules::always(Lie::Drop));
+    let fresh = scene
+        .world
+        .origin
+        .deposit_native(&scene.world.user, native(3).amount, B256::ZERO);
+    let transaction = done(fresh.await).transaction_hash;
+    finalize(&scene.world, &scene.world.origin).await;
+    let body = claim::deposit(&scene.world.origin, transaction);
+    let answer = watched.daemon.attest(DEPOSITS, &body).await;
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    assert_eq!(answer.code(), "QUORUM_UNAVAILABLE");
+    watched.proxies[1].honest();
+    let answer = watched.daemon.attest(DEPOSITS, &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    watched.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_three_lost_is_no_quorum() {
+    let scene = Scene::start().await;
+    for fate in [Lie::Drop, truncated()] {
+        let watched = Watched::start(&scene.world, "ORIGIN", 3).await;
+        for proxy in &watched.proxies[..2] {
+            proxy.lie(rules::always(fate.clone()));
+        }
+        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
+        assert_eq!(answer.status, 503, "{}", answer.body);
+        assert_eq!(answer.code(), "QUORUM_UNAVAILABLE");
+        let text = watched.daemon.metrics().await;
+        assert!(text.contains("intentd_quorum_failures_total{chain=\"origin\"}"));
+        let ready = watched.daemon.ask("GET", "/readyz", &[], None).await;
+        assert_eq!(ready.status, 503, "{}", ready.body);
+        watched.proxies[0].honest();
+        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
+        assert_eq!(answer.body, scene.honest.body);
+        watched.daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_payment_fills_nothing() {
+    let world = Devnet::start().await.unwrap();
+    let usd = world.destination.token;
+    let deal = Deal::new(&world, native(1_000), token(usd, 900), 1).await;
+    let deposits = [deal.deposit().await];
+    // The solver pays one, and has a provider that says it were all of it.
+    let (solver, id) = (&world.solver, deal.order.id);
+    let site = &world.destination;
+    let short = site.pay_erc20(solver, (usd, U256::from(1)), RECIPIENT, id);
+    let paid = done(short.await).transaction_hash;
+    finalize(&world, site).await;
+    let body = claim::fill(&deal.order, &deposits, paid);
+    let forged = || {
+        let amount = json!(format!("0x{:064x}", 900));
+        rules::receipt_field("/logs/0/data", amount)
+    };
+    for (providers, status, code) in [
+        (3, 400, "FILL_INSUFFICIENT"),
+        (2, 503, "QUORUM_UNAVAILABLE"),
+    ] {
+        let watched = Watched::start(&world, "DESTINATION", providers).await;
+        watched.proxies[0].lie(forged());
+        let answer = watched.daemon.attest(FILLS, &body).await;
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert_eq!(answer.code(), code);
+        watched.disputed().await;
+        watched.daemon.stop().await;
+    }
+}
+
+/// Contract calls answer this word.
+fn answers(word: u64) -> Rule {
+    let word = json!(format!("0x{word:064x}"));
+    devnet::proxy::on("eth_call", move |_| Lie::Result(word.clone()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_state_ends_no_withdrawal_and_finds_no_balance() {
+    let world = Devnet::start().await.unwrap();
+    let hour = world.origin.node.tip().await.unwrap().time + 3_600;
+    let withdrawal = Withdrawal {
+        site: &world.origin,
+        money: native(600),
+        owner: &world.solver,
+        owner_chain: world.destination.id,
+        recipient: RECIPIENT,
+        nonce: U256::from(1),
+        expiration: U256::from(hour),
+    };
+    let watched = Watched::start(&world, "ORIGIN", 3).await;
+    watched.proxies[0].lie(answers(1));
+    let body = withdrawal.status(None);
+    let answer = watched.daemon.attest(WITHDRAWALS, &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.json()["message"]["result"]["status"], 0);
+    assert!(answer.json()["execution"].is_null());
+    watched.disputed().await;
+    watched.daemon.stop().await;
+
+    let body = withdrawal.initiation().unwrap();
+    for (providers, status, code) in [
+        (3, 400, "BALANCE_INSUFFICIENT"),
+        (2, 503, "QUORUM_UNAVAILABLE"),
+    ] {
+        let watched = Watched::start(&world, "RELAY", providers).await;
+        // Of the balance only: the oracle contract's word for its hub is asked for first.
+        watched.proxies[0].lie(rules::after(1, answers(1_000_000)));
+        let answer = watched.daemon.attest(INITIATION, &body).await;
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert_eq!(answer.code(), code);
+        watched.disputed().await;
+        watched.daemon.stop().await;
+    }
+}
