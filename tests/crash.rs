@@ -1,8 +1,18 @@
-//! The journal is killed with SIGKILL while it signs, over and over in one directory. Whatever it
-//! gave away before must stand afterwards, byte for byte.
+//! The journal, and in [`daemon`] the whole daemon, is killed with SIGKILL while it signs, over and
+//! over in one directory. Whatever it gave away before must stand afterwards, byte for byte.
 //!
-//! `INTENTD_CRASHES` says how many times (10).
-#![expect(clippy::unwrap_used, reason = "a test")]
+//! `INTENTD_CRASHES` says how many times (10):
+//! `INTENTD_CRASHES=200 cargo test --release --test crash -- --nocapture`
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failed unwrap is a failed test"
+)]
+
+#[path = "crash/daemon.rs"]
+mod daemon;
+mod support;
 
 use std::{
     collections::HashMap,
@@ -137,19 +147,28 @@ fn kill_after(mut child: Child, count: usize) -> Vec<(u64, Signature)> {
     given
 }
 
-#[tokio::test]
 #[expect(
     clippy::disallowed_methods,
     reason = "how long the test runs is the caller's choice"
 )]
+fn crashes() -> u64 {
+    std::env::var("INTENTD_CRASHES").map_or(10, |n| n.parse().unwrap())
+}
+
+/// A number below `end`.
+fn at_random(end: usize) -> usize {
+    let random = RandomState::new().build_hasher().finish();
+    usize::try_from(random % end as u64).unwrap()
+}
+
+#[tokio::test]
 async fn what_was_given_away_stands_after_a_kill() {
-    let crashes = std::env::var("INTENTD_CRASHES").map_or(10, |n| n.parse().unwrap());
+    let crashes = crashes();
     let place = tempfile::tempdir().unwrap();
     let mut given: HashMap<u64, Signature> = HashMap::new();
     for crash in 0..crashes {
         let first = (crash + 1) * 1_000_000;
-        let count = 1 + RandomState::new().build_hasher().finish() % 150;
-        let count = usize::try_from(count).unwrap();
+        let count = 1 + at_random(150);
         let before: Vec<_> = given.keys().copied().collect();
         given.extend(kill_after(spawn(place.path(), first), count));
 
