@@ -82,13 +82,9 @@ impl Daemon {
         self.id
     }
 
-    /// Processor time so far, of all threads, in the kernel too.
+    /// Processor time of the daemon so far.
     pub fn used(&self) -> Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id))?;
-        let (_, fields) = stat.rsplit_once(") ").context("no process name")?;
-        let fields = fields.split(' ').skip(11).take(2);
-        let ticks: u32 = fields.map(str::parse::<u32>).sum::<Result<_, _>>()?;
-        Ok(TICK * ticks)
+        used(&self.id.to_string())
     }
 
     /// Memory in use, in bytes.
@@ -98,6 +94,15 @@ impl Daemon {
         let kilobytes = line.context("no VmRSS")?.trim().trim_end_matches(" kB");
         Ok(kilobytes.parse::<u64>()? << 10)
     }
+}
+
+/// Processor time of a process so far, of all its threads, in the kernel too. `self` is this one.
+pub fn used(process: &str) -> Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let (_, fields) = stat.rsplit_once(") ").context("no process name")?;
+    let fields = fields.split(' ').skip(11).take(2);
+    let ticks: u32 = fields.map(str::parse::<u32>).sum::<Result<_, _>>()?;
+    Ok(TICK * ticks)
 }
 
 fn chains() -> Value {

@@ -11,8 +11,8 @@
 //!   figure does not depend on the machine; **posts**: requests that one provider got for one
 //!   attestation, without the background's reading of heads (a fill rests on two chains, which are
 //!   asked at the same time).
-//! - **CPU**: what the daemon's own process used for one attestation, all its threads. Node and
-//!   clients share the machine's cores with it: `1 s / CPU` is what one core could do without them.
+//! - **CPU**: what the daemon's own process used for one attestation, all its threads; **rest**:
+//!   what node and clients used for it, which share the machine's cores with the daemon.
 //!
 //! Nothing here is asserted but that every answer is a signed attestation. Figures of a busy machine
 //! are the machine's: compare columns of one run.
@@ -122,14 +122,17 @@ async fn rows(arguments: &Arguments, world: &World, node: &Node, setting: &Setti
             println!("# next: {claim} {header}, process {}", daemon.id());
             tokio::time::sleep(Duration::from_secs(3)).await;
         }
-        let (posts, used) = (node.posts(), daemon.used()?);
+        let (posts, used, own) = (node.posts(), daemon.used()?, daemon::used("self")?);
         let measured = load.run(route, rest).await?;
         let count = measured.count() as f64;
         let asked = (node.posts() - posts) as f64 / count / setting.providers as f64;
-        let cpu = (daemon.used()? - used).as_secs_f64() * 1e6 / count;
+        let each = |used: Duration| used.as_secs_f64() * 1e6 / count;
+        let cpu = each(daemon.used()? - used);
+        let rest = each(daemon::used("self")? - own);
         print!("{claim:<8} {header:<7} ");
         row(setting, &measured, round_trip);
-        println!(" {asked:>6.2} {cpu:>7.0} {:>8}", daemon.resident()? >> 20);
+        let resident = daemon.resident()? >> 20;
+        println!(" {asked:>6.2} {cpu:>7.0} {rest:>8.0} {resident:>8}");
     }
     Ok(())
 }
@@ -139,7 +142,7 @@ fn head(arguments: &Arguments) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{connections} connections, {seconds} s a row, {cores} cores for all");
     println!(
-        "claim    header  providers delay ms      per s   p50 ms   p99 ms  round trips  posts  CPU us  RSS MiB"
+        "claim    header  providers delay ms      per s   p50 ms   p99 ms  round trips  posts  CPU us  rest us  RSS MiB"
     );
 }
 
