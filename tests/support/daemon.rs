@@ -6,6 +6,7 @@ use devnet::{account::Account, world::Files};
 
 use hyper::StatusCode;
 use intentd::{
+    admin::{self, Question},
     config::Config,
     run::{self, Listeners},
 };
@@ -201,6 +202,17 @@ impl Daemon {
     /// The text of `/metrics`: of all daemons of this process.
     pub async fn metrics(&self) -> String {
         self.ask("GET", "/metrics", &[], None).await.body
+    }
+
+    /// The operator lets signing for `chain` go on; whether it was halted.
+    pub async fn clear_halt(&self, chain: &str) -> bool {
+        let data_dir = self.directory.path().join("data");
+        let chain = chain.to_owned();
+        let answer = admin::ask(&data_dir, &Question::ClearHalt { chain }).await;
+        match answer.unwrap() {
+            admin::Answer::Cleared { cleared } => cleared,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Ends the daemon; its directory is gone afterwards.

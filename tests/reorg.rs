@@ -1,0 +1,281 @@
+//! A chain that changes its mind before, during and after a signature.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is a failed test"
+)]
+
+mod support;
+
+use alloy::primitives::{B256, Bytes};
+use devnet::{
+    claim,
+    proxy::{Lie, LyingProxy, Rule},
+    world::Devnet,
+};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use support::{
+    chain::{DEPOSITS, done, finalize, native, oracle},
+    daemon::{Answer, Daemon, Setup},
+};
+
+/// The deposit's block and what makes it final.
+const DEPTH: u64 = 3;
+
+/// A deposit that can be sent again after a reorg: its bytes, and with them its hash, stay.
+struct Scene {
+    world: Devnet,
+    proxy: LyingProxy,
+    daemon: Daemon,
+    wire: Bytes,
+    transaction: B256,
+}
+
+impl Scene {
+    /// The deposit is in a block, which is not final.
+    async fn start() -> Self {
+        let world = Devnet::start().await.unwrap();
+        let proxy = LyingProxy::start(&world.origin.node.url).await.unwrap();
+        let daemon = unwatched(&world, &proxy).start().await;
+        let origin = &world.origin;
+        // It names an order, so that what is signed depends on the block's time.
+        let order = B256::repeat_byte(7);
+        let payload = origin.native_deposit(order).value(native(7).amount);
+        let wire = origin.node.signed(&world.user, payload).await.unwrap();
+        let mut scene = Self {
+            world,
+            proxy,
+            daemon,
+            wire,
+            transaction: B256::ZERO,
+        };
+        scene.transaction = scene.send().await;
+        scene
+    }
+
+    async fn send(&self) -> B256 {
+        let sent = self.world.origin.node.broadcast(&self.wire).await;
+        done(sent).transaction_hash
+    }
+
+    async fn finalize(&self) {
+        finalize(&self.world, &self.world.origin).await;
+    }
+
+    /// The chain goes another way from below the deposit on, and grows longer than it was.
+    async fn reorg(&self) {
+        let node = &self.world.origin.node;
+        node.reorg(DEPTH).await.unwrap();
+        // Later than the blocks that are gone, so that the deposit's next block has another time.
+        node.mine(2, 50).await.unwrap();
+        let receipt = node.receipt(self.transaction).await.unwrap();
+        assert!(receipt.is_none(), "the deposit survived the reorg");
+    }
+
+    async fn ask(&self) -> Answer {
+        let body = claim::deposit(&self.world.origin, self.transaction);
+        self.daemon.attest(DEPOSITS, &body).await
+    }
+
+    async fn signed(&self) -> Value {
+        let answer = self.ask().await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let json = answer.json();
+        assert_eq!(json["execution"]["signatures"].as_array().unwrap().len(), 1);
+        json
+    }
+
+    async fn refused(&self, status: u16, code: &str) {
+        refused(&self.ask().await, status, code);
+    }
+
+    /// What the node says about the deposit's transaction now.
+    async fn shown(&self, method: &'static str) -> Value {
+        let node = &self.world.origin.node;
+        node.rpc(method, (self.transaction,)).await.unwrap()
+    }
+}
+
+/// A daemon that looks at the origin through `proxy` and leaves signed facts alone: what becomes of
+/// a fact that is watched is the watcher's own test.
+fn unwatched(world: &Devnet, proxy: &LyingProxy) -> Setup {
+    let mut files = world.files();
+    files.chains[0]["additionalData"]["watchBlocks"] = json!(0);
+    oracle(world, 0)
+        .chains(&files)
+        .with("ORIGIN_RPC_URL", proxy.url.as_str())
+}
+
+fn refused(answer: &Answer, status: u16, code: &str) {
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (status, code),
+        "{}",
+        answer.body
+    );
+    assert!(answer.json()["execution"].is_null(), "{}", answer.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deposit_is_not_signed_before_it_is_final() {
+    let scene = Scene::start().await;
+    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    scene.world.origin.node.mine(1, 1).await.unwrap();
+    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    scene.world.origin.node.mine(1, 1).await.unwrap();
+    scene.signed().await;
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deposit_that_was_reorged_away_is_not_signed() {
+    let scene = Scene::start().await;
+    // The daemon has seen it, and the heads above it.
+    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    scene.finalize().await;
+    scene.reorg().await;
+    scene.refused(400, "TRANSACTION_MISSING").await;
+    scene.finalize().await;
+    scene.refused(400, "TRANSACTION_MISSING").await;
+    // It comes back, in another block, with its finality ahead of it.
+    assert_eq!(scene.send().await, scene.transaction);
+    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    scene.finalize().await;
+    scene.signed().await;
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deposit_in_another_block_is_signed_anew_after_a_halt_when_the_first_block_is_gone() {
+    let mut scene = Scene::start().await;
+    scene.finalize().await;
+    let first = scene.signed().await;
+    assert_eq!(scene.signed().await, first);
+    scene.reorg().await;
+    scene.refused(400, "TRANSACTION_MISSING").await;
+    assert_eq!(scene.send().await, scene.transaction);
+    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    scene.finalize().await;
+    // A signature has been given away for a block that is gone: somebody has to look into it.
+    scene.refused(503, "CHAIN_HALTED").await;
+    scene.daemon = scene.daemon.restart().await;
+    scene.refused(503, "CHAIN_HALTED").await;
+    assert!(scene.daemon.clear_halt("origin").await);
+    let second = scene.signed().await;
+    assert_ne!(first["execution"], second["execution"]);
+    assert_eq!(scene.signed().await, second);
+    let metrics = scene.daemon.metrics().await;
+    assert!(metrics.contains("intentd_void_statements_total"));
+    // The new statement outlives the process, the void one stays void.
+    let daemon = scene.daemon.restart().await;
+    let body = claim::deposit(&scene.world.origin, scene.transaction);
+    let again = daemon.attest(DEPOSITS, &body).await;
+    assert_eq!(again.json(), second);
+    daemon.stop().await;
+}
+
+/// The node's answers about a transaction are these, whatever its chain is.
+fn frozen(receipt: Value, transaction: Value) -> Rule {
+    Box::new(move |call| match call.method {
+        "eth_getTransactionReceipt" => Some(Lie::Result(receipt.clone())),
+        "eth_getTransactionByHash" => Some(Lie::Result(transaction.clone())),
+        _ => None,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_live_blocks_of_one_deposit_never_both_get_a_signature() {
+    let scene = Scene::start().await;
+    scene.finalize().await;
+    let first = scene.signed().await;
+    // The provider claims that the deposit is in the next block, which is on the chain as well.
+    let mut receipt = scene.shown("eth_getTransactionReceipt").await;
+    let mut transaction = scene.shown("eth_getTransactionByHash").await;
+    let number = receipt["blockNumber"].as_str().unwrap();
+    let number = u64::from_str_radix(&number[2..], 16).unwrap() + 1;
+    let next = scene.world.origin.node.block(number.into()).await.unwrap();
+    let mut moved: Vec<&mut Value> = vec![&mut transaction];
+    for log in receipt["logs"].as_array_mut().unwrap() {
+        log["blockNumber"] = json!(format!("{number:#x}"));
+        log["blockHash"] = json!(next.hash);
+    }
+    moved.push(&mut receipt);
+    for object in moved {
+        object["blockNumber"] = json!(format!("{number:#x}"));
+        object["blockHash"] = json!(next.hash);
+    }
+    scene.proxy.lie(frozen(receipt, transaction));
+    scene.world.origin.node.mine(1, 1).await.unwrap();
+    let answer = scene.ask().await;
+    refused(&answer, 503, "PROVIDER_UNAVAILABLE");
+    scene.proxy.honest();
+    assert_eq!(scene.signed().await, first);
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receipt_and_blocks_of_different_forks_give_no_signature() {
+    let scene = Scene::start().await;
+    scene.finalize().await;
+    let receipt = scene.shown("eth_getTransactionReceipt").await;
+    let transaction = scene.shown("eth_getTransactionByHash").await;
+    scene.reorg().await;
+    scene.finalize().await;
+    scene.proxy.lie(frozen(receipt, transaction));
+    // A daemon that has seen nothing yet, ...
+    refused(&scene.ask().await, 503, "QUORUM_UNAVAILABLE");
+    // ... and one that follows the new fork.
+    scene.finalize().await;
+    refused(&scene.ask().await, 503, "QUORUM_UNAVAILABLE");
+    scene.proxy.honest();
+    scene.refused(400, "TRANSACTION_MISSING").await;
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_that_changes_forks_between_two_reads_gives_no_signature() {
+    let scene = Scene::start().await;
+    // The daemon follows the first fork, on which the deposit is not final.
+    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    let receipt = scene.shown("eth_getTransactionReceipt").await;
+    let transaction = scene.shown("eth_getTransactionByHash").await;
+    scene.finalize().await;
+    scene.reorg().await;
+    // Receipts come from a node that still is on the first fork, heads from one on the second.
+    scene.proxy.lie(frozen(receipt, transaction));
+    for _ in 0..3 {
+        let answer = scene.ask().await;
+        assert_ne!(answer.status, 200, "{}", answer.body);
+        scene.world.origin.node.mine(1, 1).await.unwrap();
+    }
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reorg_while_it_is_asked_gives_the_old_block_or_nothing() {
+    let scene = Scene::start().await;
+    scene.finalize().await;
+    let mut given = false;
+    for _ in 0..4 {
+        let asked = join_all((0..6).map(|_| scene.ask()));
+        let (answers, ()) = tokio::join!(asked, scene.reorg());
+        let signed: Vec<&Answer> = answers.iter().filter(|a| a.status == 200).collect();
+        for answer in &signed {
+            assert_eq!(answer.body, signed[0].body);
+        }
+        for answer in answers.iter().filter(|a| a.status != 200) {
+            assert!(answer.json()["execution"].is_null(), "{}", answer.body);
+        }
+        given |= !signed.is_empty();
+        assert_eq!(scene.send().await, scene.transaction);
+        scene.finalize().await;
+        if given {
+            scene.refused(503, "CHAIN_HALTED").await;
+            assert!(scene.daemon.clear_halt("origin").await);
+        }
+        scene.signed().await;
+        given = true;
+    }
+    scene.daemon.stop().await;
+}
