@@ -67,8 +67,8 @@ impl Daemon {
         let signer = signer(config)?;
         tracing::info!(address = %format_args!("{:#x}", signer.address()), "signer loaded");
         let chains = Arc::new(Chains::load(config)?);
-        ready::warn_about_single_providers(&chains, config);
         let metrics = Metrics::install()?;
+        ready::warn_about_single_providers(&chains, config);
         let store: Arc<dyn Store> = Arc::new(SledStore::open(&config.data_dir.join("store"))?);
         let journal = Arc::new(Journal::new(store.clone(), signer));
         let state = Arc::new(oracle::State {

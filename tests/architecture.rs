@@ -1,6 +1,8 @@
 //! Holds the map of README.md: who may use whom, which rooms are pure, and how large a function, a
 //! file or a trait may grow.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},

@@ -41,7 +41,12 @@ pub fn judge(terms: &Terms, seen: &Seen<'_>) -> Result<Vec<Served>, Refusal> {
         ledger.take(seen, &expected, minimum);
     }
     check_calls(output, receipt)?;
-    Ok(ledger.served())
+    let mut served = ledger.served();
+    // An order may want nothing but calls: without this they would serve every deposit of it.
+    if !output.calls.is_empty() {
+        served.push(Served::calls(seen));
+    }
+    Ok(served)
 }
 
 /// Refuses an order that could be filled with nothing.

@@ -272,8 +272,9 @@ fn recording(
     let key = entry::key(&statement.key);
     let fresh = known.is_none();
     let mut batch = Batch::new();
-    for fact in &statement.facts {
-        batch = batch.expect(halt::key(fact.chain.as_str()), Expect::Absent);
+    let chains = statement.facts.iter().map(|fact| &fact.chain);
+    for chain in chains.chain(&statement.chains) {
+        batch = batch.expect(halt::key(chain.as_str()), Expect::Absent);
     }
     batch = batch.expect(key.clone(), known.map_or(Expect::Absent, Expect::Equals));
     for other in &statement.excludes {
@@ -362,8 +363,12 @@ impl<'a> Share<'a> {
 impl Drop for Share<'_> {
     fn drop(&mut self) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        // The table's own and ours.
-        if Arc::strong_count(&self.cell) <= 2 {
+        // Given up under the lock: of two who leave at once, the second sees that it is the last.
+        drop(std::mem::take(&mut self.cell));
+        if table
+            .get(&self.digest)
+            .is_some_and(|cell| Arc::strong_count(cell) == 1)
+        {
             table.remove(&self.digest);
         }
     }

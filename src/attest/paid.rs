@@ -40,6 +40,20 @@ pub struct Served {
     pub index: u32,
 }
 
+/// Where a transaction's calls stand among its payments: they serve one order together.
+const CALLS: u32 = u32::MAX - 1;
+
+impl Served {
+    /// The calls that `seen` made for an order.
+    pub fn calls(seen: &Seen<'_>) -> Self {
+        Self {
+            chain: seen.spec.id.clone(),
+            transaction: seen.transaction.clone(),
+            index: CALLS,
+        }
+    }
+}
+
 impl Ledger {
     /// What `seen` pays by `expected` and no earlier call took; a refusal if the transaction cannot
     /// pay for this order at all.

@@ -8,7 +8,7 @@
 //! | fill | `fill/<order>/<ids>` | | `refund/<order>/<ids>` | `deposit/<id>` each, `payment/<chain>/<tx>/<index>` each |
 //! | refund | `refund/<order>/<ids>` | | `fill/<order>/<ids>` | as a fill |
 //! | withdrawal | `withdrawal/<chain>/<id>/<verdict>` | | the other verdict | |
-//! | initiation | `initiation/<idempotency key>` | | | |
+//! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
 //!
 //! Everything consumed serves the statement's own key. `<tx>` is `0x` and the hex of the
 //! transaction's canonical bytes, so that spellings do not matter; `<ids>` is the sha256 of the
@@ -18,7 +18,7 @@ use std::fmt;
 
 use alloy::{hex::encode_prefixed, primitives::Bytes};
 use sha2::{Digest, Sha256};
-use vm::types::{B256, Block, ChainId, TxRef};
+use vm::types::{B256, Block, ChainId, EvmAddress, TxRef};
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Statement {
     pub excludes: Vec<String>,
     pub consumes: Vec<Consumption>,
     pub facts: Vec<Fact>,
+    /// Chains whose state it is about besides those of the facts: while one is halted, it waits.
+    pub chains: Vec<ChainId>,
     /// Opaque to the journal: handed back by [`Journal::entry`](super::journal::Journal::entry).
     pub payload: Bytes,
 }
@@ -108,12 +110,22 @@ impl Statement {
         let key = |verdict| format!("withdrawal/{chain}/{id}/{verdict}");
         let mut statement = Self::new(key(verdict), digest);
         statement.excludes.push(key(verdict.opposite()));
+        statement.chains.push(chain.clone());
         statement
     }
 
-    /// The initiation of the withdrawal with this idempotency key.
-    pub fn initiation(idempotency: B256, digest: B256) -> Self {
-        Self::new(format!("initiation/{idempotency}"), digest)
+    /// The initiation of the withdrawal with this idempotency key, as of the state of `hub`. The
+    /// withdrawer's signature covers account, amount and nonce only, so a nonce of an account
+    /// serves one initiation.
+    pub fn initiation(
+        hub: &ChainId,
+        (account, nonce): (EvmAddress, B256),
+        idempotency: B256,
+        digest: B256,
+    ) -> Self {
+        let mut statement = Self::new(format!("initiation/{idempotency}"), digest);
+        statement.chains.push(hub.clone());
+        statement.consuming(format!("initiation/{account:#x}/{nonce}"))
     }
 
     /// Adds a block that it rests on.
@@ -152,14 +164,15 @@ impl Statement {
 
     fn new(key: String, digest: B256) -> Self {
         let (slot, payload) = (None, Bytes::new());
-        let (excludes, consumes, facts) = (Vec::new(), Vec::new(), Vec::new());
+        let (excludes, consumes) = (Vec::new(), Vec::new());
         Self {
             key,
             digest,
             slot,
             excludes,
             consumes,
-            facts,
+            facts: Vec::new(),
+            chains: Vec::new(),
             payload,
         }
     }
@@ -285,7 +298,8 @@ mod tests {
         assert_eq!(executed.key, format!("withdrawal/base/{ID}/executed"));
         assert_eq!(executed.excludes, [format!("withdrawal/base/{ID}/expired")]);
 
-        let initiation = Statement::initiation(b(1), b(3));
+        let once = (EvmAddress::repeat_byte(7), b(2));
+        let initiation = Statement::initiation(&base(), once, b(1), b(3));
         assert_eq!(initiation.key, format!("initiation/{ID}"));
     }
 

@@ -81,6 +81,13 @@ fn strict_profile_demands_the_finalized_tag() {
     );
     let chains = load(&[]).unwrap();
     assert_eq!(opened(&chains, "base").chain.spec.finality.tag, None);
+    // A chain that names no final block would never be final.
+    let chains = load(&[
+        ("FINALITY_PROFILE", "strict"),
+        ("BITCOIN_RPC_URL", "https://a.example"),
+    ])
+    .unwrap();
+    assert_eq!(opened(&chains, "bitcoin").chain.spec.finality.tag, None);
 }
 
 #[test]

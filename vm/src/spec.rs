@@ -37,6 +37,8 @@ pub struct FinalityDefaults {
     pub counts_own_block: bool,
     /// Blocks for which a signed fact stays watched.
     pub watch_blocks: u64,
+    /// Whether the family's chains say themselves which block is final.
+    pub has_tags: bool,
 }
 
 impl ChainEntry {
@@ -75,7 +77,11 @@ impl ChainEntry {
             .number("finalizationBlocks")?
             .unwrap_or(defaults.blocks);
         let tag = match self.additional_data.get("finalityTag").map(Value::as_str) {
-            _ if strict => Some(FinalityTag::Finalized),
+            Some(_) if !defaults.has_tags => {
+                let what = "additionalData.finalityTag: chains of this family have no tags";
+                return Err(SpecError(what.into()));
+            }
+            _ if strict && defaults.has_tags => Some(FinalityTag::Finalized),
             None => None,
             Some(Some("finalized")) => Some(FinalityTag::Finalized),
             Some(Some("safe")) => Some(FinalityTag::Safe),

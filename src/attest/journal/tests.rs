@@ -239,6 +239,37 @@ async fn an_entry_is_there_before_the_signer_is_called() {
         .unwrap();
 }
 
+fn initiation(nonce: u8, key: u8, digest: u8) -> Statement {
+    let once = (EvmAddress::repeat_byte(7), b(nonce));
+    Statement::initiation(&ChainId::new("relay"), once, b(key), b(digest))
+}
+
+#[tokio::test]
+async fn a_withdrawers_nonce_initiates_one_withdrawal() {
+    let (journal, _) = serviced();
+    journal.sign(&initiation(1, 1, 1), 1).await.unwrap();
+    journal.sign(&initiation(1, 1, 1), 2).await.unwrap();
+    let other = journal.sign(&initiation(1, 2, 2), 3).await;
+    assert!(matches!(other, Err(JournalError::Conflict { .. })));
+    journal.sign(&initiation(2, 2, 2), 4).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_halted_chain_holds_back_what_rests_on_no_block_of_it() {
+    let (journal, _) = serviced();
+    let withdrawal = Statement::withdrawal(&base(), b(1), Verdict::Expired, b(1));
+    for (chain, statement) in [
+        (base(), withdrawal),
+        (ChainId::new("relay"), initiation(1, 1, 2)),
+    ] {
+        journal.halt(&chain, "reorg", 1).await.unwrap();
+        let held = journal.sign(&statement, 2).await;
+        assert!(matches!(held, Err(JournalError::Halted(halted)) if halted == chain));
+        journal.clear(&chain).await.unwrap();
+        journal.sign(&statement, 3).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn another_digest_under_a_key_is_refused() {
     let (journal, service) = serviced();
@@ -248,7 +279,7 @@ async fn another_digest_under_a_key_is_refused() {
             fill(1, &[1], digest),
             refund(2, &[2], digest),
             Statement::withdrawal(&base(), b(1), Verdict::Executed, b(digest)),
-            Statement::initiation(b(1), b(digest)),
+            initiation(1, 1, digest),
         ]
     };
     for statement in statements(1) {

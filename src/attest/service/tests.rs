@@ -364,6 +364,26 @@ async fn one_order_of_two_deposits_is_paid_once() {
 }
 
 #[tokio::test]
+async fn one_order_of_two_deposits_is_called_once() {
+    let call = scene::call(b"\x01\x02", 0);
+    let scene = Scene::ordering(|order| {
+        order.output.payments.clear();
+        Scene::want_call(order, &call);
+    });
+    let scene = scene.with(|s| s.fill.receipt().calls = vec![scene::made(&call)]);
+    let world = world().playing(&scene);
+    assert_eq!(word(world.fill(&scene).await), "OK");
+    let mut again = scene.clone();
+    again.deposits[0].tx = scene::tx(0x77);
+    world.ethereum.put(&again.deposits[0]);
+    let claim = deposit_claim(&again.deposits[0]);
+    let second = world.oracle.deposit(&claim, None).await.unwrap();
+    again.inputs[0].onchain_id = second.messages[0].onchain_id.to_string();
+    assert_eq!(word(world.fill(&again).await), "conflict");
+    assert_eq!(word(world.fill(&scene).await), "OK");
+}
+
+#[tokio::test]
 async fn one_payment_of_two_orders_serves_one() {
     let scene = Scene::new();
     let world = world().playing(&scene);

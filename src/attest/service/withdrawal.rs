@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm::{
-    B256, Bytes, Chain, EvmAddress, StateReader, Transaction, TxRef, WithdrawalStatus,
+    B256, Bytes, Chain, ChainId, EvmAddress, StateReader, Transaction, TxRef, WithdrawalStatus,
     protocol::{message::Execution, text},
 };
 
@@ -140,7 +140,9 @@ impl Oracle {
         }
         let execution = owned.escrow(amount).initiated(&self.hub.settings.id);
         let digest = self.digest(&execution);
-        let statement = Statement::initiation(execution.idempotency_key, digest);
+        let hub = ChainId::new(&self.hub.settings.id);
+        let once = (owned.owner, owned.nonce);
+        let statement = Statement::initiation(&hub, once, execution.idempotency_key, digest);
         Ok(InitiationAnswer {
             address: owned.address,
             attested: self.seal(execution, &statement, asked).await?,

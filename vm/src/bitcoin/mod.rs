@@ -32,6 +32,7 @@ pub static FAMILY: Family = Family {
         seconds: 0,
         counts_own_block: true,
         watch_blocks: 12,
+        has_tags: false,
     },
     open: Some(read::open),
 };

@@ -33,6 +33,7 @@ pub static FAMILY: Family = Family {
         seconds: 60,
         counts_own_block: false,
         watch_blocks: 128,
+        has_tags: true,
     },
     open: Some(read::open),
 };

@@ -19,6 +19,7 @@ pub static FAMILY: Family = Family {
         seconds: 0,
         counts_own_block: false,
         watch_blocks: 128,
+        has_tags: false,
     },
     open: None,
 };

@@ -5,7 +5,7 @@
 
 use alloy::{
     hex,
-    sol_types::{SolCall, SolStruct, SolValue},
+    sol_types::{SolCall, SolStruct, SolValue, abi::AbiDecoderConfig},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +15,9 @@ use crate::{
     family::{CodecError, WithdrawalInfo},
     types::{Bytes, EvmAddress, U256},
 };
+
+/// What decoding one request may take; a request body is at most 1 MiB of hex.
+const MOST_MEMORY: usize = 8 << 20;
 
 mod abi {
     #![allow(missing_docs, reason = "generated from the contract's own names")]
@@ -63,7 +66,11 @@ impl Spelling {
 
     /// The inverse of [`Spelling::encode`]; refuses bytes that are not exactly its output.
     pub fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError> {
-        let request = abi::CallRequest::abi_decode(encoded)
+        // Overlapping pieces could make a small text decode to gigabytes.
+        let strict = AbiDecoderConfig::new()
+            .strict(true)
+            .memory_limit(MOST_MEMORY);
+        let request = abi::CallRequest::abi_decode_with_config(encoded, strict)
             .ok()
             .filter(|request| request.abi_encode() == encoded)
             .ok_or_else(|| CodecError("not an encoded call request".into()))?;
