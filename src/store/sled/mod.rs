@@ -18,6 +18,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -37,6 +38,10 @@ const CACHE_BYTES: u64 = 64 << 20;
 /// Commits that may wait for the committer; further callers wait to hand theirs over.
 const QUEUE: usize = 1024;
 
+/// How often, and how far apart, a held directory is tried.
+const LOCK_ATTEMPTS: usize = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
 /// Why a directory cannot be opened as a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -48,6 +53,17 @@ pub enum OpenError {
     Format { path: PathBuf, found: u8 },
     #[error("cannot open the store in {path}: {error}")]
     Io { path: PathBuf, error: io::Error },
+}
+
+impl OpenError {
+    /// Somebody holds the directory: our lock, or sled's own.
+    fn is_held(&self) -> bool {
+        match self {
+            Self::Locked(_) => true,
+            Self::Io { error, .. } => error.to_string().contains("could not acquire lock"),
+            Self::Damaged { .. } | Self::Format { .. } => false,
+        }
+    }
 }
 
 /// See the module. Dropping it waits for the commits that were handed over.
@@ -64,8 +80,22 @@ struct Open {
 }
 
 impl SledStore {
-    /// Opens or creates the store in `path`. Blocks: it reads the log's tail and syncs.
+    /// Opens or creates the store in `path`. Blocks: it reads the log's tail and syncs, and waits
+    /// for a predecessor that is just letting go.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        for _ in 0..LOCK_ATTEMPTS {
+            match Self::open_once(path) {
+                Err(error) if error.is_held() => {
+                    #[allow(clippy::disallowed_methods, reason = "opening blocks anyway")]
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                opened => return opened,
+            }
+        }
+        Self::open_once(path)
+    }
+
+    fn open_once(path: &Path) -> Result<Self, OpenError> {
         let io = |error| OpenError::Io {
             path: path.to_owned(),
             error,
