@@ -83,26 +83,13 @@ impl SledStore {
     /// Opens or creates the store in `path`. Blocks: it reads the log's tail and syncs, and waits
     /// for a predecessor that is just letting go.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        for _ in 0..LOCK_ATTEMPTS {
-            match Self::open_once(path) {
-                Err(error) if error.is_held() => {
-                    #[allow(clippy::disallowed_methods, reason = "opening blocks anyway")]
-                    std::thread::sleep(LOCK_PAUSE);
-                }
-                opened => return opened,
-            }
-        }
-        Self::open_once(path)
-    }
-
-    fn open_once(path: &Path) -> Result<Self, OpenError> {
         let io = |error| OpenError::Io {
             path: path.to_owned(),
             error,
         };
         std::fs::create_dir_all(path).map_err(io)?;
-        let lock = lock(path)?;
-        let tree = open_tree(path)?;
+        let lock = patiently(|| lock(path))?;
+        let tree = patiently(|| open_tree(path))?;
         let sequence = prepare(path, &tree)?;
         let disk = Disk::open(path, sequence).map_err(io)?;
         Self::start(lock, tree, disk).map_err(io)
@@ -255,6 +242,20 @@ fn guarded<T>(act: impl FnOnce() -> ::sled::Result<T>) -> Result<T, String> {
             .unwrap_or("panic")
             .to_owned()),
     }
+}
+
+/// Tries again for a second while somebody holds the directory.
+fn patiently<T>(attempt: impl Fn() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    for _ in 0..LOCK_ATTEMPTS {
+        match attempt() {
+            Err(error) if error.is_held() => {
+                #[allow(clippy::disallowed_methods, reason = "opening blocks anyway")]
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            opened => return opened,
+        }
+    }
+    attempt()
 }
 
 /// A lock of our own: sled's answers with a text only.

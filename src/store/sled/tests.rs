@@ -185,8 +185,8 @@ async fn flip_bits(place: &Path) {
 async fn after_a_failed_sync_nothing_is_answered() {
     let place = tempfile::tempdir().unwrap();
     fill(place.path(), 1).await;
-    let lock = lock(place.path()).unwrap();
-    let tree = open_tree(place.path()).unwrap();
+    let lock = patiently(|| lock(place.path())).unwrap();
+    let tree = patiently(|| open_tree(place.path())).unwrap();
     let sequence = prepare(place.path(), &tree).unwrap();
     let mut disk = Disk::open(place.path(), sequence).unwrap();
     // No device takes a sync here.
