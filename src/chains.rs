@@ -46,6 +46,15 @@ pub struct Opened {
     /// Providers asked, and how many of them must agree.
     pub providers: usize,
     pub required: usize,
+    /// Whether the operator named the providers; else it is the chain's public endpoint.
+    pub named: bool,
+}
+
+impl Opened {
+    /// Whether one provider's answer is enough.
+    pub fn single_decider(&self) -> bool {
+        self.required == 1
+    }
 }
 
 /// All configured chains in the order of the file, and the settlement chain.
@@ -143,7 +152,8 @@ struct World<'a> {
 struct Source {
     /// The variable (or file) to name in a mistake.
     name: String,
-    quorum_variable: String,
+    /// By the chain's id, and by the name of its URL's variable.
+    quorum_variables: Vec<String>,
 }
 
 fn texts(config: &Config, mistakes: &mut Mistakes) -> (String, String) {
@@ -214,14 +224,13 @@ impl Source {
         let named = url
             .and_then(Value::as_str)
             .and_then(|text| text.strip_prefix('$'));
-        let name = named.map_or_else(|| variable(id, "RPC_URL"), str::to_owned);
-        let quorum_variable = name.strip_suffix("_RPC_URL").map_or_else(
-            || variable(id, "RPC_QUORUM"),
-            |stem| format!("{stem}_RPC_QUORUM"),
-        );
+        let own = variable(id, "RPC_QUORUM");
+        let of_url = named
+            .and_then(|name| name.strip_suffix("_RPC_URL"))
+            .map(|stem| format!("{stem}_RPC_QUORUM"));
         Self {
-            name,
-            quorum_variable,
+            name: named.map_or_else(|| variable(id, "RPC_URL"), str::to_owned),
+            quorum_variables: [Some(own), of_url].into_iter().flatten().collect(),
         }
     }
 }
@@ -277,11 +286,11 @@ fn open(
     let spec = entry
         .spec(family, strict)
         .map_err(|error| error.to_string())?;
-    let urls = entry
+    let named = entry
         .http_rpc_url
         .as_deref()
-        .or(entry.public_rpc_url.as_deref());
-    let Some(urls) = urls else {
+        .or_else(|| config.variables.get(&source.name));
+    let Some(urls) = named.or(entry.public_rpc_url.as_deref()) else {
         return Ok(Err(format!("no provider: set {}", source.name)));
     };
     let Some(open) = family.open else {
@@ -291,7 +300,7 @@ fn open(
         )));
     };
     let endpoints = endpoints(urls, world)?;
-    let required = required(endpoints.len(), &source.quorum_variable, &config.variables)?;
+    let required = required(endpoints.len(), source, &config.variables)?;
     let providers = endpoints
         .iter()
         .map(|endpoint| open(&spec, endpoint))
@@ -310,6 +319,7 @@ fn open(
         quorum,
         providers: endpoints.len(),
         required,
+        named: named.is_some(),
     }))
 }
 
@@ -348,16 +358,24 @@ fn endpoints(urls: &str, world: &World<'_>) -> Result<Vec<Endpoint>, String> {
 }
 
 /// A majority unless the operator says otherwise.
-fn required(providers: usize, variable: &str, variables: &Variables) -> Result<usize, String> {
-    let Some(text) = variables.get(variable) else {
-        return Ok(providers / 2 + 1);
-    };
-    match text.trim().parse() {
-        Ok(required) if (1..=providers).contains(&required) => Ok(required),
-        _ => Err(format!(
-            "{variable}: expected a number from 1 to {providers}"
-        )),
+fn required(providers: usize, source: &Source, variables: &Variables) -> Result<usize, String> {
+    let mut wanted = providers / 2 + 1;
+    let mut said: Option<(&str, &str)> = None;
+    for variable in &source.quorum_variables {
+        let Some(text) = variables.get(variable).map(str::trim) else {
+            continue;
+        };
+        if let Some((other, _)) = said.filter(|(_, other)| *other != text) {
+            return Err(format!("{variable} and {other} contradict each other"));
+        }
+        said = Some((variable, text));
+        wanted = text
+            .parse()
+            .ok()
+            .filter(|required| (1..=providers).contains(required))
+            .ok_or_else(|| format!("{variable}: expected a number from 1 to {providers}"))?;
     }
+    Ok(wanted)
 }
 
 /// The settlement chain is an EVM chain of its own: not in the list, no depository.

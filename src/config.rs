@@ -226,7 +226,7 @@ impl Config {
             raw.unauthenticated_rate_limit_max,
             raw.unauthenticated_rate_limit_window_ms,
         );
-        let timeout_ms = read.parse("PEER_REQUEST_TIMEOUT_MS", raw.peer_request_timeout_ms, 5000);
+        let timeout_ms = read.peer_timeout_ms(raw.peer_request_timeout_ms);
         Some(Self {
             http_host: read.parse("HTTP_HOST", raw.http_host, IpAddr::from([0, 0, 0, 0])),
             http_port,

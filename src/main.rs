@@ -9,7 +9,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // The environment is read here, once; everything else gets a value.
     #[allow(clippy::disallowed_methods)]
-    let variables = std::env::vars();
+    let variables = std::env::vars_os();
+    // A value that is no text counts as unset: it may be a secret and is not repeated.
+    let variables = variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     match arguments.run(variables) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -174,6 +174,47 @@ fn bad_entries_are_named() {
 }
 
 #[test]
+fn providers_and_quorum_are_found_by_id_whatever_the_file_calls_the_url() {
+    let three = "https://a.example,https://b.example,https://c.example";
+    let file = |url: &str| {
+        let text = format!(r#"[{{"id":"x","vmType":"ethereum-vm",{url}"hubChainId":"1"}}]"#);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    };
+    let required = |url: &str, extra: &[(&str, &str)]| {
+        let file = file(url);
+        let path = file.path().to_str().unwrap();
+        let set: Vec<_> = [("CHAINS_FILE", path)]
+            .iter()
+            .chain(extra)
+            .copied()
+            .collect();
+        load(&set).map(|chains| opened(&chains, "x").required)
+    };
+    let named = r#""httpRpcUrl":"$Y_RPC_URL","#;
+    let both = [("Y_RPC_URL", three), ("X_RPC_QUORUM", "3")];
+    assert_eq!(required(named, &both).unwrap(), 3);
+    let by_url = [("Y_RPC_URL", three), ("Y_RPC_QUORUM", "3")];
+    assert_eq!(required(named, &by_url).unwrap(), 3);
+    let split = [
+        ("Y_RPC_URL", three),
+        ("Y_RPC_QUORUM", "3"),
+        ("X_RPC_QUORUM", "2"),
+    ];
+    assert!(
+        required(named, &split)
+            .unwrap_err()
+            .to_string()
+            .contains("contradict")
+    );
+    assert_eq!(
+        required("", &[("X_RPC_URL", three), ("X_RPC_QUORUM", "1")]).unwrap(),
+        1
+    );
+}
+
+#[test]
 fn unknown_environment_without_files_says_which_are_known() {
     let text = load(&[("ENVIRONMENT", "nowhere")])
         .err()

@@ -6,6 +6,9 @@ use vm::EvmAddress;
 
 use super::{ApiKey, KeylessLimit, Mistakes, Multisig, PeerKey, PeerSetting, Signing};
 
+/// Half of the time that a request may take.
+const LONGEST_PEER_MS: u64 = 30_000;
+
 /// Turns texts into values and keeps count of what is wrong.
 pub(super) struct Reader<'a> {
     mistakes: &'a mut Mistakes,
@@ -78,6 +81,16 @@ impl<'a> Reader<'a> {
             max,
             window: Duration::from_millis(window),
         })
+    }
+
+    /// A peer may not keep our own answer waiting past its deadline.
+    pub fn peer_timeout_ms(&mut self, text: Option<String>) -> u64 {
+        let timeout = self.parse("PEER_REQUEST_TIMEOUT_MS", text, 5000);
+        if !(1..=LONGEST_PEER_MS).contains(&timeout) {
+            let what = format!("expected 1 to {LONGEST_PEER_MS}");
+            self.mistakes.add("PEER_REQUEST_TIMEOUT_MS", what);
+        }
+        timeout
     }
 
     pub fn peers(&mut self, text: Option<String>) -> Vec<PeerSetting> {

@@ -52,6 +52,7 @@ fn every_mistake_is_reported_at_once() {
         ("ORACLE_SIGNERS_THRESHOLD", "1"),
         ("UNAUTHENTICATED_RATE_LIMIT_MAX", "0"),
         ("LOG_FORMAT", "xml"),
+        ("PEER_REQUEST_TIMEOUT_MS", "60000"),
     ])
     .unwrap_err();
     let named: BTreeSet<_> = mistakes
@@ -68,6 +69,7 @@ fn every_mistake_is_reported_at_once() {
         "ORACLE_SIGNERS",
         "ORACLE_SIGNERS_THRESHOLD",
         "PEERS",
+        "PEER_REQUEST_TIMEOUT_MS",
         "SIGNING_MODULE",
         "UNAUTHENTICATED_RATE_LIMIT_MAX",
     ];

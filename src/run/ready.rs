@@ -19,7 +19,7 @@ const SINGLE: &str = "a single provider decides about this chain: name several i
 pub fn warn_about_single_providers(chains: &Chains, config: &Config) {
     let mut count = 0_u32;
     for (id, opened) in opened(chains) {
-        if config.is_production() && opened.providers == 1 {
+        if config.is_production() && opened.single_decider() {
             tracing::warn!(chain = id, "{SINGLE}");
             count += 1;
         }
@@ -32,9 +32,14 @@ pub fn check(chains: Arc<Chains>, journal: Arc<Journal>, production: bool) -> Re
     Arc::new(move || {
         let (chains, journal) = (chains.clone(), journal.clone());
         async move {
-            let asked = opened(&chains).map(|(id, opened)| chain(id, opened, &journal, production));
-            let mut shown = join_all(asked).await;
-            let ready = shown.iter().all(|chain| chain.ready);
+            let asked = opened(&chains).map(|(id, opened)| async {
+                let shown = chain(id, opened, &journal, production).await;
+                (opened.named, shown)
+            });
+            let asked = join_all(asked).await;
+            // A public endpoint that nobody chose is shown, but keeps nobody waiting.
+            let ready = asked.iter().all(|(named, chain)| chain.ready || !named);
+            let mut shown: Vec<_> = asked.into_iter().map(|(_, chain)| chain).collect();
             shown.extend(closed(&chains));
             Readiness {
                 ready,
@@ -87,7 +92,7 @@ async fn chain(id: &str, opened: &Opened, journal: &Journal, production: bool) -
             Ok(Ok(_)) => None,
         },
     };
-    let single = production && opened.providers == 1;
+    let single = production && opened.single_decider();
     ChainReadiness {
         id: id.to_owned(),
         ready: reason.is_none(),
