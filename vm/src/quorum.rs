@@ -26,6 +26,8 @@ use crate::{
 
 /// How long a head waits for the remaining providers while the first ones are far apart.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long providers that were not needed are still heard.
+const LATE: Duration = Duration::from_secs(15);
 /// Heads this close to each other are one chain seen at different moments.
 const CLOSE: u64 = 4;
 
@@ -307,7 +309,7 @@ fn watch<T: PartialEq + Send + Sync + 'static>(what: &'static str, agreed: T, mu
     if open.is_empty() {
         return;
     }
-    tokio::spawn(async move {
+    let hear = async move {
         while let Some((seat, answer)) = open.next().await {
             match answer {
                 Ok(answer) if answer != agreed => seat.dispute(what, Weight::Contradiction),
@@ -315,7 +317,8 @@ fn watch<T: PartialEq + Send + Sync + 'static>(what: &'static str, agreed: T, mu
                 _ => {}
             }
         }
-    });
+    };
+    tokio::spawn(tokio::time::timeout(LATE, hear));
 }
 
 #[async_trait]

@@ -54,6 +54,8 @@ struct State {
     fork: Option<Fork>,
     tagged: Option<u64>,
     read_at: Option<Instant>,
+    /// When the last attempt failed, and why: shared with everybody who waited for it.
+    failed: Option<(Instant, ReadError)>,
 }
 
 impl Tip {
@@ -65,6 +67,7 @@ impl Tip {
                 fork: None,
                 tagged: None,
                 read_at: None,
+                failed: None,
             }),
             turn: tokio::sync::Mutex::new(()),
             wake: Notify::new(),
@@ -111,8 +114,16 @@ impl Tip {
         if let Some(head) = self.with_state(|state| state.head_since(Some(since))) {
             return Ok(head);
         }
+        // Whoever waited while the node did not answer gets that answer, not a turn of its own:
+        // a hanging node would keep a queue of them.
+        if let Some(error) = self.with_state(|state| state.failed_since(since)) {
+            return Err(error);
+        }
         let started = Instant::now();
-        self.poll().await?;
+        if let Err(error) = self.poll().await {
+            self.with_state(|state| state.failed = Some((Instant::now(), error.clone())));
+            return Err(error);
+        }
         self.with_state(|state| {
             state.read_at = Some(started);
             state.head_since(Some(started))
@@ -143,10 +154,14 @@ impl Tip {
         if oldest.number - number <= STEP {
             let below = self.headers(number, oldest.number - 1).await?;
             linked(&below).map_err(doubt)?;
+            if below.last().is_none_or(|last| last.hash != oldest.parent) {
+                return Err(doubt("headers below the known ones are of another fork"));
+            }
             let first = below.first().cloned();
             self.change_fork(|fork| match fork.oldest() == &oldest {
                 true => fork.deepen(below).map_err(doubt),
-                false => Ok(()),
+                false if fork.generation() == generation => Ok(()),
+                false => Err(doubt("the chain changed between two reads")),
             })?;
             return Ok(first);
         }
@@ -305,6 +320,13 @@ impl Tip {
 }
 
 impl State {
+    /// The failure of an attempt that ended after `since`, and after which none succeeded.
+    fn failed_since(&self, since: Instant) -> Option<ReadError> {
+        let (at, error) = self.failed.as_ref()?;
+        let newest = self.read_at.is_none_or(|read| read < *at);
+        (newest && *at >= since).then(|| error.clone())
+    }
+
     fn head_since(&self, since: Option<Instant>) -> Option<Head> {
         let fresh = since.is_none_or(|since| self.read_at.is_some_and(|at| at >= since));
         let fork = self

@@ -421,3 +421,15 @@ async fn garbage_is_no_withdrawal() {
     let garbage = vec![7; 64].into();
     assert!(state.withdrawal(&garbage, None, &head).await.is_err());
 }
+
+#[tokio::test]
+async fn a_hanging_node_fails_all_who_wait_at_once() {
+    let node = node().await;
+    node.behave(Manner::Hang);
+    let provider = node.open();
+    let asked = (0..20).map(|_| provider.reader.fresh_head());
+    let answers = futures::future::join_all(asked).await;
+    assert!(answers.iter().all(Result::is_err));
+    // One turn for all of them, and perhaps the tracker's.
+    assert!(node.state.posts.load(SeqCst) <= 2);
+}
