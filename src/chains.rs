@@ -3,11 +3,14 @@
 //!
 //! Opening makes no network traffic: a provider's chain id is checked before its first vote.
 
-use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+mod providers;
+
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use serde_json::{Map, Value};
 use vm::{Chain, ChainEntry, Endpoint, Provider, quorum::Quorum};
 
+use self::providers::{Source, World, endpoints, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
 
 /// `(environment, chains file, hub file)` of the lists that come with the daemon.
@@ -23,9 +26,6 @@ const BUNDLED: &[(&str, &str, &str)] = &[
         include_str!("chains/hub.testnets.prod.json"),
     ),
 ];
-
-/// How long one provider may take for one read.
-const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One configured chain.
 pub struct Loaded {
@@ -141,21 +141,6 @@ impl Chains {
     }
 }
 
-/// What every chain is opened with.
-struct World<'a> {
-    config: &'a Config,
-    /// Shared by all providers: one pool of connections, one set of root certificates.
-    client: reqwest::Client,
-}
-
-/// Where an entry's providers come from.
-struct Source {
-    /// The variable (or file) to name in a mistake.
-    name: String,
-    /// By the chain's id, and by the name of its URL's variable.
-    quorum_variables: Vec<String>,
-}
-
 fn texts(config: &Config, mistakes: &mut Mistakes) -> (String, String) {
     let bundled = BUNDLED
         .iter()
@@ -217,38 +202,6 @@ fn entries(text: &str, config: &Config, mistakes: &mut Mistakes) -> Vec<(ChainEn
         }
     }
     found
-}
-
-impl Source {
-    fn of(id: &str, url: Option<&Value>) -> Self {
-        let named = url
-            .and_then(Value::as_str)
-            .and_then(|text| text.strip_prefix('$'));
-        let own = variable(id, "RPC_QUORUM");
-        let of_url = named
-            .and_then(|name| name.strip_suffix("_RPC_URL"))
-            .map(|stem| format!("{stem}_RPC_QUORUM"));
-        Self {
-            name: named.map_or_else(|| variable(id, "RPC_URL"), str::to_owned),
-            quorum_variables: [Some(own), of_url].into_iter().flatten().collect(),
-        }
-    }
-}
-
-/// The variable of a chain: its id in upper case, characters outside A–Z, 0–9 as `_`.
-fn variable(id: &str, suffix: &str) -> String {
-    let stem: String = id
-        .to_uppercase()
-        .chars()
-        .map(|c| {
-            if c.is_ascii_uppercase() || c.is_ascii_digit() {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    format!("{stem}_{suffix}")
 }
 
 /// Replaces `$NAME` in top-level strings and in direct children of `additionalData`; an unset
@@ -321,61 +274,6 @@ fn open(
         required,
         named: named.is_some(),
     }))
-}
-
-fn endpoints(urls: &str, world: &World<'_>) -> Result<Vec<Endpoint>, String> {
-    let mut endpoints: Vec<Endpoint> = Vec::new();
-    for text in urls
-        .split(',')
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-    {
-        // The text may hold credentials: the mistake does not repeat it.
-        let at = endpoints.len() + 1;
-        let url: url::Url = text
-            .parse()
-            .map_err(|_| format!("provider {at} is no URL"))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("provider {at}: expected http or https"));
-        }
-        if endpoints.iter().any(|known| known.url == url) {
-            return Err(format!("provider {at} stands there twice"));
-        }
-        if world.config.is_production()
-            && endpoints.iter().any(|known| known.url.host() == url.host())
-        {
-            return Err(format!(
-                "provider {at} has the host of another: they would fail together"
-            ));
-        }
-        endpoints.push(Endpoint {
-            url,
-            timeout: PROVIDER_TIMEOUT,
-            client: world.client.clone(),
-        });
-    }
-    Ok(endpoints)
-}
-
-/// A majority unless the operator says otherwise.
-fn required(providers: usize, source: &Source, variables: &Variables) -> Result<usize, String> {
-    let mut wanted = providers / 2 + 1;
-    let mut said: Option<(&str, &str)> = None;
-    for variable in &source.quorum_variables {
-        let Some(text) = variables.get(variable).map(str::trim) else {
-            continue;
-        };
-        if let Some((other, _)) = said.filter(|(_, other)| *other != text) {
-            return Err(format!("{variable} and {other} contradict each other"));
-        }
-        said = Some((variable, text));
-        wanted = text
-            .parse()
-            .ok()
-            .filter(|required| (1..=providers).contains(required))
-            .ok_or_else(|| format!("{variable}: expected a number from 1 to {providers}"))?;
-    }
-    Ok(wanted)
 }
 
 /// The settlement chain is an EVM chain of its own: not in the list, no depository.

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use super::*;
+use super::{providers::variable, *};
 
 fn config(extra: &[(&str, &str)]) -> Config {
     let base = [
