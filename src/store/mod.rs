@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod conformance;
 pub mod memory;
+pub mod requests;
 pub mod rows;
 pub mod sled;
 
@@ -92,6 +93,11 @@ impl Batch {
     pub fn claim(self, key: Key, value: Vec<u8>) -> Self {
         self.expect(key.clone(), Expect::AbsentOrEquals(value.clone()))
             .put(key, value)
+    }
+
+    /// Whether it demands and writes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.expects.is_empty() && self.writes.is_empty()
     }
 
     fn oversized(&self) -> bool {

@@ -15,6 +15,7 @@ use crate::{
         request::{PayloadParams, PayloadRequest, WithdrawCall},
     },
     spec::FinalityDefaults,
+    trade::{OpenTrade, StepBuilder, TransactionCodec},
     types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, U256, WithdrawalStatus},
 };
 
@@ -31,6 +32,10 @@ pub struct Family {
     pub finality: FinalityDefaults,
     /// Opens one provider. No network traffic happens before the first read.
     pub open: Option<OpenProvider>,
+    /// Opens one provider for trading, likewise.
+    pub trade: Option<OpenTrade>,
+    pub steps: Option<&'static dyn StepBuilder>,
+    pub transactions: Option<&'static dyn TransactionCodec>,
 }
 
 /// See [`Family::open`].

@@ -3,6 +3,7 @@
 //! - [`types`]: chain-neutral facts (receipts, deposits, payments).
 //! - [`family`]: the seam: what a family offers, and the reader traits.
 //! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
+//! - [`trade`]: what trading needs besides: scanning, accounts, writing, steps.
 //! - [`quorum`]: agreement of several providers, written once for all families.
 //! - one module per family; each is a cargo feature. The daemon meets them only in [`FAMILIES`].
 
@@ -13,6 +14,7 @@ pub mod quorum;
 pub mod spec;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod trade;
 pub mod types;
 
 #[cfg(feature = "bitcoin")]

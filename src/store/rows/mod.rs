@@ -5,7 +5,10 @@
 
 pub mod consumption;
 pub mod entry;
+pub mod facts;
 pub mod halt;
+pub mod order;
+pub mod request;
 pub mod signature;
 pub mod slot;
 #[cfg(test)]
@@ -25,6 +28,9 @@ pub const SLOT: Kind = Kind(4);
 pub const WATCH: Kind = Kind(5);
 pub const VOID: Kind = Kind(6);
 pub const HALT: Kind = Kind(7);
+pub const REQUEST: Kind = Kind(8);
+pub const ORDER: Kind = Kind(9);
+pub const FACTS: Kind = Kind(10);
 
 /// Bytes that are not a row of their kind, or of a format that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,5 +63,28 @@ fn decode<T: DeserializeOwned>(row: &'static str, format: u8, bytes: &[u8]) -> R
     match postcard::take_from_bytes(fields).map_err(|e| RowError::new(row, e))? {
         (fields, []) => Ok(fields),
         _ => Err(RowError::new(row, "trailing bytes")),
+    }
+}
+
+fn encode_json(
+    row: &'static str,
+    format: u8,
+    fields: &impl Serialize,
+) -> Result<Vec<u8>, RowError> {
+    let mut bytes = vec![format];
+    serde_json::to_writer(&mut bytes, fields).map_err(|e| RowError::new(row, e))?;
+    Ok(bytes)
+}
+
+fn decode_json<T: DeserializeOwned>(
+    row: &'static str,
+    format: u8,
+    bytes: &[u8],
+) -> Result<T, RowError> {
+    match bytes.split_first() {
+        Some((found, fields)) if *found == format => {
+            serde_json::from_slice(fields).map_err(|e| RowError::new(row, e))
+        }
+        _ => Err(RowError::new(row, "unknown format")),
     }
 }

@@ -35,4 +35,7 @@ pub static FAMILY: Family = Family {
         has_tags: false,
     },
     open: Some(read::open),
+    trade: None,
+    steps: None,
+    transactions: None,
 };

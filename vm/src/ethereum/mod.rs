@@ -36,4 +36,7 @@ pub static FAMILY: Family = Family {
         has_tags: true,
     },
     open: Some(read::open),
+    trade: None,
+    steps: None,
+    transactions: None,
 };

@@ -23,4 +23,7 @@ pub static FAMILY: Family = Family {
         has_tags: false,
     },
     open: None,
+    trade: None,
+    steps: None,
+    transactions: None,
 };

@@ -1,0 +1,178 @@
+//! What can be traded: networks as the integrator API numbers them, their currencies, and where
+//! prices and swaps come from. Data only, read from `MARKET_FILE` (JSON); nothing is opened here.
+
+mod read;
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+pub use read::MarketError;
+
+/// Everything that can be quoted.
+#[derive(Clone, Debug, Default)]
+pub struct Market {
+    networks: Vec<Network>,
+    by_number: HashMap<u64, usize>,
+    by_name: HashMap<String, usize>,
+}
+
+/// One chain as integrators see it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Network {
+    /// The name that orders and the chains file use.
+    pub name: String,
+    /// The number that the API uses (`8453`).
+    pub chain_id: u64,
+    pub display_name: String,
+    /// What clients may read the chain through; never the operator's own providers.
+    #[serde(default)]
+    pub public_rpc_url: String,
+    #[serde(default)]
+    pub public_ws_url: String,
+    #[serde(default)]
+    pub explorer_name: String,
+    #[serde(default)]
+    pub explorer_url: String,
+    #[serde(default)]
+    pub icon_url: Option<String>,
+    /// A chain that is switched off is listed and not quoted.
+    #[serde(default)]
+    pub disabled: bool,
+    /// Left out of listings unless asked for by name.
+    #[serde(default)]
+    pub private: bool,
+    /// The contract that makes fills of several payments or calls.
+    #[serde(default)]
+    pub fill_router: Option<String>,
+    /// The wrapped form of the native currency (WETH).
+    #[serde(default)]
+    pub wrapped_native: Option<String>,
+    #[serde(default)]
+    pub uniswap_v3: Option<UniswapV3>,
+    /// The first block that the index looks at; unset: the head at first start.
+    #[serde(default)]
+    pub index_from: Option<u64>,
+    /// Blocks on top of a fill before it is told as done.
+    #[serde(default = "one")]
+    pub fill_confirmations: u64,
+    /// Seconds between blocks, for time estimates.
+    #[serde(default = "two")]
+    pub block_seconds: u64,
+    /// The native currency first.
+    pub currencies: Vec<Currency>,
+}
+
+/// Uniswap V3's contracts on one chain.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UniswapV3 {
+    /// QuoterV2.
+    pub quoter: String,
+    /// SwapRouter02.
+    pub router: String,
+    /// Fee tiers to try, in hundredths of a basis point (`500`, `3000`, `10000`).
+    pub fees: Vec<u32>,
+}
+
+/// One currency of a network.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Currency {
+    /// As the API spells it; the family's native sentinel for the native currency.
+    pub address: String,
+    pub symbol: String,
+    pub name: String,
+    pub decimals: u8,
+    #[serde(rename = "logoURI", default)]
+    pub logo_uri: Option<String>,
+    /// Currencies of one group are one asset on several networks (`usdc`, `eth`).
+    pub group: String,
+    #[serde(default)]
+    pub class: Class,
+    /// The solver holds it: it can be delivered, and a deposit in it needs no swap.
+    #[serde(default)]
+    pub solver: bool,
+    /// An allowance must go through zero (USDT on mainnet).
+    #[serde(default)]
+    pub approval_reset: bool,
+    /// In the order in which they are believed.
+    #[serde(default)]
+    pub prices: Vec<PriceFeed>,
+}
+
+/// What a currency is to those who price risk (integrator-api.md 16: 1, 6 or 15 basis points).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    Stable,
+    Major,
+    #[default]
+    Other,
+}
+
+/// Where a currency's USD price comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub enum PriceFeed {
+    /// Chainlink's AggregatorV3 interface on a network; older than `maxAge` seconds it is no price.
+    #[serde(rename_all = "camelCase")]
+    Chainlink {
+        network: String,
+        address: String,
+        max_age: u64,
+    },
+    /// Pyth's HTTP service (Hermes).
+    #[serde(rename_all = "camelCase")]
+    Pyth {
+        url: String,
+        id: String,
+        max_age: u64,
+    },
+    /// Always this many dollars: a decimal text.
+    Peg { usd: String },
+}
+
+impl Market {
+    /// Every network in the order of the file.
+    pub fn networks(&self) -> &[Network] {
+        &self.networks
+    }
+
+    /// The network that the API numbers so.
+    pub fn by_number(&self, number: u64) -> Option<&Network> {
+        self.by_number.get(&number).map(|at| &self.networks[*at])
+    }
+
+    /// The network that orders name so.
+    pub fn by_name(&self, name: &str) -> Option<&Network> {
+        self.by_name.get(name).map(|at| &self.networks[*at])
+    }
+}
+
+impl Network {
+    /// The native currency.
+    pub fn native(&self) -> Option<&Currency> {
+        self.currencies.first()
+    }
+
+    /// The listed currency of this address, whatever the case of its hex.
+    pub fn currency(&self, address: &str) -> Option<&Currency> {
+        let same = |currency: &&Currency| spelled_alike(&currency.address, address);
+        self.currencies.iter().find(same)
+    }
+}
+
+/// Hex is compared without case, everything else as it stands.
+fn spelled_alike(one: &str, other: &str) -> bool {
+    one == other || (one.starts_with("0x") && one.eq_ignore_ascii_case(other))
+}
+
+const fn one() -> u64 {
+    1
+}
+
+const fn two() -> u64 {
+    2
+}

@@ -1,0 +1,74 @@
+//! `MARKET_FILE` → [`Market`]: everything that is wrong with it is found here.
+
+use std::collections::HashMap;
+
+use super::{Market, Network};
+
+/// A market file that cannot be used; the text names the network and the field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct MarketError(String);
+
+impl Market {
+    /// Reads the file's text: a JSON array of networks. `families` gives the family of a network
+    /// that the chains file knows; a network that it does not know is refused.
+    pub fn parse(
+        text: &str,
+        families: impl Fn(&str) -> Option<&'static vm::Family>,
+    ) -> Result<Self, MarketError> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let networks: Vec<Network> = serde_path_to_error::deserialize(&mut json)
+            .map_err(|error| MarketError(error.to_string()))?;
+        let (mut by_number, mut by_name) = (HashMap::new(), HashMap::new());
+        for (at, network) in networks.iter().enumerate() {
+            let wrong = |what: String| MarketError(format!("{}: {what}", network.name));
+            let family = families(&network.name)
+                .ok_or_else(|| wrong("not a chain of the chains file".to_owned()))?;
+            check(network, family).map_err(wrong)?;
+            let twice = by_number.insert(network.chain_id, at).is_some()
+                || by_name.insert(network.name.clone(), at).is_some();
+            if twice {
+                return Err(wrong("stands there twice".to_owned()));
+            }
+        }
+        Ok(Self {
+            networks,
+            by_number,
+            by_name,
+        })
+    }
+}
+
+fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
+    let native = network.native().ok_or("currencies: must not be empty")?;
+    let sentinel = family.native().map_err(|error| error.to_string())?;
+    let mut seen = Vec::new();
+    for currency in &network.currencies {
+        let address = family
+            .address(&currency.address)
+            .map_err(|error| format!("currencies: {}: {error}", currency.symbol))?;
+        if seen.contains(&address) {
+            return Err(format!("currencies: {} stands there twice", address));
+        }
+        seen.push(address);
+    }
+    if family.address(&native.address).ok() != Some(sentinel) {
+        return Err("currencies: the native currency comes first".to_owned());
+    }
+    let swap = network.uniswap_v3.as_ref();
+    let contracts = [
+        network.fill_router.as_deref(),
+        network.wrapped_native.as_deref(),
+        swap.map(|swap| swap.quoter.as_str()),
+        swap.map(|swap| swap.router.as_str()),
+    ];
+    for contract in contracts.into_iter().flatten() {
+        family
+            .address(contract)
+            .map_err(|error| format!("{contract}: {error}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

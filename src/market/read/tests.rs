@@ -1,0 +1,61 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn parse(change: impl FnOnce(&mut Value)) -> Result<Market, String> {
+    let zero = format!("0x{}", "00".repeat(20));
+    let mut file = json!([{
+        "name": "base", "chainId": 8453, "displayName": "Base",
+        "currencies": [
+            {"address": zero, "symbol": "ETH", "name": "Ether", "decimals": 18, "group": "eth",
+             "class": "major", "solver": true, "prices": [{"kind": "peg", "usd": "2500"}]},
+            {"address": "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", "symbol": "USDC",
+             "name": "USD Coin", "decimals": 6, "group": "usdc"},
+        ],
+    }]);
+    change(&mut file[0]);
+    let families = |name: &str| (name == "base").then_some(vm::SETTLEMENT);
+    Market::parse(&file.to_string(), families).map_err(|error| error.to_string())
+}
+
+#[test]
+fn networks_and_currencies_are_found() {
+    let market = parse(|_| {}).unwrap();
+    let base = market.by_number(8453).unwrap();
+    assert_eq!(
+        market.by_name("base").unwrap().display_name,
+        base.display_name
+    );
+    let usdc = base
+        .currency("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913")
+        .unwrap();
+    assert_eq!((usdc.decimals, usdc.solver), (6, false));
+    assert_eq!(base.native().unwrap().symbol, "ETH");
+    assert!(market.by_number(1).is_none());
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (pointer, value, wanted) in [
+        ("/name", json!("nowhere"), "not a chain of the chains file"),
+        ("/chainId", json!("x"), "[0].chainId"),
+        ("/currencies", json!([]), "must not be empty"),
+        ("/currencies/0/address", json!("ether"), "ETH"),
+        (
+            "/currencies/1/address",
+            json!(format!("0x{}", "00".repeat(20))),
+            "twice",
+        ),
+        ("/fillRouter", json!("router"), "router"),
+    ] {
+        let error = parse(|network| {
+            let field = pointer.trim_start_matches('/').to_owned();
+            match network.pointer_mut(pointer) {
+                Some(found) => *found = value,
+                None => network[field] = value,
+            }
+        })
+        .unwrap_err();
+        assert!(error.contains(wanted), "{pointer}: {error}");
+    }
+}

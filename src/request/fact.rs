@@ -1,0 +1,161 @@
+//! What has been seen of a request. Facts are data: who saw them, and how, is not known here.
+
+use alloy::primitives::{B256, U256};
+use serde::{Deserialize, Serialize};
+
+use super::reason::{FailReason, RefundFailReason};
+
+/// Everything seen of one request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Grows by one with every change.
+    pub version: u64,
+    /// Unix milliseconds of the last change.
+    pub updated_at: u64,
+    /// Every deposit that named the order, in the order in which they were first seen.
+    pub deposits: Vec<Deposit>,
+    /// The user's own transactions of a request that the user executes.
+    pub own: Vec<Sent>,
+    /// What the solver sent for the order, first to last.
+    pub attempts: Vec<Attempt>,
+    /// Why the order will not be filled; set before a refund is begun, and never taken back while
+    /// money has moved because of it.
+    pub failure: Option<FailReason>,
+    /// Why there will be no refund.
+    pub refund_failure: Option<RefundFailReason>,
+    /// The hub's side, once the solver has been paid there.
+    pub settlement: Option<Settlement>,
+}
+
+/// Where a transaction is included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    pub number: u64,
+    pub hash: B256,
+    /// Unix seconds.
+    pub time: u64,
+}
+
+/// A deposit that named the order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deposit {
+    /// The protocol's onchain id (settlement.md 2).
+    pub onchain_id: B256,
+    pub network: String,
+    /// As the chain's explorers spell it.
+    pub transaction: String,
+    pub depository: String,
+    pub depositor: String,
+    pub currency: String,
+    pub amount: U256,
+    pub place: Place,
+    pub standing: Standing,
+}
+
+/// How firmly something included stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Standing {
+    /// In a block that may still be reorged.
+    Included,
+    /// As deep as the chain's finality asks, by a quorum of providers.
+    Final,
+    /// Its block left the chain.
+    Reorged,
+}
+
+/// A transaction of the user's that the API was told about or found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    pub network: String,
+    pub transaction: String,
+    pub state: State,
+}
+
+/// What the solver was trying to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Purpose {
+    Fill,
+    Refund,
+}
+
+/// A transaction of the solver's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub purpose: Purpose,
+    pub network: String,
+    pub transaction: String,
+    /// What reaches the recipient.
+    pub currency: String,
+    pub amount: U256,
+    pub state: State,
+}
+
+/// How far a transaction has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// Handed to the network.
+    Broadcast,
+    Included(Place),
+    /// Deep enough to be told as done.
+    Confirmed(Place),
+    /// Included, and it failed.
+    Reverted {
+        place: Place,
+        reason: Option<String>,
+    },
+    /// Another transaction took its nonce: it will never be included.
+    Replaced,
+}
+
+/// The hub's side of a filled or refunded order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settlement {
+    /// The transaction at the hub that applied the deposits' executions.
+    pub deposit: Option<Applied>,
+    /// The one that applied the fill's or refund's execution.
+    pub outcome: Option<Applied>,
+}
+
+/// An attested execution that the settlement contract took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applied {
+    pub transaction: String,
+    /// The oracle's answer: `idempotencyKey`, `actions`, `signatures`.
+    pub execution: serde_json::Value,
+}
+
+impl State {
+    /// Where the transaction is included, whatever came of it.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Included(place) | Self::Confirmed(place) | Self::Reverted { place, .. } => {
+                Some(place)
+            }
+            Self::Broadcast | Self::Replaced => None,
+        }
+    }
+
+    /// Whether it may still do, or has done, what it was sent for.
+    pub fn alive(&self) -> bool {
+        matches!(
+            self,
+            Self::Broadcast | Self::Included(_) | Self::Confirmed(_)
+        )
+    }
+}
+
+impl Facts {
+    /// The deposits whose blocks are on the chain.
+    pub fn standing(&self) -> impl Iterator<Item = &Deposit> {
+        self.deposits
+            .iter()
+            .filter(|deposit| deposit.standing != Standing::Reorged)
+    }
+
+    /// The solver's transactions for `purpose` that may still count.
+    pub fn alive(&self, purpose: Purpose) -> impl Iterator<Item = &Attempt> {
+        self.attempts
+            .iter()
+            .filter(move |attempt| attempt.purpose == purpose && attempt.state.alive())
+    }
+}

@@ -1,0 +1,110 @@
+//! The request record: what was promised, what has been seen since, and where the request therefore
+//! stands. Pure: no I/O, no clock.
+//!
+//! A [`Request`] is written once, when its quote is given. [`Facts`](fact::Facts) grow and, after a
+//! reorg, shrink. The status is derived from both by [`status::of`] and stored nowhere.
+
+pub mod fact;
+pub mod reason;
+#[cfg(test)]
+pub mod scene;
+pub mod status;
+
+use alloy::primitives::{B256, Bytes, U256};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use vm::protocol::order::Order;
+
+/// What a quote promised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// What the API calls it; never on chain.
+    pub id: B256,
+    /// What deposits and fills name on chain: the id of `order`.
+    pub order_id: B256,
+    pub order: Order,
+    /// The solver's 65 bytes over the order id (EIP-191).
+    pub order_signature: Bytes,
+    pub operation: Operation,
+    pub execution: Execution,
+    pub trade_type: TradeType,
+    /// Addresses as the caller spelled them.
+    pub user: String,
+    pub recipient: String,
+    pub refund_to: String,
+    pub origin: Leg,
+    pub destination: Leg,
+    /// What the destination transaction does besides paying.
+    pub calls: Vec<Call>,
+    /// Gas that `calls` may use, as the caller limited it.
+    pub calls_gas: Option<u64>,
+    /// EIP-7702 authorizations to run on the destination, as the caller sent them.
+    pub authorizations: Vec<Value>,
+    /// Basis points of the destination amount that may be lost on gas after the order's deadline.
+    pub late_slippage_bps: Option<u16>,
+    /// Surplus of an exact output goes to the solver instead of the recipient.
+    pub true_exact_output: bool,
+    /// Gas units of the destination transaction as it was simulated.
+    pub fill_gas: u64,
+    pub referrer: Option<String>,
+    /// The label of the key that asked.
+    pub api_key: Option<String>,
+    /// Unix milliseconds.
+    pub created_at: u64,
+    /// Unix seconds after which an unfilled request is refunded.
+    pub expires_at: Option<u64>,
+    /// `fees` and `details` as the quote gave them, for those who list requests.
+    pub quoted: Value,
+}
+
+/// One side of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leg {
+    /// The chain as the API numbers it.
+    pub chain: u64,
+    /// The chain as orders and the chains file name it.
+    pub network: String,
+    /// The currency's address text.
+    pub currency: String,
+    /// Smallest units.
+    pub amount: U256,
+    /// The least that slippage may leave of `amount`.
+    pub minimum: U256,
+}
+
+/// What the user sees happening (`details.operation`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    Bridge,
+    Swap,
+    Send,
+    Wrap,
+    Unwrap,
+}
+
+/// Who acts after the user's own transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Execution {
+    /// The user deposits, a solver fills.
+    Solver,
+    /// The user's own transaction does everything; it names the order behind its calldata.
+    User,
+}
+
+/// Which side of the trade is fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum TradeType {
+    ExactInput,
+    ExactOutput,
+    ExpectedOutput,
+}
+
+/// One call on the destination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    pub to: String,
+    pub value: U256,
+    pub data: Bytes,
+}

@@ -1,0 +1,40 @@
+//! Why requests end badly: the wire's words (integrator-api.md 20).
+
+use serde::{Deserialize, Serialize};
+
+/// Why a request was not filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum FailReason {
+    DepositReorged,
+    DepositChainMismatch,
+    IncorrectDepositCurrency,
+    DepositedAmountTooLowToFill,
+    DoubleSpend,
+    TtlExpired,
+    OrderExpired,
+    SolverBalanceTooLow,
+    SolverCapacityExceeded,
+    NoQuotes,
+    GenerateSwapFailed,
+    Slippage,
+    TooLittleReceived,
+    ExecutionReverted,
+    TransactionReverted,
+    TransactionSubmissionFailed,
+    TransactionNotIncluded,
+    QuotedGasLimitExceeded,
+    /// Somebody asked for the refund path (`referrer = debug-force-refund`, an operator).
+    ManualAdminRefund,
+    Unknown,
+}
+
+/// Why a request that failed was not refunded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RefundFailReason {
+    AmountTooLowToRefund,
+    NegativeNewAmountAfterFees,
+    SwapCurrencyNotOnOrigin,
+    ManualRefundRequired,
+}

@@ -1,0 +1,86 @@
+//! A request for tests: 100 USDC from `origin` to `destination`.
+
+use vm::protocol::order::{Input, InputPayment, Order, Output, OutputPayment, Refund, VERSION};
+
+use super::*;
+
+/// USDC of either chain.
+pub const USDC: &str = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913";
+pub const USER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+
+/// A request whose ids are made of `number`.
+pub fn request(number: u8) -> Request {
+    Request {
+        id: B256::repeat_byte(number),
+        order_id: B256::repeat_byte(number ^ 0x80),
+        order: order(),
+        order_signature: Bytes::from(vec![0; 65]),
+        operation: Operation::Swap,
+        execution: Execution::Solver,
+        trade_type: TradeType::ExactInput,
+        user: USER.into(),
+        recipient: USER.into(),
+        refund_to: USER.into(),
+        origin: leg(31_001, "origin", 100_000_000),
+        destination: leg(31_002, "destination", 99_900_000),
+        calls: Vec::new(),
+        calls_gas: None,
+        authorizations: Vec::new(),
+        late_slippage_bps: None,
+        true_exact_output: false,
+        fill_gas: 21_000,
+        referrer: None,
+        api_key: None,
+        created_at: 1_700_000_000_000,
+        expires_at: None,
+        quoted: Value::Null,
+    }
+}
+
+fn leg(chain: u64, network: &str, amount: u64) -> Leg {
+    Leg {
+        chain,
+        network: network.into(),
+        currency: USDC.into(),
+        amount: U256::from(amount),
+        minimum: U256::from(amount),
+    }
+}
+
+fn order() -> Order {
+    Order {
+        version: VERSION.into(),
+        solver_chain_id: "destination".into(),
+        solver: USER.into(),
+        salt: "1".into(),
+        inputs: vec![Input {
+            payment: InputPayment {
+                chain_id: "origin".into(),
+                currency: USDC.into(),
+                amount: "100000000".into(),
+                weight: "1".into(),
+            },
+            refunds: vec![Refund {
+                chain_id: "origin".into(),
+                recipient: USER.into(),
+                currency: USDC.into(),
+                minimum_amount: "0".into(),
+                deadline: 1_700_604_800,
+                extra_data: "0x".into(),
+            }],
+        }],
+        output: Output {
+            chain_id: "destination".into(),
+            payments: vec![OutputPayment {
+                recipient: USER.into(),
+                currency: USDC.into(),
+                minimum_amount: "99900000".into(),
+                expected_amount: "99900000".into(),
+            }],
+            calls: Vec::new(),
+            deadline: 1_700_604_800,
+            extra_data: "0x".into(),
+        },
+        fees: Vec::new(),
+    }
+}

@@ -1,0 +1,75 @@
+use super::*;
+use crate::{
+    request::{fact::Facts, reason::FailReason, scene},
+    store::{Key, Kind, memory::MemoryStore},
+};
+
+fn requests() -> Requests {
+    Requests::new(Arc::new(MemoryStore::default()))
+}
+
+#[tokio::test]
+async fn request_is_stored_once_and_found_by_both_ids() {
+    let (requests, request) = (requests(), scene::request(1));
+    requests.insert(&request, Batch::new()).await.unwrap();
+    assert_eq!(
+        requests.by_id(&request.id).await.unwrap(),
+        Some(request.clone())
+    );
+    assert_eq!(
+        requests.by_order(&request.order_id).await.unwrap(),
+        Some(request.clone())
+    );
+    let mut other = scene::request(2);
+    other.order_id = request.order_id;
+    for again in [request.clone(), other.clone()] {
+        let refused = requests.insert(&again, Batch::new()).await;
+        assert_eq!(refused, Err(RequestsError::Refused));
+    }
+    assert_eq!(requests.by_id(&other.id).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn facts_change_with_a_version_and_a_wake_up() {
+    let (requests, id) = (requests(), scene::request(1).id);
+    let mut changes = requests.changes();
+    let fail = |facts: &mut Facts| facts.failure = Some(FailReason::TtlExpired);
+    let first = requests.record(&id, 7, Batch::new(), fail).await.unwrap();
+    assert_eq!((first.version, first.updated_at), (1, 7));
+    assert!(changes.has_changed().unwrap());
+    changes.mark_unchanged();
+    let again = requests.record(&id, 9, Batch::new(), fail).await.unwrap();
+    assert_eq!(again, first);
+    assert!(!changes.has_changed().unwrap());
+    assert_eq!(requests.facts(&id).await.unwrap(), first);
+}
+
+#[tokio::test]
+async fn facts_and_rows_are_one_step() {
+    let (requests, id) = (requests(), scene::request(1).id);
+    let row = Key::new(Kind(200), "row");
+    let with = Batch::new()
+        .expect(row.clone(), Expect::Absent)
+        .put(row, vec![1]);
+    let fail = |facts: &mut Facts| facts.failure = Some(FailReason::TtlExpired);
+    let undo = |facts: &mut Facts| facts.failure = None;
+    requests.record(&id, 1, with.clone(), fail).await.unwrap();
+    let refused = requests.record(&id, 2, with, undo).await;
+    assert_eq!(refused, Err(RequestsError::Refused));
+    assert_eq!(requests.facts(&id).await.unwrap().version, 1);
+}
+
+#[tokio::test]
+async fn changes_at_the_same_time_are_all_kept() {
+    let (requests, id) = (requests(), scene::request(1).id);
+    let count = |facts: &mut Facts| {
+        facts.own.push(crate::request::fact::Sent {
+            network: "origin".into(),
+            transaction: "0x".into(),
+            state: crate::request::fact::State::Broadcast,
+        });
+    };
+    let all = (0..20).map(|now| requests.record(&id, now, Batch::new(), count));
+    futures::future::try_join_all(all).await.unwrap();
+    assert_eq!(requests.facts(&id).await.unwrap().own.len(), 20);
+}

@@ -1,0 +1,22 @@
+//! What has been seen of a request; changed by compare-and-set only.
+//!
+//! Key: the request's id, 32 bytes. Value, format 1: [`Facts`] in JSON.
+
+use alloy::primitives::B256;
+
+use super::{FACTS, RowError, decode_json, encode_json};
+use crate::{request::fact::Facts, store::Key};
+
+const FORMAT: u8 = 1;
+
+pub fn key(id: &B256) -> Key {
+    Key::new(FACTS, id.as_slice())
+}
+
+pub fn encode(facts: &Facts) -> Result<Vec<u8>, RowError> {
+    encode_json("facts", FORMAT, facts)
+}
+
+pub fn decode(bytes: &[u8]) -> Result<Facts, RowError> {
+    decode_json("facts", FORMAT, bytes)
+}

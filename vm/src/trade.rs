@@ -1,0 +1,275 @@
+//! What trading needs of a chain besides the oracle's reads: finding deposits, reading accounts,
+//! simulating and sending transactions. All of it comes from one provider at a time; whatever moves
+//! money is read again through [`ChainReader`](crate::ChainReader) and its quorum before it is acted on.
+
+use std::{ops::RangeInclusive, sync::Arc};
+
+use async_trait::async_trait;
+
+use crate::{
+    CodecError,
+    family::{ChainSpec, Endpoint, ReadError, SpecError},
+    types::{Address, Amount, B256, Block, Bytes, Deposit, TxRef},
+};
+
+/// See [`Family::trade`](crate::Family::trade).
+pub type OpenTrade = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Trade, SpecError>;
+
+/// One provider of one chain, opened for trading.
+#[derive(Clone)]
+pub struct Trade {
+    pub scanner: Arc<dyn Scanner>,
+    pub accounts: Arc<dyn Accounts>,
+    pub writer: Arc<dyn Writer>,
+}
+
+/// Finds deposits in ranges of blocks.
+#[async_trait]
+pub trait Scanner: Send + Sync {
+    /// The newest block.
+    async fn head(&self) -> Result<Block, ReadError>;
+    /// The block at a height; `None` above the head.
+    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError>;
+    /// Every transaction of the blocks that put something into a configured depository, in block
+    /// order. A reverted transaction is never among them.
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError>;
+}
+
+/// A transaction with deposits, as one provider shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    pub transaction: TxRef,
+    pub number: u64,
+    pub hash: B256,
+    /// Never empty; a transaction that cannot be attributed is not seen.
+    pub deposits: Vec<Deposit>,
+}
+
+/// Why a range was not scanned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScanError {
+    /// The provider refuses so many blocks or results at once: ask for fewer.
+    #[error("range too large: {0}")]
+    TooLarge(String),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// Balances, allowances and currencies at the head.
+#[async_trait]
+pub trait Accounts: Send + Sync {
+    /// What `owner` holds of a currency.
+    async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError>;
+    /// What `spender` may take of `owner`'s; without end for a native currency.
+    async fn allowance(
+        &self,
+        owner: &Address,
+        spender: &Address,
+        currency: &Address,
+    ) -> Result<Amount, ReadError>;
+    /// What a currency says of itself; `None` when there is no currency at the address.
+    async fn currency(&self, address: &Address) -> Result<Option<CurrencyInfo>, ReadError>;
+    /// Whether code lives at an address: it is no plain account.
+    async fn is_contract(&self, address: &Address) -> Result<bool, ReadError>;
+    /// A read-only call at the head. `Err` inside: the call reverted.
+    async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError>;
+}
+
+/// See [`Accounts::currency`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CurrencyInfo {
+    pub symbol: String,
+    pub name: String,
+    pub decimals: u8,
+}
+
+/// A call of `to` by `from`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub from: Address,
+    pub to: Address,
+    pub data: Bytes,
+    pub value: Amount,
+}
+
+/// Why a call did not do what it was for (interface.md, execute-simulation error).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revert {
+    /// What the contract said, readable: an error string, `Panic(0x11)`, an error's selector; empty
+    /// when it said nothing.
+    pub reason: String,
+    pub data: Bytes,
+}
+
+/// Sends transactions, and says what became of them.
+#[async_trait]
+pub trait Writer: Send + Sync {
+    /// Gas units that a transaction would take now, by the provider's estimate. `Err` inside: it would
+    /// revert. EIP-7702 authorizations and state of the pending block count where the provider has them.
+    async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError>;
+    /// What gas costs now.
+    async fn fees(&self) -> Result<Fees, ReadError>;
+    /// The number of `owner`'s transactions in blocks, or with those that wait.
+    async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError>;
+    /// Hands a signed transaction to the network.
+    async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError>;
+    /// What became of a transaction, by this provider's head.
+    async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError>;
+}
+
+/// Wei per gas unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fees {
+    /// The next block's base fee.
+    pub base: u128,
+    /// A tip that is included soon.
+    pub priority: u128,
+}
+
+/// What a node said to a transaction. None of it is proof of inclusion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broadcast {
+    /// It waits now, or waited already.
+    Accepted,
+    /// A transaction with this nonce is in a block.
+    NonceUsed,
+    /// Another transaction with this nonce waits, and this one pays too little to replace it.
+    Underpriced,
+    /// The account cannot pay for it.
+    Unfunded,
+    /// Anything else the node holds against it.
+    Rejected(String),
+}
+
+/// Where a transaction is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The provider does not know it.
+    Unknown,
+    Waiting,
+    /// In `block`, `depth` blocks below the head (0: in the head).
+    Included {
+        block: Block,
+        depth: u64,
+        success: bool,
+    },
+}
+
+/// A transaction before it is signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    pub call: Call,
+    /// EIP-7702; empty for a transaction without.
+    pub authorizations: Vec<Authorization>,
+    pub nonce: u64,
+    /// Gas units.
+    pub gas: u64,
+    /// Wei per gas unit, at most.
+    pub max_fee: u128,
+    pub max_priority_fee: u128,
+}
+
+/// An EIP-7702 authorization with its signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorization {
+    pub chain_id: u64,
+    pub address: Address,
+    pub nonce: u64,
+    pub y_parity: u8,
+    pub r: B256,
+    pub s: B256,
+}
+
+/// Transactions of a family as bytes. Pure.
+pub trait TransactionCodec: Send + Sync {
+    /// What the sender signs.
+    fn digest(&self, chain: u64, draft: &Draft) -> Result<B256, CodecError>;
+    /// The signed transaction as it goes over the wire, and its id. The signature is `r || s || v`.
+    fn seal(
+        &self,
+        chain: u64,
+        draft: &Draft,
+        signature: &[u8; 65],
+    ) -> Result<(Bytes, B256), CodecError>;
+}
+
+/// What a user signs on an origin chain. Pure. The order id stands where the family's decoder finds
+/// it (integrator-api.md 6).
+pub trait StepBuilder: Send + Sync {
+    /// Calls that put `terms.amount` into the depository: allowance first where one is needed.
+    fn deposit(&self, terms: &DepositTerms<'_>) -> Result<Vec<StepCall>, CodecError>;
+    /// A payment straight to `to`, naming the order behind its calldata.
+    fn send(&self, terms: &PaymentTerms<'_>) -> Result<StepCall, CodecError>;
+    /// Allowance of `amount` for `spender`, through zero first where `reset` says so.
+    fn approve(
+        &self,
+        owner: &Address,
+        spend: &Spend<'_>,
+        reset: bool,
+    ) -> Result<Vec<StepCall>, CodecError>;
+    /// Payments and calls of an order in one transaction of the solver's, through the fill router
+    /// when there is more than one payment or any call.
+    fn fill(&self, terms: &FillTerms<'_>) -> Result<Call, CodecError>;
+    /// The error that a revert's data holds, readable.
+    fn explain(&self, data: &[u8]) -> Revert;
+}
+
+/// Somebody's right to take money.
+#[derive(Clone, Copy, Debug)]
+pub struct Spend<'a> {
+    pub spender: &'a Address,
+    pub currency: &'a Address,
+    pub amount: Amount,
+}
+
+/// See [`StepBuilder::deposit`].
+#[derive(Clone, Copy, Debug)]
+pub struct DepositTerms<'a> {
+    pub user: &'a Address,
+    pub depository: &'a Address,
+    pub currency: &'a Address,
+    pub amount: Amount,
+    pub order: B256,
+    /// Through the depository's own functions; otherwise a bare transfer that names the order.
+    pub explicit: bool,
+    /// What the user has allowed the depository already.
+    pub allowance: Amount,
+    /// The token wants its allowance set to zero before it is set anew.
+    pub reset: bool,
+}
+
+/// See [`StepBuilder::send`].
+#[derive(Clone, Copy, Debug)]
+pub struct PaymentTerms<'a> {
+    pub from: &'a Address,
+    pub to: &'a Address,
+    pub currency: &'a Address,
+    pub amount: Amount,
+    pub order: B256,
+}
+
+/// See [`StepBuilder::fill`].
+#[derive(Clone, Copy, Debug)]
+pub struct FillTerms<'a> {
+    pub solver: &'a Address,
+    pub router: Option<&'a Address>,
+    pub payments: &'a [(Address, Address, Amount)],
+    pub calls: &'a [crate::OrderCall],
+    pub order: B256,
+}
+
+/// One transaction of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepCall {
+    pub step: Step,
+    pub call: Call,
+}
+
+/// What a step is called (interface.md, Step).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Approve,
+    Deposit,
+    Swap,
+    Send,
+}
