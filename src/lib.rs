@@ -9,6 +9,8 @@ pub mod config;
 pub mod http;
 pub mod hub;
 pub mod market;
+pub mod price;
+pub mod quote;
 pub mod redact;
 pub mod request;
 pub mod run;

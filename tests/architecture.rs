@@ -30,8 +30,24 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("chains", &["config"]),
     ("hub", &["chains"]),
     ("attest", &["store", "sign", "chains", "hub"]),
+    ("price", &["market", "chains"]),
+    ("index", &["request", "market", "store", "chains"]),
+    (
+        "quote",
+        &["request", "market", "price", "store", "sign", "chains"],
+    ),
+    (
+        "solver",
+        &["request", "market", "price", "store", "sign", "chains"],
+    ),
     ("admin", &["store", "attest"]),
-    ("api", &["attest", "chains", "hub", "http", "store"]),
+    (
+        "api",
+        &[
+            "attest", "chains", "hub", "http", "store", "request", "market", "price", "index",
+            "quote", "solver",
+        ],
+    ),
     ("run", ANY),
     ("cli", ANY),
 ];

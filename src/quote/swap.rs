@@ -1,0 +1,72 @@
+//! Exchanges on one chain.
+
+use alloy::primitives::U256;
+use async_trait::async_trait;
+use vm::{Address, trade::Call};
+
+/// What is to be exchanged on one network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwapTerms {
+    pub network: String,
+    pub input: Address,
+    pub output: Address,
+    pub amount: U256,
+    /// `amount` is what goes in; otherwise what must come out.
+    pub exact_input: bool,
+}
+
+/// An exchange that a source offers now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwapOffer {
+    /// The source's name, as `GET /swap-sources` lists it.
+    pub source: &'static str,
+    pub terms: SwapTerms,
+    pub input: U256,
+    pub output: U256,
+    /// Gas units of the exchange alone.
+    pub gas: u64,
+    /// The source's own note of the way that it found, given back when building.
+    pub route: Vec<u8>,
+}
+
+/// Who exchanges, for whom, and how much may be lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwapOrder {
+    /// Who sends the transaction and holds the input.
+    pub payer: Address,
+    pub recipient: Address,
+    /// The least output of an exact input, the most input of an exact output.
+    pub limit: U256,
+    /// Unix seconds.
+    pub deadline: u64,
+}
+
+/// The transaction of an exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwapCall {
+    /// Who must be allowed to take the input; `None` for a native input.
+    pub spender: Option<Address>,
+    pub call: Call,
+}
+
+/// Why a source does not exchange.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SwapError {
+    /// The source has no way between the two currencies, or not enough of them.
+    #[error("no route")]
+    NoRoute,
+    #[error("swap source unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// An on-chain exchange or an aggregator of them.
+#[async_trait]
+pub trait SwapSource: Send + Sync {
+    /// As in `GET /swap-sources`.
+    fn name(&self) -> &'static str;
+    /// Whether it works on a network at all.
+    fn serves(&self, network: &str) -> bool;
+    async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError>;
+    /// The transaction of an offer of its own.
+    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError>;
+}
