@@ -19,8 +19,8 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use support::{
     chain::{
-        DEPOSITS, Deal, FILLS, INITIATION, RECIPIENT, WITHDRAWALS, done, finalize, native, oracle,
-        token,
+        DEPOSITS, Deal, FILLS, INITIATION, RECIPIENT, WITHDRAWALS, done, finalize, finalize_hub,
+        native, oracle, token,
     },
     daemon::{Answer, Daemon},
 };
@@ -324,6 +324,8 @@ async fn forged_state_ends_no_withdrawal_and_finds_no_balance() {
         nonce: U256::from(1),
         expiration: U256::from(hour),
     };
+    world.allocate(&withdrawal).await.unwrap();
+    finalize_hub(&world).await;
     let watched = Watched::start(&world, "ORIGIN", 3).await;
     watched.proxies[0].lie(answers(1));
     let body = withdrawal.status(None);
