@@ -168,7 +168,7 @@ impl Story<'_> {
         let Devnet { origin, solver, .. } = self.world;
         let hub = &self.world.hub.node;
         self.page.heading("4. A withdrawal")?;
-        let withdrawal = self.wish().await?;
+        let withdrawal = wish(self.world).await?;
         self.ledger
             .watch(origin, "withdrawal's recipient", withdrawal.recipient)
             .await?;
@@ -205,23 +205,6 @@ impl Story<'_> {
             .await?;
         self.settle(&answer).await?;
         Ok(body)
-    }
-
-    /// The solver wants 0.6 of what it has earned.
-    async fn wish(&self) -> Result<Withdrawal<'_>> {
-        let Devnet { origin, .. } = self.world;
-        Ok(Withdrawal {
-            site: origin,
-            money: Money {
-                currency: Address::ZERO,
-                amount: U256::from(6 * (ETH / 10)),
-            },
-            owner: &self.world.solver,
-            owner_chain: self.world.destination.id,
-            recipient: Address::repeat_byte(0x5e),
-            nonce: U256::from(1),
-            expiration: U256::from(origin.node.tip().await?.time + 3_600),
-        })
     }
 
     /// What the contracts hold is what the hub owes, to the last unit.
@@ -305,6 +288,23 @@ fn terms(input: Money, output: Money, recipient: Address) -> Terms {
         deadline: None,
         salt: 1,
     }
+}
+
+/// The solver wants 0.6 of what it has earned.
+async fn wish(world: &Devnet) -> Result<Withdrawal<'_>> {
+    let site = &world.origin;
+    Ok(Withdrawal {
+        site,
+        money: Money {
+            currency: Address::ZERO,
+            amount: U256::from(6 * (ETH / 10)),
+        },
+        owner: &world.solver,
+        owner_chain: world.destination.id,
+        recipient: Address::repeat_byte(0x5e),
+        nonce: U256::from(1),
+        expiration: U256::from(site.node.tip().await?.time + 3_600),
+    })
 }
 
 /// The id of a deposit that belongs to no order.
