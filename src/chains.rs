@@ -57,11 +57,16 @@ impl Opened {
     }
 }
 
-/// All configured chains in the order of the file, and the settlement chain.
+/// What the allocator's chain is called among the chains: its variables are `AURORA_RPC_URL` and
+/// `AURORA_RPC_QUORUM`.
+pub const ALLOCATOR: &str = "aurora";
+
+/// All configured chains in the order of the file, and those that the hub file names.
 pub struct Chains {
     list: Vec<Loaded>,
     by_id: HashMap<String, usize>,
     hub: Result<Opened, String>,
+    allocator: Result<Opened, String>,
     hub_entry: Map<String, Value>,
 }
 
@@ -92,12 +97,13 @@ impl Chains {
                 );
             }
         }
-        let (hub_entry, hub) = hub_chain(&hub, &world, &mut mistakes);
+        let settlement = settlement(&hub, &world, &mut mistakes);
         mistakes.or(Some(Self {
             list,
             by_id,
-            hub,
-            hub_entry,
+            hub: settlement.hub,
+            allocator: settlement.allocator,
+            hub_entry: settlement.entry,
         }))
     }
 
@@ -133,6 +139,11 @@ impl Chains {
     /// The settlement chain, or why it cannot be read.
     pub fn hub(&self) -> Result<&Opened, &str> {
         self.hub.as_ref().map_err(String::as_str)
+    }
+
+    /// The chain of the allocator that withdrawals are asked of, or why it cannot be read.
+    pub fn allocator(&self) -> Result<&Opened, &str> {
+        self.allocator.as_ref().map_err(String::as_str)
     }
 
     /// The hub file's object, variables resolved.
@@ -276,41 +287,88 @@ fn open(
     }))
 }
 
-/// The settlement chain is an EVM chain of its own: not in the list, no depository.
-fn hub_chain(
-    text: &str,
-    world: &World<'_>,
-    mistakes: &mut Mistakes,
-) -> (Map<String, Value>, Result<Opened, String>) {
-    let nothing = || (Map::new(), Err("no hub file".to_owned()));
+/// What the hub file names.
+struct Settlement {
+    entry: Map<String, Value>,
+    hub: Result<Opened, String>,
+    allocator: Result<Opened, String>,
+}
+
+/// The settlement chain and the allocator's are EVM chains of their own: not in the list, no
+/// depository. Their finality is the family's, or what `additionalData` and `auroraAdditionalData`
+/// of the hub file say as a chain's entry does.
+fn settlement(text: &str, world: &World<'_>, mistakes: &mut Mistakes) -> Settlement {
+    let nothing = || Settlement {
+        entry: Map::new(),
+        hub: Err("no hub file".to_owned()),
+        allocator: Err("no hub file".to_owned()),
+    };
     if text.is_empty() {
         return nothing();
     }
-    let mut hub: Map<String, Value> = match serde_json::from_str(text) {
-        Ok(hub) => hub,
+    let mut entry: Map<String, Value> = match serde_json::from_str(text) {
+        Ok(entry) => entry,
         Err(error) => {
             mistakes.add("HUB_FILE", format!("expected a JSON object: {error}"));
             return nothing();
         }
     };
-    let field = |hub: &Map<String, Value>, name: &str| {
-        hub.get(name).and_then(Value::as_str).map(str::to_owned)
-    };
-    let id = field(&hub, "id").unwrap_or_default();
-    let source = Source::of(&id, hub.get("httpRpcUrl"));
-    resolve(&mut hub, &world.config.variables);
-    let entry = ChainEntry {
+    let id = field(&entry, "id").unwrap_or_default();
+    let sources = (
+        Source::of(&id, entry.get("httpRpcUrl")),
+        Source::of(ALLOCATOR, entry.get("auroraHttpRpcUrl")),
+    );
+    resolve(&mut entry, &world.config.variables);
+    let hub = ChainEntry {
         id,
-        vm_type: Some(vm::SETTLEMENT.name.to_owned()),
-        http_rpc_url: field(&hub, "httpRpcUrl"),
-        hub_chain_id: field(&hub, "evmChainId"),
+        http_rpc_url: field(&entry, "httpRpcUrl"),
+        hub_chain_id: field(&entry, "evmChainId"),
+        additional_data: object(&entry, "additionalData"),
         ..ChainEntry::default()
     };
-    let opened = open(&entry, &source, world).unwrap_or_else(|what| {
-        mistakes.add(&source.name, format!("hub: {what}"));
-        Err(what)
-    });
-    (hub, opened)
+    let allocator = ChainEntry {
+        id: ALLOCATOR.to_owned(),
+        http_rpc_url: field(&entry, "auroraHttpRpcUrl"),
+        public_rpc_url: field(&entry, "auroraPublicRpcUrl"),
+        hub_chain_id: field(&entry, "auroraEvmChainId"),
+        additional_data: object(&entry, "auroraAdditionalData"),
+        ..ChainEntry::default()
+    };
+    let hub = evm(hub, "hub", (&sources.0, world), mistakes);
+    let allocator = match entry.contains_key("auroraAllocatorAddress") {
+        true => evm(allocator, "allocator", (&sources.1, world), mistakes),
+        false => Err("the hub file names no auroraAllocatorAddress".to_owned()),
+    };
+    Settlement {
+        entry,
+        hub,
+        allocator,
+    }
+}
+
+fn evm(
+    entry: ChainEntry,
+    what: &str,
+    (source, world): (&Source, &World<'_>),
+    mistakes: &mut Mistakes,
+) -> Result<Opened, String> {
+    let entry = ChainEntry {
+        vm_type: Some(vm::SETTLEMENT.name.to_owned()),
+        ..entry
+    };
+    open(&entry, source, world).unwrap_or_else(|why| {
+        mistakes.add(&source.name, format!("{what}: {why}"));
+        Err(why)
+    })
+}
+
+fn field(entry: &Map<String, Value>, name: &str) -> Option<String> {
+    entry.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn object(entry: &Map<String, Value>, name: &str) -> Map<String, Value> {
+    let found = entry.get(name).and_then(Value::as_object);
+    found.cloned().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,20 +1,19 @@
 //! The settlement contracts: their settings (the hub file, oracle.md 1.3) and their state, read
 //! through the same quorum as any chain. It judges nothing.
 
-use std::sync::Arc;
-
 use alloy::{primitives::Bytes, sol, sol_types::SolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 use vm::{
-    Address, Amount, Chain, EvmAddress, Head, ReadError, StateReader, U256,
+    Address, Amount, B256, Block, Chain, ChainId, EvmAddress, Head, ReadError, StateReader, U256,
     protocol::message::Domain,
 };
 
 sol! {
     function HUB() returns (address);
     function balanceOf(address owner, uint256 id) returns (uint256);
+    function payloads(bytes32 id) returns (bytes);
 }
 
 /// The hub file, as far as statements need it.
@@ -32,6 +31,8 @@ pub struct Settings {
     /// What fast mints name; `None` where the file names no limiter: there is no fast mode then.
     pub rate_limiter: Option<EvmAddress>,
     pub fee_calculator: Option<EvmAddress>,
+    /// Keeps the withdrawals that depositories may make, on a chain of its own.
+    pub allocator: Option<EvmAddress>,
 }
 
 /// A hub file that cannot work; the text names the field.
@@ -48,6 +49,7 @@ struct File {
     oracle_version: String,
     rate_limiter: Option<Contract>,
     fee_calculator: Option<Contract>,
+    aurora_allocator_address: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -67,6 +69,8 @@ impl Settings {
             let named = named.as_ref().map(|named| contract(field, &named.address));
             named.transpose()
         };
+        let allocator = file.aurora_allocator_address.as_ref();
+        let allocator = allocator.map(|text| contract("auroraAllocatorAddress", text));
         if file.id.is_empty() {
             return Err(wrong("id", "must not be empty"));
         }
@@ -74,6 +78,7 @@ impl Settings {
             domain: Domain::oracle(&file.oracle_version, chain, oracle_address),
             rate_limiter: optional("rateLimiter.address", &file.rate_limiter)?,
             fee_calculator: optional("feeCalculator.address", &file.fee_calculator)?,
+            allocator: allocator.transpose()?,
             id: file.id,
             chain: file.evm_chain_id,
             oracle: file.oracle_address,
@@ -99,74 +104,166 @@ pub struct Hub {
     pub settings: Settings,
     /// The settlement chain, or why it cannot be read.
     chain: Result<Chain, String>,
+    allocator: Result<Allocator, String>,
     /// What the oracle contract calls its hub: asked for once.
     contract: OnceCell<EvmAddress>,
 }
 
+/// The contract that decides which withdrawals depositories make (settlement.md 7.1).
+pub struct Allocator {
+    chain: Chain,
+    contract: EvmAddress,
+}
+
+/// A withdrawal as the allocator has recorded it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// The family's encoding of the withdrawal.
+    pub withdrawal: Bytes,
+    /// The final block that it was read at, and that block's chain.
+    pub block: Block,
+    pub chain: ChainId,
+}
+
 impl Hub {
+    /// With no allocator; see [`Hub::with_allocator`].
     pub fn new(settings: Settings, chain: Result<Chain, String>) -> Self {
         Self {
             settings,
             chain,
+            allocator: Err("nobody said where it is".into()),
             contract: OnceCell::new(),
         }
     }
 
-    /// Whether `owner` holds `amount` of `token` at the chain's tip. The tracked tip may be older
-    /// than the caller's knowledge, so that a no comes from one read now.
+    /// With the allocator's chain, or why it cannot be read.
+    #[must_use]
+    pub fn with_allocator(self, chain: Result<Chain, String>) -> Self {
+        let contract = self.settings.allocator;
+        let contract = contract.ok_or("the hub file names no auroraAllocatorAddress");
+        let allocator = chain.and_then(|chain| {
+            Ok(Allocator {
+                chain,
+                contract: contract?,
+            })
+        });
+        Self { allocator, ..self }
+    }
+
+    /// The allocator, or why it cannot be asked.
+    pub fn allocator(&self) -> Result<&Allocator, &str> {
+        self.allocator.as_ref().map_err(String::as_str)
+    }
+
+    /// The final block at which `owner` holds `amount` of `token`, if it still does at the tip:
+    /// what is final may have been spent since. The tracked tip may be older than the caller's
+    /// knowledge, so that a no comes from one read now.
     pub async fn holds(
         &self,
         owner: EvmAddress,
         token: U256,
         amount: Amount,
-    ) -> Result<bool, ReadError> {
-        let (chain, state) = self.open()?;
+    ) -> Result<Option<Block>, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let chain = self.chain.as_ref().map_err(unread)?;
+        let call = balanceOfCall { owner, id: token };
         let head = chain.reader.head().await?;
+        if let Some(block) = self.held(chain, &head, (&call, amount)).await? {
+            return Ok(Some(block));
+        }
+        match newer(chain, &head).await? {
+            Some(fresh) => self.held(chain, &fresh, (&call, amount)).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn held(
+        &self,
+        chain: &Chain,
+        head: &Head,
+        (call, amount): (&balanceOfCall, Amount),
+    ) -> Result<Option<Block>, ReadError> {
+        let state = state(chain)?;
+        let Some(block) = state.settled(head).await? else {
+            return Ok(None);
+        };
         let contract = self
             .contract
-            .get_or_try_init(|| self.contract(state, &head))
-            .await?;
-        let call = balanceOfCall { owner, id: token };
-        if view::<balanceOfCall>(state, *contract, &call, &head).await? >= amount {
-            return Ok(true);
-        }
-        let fresh = chain.reader.fresh_head().await?;
-        Ok(
-            fresh != head
-                && view::<balanceOfCall>(state, *contract, &call, &fresh).await? >= amount,
-        )
+            .get_or_try_init(|| self.contract(state, &block));
+        let contract = *contract.await?;
+        let (settled, now) = tokio::try_join!(
+            view(state, contract, call, &block),
+            view(state, contract, call, &head.block),
+        )?;
+        Ok((settled.min(now) >= amount).then_some(block))
     }
 
     async fn contract(
         &self,
-        state: &Arc<dyn StateReader>,
-        head: &Head,
+        state: &dyn StateReader,
+        block: &Block,
     ) -> Result<EvmAddress, ReadError> {
         let oracle = self.settings.oracle_address;
-        let contract = view::<HUBCall>(state, oracle, &HUBCall {}, head).await?;
+        let contract = view(state, oracle, &HUBCall {}, block).await?;
         if contract.is_zero() {
             return Err(ReadError::Doubtful("the oracle contract has no hub".into()));
         }
         Ok(contract)
     }
+}
 
-    fn open(&self) -> Result<(&Chain, &Arc<dyn StateReader>), ReadError> {
-        let unavailable = |why: &str| ReadError::Unavailable(format!("settlement chain: {why}"));
-        let chain = self.chain.as_ref().map_err(|why| unavailable(why))?;
-        let state = chain.state.as_ref();
-        Ok((chain, state.ok_or_else(|| unavailable("has no state"))?))
+impl Allocator {
+    /// What is recorded under `id`; `None` while there is nothing, or it is not final.
+    pub async fn payload(&self, id: B256) -> Result<Option<Payload>, ReadError> {
+        let head = self.chain.reader.head().await?;
+        if let Some(payload) = self.recorded(id, &head).await? {
+            return Ok(Some(payload));
+        }
+        match newer(&self.chain, &head).await? {
+            Some(fresh) => self.recorded(id, &fresh).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn recorded(&self, id: B256, head: &Head) -> Result<Option<Payload>, ReadError> {
+        let state = state(&self.chain)?;
+        let Some(block) = state.settled(head).await? else {
+            return Ok(None);
+        };
+        let call = payloadsCall { id };
+        let withdrawal = view(state, self.contract, &call, &block).await?;
+        Ok((!withdrawal.is_empty()).then(|| Payload {
+            withdrawal,
+            block,
+            chain: self.chain.spec.id.clone(),
+        }))
     }
 }
 
+/// A head that is asked for now, if it is another one.
+async fn newer(chain: &Chain, head: &Head) -> Result<Option<Head>, ReadError> {
+    let fresh = chain.reader.fresh_head().await?;
+    Ok((fresh != *head).then_some(fresh))
+}
+
+fn state(chain: &Chain) -> Result<&dyn StateReader, ReadError> {
+    let no_state = || unavailable(format!("chain {} has no state", chain.spec.id));
+    chain.state.as_deref().ok_or_else(no_state)
+}
+
+fn unavailable(why: String) -> ReadError {
+    ReadError::Unavailable(why)
+}
+
 async fn view<C: SolCall>(
-    state: &Arc<dyn StateReader>,
+    state: &dyn StateReader,
     contract: EvmAddress,
     call: &C,
-    head: &Head,
+    block: &Block,
 ) -> Result<C::Return, ReadError> {
     let to = Address::from_parts(&format!("{contract:#x}"), contract.to_vec());
     let answer = state
-        .view(&to, &Bytes::from(call.abi_encode()), head)
+        .view(&to, &Bytes::from(call.abi_encode()), block)
         .await?;
     C::abi_decode_returns(&answer)
         .map_err(|_| ReadError::Doubtful(format!("{} does not answer {}", to, C::SIGNATURE)))
@@ -196,7 +293,7 @@ mod tests {
             settings.oracle,
             "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9"
         );
-        assert_eq!(settings.rate_limiter, None);
+        assert_eq!((settings.rate_limiter, settings.allocator), (None, None));
         assert_eq!(
             settings.domain,
             Domain::oracle("2", U256::from(31337), settings.oracle_address)
@@ -211,6 +308,7 @@ mod tests {
             ("evmChainId", json!("mainnet"), "evmChainId"),
             ("oracleAddress", json!("0x12"), "oracleAddress"),
             ("oracleAddress", json!(zero), "oracleAddress"),
+            ("auroraAllocatorAddress", json!(""), "auroraAllocator"),
             ("oracleVersion", json!(null), "oracleVersion"),
             ("rateLimiter", json!({"address": "x"}), "rateLimiter"),
         ] {

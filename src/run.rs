@@ -2,7 +2,12 @@
 
 mod ready;
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc, time::SystemTime};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+    time::SystemTime,
+};
 
 use anyhow::Context;
 use secrecy::ExposeSecret;
@@ -19,7 +24,7 @@ use crate::{
         service::{Oracle, Reachable},
         watch::Watcher,
     },
-    chains::{Chains, Loaded},
+    chains::{Chains, Loaded, Opened},
     config::{Config, PeerKey, Signing},
     http::{
         Gate, Keys, Router,
@@ -133,10 +138,11 @@ pub fn signer(config: &Config) -> anyhow::Result<Arc<dyn Signer>> {
 
 fn oracle(config: &Config, chains: &Chains, journal: Arc<Journal>) -> anyhow::Result<Oracle> {
     let settings = Settings::parse(chains.hub_entry()).context("hub file")?;
-    let hub = chains
-        .hub()
-        .map(|hub| hub.chain.clone())
-        .map_err(str::to_owned);
+    let chain = |opened: Result<&Opened, &str>| {
+        let opened = opened.map(|opened| opened.chain.clone());
+        opened.map_err(str::to_owned)
+    };
+    let (hub, allocator) = (chain(chains.hub()), chain(chains.allocator()));
     for opened in chains.list().iter().flat_map(|loaded| &loaded.chain) {
         let spec = &opened.chain.spec;
         finality::check(&spec.additional).with_context(|| format!("chain {}", spec.id))?;
@@ -147,7 +153,7 @@ fn oracle(config: &Config, chains: &Chains, journal: Arc<Journal>) -> anyhow::Re
             .iter()
             .map(reachable)
             .collect::<HashMap<_, _>>(),
-        hub: Hub::new(settings, hub),
+        hub: Hub::new(settings, hub).with_allocator(allocator),
         journal,
         peers: peers(config)?,
         clock: unix_seconds,
@@ -169,12 +175,17 @@ fn reachable(loaded: &Loaded) -> (String, Reachable) {
     )
 }
 
-/// One for each chain that can be read, the settlement chain included.
+/// One for each chain that can be read, those of settlement included.
 fn watchers(chains: &Chains, journal: &Arc<Journal>) -> Vec<Watcher> {
     let listed = chains.list().iter();
     let listed = listed.filter_map(|loaded| loaded.chain.as_ref().ok());
-    let opened = listed.chain(chains.hub().ok());
+    let opened = listed
+        .chain(chains.hub().ok())
+        .chain(chains.allocator().ok());
+    // The allocator's chain may be listed, too; its facts are watched by one.
+    let mut known = HashSet::new();
     opened
+        .filter(|opened| known.insert(opened.chain.spec.id.clone()))
         .map(|opened| Watcher::new(journal.clone(), opened.chain.clone()))
         .collect()
 }

@@ -8,7 +8,10 @@
 
 mod support;
 
-use alloy::primitives::{B256, Bytes, U256};
+use alloy::{
+    primitives::{B256, Bytes, U256},
+    sol_types::SolValue,
+};
 use devnet::{
     artifact::Artifacts,
     claim,
@@ -19,8 +22,8 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use support::{
     chain::{
-        DEPOSITS, Deal, FILLS, INITIATION, RECIPIENT, WITHDRAWALS, done, finalize, native, oracle,
-        token,
+        DEPOSITS, Deal, FILLS, INITIATION, RECIPIENT, WITHDRAWALS, done, finalize, finalize_hub,
+        native, oracle, token,
     },
     daemon::{Answer, Daemon},
 };
@@ -32,7 +35,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// `variable` (`ORIGIN`, `DESTINATION`, `RELAY`) names the chain of `node`.
+    /// `variable` (`ORIGIN`, `DESTINATION`, `RELAY`, `AURORA`) names the chain of `node`.
     async fn start(world: &Devnet, variable: &str, providers: usize) -> Self {
         let node = match variable {
             "ORIGIN" => &world.origin.node,
@@ -312,6 +315,44 @@ fn answers(word: u64) -> Rule {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn forged_record_of_the_allocator_ends_no_withdrawal() {
+    let world = Devnet::start().await.unwrap();
+    finalize(&world, &world.origin).await;
+    finalize_hub(&world).await;
+    // It has been expired for ever, and the allocator knows nothing of it.
+    let withdrawal = Withdrawal {
+        site: &world.origin,
+        money: native(600),
+        owner: &world.solver,
+        owner_chain: world.destination.id,
+        recipient: RECIPIENT,
+        nonce: U256::from(1),
+        expiration: U256::from(1),
+    };
+    let body = withdrawal.status(None);
+    let payload: Bytes = body["withdrawal"].as_str().unwrap().parse().unwrap();
+    let forged = json!(Bytes::from(payload.abi_encode()));
+    for (providers, status) in [(3, 200), (2, 503)] {
+        let watched = Watched::start(&world, "AURORA", providers).await;
+        let forged = forged.clone();
+        let lie = devnet::proxy::on("eth_call", move |_| Lie::Result(forged.clone()));
+        watched.proxies[0].lie(lie);
+        let answer = watched.daemon.attest(WITHDRAWALS, &body).await;
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert!(answer.json()["execution"].is_null(), "{}", answer.body);
+        watched.disputed().await;
+        watched.daemon.stop().await;
+    }
+    // Where one decides, it is believed: that is what the others are for.
+    let watched = Watched::start(&world, "AURORA", 1).await;
+    let lie = devnet::proxy::on("eth_call", move |_| Lie::Result(forged.clone()));
+    watched.proxies[0].lie(lie);
+    let answer = watched.daemon.attest(WITHDRAWALS, &body).await;
+    assert_eq!(answer.json()["message"]["result"]["status"], 2);
+    watched.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn forged_state_ends_no_withdrawal_and_finds_no_balance() {
     let world = Devnet::start().await.unwrap();
     let hour = world.origin.node.tip().await.unwrap().time + 3_600;
@@ -324,6 +365,8 @@ async fn forged_state_ends_no_withdrawal_and_finds_no_balance() {
         nonce: U256::from(1),
         expiration: U256::from(hour),
     };
+    world.allocate(&withdrawal).await.unwrap();
+    finalize_hub(&world).await;
     let watched = Watched::start(&world, "ORIGIN", 3).await;
     watched.proxies[0].lie(answers(1));
     let body = withdrawal.status(None);

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use support::{
     chain::{
         DEPOSITS, Deal, FEE, FILLS, INITIATED, INITIATION, RECIPIENT, REFUNDS, WITHDRAWALS,
-        finalize, native, oracle, token,
+        finalize, finalize_hub, native, oracle, token,
     },
     daemon::{Answer, Daemon, Setup},
 };
@@ -73,12 +73,14 @@ impl Network {
         answer.json()
     }
 
-    /// Everybody signs, and any two of them are enough for the contract.
+    /// Everybody signs, and any two of them are enough for the contract. What they settle is final
+    /// when it returns.
     async fn settle(&self, route: &str, body: Value) -> Execution {
         let answer = self.signed_by(&[0, 1, 2], route, body).await;
         let mut execution = claim::execution(&answer).unwrap();
         execution.signatures.remove(1);
         self.world.hub.submit(execution.clone()).await.unwrap();
+        finalize_hub(&self.world).await;
         execution
     }
 
@@ -140,6 +142,20 @@ impl Network {
             nonce: U256::from(1),
             expiration: U256::from(expiration),
         }
+    }
+
+    /// The allocator's record of a withdrawal is final when it returns.
+    async fn allocate(&self, withdrawal: &Withdrawal<'_>) {
+        self.world.allocate(withdrawal).await.unwrap();
+        finalize_hub(&self.world).await;
+    }
+
+    /// Nothing is attested about `body`, which the depository could be asked to do.
+    async fn pending(&self, body: Value) {
+        let answer = self.ask(WITHDRAWALS, body).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.json()["message"]["result"]["status"], 0);
+        assert!(answer.json()["execution"].is_null(), "{}", answer.body);
     }
 
     async fn now(&self) -> u64 {
@@ -307,12 +323,16 @@ async fn withdrawal_is_set_apart_paid_and_burned() {
     let proof = &answer.json()["message"]["result"]["proofOfWithdrawalAddressBalance"];
     assert!(proof.is_string(), "{}", answer.body);
 
-    let pending = network.ask(WITHDRAWALS, withdrawal.status(None)).await;
-    assert_eq!(pending.json()["message"]["result"]["status"], 0);
-    assert!(pending.json()["execution"].is_null());
+    network.pending(withdrawal.status(None)).await;
     let transaction = world.execute(&withdrawal, &world.solver).await.unwrap();
     finalize(world, &world.origin).await;
     let body = withdrawal.status(Some(transaction));
+    // The depository has paid, but for whom only the allocator knows, ...
+    network.pending(body.clone()).await;
+    world.allocate(&withdrawal).await.unwrap();
+    // ... and what it says has to be final.
+    network.pending(body.clone()).await;
+    finalize_hub(world).await;
     let execution = network.settle(WITHDRAWALS, body).await;
     assert_eq!(network.held(account, Address::ZERO).await, 0);
     assert_eq!(network.refusal(execution).await, "AlreadyExecuted");
@@ -332,10 +352,10 @@ async fn expired_withdrawal_gives_the_balance_back() {
         .settle(INITIATION, withdrawal.initiation().unwrap())
         .await;
     let account = withdrawal.account().unwrap();
+    network.allocate(&withdrawal).await;
     // One block behind the expiration is not final yet.
     world.origin.node.mine(1, 200).await.unwrap();
-    let early = network.ask(WITHDRAWALS, withdrawal.status(None)).await;
-    assert_eq!(early.json()["message"]["result"]["status"], 0);
+    network.pending(withdrawal.status(None)).await;
     finalize(world, &world.origin).await;
     network.settle(WITHDRAWALS, withdrawal.status(None)).await;
     assert_eq!(network.held(account, Address::ZERO).await, 0);
@@ -343,6 +363,68 @@ async fn expired_withdrawal_gives_the_balance_back() {
     world.execute(&withdrawal, &world.solver).await.unwrap_err();
     network.backed_by(Address::ZERO, 1_000).await;
     network.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn made_up_withdrawal_gives_nothing_back() {
+    let network = Network::start().await;
+    network.earn().await;
+    let world = &network.world;
+    let now = network.now().await;
+    let withdrawal = network.withdrawal(600, now + 3_600).await;
+    network
+        .settle(INITIATION, withdrawal.initiation().unwrap())
+        .await;
+    // The same money to the same recipient, but expired long ago: nobody ever paid it.
+    let invented = network.withdrawal(600, now - 1_000).await;
+    network.pending(invented.status(None)).await;
+    network.allocate(&withdrawal).await;
+    let refused = network.ask(WITHDRAWALS, invented.status(None)).await;
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert_eq!(refused.code(), "WITHDRAWAL_MISMATCH");
+    // Another nonce, whose escrow is empty, cannot take the withdrawal's key.
+    let mut other = withdrawal.clone();
+    other.nonce = U256::from(2);
+    let mut body = withdrawal.status(None);
+    body["withdrawalAddressRequest"] = other.status(None)["withdrawalAddressRequest"].clone();
+    let transaction = world.execute(&withdrawal, &world.solver).await.unwrap();
+    finalize(world, &world.origin).await;
+    network.pending(body).await;
+    network
+        .settle(WITHDRAWALS, withdrawal.status(Some(transaction)))
+        .await;
+    let account = withdrawal.account().unwrap();
+    assert_eq!(network.held(account, Address::ZERO).await, 0);
+    network.backed_by(Address::ZERO, 400).await;
+    network.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_attested_about_withdrawals_without_an_allocator() {
+    let world = Devnet::start().await.unwrap();
+    let mut files = world.files();
+    let fields = files.hub.as_object_mut().unwrap();
+    fields.remove("auroraAllocatorAddress");
+    let daemon = oracle(&world, 0).chains(&files).start().await;
+    let withdrawal = Withdrawal {
+        site: &world.origin,
+        money: native(600),
+        owner: &world.solver,
+        owner_chain: world.destination.id,
+        recipient: RECIPIENT,
+        nonce: U256::from(1),
+        expiration: U256::from(1),
+    };
+    let answer = daemon.attest(WITHDRAWALS, &withdrawal.status(None)).await;
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    assert_eq!(answer.code(), "ALLOCATOR_UNAVAILABLE");
+    let ready = daemon.ask("GET", "/readyz", &[], None).await;
+    assert!(
+        ready.body.contains("auroraAllocatorAddress"),
+        "{}",
+        ready.body
+    );
+    daemon.stop().await;
 }
 
 /// A final deposit of an order.

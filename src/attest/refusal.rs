@@ -139,6 +139,8 @@ pub enum Refusal {
     NoDepository(Shown),
     #[error("withdrawalAddressRequest.{field} does not match the withdrawal")]
     WithdrawalMismatch { field: &'static str },
+    #[error("The allocator has recorded another withdrawal for this withdrawalAddressRequest")]
+    OtherWithdrawal,
     #[error("Transaction {0} does not show the execution of the withdrawal")]
     NotExecutedHere(Shown),
     #[error("Only 'ethereum-vm' signatures are supported")]
@@ -201,7 +203,7 @@ impl Refusal {
             Self::NoActions => "NOTHING_TO_EXECUTE",
             Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",
             Self::NoDepository(_) => "DEPOSITORY_NOT_CONFIGURED",
-            Self::WithdrawalMismatch { .. } => "WITHDRAWAL_MISMATCH",
+            Self::WithdrawalMismatch { .. } | Self::OtherWithdrawal => "WITHDRAWAL_MISMATCH",
             Self::NotExecutedHere(_) => "WITHDRAWAL_NOT_IN_TRANSACTION",
             Self::OwnerUnsupported => "OWNER_UNSUPPORTED",
             Self::OwnerSignature => "OWNER_SIGNATURE_INVALID",

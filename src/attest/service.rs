@@ -67,6 +67,9 @@ pub enum Error {
     /// The chain is configured, but there is nobody to ask about it.
     #[error("chain {chain} cannot be read: {why}")]
     Closed { chain: String, why: String },
+    /// There is nobody to ask whether a withdrawal has been allowed.
+    #[error("the allocator cannot be asked: {0}")]
+    NoAllocator(String),
     /// The operator's settings do not allow what they promise.
     #[error("{0}")]
     Setup(String),

@@ -49,6 +49,7 @@ pub struct Consumption {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub chain: ChainId,
+    /// Empty where it is the block's state that counts.
     pub transaction: String,
     pub block: Block,
 }
@@ -128,18 +129,24 @@ impl Statement {
         statement.consuming(format!("initiation/{account:#x}/{nonce}"))
     }
 
-    /// Adds a block that it rests on.
+    /// Adds a block that it rests on because of a transaction there.
     #[must_use]
-    pub fn resting_on(mut self, chain: &ChainId, tx: &TxRef, block: &Block) -> Self {
-        let fact = Fact {
+    pub fn resting_on(self, chain: &ChainId, tx: &TxRef, block: &Block) -> Self {
+        self.resting(Fact {
             chain: chain.clone(),
             transaction: tx.text.to_string(),
             block: block.clone(),
-        };
-        if !self.facts.contains(&fact) {
-            self.facts.push(fact);
-        }
-        self
+        })
+    }
+
+    /// Adds a block that it rests on because of the state there.
+    #[must_use]
+    pub fn as_of(self, chain: &ChainId, block: &Block) -> Self {
+        self.resting(Fact {
+            chain: chain.clone(),
+            transaction: String::new(),
+            block: block.clone(),
+        })
     }
 
     /// Uses up a payment: `index` is the payment's in its transaction.
@@ -175,6 +182,13 @@ impl Statement {
             chains: Vec::new(),
             payload,
         }
+    }
+
+    fn resting(mut self, fact: Fact) -> Self {
+        if !self.facts.contains(&fact) {
+            self.facts.push(fact);
+        }
+        self
     }
 
     fn consuming(mut self, what: String) -> Self {
@@ -355,8 +369,10 @@ mod tests {
             .paid_by(&base(), &tx("t", &[1]), 0)
             .paid_by(&base(), &tx("t", &[1]), 0)
             .resting_on(&base(), &tx("t", &[1]), &block(1))
-            .resting_on(&base(), &tx("t", &[1]), &block(1));
-        assert_eq!((paid.consumes.len(), paid.facts.len()), (2, 1));
+            .resting_on(&base(), &tx("t", &[1]), &block(1))
+            .as_of(&base(), &block(2))
+            .as_of(&base(), &block(2));
+        assert_eq!((paid.consumes.len(), paid.facts.len()), (2, 2));
         assert_eq!(paid.kind(), "fill");
     }
 }

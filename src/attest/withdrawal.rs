@@ -8,6 +8,7 @@ use vm::{
     TxRef, U256,
     protocol::{
         hub::{WithdrawalAccount, alias, token_id},
+        request::PayloadRequest,
         signature::{eip191, recover_wallet, signature_hex},
         text,
     },
@@ -141,7 +142,8 @@ pub struct Withdrawal {
     pub amount: Amount,
 }
 
-/// Reads an encoded withdrawal and refuses one that is not for `owned`.
+/// Reads an encoded withdrawal and refuses one that is not for `owned`, and one whose execution
+/// would not prove that it was paid.
 pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdrawal, Refusal> {
     let unreadable = |why: CodecError| malformed("body/withdrawal", why);
     let codec = spec
@@ -156,6 +158,7 @@ pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdraw
         }
         Err(Refusal::WithdrawalMismatch { field })
     };
+    info.sole.map_err(unreadable)?;
     same(info.currency, &owned.currency, "currency")?;
     same(info.recipient, &owned.recipient, "recipient")?;
     let amount = info.amount.and_then(|text| text::number(&text));
@@ -167,6 +170,37 @@ pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdraw
     let id = id.to_lowercase().parse();
     let id = id.map_err(|_| malformed("body/withdrawal", "its id is not 32 bytes"))?;
     Ok(Withdrawal { id, amount })
+}
+
+/// The id under which the allocator keeps the withdrawal of `amount` that `owned` asks for: the
+/// hash of its payload params (settlement.md 7.1). The spender is the owner's hub account.
+pub fn payload_id(spec: &ChainSpec, owned: &Owned, amount: Amount) -> Result<B256, Refusal> {
+    let codec = spec
+        .family
+        .withdrawals
+        .ok_or_else(|| Refusal::WithdrawalsUnsupported(spec.id.as_str().into()))?;
+    let request = PayloadRequest {
+        chain_id: spec.hub_chain_id.to_string(),
+        depository: owned.depository.text().to_owned(),
+        currency: owned.currency.text().to_owned(),
+        amount,
+        spender: format!("{:#x}", owned.owner),
+        recipient: owned.recipient.text().to_owned(),
+        nonce: owned.nonce.to_string(),
+        additional_data: None,
+    };
+    let params = codec.normalize_payload(&request);
+    let message = params.and_then(|params| params.message());
+    let message = message.map_err(|why| malformed("body/withdrawalAddressRequest", why))?;
+    Ok(message.payload_id())
+}
+
+/// Refuses an encoded withdrawal that is not, byte by byte, what the allocator has `recorded`: an
+/// invented one could be called expired, and its money given back.
+pub fn check_recorded(encoded: &Bytes, recorded: &Bytes) -> Result<(), Refusal> {
+    (encoded == recorded)
+        .then_some(())
+        .ok_or(Refusal::OtherWithdrawal)
 }
 
 /// Refuses a transaction that does not itself show the execution of withdrawal `id` by `depository`.
@@ -190,4 +224,31 @@ pub fn depository(spec: &ChainSpec) -> Result<&Address, Refusal> {
     spec.depository
         .as_ref()
         .ok_or_else(|| Refusal::NoDepository(spec.id.as_str().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attest::scene;
+
+    /// The request that the reference recorded, and the id under which its allocator had a payload.
+    #[test]
+    fn payload_id_is_the_recorded_one() {
+        let mut spec = scene::spec("ethereum");
+        spec.hub_chain_id = U256::from(31337);
+        let owner = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
+        let request = AddressRequest {
+            path: "",
+            currency: scene::NATIVE,
+            withdrawer: owner,
+            withdrawer_chain: "ethereum",
+            recipient: owner,
+            nonce: "0xd6c146a2be83ca2a8e19e7f8bc3e8217ecedabce9b8b62313e6035ab4b3ad55f",
+        };
+        let owned = Owned::new(&spec, &request, &scene::families).unwrap();
+        let id = payload_id(&spec, &owned, U256::from(100)).unwrap();
+        let recorded = "0x30b8ddf89f6dc78320deac8183f274b0e82adc60e1dbe66ea76d7a4c2b0b7217";
+        assert_eq!(id.to_string(), recorded);
+        assert_ne!(payload_id(&spec, &owned, U256::from(101)), Ok(id));
+    }
 }

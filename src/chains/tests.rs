@@ -73,6 +73,37 @@ fn majority_is_the_default_and_the_operator_may_ask_for_more() {
 }
 
 #[test]
+fn chains_of_the_hub_file_have_quorums_and_finality_of_their_own() {
+    let chains = load(&[]).unwrap();
+    let allocator = chains.allocator().unwrap();
+    // The published endpoint, which nobody chose.
+    assert!(!allocator.named);
+    let spec = &allocator.chain.spec;
+    assert_eq!(spec.hub_chain_id, vm::U256::from(1_313_161_554));
+    assert_eq!((spec.finality.blocks, spec.finality.seconds), (10, 60));
+    let three = "https://a.example,https://b.example,https://c.example";
+    let set = [("AURORA_RPC_URL", three), ("AURORA_RPC_QUORUM", "3")];
+    let chains = load(&set).unwrap();
+    let allocator = chains.allocator().unwrap();
+    assert!((allocator.named, allocator.providers, allocator.required) == (true, 3, 3));
+    let chains = load(&[("ENVIRONMENT", "testnets.prod")]).unwrap();
+    let why = chains.allocator().err().unwrap();
+    assert!(why.contains("auroraAllocatorAddress"), "{why}");
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let hub = r#"{"id":"relay","evmChainId":"1","httpRpcUrl":"http://a/","auroraEvmChainId":"x",
+        "additionalData":{"finalizationBlocks":2},"auroraAllocatorAddress":"0x1"}"#;
+    std::fs::write(file.path(), hub).unwrap();
+    let text = load(&[("HUB_FILE", file.path().to_str().unwrap())]);
+    let text = text.err().unwrap().to_string();
+    assert!(text.contains("allocator: hubChainId"), "{text}");
+    std::fs::write(file.path(), hub.replace("\"x\"", "\"2\"")).unwrap();
+    let chains = load(&[("HUB_FILE", file.path().to_str().unwrap())]).unwrap();
+    assert_eq!(chains.hub().unwrap().chain.spec.finality.blocks, 2);
+    assert!(chains.allocator().err().unwrap().contains("AURORA_RPC_URL"));
+}
+
+#[test]
 fn strict_profile_demands_the_finalized_tag() {
     let chains = load(&[("FINALITY_PROFILE", "strict")]).unwrap();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! `intentd check-config`: what the daemon would do with this environment. Prints no secret.
 
 use crate::{
-    chains::{Chains, Loaded},
+    chains::{Chains, Loaded, Opened},
     config::Config,
     run,
 };
@@ -24,7 +24,8 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
             config.api_keys.as_ref().map_or(0, Vec::len)
         ),
         format!("peers        {}", config.peers.len()),
-        format!("hub          {}", hub(&chains)),
+        format!("hub          {}", settlement(chains.hub())),
+        format!("allocator    {}", settlement(chains.allocator())),
         format!("chains       {}", chains.list().len()),
     ];
     #[allow(clippy::print_stdout)]
@@ -34,9 +35,9 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn hub(chains: &Chains) -> String {
-    match chains.hub() {
-        Ok(hub) => format!("{} of {} providers", hub.required, hub.providers),
+fn settlement(chain: Result<&Opened, &str>) -> String {
+    match chain {
+        Ok(chain) => format!("{} of {} providers", chain.required, chain.providers),
         Err(why) => why.to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use futures::{FutureExt, future::join_all};
 
 use crate::{
     attest::journal::Journal,
-    chains::{Chains, Opened},
+    chains::{ALLOCATOR, Chains, Opened},
     config::Config,
     http::system::{ChainReadiness, Readiness, ReadinessCheck},
 };
@@ -50,16 +50,12 @@ pub fn check(chains: Arc<Chains>, journal: Arc<Journal>, production: bool) -> Re
     })
 }
 
-/// Every chain that has providers, the settlement chain last.
+/// Every chain that has providers, those of settlement last.
 fn opened(chains: &Chains) -> impl Iterator<Item = (&str, &Opened)> {
     let listed = chains.list().iter();
     let listed = listed.filter_map(|l| l.chain.as_ref().ok().map(|opened| (l.id.as_str(), opened)));
-    listed.chain(
-        chains
-            .hub()
-            .ok()
-            .map(|hub| (hub.chain.spec.id.as_str(), hub)),
-    )
+    let settlement = [chains.hub(), chains.allocator()].into_iter().flatten();
+    listed.chain(settlement.map(|opened| (opened.chain.spec.id.as_str(), opened)))
 }
 
 fn closed(chains: &Chains) -> impl Iterator<Item = ChainReadiness> {
@@ -70,11 +66,11 @@ fn closed(chains: &Chains) -> impl Iterator<Item = ChainReadiness> {
             .err()
             .map(|why| (l.id.clone(), why.clone()))
     });
-    let hub = chains
-        .hub()
-        .err()
-        .map(|why| ("hub".to_owned(), why.to_owned()));
-    listed.chain(hub).map(|(id, why)| ChainReadiness {
+    let settlement = [("hub", chains.hub()), (ALLOCATOR, chains.allocator())];
+    let settlement = settlement
+        .into_iter()
+        .filter_map(|(id, chain)| chain.err().map(|why| (id.to_owned(), why.to_owned())));
+    listed.chain(settlement).map(|(id, why)| ChainReadiness {
         id,
         ready: false,
         reason: Some(why),

@@ -44,6 +44,12 @@ pub async fn finalize(world: &Devnet, site: &Site) {
     site.node.mine(blocks, 1).await.unwrap();
 }
 
+/// Makes everything that stands in the blocks of the settlement chain final.
+pub async fn finalize_hub(world: &Devnet) {
+    let blocks = world.options.finality_blocks;
+    world.hub.node.mine(blocks, 1).await.unwrap();
+}
+
 /// An order from the origin to the destination and what happens to it. Whatever it does is final
 /// when it returns.
 pub struct Deal<'a> {

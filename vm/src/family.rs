@@ -143,6 +143,8 @@ pub struct WithdrawalInfo {
     pub currency: Result<String, CodecError>,
     pub amount: Result<String, CodecError>,
     pub recipient: Result<String, CodecError>,
+    /// `Err` unless its execution proves that this payment was made, and nothing else.
+    pub sole: Result<(), CodecError>,
 }
 
 impl WithdrawalInfo {
@@ -154,6 +156,7 @@ impl WithdrawalInfo {
             currency: refused(),
             amount: refused(),
             recipient: refused(),
+            sole: Err(error.clone()),
         }
     }
 }
@@ -317,18 +320,22 @@ pub trait ChainReader: Send + Sync {
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError>;
 }
 
-/// State of contracts at the head, for chains that have it.
+/// State of contracts, for chains that have it.
 #[async_trait]
 pub trait StateReader: Send + Sync {
-    /// Where a withdrawal stands, final as of `head` by the chain's own finality rule. `encoded` is
-    /// the family's withdrawal encoding (validated by the caller with [`WithdrawalCodec::decode`]);
-    /// `tx` is the transaction that the caller says executed it, for families that need one.
+    /// A block on the way down from `head` that is final as seen from there ([`Finality::met`]), not
+    /// much older than it must be, and the same for everybody who sees that chain; `None` while the
+    /// chain is too young to have one. State is judged there.
+    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError>;
+    /// Where a withdrawal stands as of `block`, which has to be settled. `encoded` is the family's
+    /// withdrawal encoding (validated by the caller with [`WithdrawalCodec::decode`]); `tx` is the
+    /// transaction that the caller says executed it, for families that need one.
     async fn withdrawal(
         &self,
         encoded: &Bytes,
         tx: Option<&TxRef>,
-        head: &Head,
+        block: &Block,
     ) -> Result<WithdrawalStatus, ReadError>;
-    /// A read-only contract call at the head's block.
-    async fn view(&self, to: &Address, data: &Bytes, head: &Head) -> Result<Bytes, ReadError>;
+    /// A read-only contract call at `block`.
+    async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError>;
 }

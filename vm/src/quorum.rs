@@ -350,30 +350,38 @@ impl ChainReader for Quorum {
 
 #[async_trait]
 impl StateReader for Quorum {
+    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
+        self.vote("settled block", |provider| {
+            let (state, head) = (provider.state.clone(), head.clone());
+            Box::pin(async move { state.ok_or_else(no_state)?.settled(&head).await })
+        })
+        .await
+    }
+
     async fn withdrawal(
         &self,
         encoded: &Bytes,
         tx: Option<&TxRef>,
-        head: &Head,
+        block: &Block,
     ) -> Result<WithdrawalStatus, ReadError> {
         self.vote("withdrawal", |provider| {
             let state = provider.state.clone();
-            let (encoded, tx, head) = (encoded.clone(), tx.cloned(), head.clone());
+            let (encoded, tx, block) = (encoded.clone(), tx.cloned(), block.clone());
             Box::pin(async move {
                 let state = state.ok_or_else(no_state)?;
-                state.withdrawal(&encoded, tx.as_ref(), &head).await
+                state.withdrawal(&encoded, tx.as_ref(), &block).await
             })
         })
         .await
     }
 
-    async fn view(&self, to: &Address, data: &Bytes, head: &Head) -> Result<Bytes, ReadError> {
+    async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
         self.vote("state", |provider| {
             let state = provider.state.clone();
-            let (to, data, head) = (to.clone(), data.clone(), head.clone());
+            let (to, data, block) = (to.clone(), data.clone(), block.clone());
             Box::pin(async move {
                 let state = state.ok_or_else(no_state)?;
-                state.view(&to, &data, &head).await
+                state.view(&to, &data, &block).await
             })
         })
         .await

@@ -51,6 +51,7 @@ pub struct Script(Mutex<Board>);
 struct Board {
     head: u64,
     tagged: Option<u64>,
+    settled: Option<u64>,
     fork: Option<(u64, u8)>,
     transactions: HashMap<Bytes, Transaction>,
     views: HashMap<(Vec<u8>, Bytes), Bytes>,
@@ -74,6 +75,11 @@ impl Script {
 
     pub fn set_tagged(&self, number: Option<u64>) {
         self.with(|board| board.tagged = number);
+    }
+
+    /// The height whose state is final, from every head; `None` while nothing is.
+    pub fn set_settled(&self, number: Option<u64>) {
+        self.with(|board| board.settled = number);
     }
 
     /// From `height` on the chain's blocks are those of fork `name`.
@@ -167,11 +173,11 @@ impl Board {
         block.number <= self.head && self.block(block.number).hash == block.hash
     }
 
-    fn anchor(&self, head: &Head) -> Result<(), ReadError> {
-        if head.block.number > self.head {
+    fn anchor(&self, block: &Block) -> Result<(), ReadError> {
+        if block.number > self.head {
             return Err(ReadError::Unavailable("behind the agreed head".into()));
         }
-        if !self.contains(&head.block) {
+        if !self.contains(block) {
             return Err(ReadError::Doubtful("the head is on another fork".into()));
         }
         Ok(())
@@ -194,7 +200,7 @@ impl ChainReader for Script {
 
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
         self.answer(|board| {
-            board.anchor(head)?;
+            board.anchor(&head.block)?;
             let found = board.transactions.get(&tx.bytes).cloned();
             let found = found.unwrap_or(Transaction::Missing);
             let number = match &found {
@@ -214,23 +220,31 @@ impl ChainReader for Script {
 
 #[async_trait]
 impl StateReader for Script {
+    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
+        self.answer(|board| {
+            board.anchor(&head.block)?;
+            Ok(board.settled.map(|number| board.block(number)))
+        })
+        .await
+    }
+
     async fn withdrawal(
         &self,
         encoded: &Bytes,
         _: Option<&TxRef>,
-        head: &Head,
+        block: &Block,
     ) -> Result<WithdrawalStatus, ReadError> {
         self.answer(|board| {
-            board.anchor(head)?;
+            board.anchor(block)?;
             let status = board.withdrawals.get(encoded).copied();
             Ok(status.unwrap_or(WithdrawalStatus::Pending))
         })
         .await
     }
 
-    async fn view(&self, to: &Address, data: &Bytes, head: &Head) -> Result<Bytes, ReadError> {
+    async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
         self.answer(|board| {
-            board.anchor(head)?;
+            board.anchor(block)?;
             let key = (to.bytes().to_vec(), data.clone());
             let unknown = || ReadError::Unavailable("call not scripted".into());
             board.views.get(&key).cloned().ok_or_else(unknown)

@@ -24,6 +24,11 @@ impl From<Error> for ApiError {
                 "The chain cannot be read by this oracle",
                 error,
             ),
+            Error::NoAllocator(_) => ApiError::unavailable(
+                "ALLOCATOR_UNAVAILABLE",
+                "The allocator of withdrawals cannot be read by this oracle",
+                error,
+            ),
             Error::Setup(_) => ApiError::internal(error),
         }
     }

@@ -66,7 +66,8 @@ pub struct Message {
 pub struct WithdrawalResult {
     pub withdrawal_id: String,
     pub depository: String,
-    /// 0 pending, 1 executed, 2 expired.
+    /// 0 pending (also while the allocator has recorded nothing for the request), 1 executed,
+    /// 2 expired.
     pub status: u8,
 }
 

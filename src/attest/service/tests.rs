@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use alloy::signers::SignerSync;
+use alloy::{signers::SignerSync, sol_types::SolValue};
 use async_trait::async_trait;
 use serde_json::json;
 use vm::{
@@ -23,10 +23,11 @@ use crate::{
         refund::Refund,
         scene::{self, DEPOSITOR, NATIVE, RECIPIENT, Read, Scene, address},
         statement::Mode,
+        watch::Watcher,
     },
     hub::Settings,
     sign::raw::RawKey,
-    store::memory::MemoryStore,
+    store::{Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore},
 };
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
@@ -39,6 +40,11 @@ struct Script {
     canonical: Mutex<bool>,
     status: Mutex<WithdrawalStatus>,
     balance: Mutex<U256>,
+    /// What is held at the tip, where it is not the balance.
+    spent: Mutex<Option<U256>>,
+    /// What the allocator recorded, by payload id.
+    payloads: Mutex<HashMap<B256, Bytes>>,
+    settled: Mutex<Option<Block>>,
     broken: Mutex<Option<ReadError>>,
     reads: AtomicUsize,
 }
@@ -53,6 +59,9 @@ impl Script {
             canonical: Mutex::new(true),
             status: Mutex::new(WithdrawalStatus::Pending),
             balance: Mutex::default(),
+            spent: Mutex::default(),
+            payloads: Mutex::default(),
+            settled: Mutex::new(Some(scene::block(10))),
             broken: Mutex::default(),
             reads: AtomicUsize::new(0),
         })
@@ -96,23 +105,37 @@ impl ChainReader for Script {
 
 #[async_trait]
 impl StateReader for Script {
+    async fn settled(&self, _: &Head) -> Result<Option<Block>, ReadError> {
+        self.check()?;
+        Ok(self.settled.lock().unwrap().clone())
+    }
+
     async fn withdrawal(
         &self,
         _: &Bytes,
         _: Option<&TxRef>,
-        _: &Head,
+        _: &Block,
     ) -> Result<WithdrawalStatus, ReadError> {
         self.check()?;
         Ok(*self.status.lock().unwrap())
     }
 
-    async fn view(&self, _: &Address, data: &Bytes, _: &Head) -> Result<Bytes, ReadError> {
+    async fn view(&self, _: &Address, data: &Bytes, at: &Block) -> Result<Bytes, ReadError> {
         self.check()?;
-        let hub = data.len() == 4;
-        let word = if hub {
-            U256::from(7)
-        } else {
-            *self.balance.lock().unwrap()
+        let settled = self.settled.lock().unwrap().as_ref() == Some(at);
+        let word = match (data.len(), &data[..4]) {
+            (4, _) => U256::from(7),
+            (36, [0x58, 0x72, 0x26, 0x72]) if settled => {
+                let payloads = self.payloads.lock().unwrap();
+                let payload = payloads.get(&data[4..]).cloned().unwrap_or_default();
+                return Ok(payload.abi_encode().into());
+            }
+            (36, _) => return Err(ReadError::Doubtful("not at the settled block".into())),
+            _ if settled => *self.balance.lock().unwrap(),
+            _ => {
+                let spent = *self.spent.lock().unwrap();
+                spent.unwrap_or(*self.balance.lock().unwrap())
+            }
         };
         Ok(word.to_be_bytes::<32>().to_vec().into())
     }
@@ -123,11 +146,17 @@ struct World {
     ethereum: Arc<Script>,
     base: Arc<Script>,
     hub: Arc<Script>,
+    aurora: Arc<Script>,
 }
 
 fn world() -> World {
+    over(Arc::new(MemoryStore::new()))
+}
+
+fn over(store: Arc<dyn Store>) -> World {
     let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let (ethereum, base, hub) = (Script::new(), Script::new(), Script::new());
+    let (ethereum, base, hub, aurora) =
+        (Script::new(), Script::new(), Script::new(), Script::new());
     let chain = |name: &str, script: &Arc<Script>| Chain {
         spec: Arc::new(scene::spec(name)),
         reader: script.clone(),
@@ -145,9 +174,9 @@ fn world() -> World {
     let file = json!({
         "id": "relay", "evmChainId": "31337", "oracleVersion": "2",
         "oracleAddress": "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9",
+        "auroraAllocatorAddress": "0x7eda04920f22ba6a2b9f2573fd9a6f6f1946ff9f",
     });
     let settings = Settings::parse(file.as_object().unwrap()).unwrap();
-    let store = Arc::new(MemoryStore::new());
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
     let oracle = Oracle {
         chains: HashMap::from([
@@ -155,7 +184,8 @@ fn world() -> World {
             reachable("base", &base),
             ("closed".to_owned(), closed),
         ]),
-        hub: Hub::new(settings, Ok(chain("relay", &hub))),
+        hub: Hub::new(settings, Ok(chain("relay", &hub)))
+            .with_allocator(Ok(chain("aurora", &aurora))),
         journal: Arc::new(Journal::new(store, signer)),
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
         clock: || 1_700_000_000,
@@ -165,6 +195,7 @@ fn world() -> World {
         ethereum,
         base,
         hub,
+        aurora,
     }
 }
 
@@ -181,6 +212,19 @@ impl World {
             .for_each(|read| self.ethereum.put(read));
         self.base.put(&scene.fill);
         self
+    }
+
+    /// The allocator has recorded what the claim shows, for the claim's request.
+    fn allocating(self, claim: &WithdrawalClaim) -> Self {
+        self.record(claim, &claim.withdrawal);
+        self
+    }
+
+    /// The allocator has recorded `withdrawal` for the claim's request.
+    fn record(&self, claim: &WithdrawalClaim, withdrawal: &str) {
+        let payload: Bytes = withdrawal.parse().unwrap();
+        let id = payload_id(claim);
+        self.aurora.payloads.lock().unwrap().insert(id, payload);
     }
 
     async fn fill(&self, scene: &Scene) -> Result<OutcomeAnswer, Error> {
@@ -253,6 +297,7 @@ fn word<T>(result: Result<T, Error>) -> &'static str {
         Err(Error::Journal(JournalError::Conflict { .. })) => "conflict",
         Err(Error::Journal(_)) => "journal",
         Err(Error::Closed { .. }) => "closed",
+        Err(Error::NoAllocator(_)) => "allocator",
         Err(Error::Setup(_)) => "setup",
     }
 }
@@ -453,17 +498,35 @@ async fn transactions_named_twice_are_read_once() {
     assert_eq!(world.ethereum.reads.load(SeqCst) - before, 1);
 }
 
-fn withdrawal_claim() -> WithdrawalClaim {
+/// The encoding of a payment of 500 that may be made until `expiration`.
+fn encoded(change: impl FnOnce(&mut serde_json::Value)) -> String {
     let call = json!({"to": RECIPIENT, "data": "0x", "value": "500", "allowFailure": false});
-    let withdrawal = json!({"calls": [call], "nonce": "3", "expiration": 1_800_000_000});
-    let encoded = scene::family()
-        .withdrawals
-        .unwrap()
-        .encode(&withdrawal)
-        .unwrap();
+    let mut withdrawal = json!({"calls": [call], "nonce": "3", "expiration": 1_800_000_000});
+    change(&mut withdrawal);
+    let codec = scene::family().withdrawals.unwrap();
+    alloy::hex::encode_prefixed(codec.encode(&withdrawal).unwrap())
+}
+
+/// The id of the claim's request for a payment of 500.
+fn payload_id(claim: &WithdrawalClaim) -> B256 {
+    let address = &claim.address;
+    let request = crate::attest::withdrawal::AddressRequest {
+        path: "",
+        currency: &address.currency,
+        withdrawer: &address.withdrawer,
+        withdrawer_chain: &address.withdrawer_chain,
+        recipient: &address.recipient,
+        nonce: &address.nonce,
+    };
+    let spec = scene::spec("ethereum");
+    let owned = crate::attest::withdrawal::Owned::new(&spec, &request, &scene::families).unwrap();
+    crate::attest::withdrawal::payload_id(&spec, &owned, U256::from(500)).unwrap()
+}
+
+fn withdrawal_claim() -> WithdrawalClaim {
     WithdrawalClaim {
         chain: "ethereum".into(),
-        withdrawal: alloy::hex::encode_prefixed(encoded),
+        withdrawal: encoded(|_| {}),
         transaction: None,
         address: AddressClaim {
             chain: "ethereum".into(),
@@ -479,8 +542,8 @@ fn withdrawal_claim() -> WithdrawalClaim {
 
 #[tokio::test]
 async fn withdrawal_is_burned_once_whatever_transaction_is_named() {
-    let world = world();
     let mut claim = withdrawal_claim();
+    let world = world().allocating(&claim);
     let pending = world.oracle.withdrawal(&claim, None).await.unwrap();
     assert!(pending.attested.is_none());
     *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
@@ -506,13 +569,135 @@ async fn withdrawal_is_burned_once_whatever_transaction_is_named() {
         word(world.oracle.withdrawal(&claim, None).await),
         "conflict"
     );
-    // Another owner cannot have what was burned for this one.
+    // Another owner cannot have what was burned for this one, even if the allocator recorded it.
     *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
     claim.address.nonce = "10".into();
+    let other = world.oracle.withdrawal(&claim, None).await.unwrap();
+    assert!(other.attested.is_none());
+    world.record(&claim, &claim.withdrawal);
     assert_eq!(
         word(world.oracle.withdrawal(&claim, None).await),
         "conflict"
     );
+}
+
+#[tokio::test]
+async fn withdrawal_that_the_allocator_did_not_record_ends_nothing() {
+    let claim = withdrawal_claim();
+    for status in [WithdrawalStatus::Expired, WithdrawalStatus::Executed] {
+        let world = world();
+        *world.ethereum.status.lock().unwrap() = status;
+        let answer = world.oracle.withdrawal(&claim, None).await.unwrap();
+        assert_eq!(answer.status, WithdrawalStatus::Pending);
+        assert!(answer.attested.is_none());
+        // Recorded, but not the one that is shown: made up to be expired.
+        world.record(&claim, &encoded(|w| w["expiration"] = json!(1_800_000_001)));
+        let other = world.oracle.withdrawal(&claim, None).await;
+        assert_eq!(word(other), "WITHDRAWAL_MISMATCH");
+        world.record(&claim, &claim.withdrawal);
+        let answer = world.oracle.withdrawal(&claim, None).await.unwrap();
+        assert_eq!(answer.status, status);
+        assert!(answer.attested.is_some());
+    }
+}
+
+#[tokio::test]
+async fn withdrawal_needs_final_state_and_an_allocator_that_answers() {
+    let claim = withdrawal_claim();
+    let mut world = world().allocating(&claim);
+    *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Expired;
+    let pending = async |world: &World| {
+        let answer = world.oracle.withdrawal(&claim, None).await.unwrap();
+        answer.status == WithdrawalStatus::Pending && answer.attested.is_none()
+    };
+    for chain in [&world.ethereum, &world.aurora] {
+        *chain.settled.lock().unwrap() = None;
+        assert!(pending(&world).await);
+        *chain.settled.lock().unwrap() = Some(scene::block(10));
+    }
+    *world.aurora.broken.lock().unwrap() = Some(ReadError::Quorum("1 of 2".into()));
+    assert_eq!(word(world.oracle.withdrawal(&claim, None).await), "read");
+    *world.aurora.broken.lock().unwrap() = None;
+    assert!(!pending(&world).await);
+    world.oracle.hub = Hub::new(world.oracle.hub.settings.clone(), Err("not asked".into()));
+    let closed = world.oracle.withdrawal(&claim, None).await;
+    assert_eq!(word(closed), "allocator");
+}
+
+#[tokio::test]
+async fn withdrawal_is_void_when_a_block_that_it_was_judged_at_is_gone() {
+    for gone in ["ethereum", "aurora"] {
+        let claim = withdrawal_claim();
+        let world = world().allocating(&claim);
+        *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
+        let answer = world.oracle.withdrawal(&claim, None).await.unwrap();
+        assert!(answer.attested.is_some());
+        let script = match gone {
+            "aurora" => &world.aurora,
+            _ => &world.ethereum,
+        };
+        *script.canonical.lock().unwrap() = false;
+        let chain = Chain {
+            spec: Arc::new(scene::spec(gone)),
+            reader: script.clone(),
+            state: None,
+        };
+        let mut watcher = Watcher::new(world.oracle.journal.clone(), chain);
+        assert_eq!(watcher.look(1000).await.unwrap().missing, 1, "{gone}");
+        assert_eq!(watcher.look(1005).await.unwrap().void, 1, "{gone}");
+        let again = world.oracle.withdrawal(&claim, None).await;
+        assert_eq!(word(again), "journal", "{gone}");
+        let halted = world.oracle.journal.halted(&vm::ChainId::new(gone)).await;
+        assert!(halted.unwrap().is_some(), "{gone}");
+    }
+}
+
+/// A store whose readers are overtaken: between a look and what it leads to, others act.
+struct Slow(MemoryStore);
+
+#[async_trait]
+impl Store for Slow {
+    async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError> {
+        self.0.commit(batch).await
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        let row = self.0.read(key).await;
+        tokio::task::yield_now().await;
+        row
+    }
+
+    async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+        self.0.scan(range).await
+    }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+#[tokio::test]
+async fn requests_that_race_get_the_first_execution() {
+    let mut claim = withdrawal_claim();
+    let world = over(Arc::new(Slow(MemoryStore::new()))).allocating(&claim);
+    let id = world.oracle.withdrawal(&claim, None).await.unwrap().id;
+    *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
+    let mut claims = vec![claim.clone()];
+    for byte in [0xaa, 0xbb] {
+        let mut read = Read::new("ethereum", byte);
+        let depository = scene::spec("ethereum").depository.unwrap();
+        read.receipt().executions.push(Executed { depository, id });
+        world.ethereum.put(&read);
+        claim.transaction = Some(read.tx.text.to_string());
+        claims.push(claim.clone());
+    }
+    let asked = claims
+        .iter()
+        .map(|claim| world.oracle.withdrawal(claim, None));
+    let answers = futures::future::join_all(asked).await;
+    let attested: Vec<_> = answers.into_iter().map(|a| a.unwrap().attested).collect();
+    assert!(attested[0].is_some());
+    assert!(attested.iter().all(|other| *other == attested[0]));
 }
 
 #[tokio::test]
@@ -534,6 +719,18 @@ async fn withdrawal_must_be_what_its_address_request_says() {
         refused(|c| c.address.recipient = DEPOSITOR.into()).await,
         mismatch
     );
+    for change in [
+        (|w| w["calls"][0]["allowFailure"] = json!(true)) as fn(&mut serde_json::Value),
+        |w| {
+            let again = w["calls"][0].clone();
+            w["calls"].as_array_mut().unwrap().push(again);
+        },
+    ] {
+        let mut claim = withdrawal_claim();
+        claim.withdrawal = encoded(change);
+        let answer = world.oracle.withdrawal(&claim, None).await;
+        assert_eq!(word(answer), "INVALID_REQUEST");
+    }
     assert_eq!(
         refused(|c| c.withdrawal = "0x1234".into()).await,
         "INVALID_REQUEST"
@@ -596,6 +793,18 @@ async fn initiation_needs_the_withdrawers_word_and_balance() {
     );
     let more = world.oracle.initiation(&initiation_claim(501), None).await;
     assert_eq!(word(more), "BALANCE_INSUFFICIENT");
+    // What is not final yet, or was spent since, is not there.
+    let again = async || word(world.oracle.initiation(&initiation_claim(500), None).await);
+    *world.hub.settled.lock().unwrap() = None;
+    assert_eq!(again().await, "BALANCE_INSUFFICIENT");
+    *world.hub.settled.lock().unwrap() = Some(scene::block(10));
+    *world.hub.spent.lock().unwrap() = Some(U256::from(499));
+    assert_eq!(again().await, "BALANCE_INSUFFICIENT");
+    *world.hub.spent.lock().unwrap() = None;
+    assert_eq!(again().await, "OK");
+    let relay = vm::ChainId::new("relay");
+    let watched = world.oracle.journal.watched(&relay, None, 9).await.unwrap();
+    assert_eq!(watched[0].block, scene::block(10));
     // The same nonce moves one amount.
     let less = world.oracle.initiation(&initiation_claim(400), None).await;
     assert_eq!(word(less), "conflict");

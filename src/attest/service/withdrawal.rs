@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm::{
-    B256, Bytes, Chain, ChainId, EvmAddress, StateReader, Transaction, TxRef, WithdrawalStatus,
+    B256, Block, Bytes, Chain, ChainId, EvmAddress, Head, ReadError, StateReader, Transaction,
+    TxRef, WithdrawalStatus,
     protocol::{message::Execution, text},
 };
 
@@ -11,10 +12,10 @@ use super::{Attested, Error, Oracle, named};
 use crate::attest::{
     Refusal,
     claim::{Seen, malformed},
-    execution::Escrow,
+    journal::JournalError,
     peers::Question,
     statement::{Statement, Verdict},
-    withdrawal::{self, AddressRequest, Owned},
+    withdrawal::{self, AddressRequest, Owned, Withdrawal},
 };
 
 /// For whom and for what a withdrawal address is made, as a caller writes it.
@@ -84,11 +85,30 @@ struct Kept {
     actions: Vec<Bytes>,
 }
 
-/// A withdrawal and what the chain says about it.
-struct Standing {
-    id: B256,
+/// A withdrawal that a caller wants to know about.
+struct Sought<'a> {
+    chain: &'a Chain,
+    state: &'a dyn StateReader,
+    encoded: &'a Bytes,
+    transaction: Option<&'a TxRef>,
+    owned: &'a Owned,
+    withdrawal: &'a Withdrawal,
+}
+
+/// What its chain shows of it from one head.
+struct Sight {
+    head: Head,
     status: WithdrawalStatus,
-    shown: Option<(TxRef, vm::Block)>,
+    /// The final block that the status is as of; without one everything is pending.
+    block: Option<Block>,
+    found: Option<Transaction>,
+}
+
+/// What is true about it, and the blocks that make it true.
+struct Standing {
+    status: WithdrawalStatus,
+    grounds: Vec<(ChainId, Block)>,
+    shown: Option<(TxRef, Block)>,
 }
 
 impl Oracle {
@@ -102,6 +122,8 @@ impl Oracle {
             return Err(Refusal::WithdrawalMismatch { field: "chainId" }.into());
         }
         let chain = self.chain(&claim.chain)?;
+        let unsupported = || Refusal::WithdrawalsUnsupported(chain.spec.id.as_str().into());
+        let state = chain.state.as_deref().ok_or_else(unsupported)?;
         let owned = self.owned(chain, &claim.address, "body/withdrawalAddressRequest/")?;
         let encoded = text::bytes(&claim.withdrawal);
         let encoded = encoded.map_err(|why| malformed("body/withdrawal", why))?;
@@ -112,15 +134,22 @@ impl Oracle {
             .map(|text| named(chain, text, claim.hints.as_ref(), path))
             .transpose()?;
         let asked = self.ask(question);
-        let status = status(chain, &encoded, transaction.as_ref(), &owned, withdrawal.id).await?;
-        let escrow = owned.escrow(withdrawal.amount);
+        let sought = Sought {
+            chain,
+            state,
+            encoded: &encoded,
+            transaction: transaction.as_ref(),
+            owned: &owned,
+            withdrawal: &withdrawal,
+        };
+        let standing = self.standing(&sought).await?;
         let mut answer = WithdrawalAnswer {
             id: withdrawal.id,
             depository: owned.depository.text().to_owned(),
-            status: status.status,
+            status: standing.status,
             attested: None,
         };
-        if let Some((execution, statement)) = self.verdict(chain, &status, &escrow).await? {
+        if let Some((execution, statement)) = self.first(&sought, &standing).await? {
             answer.attested = Some(self.seal(execution, &statement, asked).await?);
         }
         Ok(answer)
@@ -135,14 +164,14 @@ impl Oracle {
         let (owned, amount) = self.initiated_by(claim)?;
         owned.check_signature(amount, &claim.signature)?;
         let asked = self.ask(question);
-        if !self.hub.holds(owned.owner, owned.token, amount).await? {
-            return Err(Refusal::InsufficientBalance.into());
-        }
+        let held = self.hub.holds(owned.owner, owned.token, amount).await?;
+        let block = held.ok_or(Refusal::InsufficientBalance)?;
         let execution = owned.escrow(amount).initiated(&self.hub.settings.id);
         let digest = self.digest(&execution);
         let hub = ChainId::new(&self.hub.settings.id);
         let once = (owned.owner, owned.nonce);
         let statement = Statement::initiation(&hub, once, execution.idempotency_key, digest);
+        let statement = statement.as_of(&hub, &block);
         Ok(InitiationAnswer {
             address: owned.address,
             attested: self.seal(execution, &statement, asked).await?,
@@ -152,9 +181,8 @@ impl Oracle {
     /// Tells what stands at a withdrawal address. Signs nothing.
     pub async fn initiated(&self, claim: &InitiationClaim) -> Result<InitiatedAnswer, Error> {
         let (owned, amount) = self.initiated_by(claim)?;
-        if !self.hub.holds(owned.address, owned.token, amount).await? {
-            return Err(Refusal::InsufficientAddressBalance.into());
-        }
+        let held = self.hub.holds(owned.address, owned.token, amount).await?;
+        held.ok_or(Refusal::InsufficientAddressBalance)?;
         Ok(InitiatedAnswer {
             address: owned.address,
             proof: owned.proof(amount),
@@ -194,29 +222,74 @@ impl Oracle {
         })?)
     }
 
+    /// What is true about a withdrawal that the allocator has recorded; everything else is pending.
+    async fn standing(&self, sought: &Sought<'_>) -> Result<Standing, Error> {
+        let allocator = self.hub.allocator();
+        let allocator = allocator.map_err(|why| Error::NoAllocator(why.to_owned()))?;
+        let (spec, amount) = (&sought.chain.spec, sought.withdrawal.amount);
+        let id = withdrawal::payload_id(spec, sought.owned, amount)?;
+        let (payload, sight) = tokio::try_join!(allocator.payload(id), sought.look())?;
+        let mut standing = Standing {
+            status: WithdrawalStatus::Pending,
+            grounds: Vec::new(),
+            shown: None,
+        };
+        let Some(payload) = payload else {
+            return Ok(standing);
+        };
+        withdrawal::check_recorded(sought.encoded, &payload.withdrawal)?;
+        let Some(block) = sight.block.clone() else {
+            return Ok(standing);
+        };
+        standing.shown = sought.shown(&sight)?;
+        standing.status = sight.status;
+        standing.grounds = vec![(spec.id.clone(), block), (payload.chain, payload.block)];
+        Ok(standing)
+    }
+
+    /// See [`Oracle::verdict`]. Two requests that name different transactions may both find that
+    /// nothing stands; whom the journal refuses takes what the other one has put there.
+    async fn first(
+        &self,
+        sought: &Sought<'_>,
+        standing: &Standing,
+    ) -> Result<Option<(Execution, Statement)>, Error> {
+        let found = self.verdict(sought, standing).await?;
+        let Some((_, statement)) = &found else {
+            return Ok(None);
+        };
+        match self.sign(statement).await {
+            Err(Error::Journal(JournalError::Conflict { .. })) => {
+                self.verdict(sought, standing).await
+            }
+            signed => signed.map(|_| found),
+        }
+    }
+
     /// What is to be signed about a withdrawal: the first execution if one stands already for this
     /// escrow, whatever transaction was named then. `None` while it is pending.
     async fn verdict(
         &self,
-        chain: &Chain,
+        sought: &Sought<'_>,
         standing: &Standing,
-        escrow: &Escrow,
     ) -> Result<Option<(Execution, Statement)>, Error> {
+        let (id, withdrawal) = (&sought.chain.spec.id, sought.withdrawal);
+        let escrow = sought.owned.escrow(withdrawal.amount);
         let transaction = standing.shown.as_ref().map(|(tx, _)| tx.text.as_ref());
         let transaction = transaction.unwrap_or_default();
         let (verdict, mut execution) = match standing.status {
             WithdrawalStatus::Pending => return Ok(None),
             WithdrawalStatus::Executed => {
-                (Verdict::Executed, escrow.burned(standing.id, transaction))
+                (Verdict::Executed, escrow.burned(withdrawal.id, transaction))
             }
-            WithdrawalStatus::Expired => {
-                (Verdict::Expired, escrow.returned(standing.id, transaction))
-            }
+            WithdrawalStatus::Expired => (
+                Verdict::Expired,
+                escrow.returned(withdrawal.id, transaction),
+            ),
         };
-        let id = &chain.spec.id;
         let statement = |execution: &Execution| {
             let digest = self.digest(execution);
-            Statement::withdrawal(id, standing.id, verdict, digest)
+            Statement::withdrawal(id, withdrawal.id, verdict, digest)
         };
         let entry = self.journal.entry(&statement(&execution).key).await?;
         let first = entry.and_then(|entry| kept(&entry.payload));
@@ -227,63 +300,71 @@ impl Oracle {
         if let Some((tx, block)) = &standing.shown {
             statement = statement.resting_on(id, tx, block);
         }
+        for (chain, block) in &standing.grounds {
+            statement = statement.as_of(chain, block);
+        }
         Ok(Some((execution, statement)))
     }
 }
 
-/// Where a withdrawal stands; a transaction that is named for one that ended must itself show its
-/// execution.
-async fn status(
-    chain: &Chain,
-    encoded: &Bytes,
-    transaction: Option<&TxRef>,
-    owned: &Owned,
-    id: B256,
-) -> Result<Standing, Error> {
-    let unsupported = || Refusal::WithdrawalsUnsupported(chain.spec.id.as_str().into());
-    let state = chain.state.as_deref().ok_or_else(unsupported)?;
-    let mut head = chain.reader.head().await?;
-    let mut read = both(chain, state, encoded, transaction, &head).await?;
-    if read.0 == WithdrawalStatus::Pending {
-        let fresh = chain.reader.fresh_head().await?;
-        if fresh != head {
-            read = both(chain, state, encoded, transaction, &fresh).await?;
-            head = fresh;
+impl Sought<'_> {
+    /// What is pending is looked at once more, from a head that is asked for now.
+    async fn look(&self) -> Result<Sight, ReadError> {
+        let reader = &self.chain.reader;
+        let sight = self.seen_from(reader.head().await?).await?;
+        if sight.status != WithdrawalStatus::Pending {
+            return Ok(sight);
+        }
+        let fresh = reader.fresh_head().await?;
+        match fresh == sight.head {
+            true => Ok(sight),
+            false => self.seen_from(fresh).await,
         }
     }
-    let (status, found) = read;
-    let mut shown = None;
-    if let (Some(transaction), Some(found), true) =
-        (transaction, &found, status != WithdrawalStatus::Pending)
-    {
-        let spec = &chain.spec;
+
+    async fn seen_from(&self, head: Head) -> Result<Sight, ReadError> {
+        let named = async {
+            let Some(transaction) = self.transaction else {
+                return Ok(None);
+            };
+            let found = self.chain.reader.transaction(transaction, &head).await;
+            found.map(Some)
+        };
+        let stands = async {
+            let Some(block) = self.state.settled(&head).await? else {
+                return Ok((WithdrawalStatus::Pending, None));
+            };
+            let read = self
+                .state
+                .withdrawal(self.encoded, self.transaction, &block);
+            Ok((read.await?, Some(block)))
+        };
+        let ((status, block), found) = tokio::try_join!(stands, named)?;
+        Ok(Sight {
+            head,
+            status,
+            block,
+            found,
+        })
+    }
+
+    /// The named transaction of a withdrawal that ended, which must itself show its execution.
+    fn shown(&self, sight: &Sight) -> Result<Option<(TxRef, Block)>, Refusal> {
+        let ended = sight.status != WithdrawalStatus::Pending;
+        let (Some(transaction), Some(found), true) = (self.transaction, &sight.found, ended) else {
+            return Ok(None);
+        };
         let seen = Seen {
-            spec,
+            spec: &self.chain.spec,
             transaction,
-            head: &head,
+            head: &sight.head,
             found,
         };
         let receipt = seen.settled()?;
-        withdrawal::check_shown(receipt, transaction, &owned.depository, id)?;
-        shown = Some((transaction.clone(), receipt.block.clone()));
+        let (depository, id) = (&self.owned.depository, self.withdrawal.id);
+        withdrawal::check_shown(receipt, transaction, depository, id)?;
+        Ok(Some((transaction.clone(), receipt.block.clone())))
     }
-    Ok(Standing { id, status, shown })
-}
-
-async fn both(
-    chain: &Chain,
-    state: &dyn StateReader,
-    encoded: &Bytes,
-    transaction: Option<&TxRef>,
-    head: &vm::Head,
-) -> Result<(WithdrawalStatus, Option<Transaction>), vm::ReadError> {
-    let named = async {
-        match transaction {
-            Some(transaction) => chain.reader.transaction(transaction, head).await.map(Some),
-            None => Ok(None),
-        }
-    };
-    tokio::try_join!(state.withdrawal(encoded, transaction, head), named)
 }
 
 fn keep(execution: &Execution) -> Result<Vec<u8>, Error> {

@@ -36,6 +36,7 @@ pub struct Consumed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     pub chain: String,
+    /// Empty where it is the block's state that counts.
     pub transaction: String,
     pub number: u64,
     pub hash: B256,

@@ -130,6 +130,18 @@ sol! {
         function setSigned(bytes32 id, bytes32 hash, bytes signature) external;
     }
 
+    /// What a payload's id is the hash of (settlement.md 7.1).
+    struct SubmitWithdrawRequest {
+        uint256 chainId;
+        string depository;
+        string currency;
+        uint256 amount;
+        address spender;
+        string receiver;
+        bytes data;
+        bytes32 nonce;
+    }
+
     #[derive(Debug, PartialEq, Eq)]
     contract Executor {
         function orderAddressByWithdrawRequestHash(bytes32 requestHash) external view returns (address);

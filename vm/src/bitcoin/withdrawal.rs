@@ -74,6 +74,7 @@ impl WithdrawalCodec for Withdrawals {
             amount: amount(&psbt).map(|amount| amount.to_sat().to_string()),
             recipient: first_output(&psbt)
                 .and_then(|output| script::to_address(&output.script_pubkey)),
+            sole: Err(CodecError("its other outputs are not judged".into())),
         }
     }
 

@@ -1,6 +1,9 @@
 //! Reads of one EVM node: transactions pinned to a head, contract state at a block.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use alloy::{
     primitives::keccak256,
@@ -14,8 +17,8 @@ use tokio::{task::JoinHandle, time::Instant};
 use super::{
     decode::{self, Mined, Rules},
     head::Tip,
-    raw::{RawReceipt, RawTransaction},
-    rpc::{Answer, Rpc, call, doubt, expect},
+    raw::{RawHeader, RawReceipt, RawTransaction},
+    rpc::{self, Answer, Rpc, call, doubt, expect},
 };
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
@@ -39,7 +42,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
         tip: Arc::new(Tip::new(rpc.clone(), spec.finality.tag)),
         rpc,
         tracking: Mutex::new(None),
-        by_number: false.into(),
+        by_number: Mutex::new(None),
     });
     Ok(Provider {
         name: endpoint.name().into(),
@@ -54,8 +57,8 @@ struct Node {
     rpc: Arc<Rpc>,
     tip: Arc<Tip>,
     tracking: Mutex<Option<JoinHandle<()>>>,
-    /// The node takes no block hash in `eth_call`.
-    by_number: std::sync::atomic::AtomicBool,
+    /// When the node last refused a block hash in `eth_call` and answered without one.
+    by_number: Mutex<Option<Instant>>,
 }
 
 impl Drop for Node {
@@ -131,20 +134,20 @@ impl Node {
         Mined::join(hash, receipt, transaction).map_err(doubt)
     }
 
-    /// Makes sure that `head` is on this node's chain.
-    async fn anchor(&self, head: &Head) -> Result<(), ReadError> {
-        if self.contains(&head.block).await? {
+    /// Makes sure that `block` is on this node's chain.
+    async fn anchor(&self, block: &Block) -> Result<(), ReadError> {
+        if self.contains(block).await? {
             return Ok(());
         }
-        match self.tip.block(head.block.number).await? {
+        match self.tip.block(block.number).await? {
             None => Err(ReadError::Unavailable("behind the agreed head".into())),
-            Some(_) => Err(doubt("the head is not on this provider's chain")),
+            Some(_) => Err(doubt("the block is not on this provider's chain")),
         }
     }
 
     /// The transaction as seen from `head`; `None` when the receipt's block is not canonical.
     async fn look(&self, hash: &B256, head: &Head) -> Result<Option<Transaction>, ReadError> {
-        let (answer, anchor) = futures::join!(self.mined(hash), self.anchor(head));
+        let (answer, anchor) = futures::join!(self.mined(hash), self.anchor(&head.block));
         anchor?;
         let below = |mined: &Mined| mined.number <= head.block.number;
         let Some(mined) = answer?.filter(below) else {
@@ -160,11 +163,28 @@ impl Node {
 
 #[async_trait]
 impl StateReader for Node {
+    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
+        self.track();
+        self.anchor(&head.block).await?;
+        let mut below = self.deepest(head)?;
+        while let Some(height) = below {
+            let block = self.tip.block(height).await?;
+            let block = block.ok_or_else(|| doubt("no block below the head"))?;
+            if self.finality.met(&block, head) {
+                // The node may have moved to another fork meanwhile.
+                self.anchor(&head.block).await?;
+                return Ok(Some(block));
+            }
+            below = older(&head.block, &block, self.finality.seconds);
+        }
+        Ok(None)
+    }
+
     async fn withdrawal(
         &self,
         encoded: &Bytes,
         _: Option<&TxRef>,
-        head: &Head,
+        block: &Block,
     ) -> Result<WithdrawalStatus, ReadError> {
         let request = CallRequest::abi_decode_validate(encoded)
             .map_err(|_| ReadError::Unavailable("not a withdrawal of this family".into()))?;
@@ -173,44 +193,36 @@ impl StateReader for Node {
             .depository
             .ok_or_else(|| ReadError::Unavailable("the chain has no depository".into()))?;
         self.track();
-        self.anchor(head).await?;
-        let Some(depth) = self.final_height(head)? else {
-            return Ok(WithdrawalStatus::Pending);
-        };
-        let block = self
-            .tip
-            .block(depth)
-            .await?
-            .ok_or_else(|| doubt("no block below the head"))?;
+        self.anchor(block).await?;
         let id = request.eip712_hash_struct();
         let mut data = keccak256("callRequests(bytes32)")[..4].to_vec();
         data.extend(id);
-        let answer = self.call_at(&depository, &data.into(), &block).await?;
+        let answer = self.call_at(&depository, &data.into(), block).await?;
         let executed = bool::abi_decode_validate(&answer)
             .map_err(|_| doubt("callRequests answered no boolean"))?;
         if executed {
             return Ok(WithdrawalStatus::Executed);
         }
-        let past = |time: u64| U256::from(time) > request.expiration;
-        let settled = head.block.time.saturating_sub(self.finality.seconds);
-        if past(block.time) && past(settled) {
+        if U256::from(block.time) > request.expiration {
             return Ok(WithdrawalStatus::Expired);
         }
         Ok(WithdrawalStatus::Pending)
     }
 
-    async fn view(&self, to: &Address, data: &Bytes, head: &Head) -> Result<Bytes, ReadError> {
+    async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
         let to = EvmAddress::try_from(to.bytes()).map_err(|_| {
             ReadError::Unavailable("a contract address of 20 bytes expected".into())
         })?;
-        self.anchor(head).await?;
-        self.call_at(&to, data, &head.block).await
+        self.track();
+        self.anchor(block).await?;
+        self.call_at(&to, data, block).await
     }
 }
 
 impl Node {
-    /// The newest height whose state counts as final from `head`; `None` when there is none yet.
-    fn final_height(&self, head: &Head) -> Result<Option<u64>, ReadError> {
+    /// The newest height that is deep enough from `head`, whatever its age; `None` when there is
+    /// none yet.
+    fn deepest(&self, head: &Head) -> Result<Option<u64>, ReadError> {
         let deep = head.block.number.checked_sub(self.finality.blocks);
         if self.finality.tag.is_none() {
             return Ok(deep);
@@ -221,40 +233,75 @@ impl Node {
         Ok(deep.map(|deep| deep.min(tagged)))
     }
 
-    /// `eth_call` at a block hash, or at its height between two looks at that height's header.
+    /// `eth_call` at a block hash; where the node takes none, at its height between two looks at
+    /// that height's header.
     async fn call_at(
         &self,
         to: &EvmAddress,
         data: &Bytes,
         block: &Block,
     ) -> Result<Bytes, ReadError> {
-        use std::sync::atomic::Ordering::Relaxed;
         let request = json!({"to": to, "data": data});
-        if !self.by_number.load(Relaxed) {
+        let by_hash = !self.refuses_hashes();
+        if by_hash {
             let at = json!({"blockHash": block.hash, "requireCanonical": true});
-            let calls = vec![call("eth_call", json!([request, at]))];
-            match self.rpc.round(calls).await?.pop() {
-                Some(Err(refused)) if refused.code == INVALID_PARAMS => {}
-                Some(answer) => return expect("eth_call", answer),
-                None => return Err(doubt("an answer is missing")),
+            match self.ask(call("eth_call", json!([request, at]))).await? {
+                Err(refused) if refused.code == INVALID_PARAMS => {}
+                answer => return expect("eth_call", answer),
             }
         }
+        // One after the other: calls of one round may be answered in any order.
         let height = format!("{:#x}", block.number);
-        let look = || call("eth_getBlockByNumber", json!([height, false]));
-        let calls = vec![look(), call("eth_call", json!([request, height])), look()];
-        let [before, answer, after] = <[Answer; 3]>::try_from(self.rpc.round(calls).await?)
-            .map_err(|_| doubt("an answer is missing"))?;
-        for answer in [before, after] {
-            let header: Option<super::raw::RawHeader> = expect("eth_getBlockByNumber", answer)?;
-            if header.is_none_or(|header| header.hash != block.hash) {
-                return Err(doubt("the chain changed between two reads"));
-            }
-        }
+        self.still(block).await?;
+        let answer = self.ask(call("eth_call", json!([request, height]))).await?;
+        self.still(block).await?;
         let answer = expect("eth_call", answer)?;
-        self.by_number.store(true, Relaxed);
+        if by_hash {
+            *self.refused_at() = Some(Instant::now());
+        }
         Ok(answer)
     }
+
+    /// Asks the node whether `block` stands at its height now, whatever is known about it.
+    async fn still(&self, block: &Block) -> Result<(), ReadError> {
+        let height = format!("{:#x}", block.number);
+        let look = call("eth_getBlockByNumber", json!([height, false]));
+        let found: Option<RawHeader> = expect("eth_getBlockByNumber", self.ask(look).await?)?;
+        if found.is_some_and(|found| found.hash == block.hash) {
+            return Ok(());
+        }
+        Err(doubt("the chain changed between two reads"))
+    }
+
+    async fn ask(&self, one: rpc::Call) -> Result<Answer, ReadError> {
+        let answer = self.rpc.round(vec![one]).await?.pop();
+        answer.ok_or_else(|| doubt("an answer is missing"))
+    }
+
+    fn refuses_hashes(&self) -> bool {
+        self.refused_at().is_some_and(|at| at.elapsed() < BY_NUMBER)
+    }
+
+    fn refused_at(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.by_number
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where to look next when `block` is deep enough below `head` but not yet `seconds` old: as much
+/// deeper as its age falls short, and at least half as deep again; `None` below the first block.
+/// Everybody who sees this chain looks at the same heights.
+fn older(head: &Block, block: &Block, seconds: u64) -> Option<u64> {
+    let depth = head.number - block.number;
+    let age = head.time.saturating_sub(block.time).max(1);
+    let wanted = depth.saturating_mul(seconds).div_ceil(age);
+    let next = wanted.max(depth.saturating_add(depth / 2 + 1));
+    (block.number > 0).then(|| head.number.saturating_sub(next))
 }
 
 /// How nodes refuse a block parameter that they do not know.
 const INVALID_PARAMS: i64 = -32602;
+/// How long a node that refused block hashes is not asked with one again: it may be another
+/// machine behind the same address by then.
+const BY_NUMBER: Duration = Duration::from_secs(600);

@@ -237,6 +237,7 @@ impl WithdrawalCodec for Withdrawals {
             currency: action.currency(),
             amount: units(action.amount()),
             recipient: Ok(action.into_destination()),
+            sole: Ok(()),
         }
     }
 

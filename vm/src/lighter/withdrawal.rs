@@ -172,6 +172,7 @@ impl WithdrawalCodec for Withdrawals {
             currency: Ok(transfer.asset_index.to_string()),
             amount: Ok(transfer.amount.to_string()),
             recipient: Ok(transfer.to_account_index.to_string()),
+            sole: Ok(()),
         }
     }
 

@@ -103,6 +103,7 @@ impl Spelling {
             currency: part(|moved| moved.currency.clone()),
             amount: part(|moved| moved.amount.to_string()),
             recipient: part(|moved| moved.recipient.clone()),
+            sole: sole(&withdrawal),
         }
     }
 
@@ -141,6 +142,18 @@ impl Spelling {
             amount: transfer.amount,
             recipient: transfer.to.to_checksum(None),
         })
+    }
+}
+
+/// A call that may fail counts as executed, and what further calls move nobody accounts for.
+fn sole(withdrawal: &Withdrawal) -> Result<(), CodecError> {
+    match &withdrawal.calls[..] {
+        [call] if call.allow_failure => Err(CodecError("its call may fail".into())),
+        [call] if !call.data.is_empty() && !call.value.is_zero() => {
+            Err(CodecError("its call moves two currencies".into()))
+        }
+        [_] => Ok(()),
+        calls => Err(CodecError(format!("it has {} calls, not one", calls.len()))),
     }
 }
 
@@ -189,6 +202,28 @@ mod tests {
         let said = SPELLING.describe(&withdrawal("0x095ea7b3", &json!(1)));
         assert!(said.id.is_ok());
         assert!(said.amount.is_err() && said.currency.is_err() && said.recipient.is_err());
+    }
+
+    #[test]
+    fn only_one_call_that_cannot_fail_is_a_sole_payment() {
+        let transfer = format!("0xa9059cbb{}{:064x}", "00".repeat(32), 5);
+        let one = |change: fn(&mut Value)| {
+            let mut withdrawal = withdrawal("0x", &json!(1));
+            change(&mut withdrawal);
+            SPELLING.describe(&withdrawal).sole.is_ok()
+        };
+        assert!(one(|_| {}));
+        assert!(!one(|w| w["calls"][0]["allowFailure"] = json!(true)));
+        assert!(!one(|w| w["calls"] = json!([])));
+        assert!(!one(|w| {
+            let again = w["calls"][0].clone();
+            w["calls"].as_array_mut().unwrap().push(again);
+        }));
+        // A token's transfer that brings the native currency along.
+        let mut token = withdrawal(&transfer, &json!(1));
+        assert!(SPELLING.describe(&token).sole.is_err());
+        token["calls"][0]["value"] = json!("0");
+        assert!(SPELLING.describe(&token).sole.is_ok());
     }
 
     #[test]

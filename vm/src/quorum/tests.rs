@@ -310,15 +310,20 @@ async fn state_is_voted() {
     for script in &scripts {
         script.put_view(&contract, &data, vec![3].into());
         script.put_withdrawal(&encoded, WithdrawalStatus::Expired);
+        script.set_settled(Some(90));
     }
     scripts[0].put_view(&contract, &data, vec![4].into());
     let head = quorum.head().await.unwrap();
-    let answer = quorum.view(&contract, &data, &head).await;
+    let block = quorum.settled(&head).await.unwrap().unwrap();
+    assert_eq!(block, scripts[0].block(90));
+    let answer = quorum.view(&contract, &data, &block).await;
     assert_eq!(answer, Ok(vec![3].into()));
     settle().await;
     assert_eq!(disputes(&quorum), [1, 0, 0]);
-    let status = quorum.withdrawal(&encoded, None, &head).await;
+    let status = quorum.withdrawal(&encoded, None, &block).await;
     assert_eq!(status, Ok(WithdrawalStatus::Expired));
     scripts[1].put_withdrawal(&encoded, WithdrawalStatus::Executed);
-    lost(quorum.withdrawal(&encoded, None, &head).await);
+    lost(quorum.withdrawal(&encoded, None, &block).await);
+    scripts[1].set_settled(Some(91));
+    lost(quorum.settled(&head).await);
 }

@@ -98,6 +98,7 @@ impl WithdrawalCodec for Withdrawals {
             currency: Ok(withdrawal.token),
             amount: Ok(withdrawal.amount.to_string()),
             recipient: Ok(withdrawal.recipient),
+            sole: Ok(()),
         }
     }
 

@@ -143,6 +143,7 @@ impl WithdrawalCodec for Withdrawals {
             currency: Ok(Addresses.native().into()),
             amount: Ok(withdrawal.amount.to_string()),
             recipient: Ok(withdrawal.receiver),
+            sole: Ok(()),
         }
     }
 

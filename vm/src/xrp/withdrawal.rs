@@ -157,6 +157,7 @@ impl WithdrawalCodec for Withdrawals {
             currency: Ok(Addresses.native().into()),
             amount: Ok(withdrawal.amount.to_string()),
             recipient: Ok(withdrawal.destination),
+            sole: Ok(()),
         }
     }
 

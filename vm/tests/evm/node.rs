@@ -50,6 +50,8 @@ pub struct State {
     /// From this height on the node is on another fork.
     pub fork: AtomicU64,
     pub batches: AtomicBool,
+    /// `eth_call` takes block hashes.
+    pub hashes: AtomicBool,
     pub posts: AtomicU64,
     pub asked: Notify,
     pub calls: Mutex<Vec<String>>,
@@ -76,6 +78,7 @@ pub async fn node() -> Node {
         latest: AtomicU64::new(150),
         fork: AtomicU64::new(u64::MAX),
         batches: AtomicBool::new(true),
+        hashes: AtomicBool::new(true),
         posts: AtomicU64::new(0),
         asked: Notify::new(),
         calls: Mutex::new(Vec::new()),
@@ -290,6 +293,9 @@ impl State {
 
     fn call(&self, params: &Value) -> Result<Value, (i64, &'static str)> {
         let at = &params[1];
+        if !at.is_string() && !self.hashes.load(SeqCst) {
+            return Err((-32602, "a block number expected"));
+        }
         let number = match at["blockHash"].as_str() {
             Some(hash) => {
                 let latest = self.latest.load(SeqCst);

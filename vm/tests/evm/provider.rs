@@ -1,8 +1,11 @@
 //! One provider over HTTP: pinned views, round trips, and every way a node can fail or lie.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -368,15 +371,114 @@ async fn contract_state_is_read_at_the_heads_hash() {
     let node = node().await;
     let state = node.open().state.unwrap();
     let reader = node.open().reader;
-    let mut head = reader.head().await.unwrap();
-    let family = "0x76e75a0e".parse().unwrap();
-    let allocator = address("0x09635f643e140090a9a8dcd712ed6285858cebef");
-    let now = state.view(&allocator, &family, &head).await.unwrap();
-    head.block = block(80);
-    let before = state.view(&allocator, &family, &head).await.unwrap();
-    assert_ne!(now, before);
-    head.block.hash = vm::B256::repeat_byte(9);
-    doubtful(state.view(&allocator, &family, &head).await, "unknown head");
+    let head = reader.head().await.unwrap();
+    let now = state.view(&allocator(), &family(), &head.block).await;
+    let before = state.view(&allocator(), &family(), &block(80)).await;
+    assert_ne!(now.unwrap(), before.unwrap());
+    let mut other = block(80);
+    other.hash = vm::B256::repeat_byte(9);
+    doubtful(
+        state.view(&allocator(), &family(), &other).await,
+        "unknown block",
+    );
+}
+
+/// The recorded contract whose `family()` changed in block 81.
+fn allocator() -> vm::Address {
+    address("0x09635f643e140090a9a8dcd712ed6285858cebef")
+}
+
+fn family() -> vm::Bytes {
+    "0x76e75a0e".parse().unwrap()
+}
+
+#[tokio::test]
+async fn node_that_takes_no_block_hash_is_asked_by_number_between_two_looks() {
+    let node = node().await;
+    node.state.hashes.store(false, SeqCst);
+    let state = node.open().state.unwrap();
+    let view = async || {
+        node.state.calls.lock().unwrap().clear();
+        let answer = state.view(&allocator(), &family(), &block(80)).await;
+        (answer, node.state.calls.lock().unwrap().clone())
+    };
+    let called = |calls: &[String]| calls.iter().filter(|method| *method == "eth_call").count();
+    let (first, calls) = view().await;
+    assert_eq!(called(&calls), 2);
+    // Known by now: no call in vain, and each of the three in a round of its own.
+    let before = node.posts();
+    let (again, calls) = view().await;
+    assert_eq!(again, first);
+    let look = "eth_getBlockByNumber";
+    assert_eq!(calls, [look, "eth_call", look]);
+    assert_eq!(node.posts() - before, 3);
+    // The chain changes after the first look, ...
+    let elsewhere = AtomicBool::new(false);
+    node.lie(move |method, params, result| {
+        if method == "eth_call" {
+            elsewhere.store(true, SeqCst);
+        } else if params[0] == "0x50" && elsewhere.load(SeqCst) {
+            result["hash"] = result["parentHash"].clone();
+        }
+    });
+    let (changed, _) = view().await;
+    doubtful(changed, "the chain changed");
+    node.be_honest();
+    // ... and the node is another machine after a while.
+    node.state.hashes.store(true, SeqCst);
+    assert_eq!(called(&view().await.1), 1);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(601)).await;
+    tokio::time::resume();
+    let by_hash = Arc::new(AtomicBool::new(false));
+    let seen = by_hash.clone();
+    node.lie(move |method, params, _| {
+        seen.fetch_or(method == "eth_call" && params[1].is_object(), SeqCst);
+    });
+    assert_eq!(view().await.0, first);
+    assert!(by_hash.load(SeqCst));
+}
+
+#[tokio::test]
+async fn settled_block_is_deep_and_old_enough() {
+    let node = node().await;
+    let settled = async |blocks, seconds, number| {
+        let mut spec = chain::spec(None);
+        (spec.finality.blocks, spec.finality.seconds) = (blocks, seconds);
+        let open = vm::ethereum::FAMILY.open.unwrap();
+        let state = open(&Arc::new(spec), &node.endpoint()).unwrap().state;
+        let head = vm::Head {
+            block: block(number),
+            tagged: None,
+        };
+        let found = state.unwrap().settled(&head).await.unwrap();
+        found.map(|block| block.number)
+    };
+    // Blocks are 12 seconds apart.
+    assert_eq!(settled(3, 30, 63).await, Some(60));
+    assert_eq!(settled(3, 37, 63).await, Some(58));
+    assert_eq!(settled(0, 0, 63).await, Some(63));
+    assert_eq!(settled(0, 12, 63).await, Some(62));
+    assert_eq!(settled(1, 100, 63).await, Some(54));
+    assert_eq!(settled(1, 700, 63).await, Some(4));
+    assert_eq!(settled(1, 63 * 12, 63).await, Some(0));
+    assert_eq!(settled(1, 63 * 12 + 1, 63).await, None);
+    assert_eq!(settled(64, 0, 63).await, None);
+}
+
+#[tokio::test]
+async fn settled_block_is_at_or_below_the_tag() {
+    let node = node().await;
+    let open = vm::ethereum::FAMILY.open.unwrap();
+    let spec = Arc::new(chain::spec(Some(vm::FinalityTag::Finalized)));
+    let state = open(&spec, &node.endpoint()).unwrap().state.unwrap();
+    let settled = async |tagged| {
+        let block = block(100);
+        state.settled(&vm::Head { block, tagged }).await
+    };
+    assert_eq!(settled(Some(86)).await, Ok(Some(block(86))));
+    assert_eq!(settled(Some(99)).await, Ok(Some(block(97))));
+    unavailable(settled(None).await, "no tag");
 }
 
 #[tokio::test]
@@ -386,7 +488,9 @@ async fn contract_call_that_fails_is_no_answer() {
     let head = provider.reader.head().await.unwrap();
     let state = provider.state.unwrap();
     let data = "0x12345678".parse().unwrap();
-    unavailable(state.view(&address(DEPOSITORY), &data, &head).await, "call");
+    let depository = address(DEPOSITORY);
+    let answer = state.view(&depository, &data, &head.block).await;
+    unavailable(answer, "call");
 }
 
 /// The withdrawal that the recorded chain executed in block 60, as its transaction's calldata holds it.
@@ -404,12 +508,40 @@ async fn withdrawal_counts_as_executed_once_that_is_final() {
     let (reader, state) = (provider.reader, provider.state.unwrap());
     let encoded = executed_withdrawal();
     let mut head = reader.head().await.unwrap();
-    let read = async |head: &vm::Head| state.withdrawal(&encoded, None, head).await;
+    let read = async |head: &vm::Head| {
+        let block = state.settled(head).await?.unwrap();
+        state.withdrawal(&encoded, None, &block).await
+    };
     assert_eq!(read(&head).await, Ok(WithdrawalStatus::Executed));
     head.block = block(63);
     assert_eq!(read(&head).await, Ok(WithdrawalStatus::Executed));
     head.block = block(62);
     assert_eq!(read(&head).await, Ok(WithdrawalStatus::Pending));
+}
+
+#[tokio::test]
+async fn withdrawal_that_is_executed_counts_only_when_that_is_old_enough() {
+    let node = node().await;
+    let mut spec = chain::spec(None);
+    // Three blocks are 36 seconds here.
+    spec.finality.seconds = 37;
+    let open = vm::ethereum::FAMILY.open.unwrap();
+    let state = open(&Arc::new(spec), &node.endpoint()).unwrap().state;
+    let state = state.unwrap();
+    let read = async |number| {
+        let block = block(number);
+        let head = vm::Head {
+            block,
+            tagged: None,
+        };
+        let settled = state.settled(&head).await.unwrap().unwrap();
+        let encoded = executed_withdrawal();
+        let status = state.withdrawal(&encoded, None, &settled).await;
+        status.unwrap()
+    };
+    assert_eq!(read(63).await, WithdrawalStatus::Pending);
+    assert_eq!(read(64).await, WithdrawalStatus::Pending);
+    assert_eq!(read(65).await, WithdrawalStatus::Executed);
 }
 
 #[tokio::test]
@@ -419,7 +551,8 @@ async fn garbage_is_no_withdrawal() {
     let head = provider.reader.head().await.unwrap();
     let state = provider.state.unwrap();
     let garbage = vec![7; 64].into();
-    assert!(state.withdrawal(&garbage, None, &head).await.is_err());
+    let answer = state.withdrawal(&garbage, None, &head.block).await;
+    assert!(answer.is_err());
 }
 
 #[tokio::test]

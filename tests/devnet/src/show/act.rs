@@ -25,13 +25,18 @@ impl Story<'_> {
         (node, receipt): (&Node, &TransactionReceipt),
     ) -> Result<Value> {
         self.ledger.changes(self.page).await?;
+        self.wait(node, receipt).await?;
+        self.ask(route, body).await
+    }
+
+    /// Waits until `receipt` is final on its chain by the configured rule.
+    pub async fn wait(&self, node: &Node, receipt: &TransactionReceipt) -> Result<()> {
         let number = receipt.block_number.context("not in a block")?;
         let block = node.block(number.into()).await?;
         let wait = self.finality(node, block);
         tokio::time::timeout(PATIENCE, wait)
             .await
-            .context("the chain stands still")??;
-        self.ask(route, body).await
+            .context("the chain stands still")?
     }
 
     async fn finality(&self, node: &Node, block: Block) -> Result<()> {
@@ -62,7 +67,7 @@ impl Story<'_> {
     }
 
     /// Submits the execution with just as many signatures as the contract asks for.
-    pub async fn settle(&mut self, answer: &Value) -> Result<()> {
+    pub async fn settle(&mut self, answer: &Value) -> Result<TransactionReceipt> {
         let mut execution = claim::execution(answer)?;
         let threshold = self.world.options.threshold;
         let given = execution.signatures.len();
@@ -76,7 +81,8 @@ impl Story<'_> {
             &format!("hub accepts {threshold} of {}", self.world.oracles.len()),
             &receipt,
         )?;
-        self.ledger.changes(self.page).await
+        self.ledger.changes(self.page).await?;
+        Ok(receipt)
     }
 
     /// Shows that the contract refuses what two oracles have not signed exactly so.

@@ -45,8 +45,8 @@ impl Story<'_> {
     pub async fn tell(&mut self) -> Result<Told> {
         let (swap, deposit, deposit_body) = self.deposit().await?;
         let fill = self.fill(&swap, &deposit).await?;
-        let refund = self.refund().await?;
-        let withdrawal = self.withdrawal().await?;
+        let (refund, earned) = self.refund().await?;
+        let withdrawal = self.withdrawal(&earned).await?;
         self.invariant().await?;
         Ok(Told {
             deposit: deposit_body,
@@ -118,7 +118,8 @@ impl Story<'_> {
         Ok(body)
     }
 
-    async fn refund(&mut self) -> Result<Value> {
+    /// The body, and the settlement that the solver's balance is final with.
+    async fn refund(&mut self) -> Result<(Value, TransactionReceipt)> {
         let Devnet {
             origin,
             user,
@@ -159,31 +160,15 @@ impl Story<'_> {
         let answer = self
             .attest("solver-refunds/v1", &body, (&origin.node, &receipt))
             .await?;
-        self.settle(&answer).await?;
-        Ok(body)
+        let earned = self.settle(&answer).await?;
+        Ok((body, earned))
     }
 
-    async fn withdrawal(&mut self) -> Result<Value> {
-        let Devnet {
-            origin,
-            destination,
-            solver,
-            ..
-        } = self.world;
+    async fn withdrawal(&mut self, earned: &TransactionReceipt) -> Result<Value> {
+        let Devnet { origin, solver, .. } = self.world;
+        let hub = &self.world.hub.node;
         self.page.heading("4. A withdrawal")?;
-        let money = Money {
-            currency: Address::ZERO,
-            amount: U256::from(6 * (ETH / 10)),
-        };
-        let withdrawal = Withdrawal {
-            site: origin,
-            money,
-            owner: solver,
-            owner_chain: destination.id,
-            recipient: Address::repeat_byte(0x5e),
-            nonce: U256::from(1),
-            expiration: U256::from(origin.node.tip().await?.time + 3_600),
-        };
+        let withdrawal = wish(self.world).await?;
         self.ledger
             .watch(origin, "withdrawal's recipient", withdrawal.recipient)
             .await?;
@@ -191,16 +176,21 @@ impl Story<'_> {
             .watch_hub("withdrawal's account", withdrawal.account()?)
             .await?;
         self.page
-            .fact("solver wants", Unit::Eth.show(money.amount))?;
+            .fact("solver wants", Unit::Eth.show(withdrawal.money.amount))?;
         let body = claim::with_peers(withdrawal.initiation()?);
-        let answer = self.ask("withdrawal-initiation/v1", &body).await?;
-        self.settle(&answer).await?;
         let answer = self
-            .ask("withdrawal-initiated/v1", &withdrawal.initiated())
+            .attest("withdrawal-initiation/v1", &body, (hub, earned))
+            .await?;
+        let apart = self.settle(&answer).await?;
+        let body = withdrawal.initiated();
+        let answer = self
+            .attest("withdrawal-initiated/v1", &body, (hub, &apart))
             .await?;
         let proof = &answer["message"]["result"]["proofOfWithdrawalAddressBalance"];
         self.page
             .fact("proof of the balance", proof.as_str().context("no proof")?)?;
+        let recorded = self.world.allocate(&withdrawal).await?;
+        self.sent("allocator records it", &recorded)?;
         let transaction = self.world.execute(&withdrawal, solver).await?;
         let receipt = origin
             .node
@@ -209,6 +199,7 @@ impl Story<'_> {
             .context("no receipt")?;
         self.sent("depository pays", &receipt)?;
         let body = claim::with_peers(withdrawal.status(Some(transaction)));
+        self.wait(hub, &recorded).await?;
         let answer = self
             .attest("depository-withdrawals/v1", &body, (&origin.node, &receipt))
             .await?;
@@ -297,6 +288,23 @@ fn terms(input: Money, output: Money, recipient: Address) -> Terms {
         deadline: None,
         salt: 1,
     }
+}
+
+/// The solver wants 0.6 of what it has earned.
+async fn wish(world: &Devnet) -> Result<Withdrawal<'_>> {
+    let site = &world.origin;
+    Ok(Withdrawal {
+        site,
+        money: Money {
+            currency: Address::ZERO,
+            amount: U256::from(6 * (ETH / 10)),
+        },
+        owner: &world.solver,
+        owner_chain: world.destination.id,
+        recipient: Address::repeat_byte(0x5e),
+        nonce: U256::from(1),
+        expiration: U256::from(site.node.tip().await?.time + 3_600),
+    })
 }
 
 /// The id of a deposit that belongs to no order.

@@ -43,10 +43,14 @@ impl Devnet {
             "httpRpcUrl": format!("${}_RPC_URL", site.id.to_uppercase()),
             "hubChainId": site.node.chain_id.to_string(),
             "depository": format!("{:#x}", site.depository),
-            "additionalData": {
-                "finalizationBlocks": self.options.finality_blocks,
-                "finalizationTime": self.options.finality_seconds,
-            },
+            "additionalData": self.finality(),
+        })
+    }
+
+    fn finality(&self) -> Value {
+        json!({
+            "finalizationBlocks": self.options.finality_blocks,
+            "finalizationTime": self.options.finality_seconds,
         })
     }
 
@@ -54,6 +58,7 @@ impl Devnet {
         let settlement = &self.hub;
         let chain_id = settlement.node.chain_id.to_string();
         let lower = |address| format!("{address:#x}");
+        let finality = self.finality();
         json!({
             "id": "relay",
             "evmChainId": chain_id,
@@ -61,6 +66,7 @@ impl Devnet {
             "hubAddress": lower(settlement.hub),
             "oracleAddress": lower(settlement.oracle),
             "oracleVersion": ORACLE_VERSION,
+            "additionalData": finality,
             "oracleMultisigAddress": lower(settlement.oracle),
             "genericMappingAddress": lower(settlement.mapping),
             "allocatorAddress": lower(settlement.allocator),
@@ -68,6 +74,7 @@ impl Devnet {
             "depositAddressManagerAddress": lower(settlement.deposit_addresses),
             "auroraHttpRpcUrl": "$AURORA_RPC_URL",
             "auroraEvmChainId": chain_id,
+            "auroraAdditionalData": finality,
             "auroraAllocatorAddress": lower(settlement.allocator),
             "auroraAllocatorSpenderAddress": lower(settlement.allocator),
             "auroraOracleMultisigAddress": lower(settlement.oracle),

@@ -28,9 +28,9 @@ const FUNDS: u128 = 10_000 * 10u128.pow(18);
 pub struct Options {
     /// Seconds between blocks; `None` makes a block per transaction and on demand.
     pub block_time: Option<u64>,
-    /// `finalizationBlocks` of origin and destination.
+    /// `finalizationBlocks` of all chains.
     pub finality_blocks: u64,
-    /// `finalizationTime` of origin and destination, in seconds.
+    /// `finalizationTime` of all chains, in seconds.
     pub finality_seconds: u64,
     /// Oracles in the signer set, and how many of them must sign.
     pub oracles: usize,

@@ -2,6 +2,7 @@
 
 use alloy::{
     primitives::{Address, B256, Bytes, U256, keccak256},
+    rpc::types::TransactionReceipt,
     sol_types::{SolCall, SolStruct, SolValue},
 };
 use anyhow::Result;
@@ -14,7 +15,8 @@ use super::{
 };
 use crate::{
     account::Account,
-    contracts::{Depository, Token},
+    contracts::{Allocator, Depository, SubmitWithdrawRequest, Token},
+    node::Payload,
 };
 
 /// Somebody's wish to have a hub balance paid out at a site.
@@ -82,6 +84,21 @@ impl Withdrawal<'_> {
         self.request().eip712_hash_struct()
     }
 
+    /// Where the allocator keeps the withdrawal.
+    pub fn payload_id(&self) -> Result<B256> {
+        let request = SubmitWithdrawRequest {
+            chainId: U256::from(self.site.node.chain_id),
+            depository: text(self.site.depository),
+            currency: text(self.money.currency),
+            amount: self.money.amount,
+            spender: self.alias()?,
+            receiver: text(self.recipient),
+            data: Bytes::new(),
+            nonce: self.nonce.into(),
+        };
+        Ok(keccak256(request.abi_encode()))
+    }
+
     /// Body of `withdrawal-initiation/v1`, with the owner's signature (oracle.md 10).
     pub fn initiation(&self) -> Result<Value> {
         let amount = self.money.amount;
@@ -127,6 +144,24 @@ impl Withdrawal<'_> {
 }
 
 impl Devnet {
+    /// The allocator records the withdrawal that somebody asked for.
+    pub async fn allocate(&self, withdrawal: &Withdrawal<'_>) -> Result<TransactionReceipt> {
+        let payload = withdrawal.request().abi_encode();
+        self.record(withdrawal.payload_id()?, payload.into()).await
+    }
+
+    /// The allocator keeps `payload` under `id`, whatever it is.
+    pub async fn record(&self, id: B256, payload: Bytes) -> Result<TransactionReceipt> {
+        let hub = &self.hub;
+        let set = Allocator::setPayloadCall {
+            id,
+            payload,
+            toSign: Vec::new(),
+        };
+        let set = Payload::call(hub.allocator, &set);
+        hub.node.transact(hub.deployer, set).await
+    }
+
     /// The allocator signs, and `sender` has the depository pay; returns the transaction's hash.
     pub async fn execute(&self, withdrawal: &Withdrawal<'_>, sender: &Account) -> Result<B256> {
         let site = withdrawal.site;
