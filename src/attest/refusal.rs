@@ -56,8 +56,6 @@ pub enum Refusal {
     /// The family's own words for a transaction that cannot be read as a deposit.
     #[error("{0}")]
     UnreadableDeposit(Shown),
-    #[error("Transaction {0} deposits an amount of zero")]
-    ZeroDeposit(Shown),
     #[error("Transaction {0} has several deposits with one onchain id")]
     AmbiguousDeposit(Shown),
     /// Something in the body that does not belong to its format; the text names the field.
@@ -168,7 +166,6 @@ impl Refusal {
             Self::RevertedTransaction { .. } => "TRANSACTION_REVERTED",
             Self::NotFinalized(_) => "TRANSACTION_NOT_FINALIZED",
             Self::UnreadableDeposit(_) => "DEPOSIT_UNREADABLE",
-            Self::ZeroDeposit(_) => "DEPOSIT_ZERO",
             Self::AmbiguousDeposit(_) => "DEPOSIT_AMBIGUOUS",
             Self::Malformed(_) => "INVALID_REQUEST",
             Self::TooMany { .. } => "TOO_MANY_ITEMS",

@@ -414,7 +414,7 @@ fn difference_is_exact_at_the_largest_amounts() {
 }
 
 #[test]
-fn deposits_with_one_index_or_of_nothing_are_refused() {
+fn deposits_with_one_index_or_unfinal_are_refused() {
     let judged = |change: fn(&mut scene::Read)| {
         let mut read = Scene::new().deposits.remove(0);
         change(&mut read);
@@ -429,10 +429,6 @@ fn deposits_with_one_index_or_of_nothing_are_refused() {
         }),
         "DEPOSIT_AMBIGUOUS"
     );
-    assert_eq!(
-        judged(|read| read.deposits()[0].amount = U256::ZERO),
-        "DEPOSIT_ZERO"
-    );
     // Nothing in it, but not final: a later block of another fork may hold something.
     assert_eq!(
         judged(|read| {
@@ -446,6 +442,22 @@ fn deposits_with_one_index_or_of_nothing_are_refused() {
         judged(|read| read.head.block.number = 9),
         "TRANSACTION_NOT_FINALIZED"
     );
+}
+
+#[test]
+fn deposit_of_nothing_is_left_out_and_blocks_no_other() {
+    let mut read = Scene::new().deposits.remove(0);
+    let honest = read.deposits()[0].clone();
+    let wanted = deposit::settled(&read.seen()).unwrap();
+    for index in [0, 7] {
+        let mut nothing = honest.clone();
+        (nothing.amount, nothing.index) = (U256::ZERO, index);
+        read.deposits().push(nothing);
+    }
+    read.deposits().rotate_right(1);
+    assert_eq!(deposit::settled(&read.seen()).unwrap(), wanted);
+    read.deposits().retain(|deposit| deposit.amount.is_zero());
+    assert_eq!(deposit::settled(&read.seen()).unwrap(), []);
 }
 
 #[test]

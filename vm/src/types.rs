@@ -153,7 +153,7 @@ pub struct Receipt {
 #[error("{0}")]
 pub struct Refusal(pub String);
 
-/// Value that entered a depository.
+/// Value that entered a depository; an amount of zero is nobody's deposit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deposit {
     /// The position inside the transaction, as it goes into the onchain id (`"3"`).
