@@ -30,6 +30,8 @@ pub struct Input {
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub id: B256,
+    /// Who promises; an EVM account, whatever the solver's chain is.
+    pub solver: EvmAddress,
     pub inputs: Vec<InputTerms>,
     pub output: OutputTerms,
     pub fees: Vec<FeeTerms>,
@@ -109,6 +111,7 @@ impl Terms {
         let output = &order.output;
         Ok(Self {
             id: typed.eip712_hash_struct(),
+            solver: typed.solver,
             inputs: order
                 .inputs
                 .iter()

@@ -120,6 +120,8 @@ pub enum Refusal {
     RepeatedRefund,
     #[error("Invalid refund information for order input payment {0}")]
     InvalidRefund(usize),
+    #[error("Nobody to refund order input payment {0} to")]
+    NoRefundRecipient(usize),
     #[error(
         "Insufficient refund amount for order input payment {index} (paidAmount={paid}, minimumAmount={minimum})"
     )]
@@ -194,6 +196,7 @@ impl Refusal {
             Self::MissingRefund(_) => "REFUND_MISSING",
             Self::RepeatedRefund => "REFUND_REPEATED",
             Self::InvalidRefund(_) => "REFUND_INVALID",
+            Self::NoRefundRecipient(_) => "REFUND_RECIPIENT_MISSING",
             Self::InsufficientRefund { .. } => "REFUND_INSUFFICIENT",
             Self::NoActions => "NOTHING_TO_EXECUTE",
             Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",

@@ -12,6 +12,7 @@ use crate::chain::{self, DEPOSITORY, TOKEN, address, decode_json};
 const USER: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
 const OTHER: &str = "0x00000000000000000000000000000000000000ee";
 const SECOND: &str = "0x00000000000000000000000000000000000000dd";
+const RECIPIENT: &str = "0x1111111111111111111111111111111111111111";
 const WORTHLESS: &str = "0x00000000000000000000000000000000000000bb";
 const NATIVE_TOPIC: &str = "0x8032066556caf3967d8fec4ad22a2d9e1e9576556b2903a0fcd5b1fd201e3477";
 const ERC20_TOPIC: &str = "0x49fed1d0b752ce30eee63c7a81133f3363b532fec5d4d7dd1ccfd005de4555e1";
@@ -467,6 +468,23 @@ fn transfer_to_oneself_pays_nobody() {
     assert_eq!(pays(&own), 0);
     own["transaction"]["to"] = Value::Null;
     assert_eq!(pays(&own), 0);
+}
+
+#[test]
+fn token_payment_names_its_giver_and_none_comes_out_of_a_depository() {
+    let kinds = |from: &str| {
+        let logs = [transfer(TOKEN, from, RECIPIENT, 5)];
+        let receipt = receipt_by(&chain::rules(), &logs, "0x");
+        let kinds: Vec<_> = receipt.payments.into_iter().map(|p| p.kind).collect();
+        kinds
+    };
+    assert_eq!(kinds(USER), [PaymentKind::Transfer]);
+    let by = |who: &str| [PaymentKind::TransferBy(address(who))];
+    assert_eq!(kinds(OTHER), by(OTHER));
+    assert_eq!(kinds(&ZERO[..42]), by(&ZERO[..42]));
+    // A withdrawal with an order's id behind it: the primary depository and the additional one.
+    assert_eq!(kinds(DEPOSITORY), []);
+    assert_eq!(kinds(SECOND), []);
 }
 
 fn pays(entry: &Value) -> usize {
