@@ -116,7 +116,7 @@ fn recipient(index: usize, option: &RefundTerms, deposit: &Message) -> Result<Ad
     let recipient = match option.recipient == native {
         false => option.recipient.clone(),
         true => {
-            let depositor = option.family.address(deposit.deposit.depositor.text());
+            let depositor = option.family.account(deposit.deposit.depositor.text());
             depositor.map_err(|error| malformed(&path, error))?
         }
     };

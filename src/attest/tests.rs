@@ -71,6 +71,21 @@ fn solver_signature_is_over_this_order_by_this_solver() {
         ("INVALID_REQUEST", |s| {
             s.order.inputs[0].payment.currency = "0xabc".into();
         }),
+        // Bytes, but of no account and no currency.
+        ("INVALID_REQUEST", |s| {
+            s.order.inputs[0].payment.currency.truncate(40);
+        }),
+        ("INVALID_REQUEST", |s| {
+            s.order.inputs[0].refunds[0].recipient.push_str("00");
+        }),
+        ("INVALID_REQUEST", |s| {
+            s.order.output.payments[0].recipient = "0x".into();
+        }),
+        ("INVALID_REQUEST", |s| {
+            s.order.output.payments[0]
+                .currency
+                .push_str(&"00".repeat(12));
+        }),
         ("CHAIN_NOT_AVAILABLE", |s| {
             s.order.output.chain_id = "nochain".into();
         }),
