@@ -8,13 +8,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 use vm::{
-    Address, Amount, Chain, EvmAddress, Head, ReadError, StateReader, U256,
+    Address, Amount, Chain, ChainId, EvmAddress, Head, ReadError, StateReader, U256,
     protocol::message::Domain,
 };
 
 sol! {
     function HUB() returns (address);
     function balanceOf(address owner, uint256 id) returns (uint256);
+    function canConsume(string chainId, bytes currency, uint256 amount) returns (bool);
 }
 
 /// The hub file, as far as statements need it.
@@ -135,6 +136,29 @@ impl Hub {
             fresh != head
                 && view::<balanceOfCall>(state, *contract, &call, &fresh).await? >= amount,
         )
+    }
+
+    /// Whether the hub's rate limiter lets `amount` of a currency of `chain` through now (oracle.md
+    /// 7.1); without a limiter nothing is let through. The limiter's interface is not published: its
+    /// parameters are taken to be spelled as in the hub's other calls, the chain as its name and the
+    /// currency as its family's bytes.
+    pub async fn can_consume(
+        &self,
+        chain: &ChainId,
+        currency: &Address,
+        amount: Amount,
+    ) -> Result<bool, ReadError> {
+        let Some(limiter) = self.settings.rate_limiter else {
+            return Ok(false);
+        };
+        let (hub, state) = self.open()?;
+        let head = hub.reader.head().await?;
+        let call = canConsumeCall {
+            chainId: chain.to_string(),
+            currency: Bytes::copy_from_slice(currency.bytes()),
+            amount,
+        };
+        view(state, limiter, &call, &head).await
     }
 
     async fn contract(

@@ -63,6 +63,8 @@ pub enum Refusal {
     Malformed(Shown),
     #[error("{field} must not have more than {most} items")]
     TooMany { field: &'static str, most: usize },
+    #[error("Fast mode rate limit exceeded")]
+    FastLimit,
     #[error("Unauthorized to use the `force` option")]
     ForceNotAllowed,
 
@@ -171,6 +173,7 @@ impl Refusal {
             Self::AmbiguousDeposit(_) => "DEPOSIT_AMBIGUOUS",
             Self::Malformed(_) => "INVALID_REQUEST",
             Self::TooMany { .. } => "TOO_MANY_ITEMS",
+            Self::FastLimit => "FAST_MODE_LIMIT_EXCEEDED",
             Self::ForceNotAllowed => "FORCE_NOT_ALLOWED",
             Self::RepeatedOnchainId => "INPUT_ONCHAIN_ID_REPEATED",
             Self::RepeatedInput => "INPUT_REPEATED",

@@ -51,6 +51,8 @@ pub struct Fact {
     pub chain: ChainId,
     pub transaction: String,
     pub block: Block,
+    /// Not final by the chain's own rule: should it go, only what rests on it is void.
+    pub early: bool,
 }
 
 /// How fast a deposit is credited: two statements about one deposit.
@@ -135,10 +137,18 @@ impl Statement {
             chain: chain.clone(),
             transaction: tx.text.to_string(),
             block: block.clone(),
+            early: false,
         };
         if !self.facts.contains(&fact) {
             self.facts.push(fact);
         }
+        self
+    }
+
+    /// Rests on blocks that its chain's own rule does not call final yet.
+    #[must_use]
+    pub fn early(mut self) -> Self {
+        self.facts.iter_mut().for_each(|fact| fact.early = true);
         self
     }
 
