@@ -231,13 +231,34 @@ fn event_names_one_transfer_only() {
 /// Index, depositor, amount, and whether the id is [`ID`].
 type Expected<'a> = &'a [(u32, &'a str, u64, bool)];
 
+fn pull() -> Value {
+    transfer(TOKEN, OTHER, DEPOSITORY, 5)
+}
+
+fn honest() -> Value {
+    erc20(USER, TOKEN, 5, ID)
+}
+
+fn check(cases: &[(&str, Vec<Value>, Expected<'_>)]) {
+    for (name, logs, expected) in cases {
+        let found = deposits(logs).unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|deposit| {
+                let amount = u64::try_from(deposit.amount).unwrap();
+                let named = *deposit.id == format!("0x{ID}");
+                assert!(named || *deposit.id == *ZERO, "{name}");
+                (deposit.index, deposit.depositor.text(), amount, named)
+            })
+            .collect();
+        assert_eq!(found, *expected, "{name}");
+    }
+}
+
 /// Whatever else stands in a transaction, an honest deposit in it keeps depositor, amount, id and
-/// index, and nobody's money is deposited by somebody else.
+/// index.
 #[test]
-fn hostile_logs_change_no_other_deposit() {
-    let pull = || transfer(TOKEN, OTHER, DEPOSITORY, 5);
-    let honest = || erc20(USER, TOKEN, 5, ID);
-    let theirs = || erc20(SECOND, TOKEN, 5, &ID.replace('b', "c"));
+fn worthless_logs_change_no_other_deposit() {
     let nothing = || transfer(WORTHLESS, SECOND, DEPOSITORY, 0);
     let cases: &[(&str, Vec<Value>, Expected<'_>)] = &[
         (
@@ -271,6 +292,15 @@ fn hostile_logs_change_no_other_deposit() {
             vec![pull(), honest(), erc20(SECOND, WORTHLESS, 9, ID), native(7)],
             &[(0, USER, 5, true), (6, USER, 7, true)],
         ),
+    ];
+    check(cases);
+}
+
+/// Nobody's money is deposited by somebody else.
+#[test]
+fn contradictory_claims_leave_a_transfer_to_its_payer() {
+    let theirs = || erc20(SECOND, TOKEN, 5, &ID.replace('b', "c"));
+    let cases: &[(&str, Vec<Value>, Expected<'_>)] = &[
         (
             "two claims on one transfer: its payer's, and the others stand",
             vec![native(7), pull(), honest(), theirs(), pull(), honest()],
@@ -318,19 +348,7 @@ fn hostile_logs_change_no_other_deposit() {
             &[(0, USER, 5, true)],
         ),
     ];
-    for (name, logs, expected) in cases {
-        let found = deposits(logs).unwrap();
-        let found: Vec<_> = found
-            .iter()
-            .map(|deposit| {
-                let amount = u64::try_from(deposit.amount).unwrap();
-                let named = *deposit.id == format!("0x{ID}");
-                assert!(named || *deposit.id == *ZERO, "{name}");
-                (deposit.index, deposit.depositor.text(), amount, named)
-            })
-            .collect();
-        assert_eq!(found, *expected, "{name}");
-    }
+    check(cases);
 }
 
 #[test]
