@@ -14,6 +14,7 @@ sol! {
     function HUB() returns (address);
     function balanceOf(address owner, uint256 id) returns (uint256);
     function payloads(bytes32 id) returns (bytes);
+    function canConsume(string chainId, bytes currency, uint256 amount) returns (bool);
 }
 
 /// The hub file, as far as statements need it.
@@ -196,6 +197,30 @@ impl Hub {
             view(state, contract, call, &head.block),
         )?;
         Ok((settled.min(now) >= amount).then_some(block))
+    }
+
+    /// Whether the hub's rate limiter lets `amount` of a currency of `chain` through now (oracle.md
+    /// 7.1); without a limiter nothing is let through. The limiter's interface is not published: its
+    /// parameters are taken to be spelled as in the hub's other calls, the chain as its name and the
+    /// currency as its family's bytes.
+    pub async fn can_consume(
+        &self,
+        chain: &ChainId,
+        currency: &Address,
+        amount: Amount,
+    ) -> Result<bool, ReadError> {
+        let Some(limiter) = self.settings.rate_limiter else {
+            return Ok(false);
+        };
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let hub = self.chain.as_ref().map_err(unread)?;
+        let head = hub.reader.head().await?;
+        let call = canConsumeCall {
+            chainId: chain.to_string(),
+            currency: Bytes::copy_from_slice(currency.bytes()),
+            amount,
+        };
+        view(state(hub)?, limiter, &call, &head.block).await
     }
 
     async fn contract(

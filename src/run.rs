@@ -25,7 +25,7 @@ use crate::{
         watch::Watcher,
     },
     chains::{Chains, Loaded, Opened},
-    config::{Config, PeerKey, Signing},
+    config::{Config, Mistakes, PeerKey, Signing},
     http::{
         Gate, Keys, Router,
         limit::Allowance,
@@ -136,17 +136,34 @@ pub fn signer(config: &Config) -> anyhow::Result<Arc<dyn Signer>> {
     }
 }
 
+/// The settlement contracts, and whether the chains' fast modes can be followed with them.
+pub fn settings(chains: &Chains) -> Result<Settings, Mistakes> {
+    let mut mistakes = Mistakes(Vec::new());
+    let settings = Settings::parse(chains.hub_entry())
+        .inspect_err(|error| mistakes.add("HUB_FILE", error.to_string()))
+        .ok();
+    let limited = |settings: &Settings| settings.rate_limiter.is_some();
+    for opened in chains.list().iter().flat_map(|loaded| &loaded.chain) {
+        let spec = &opened.chain.spec;
+        match finality::check(spec) {
+            Err(error) => mistakes.add("CHAINS_FILE", format!("chain {}: {error}", spec.id)),
+            Ok(true) if !settings.as_ref().is_none_or(limited) => {
+                let what = format!("rateLimiter: chain {} has a fastMode", spec.id);
+                mistakes.add("HUB_FILE", what);
+            }
+            Ok(_) => {}
+        }
+    }
+    mistakes.or(settings)
+}
+
 fn oracle(config: &Config, chains: &Chains, journal: Arc<Journal>) -> anyhow::Result<Oracle> {
-    let settings = Settings::parse(chains.hub_entry()).context("hub file")?;
+    let settings = settings(chains)?;
     let chain = |opened: Result<&Opened, &str>| {
         let opened = opened.map(|opened| opened.chain.clone());
         opened.map_err(str::to_owned)
     };
     let (hub, allocator) = (chain(chains.hub()), chain(chains.allocator()));
-    for opened in chains.list().iter().flat_map(|loaded| &loaded.chain) {
-        let spec = &opened.chain.spec;
-        finality::check(&spec.additional).with_context(|| format!("chain {}", spec.id))?;
-    }
     Ok(Oracle {
         chains: chains
             .list()

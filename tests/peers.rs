@@ -176,3 +176,48 @@ async fn refused_request_asks_no_peer_and_refused_claim_is_refused_whatever_peer
     assert!(scene.peers.received().is_empty());
     scene.daemon.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forced_claim_reaches_only_peers_that_see_the_callers_own_key() {
+    let (world, peers) = (world::world().await, Peers::start().await);
+    let list = [
+        peers.url("extra") + "|pk",
+        peers.url("empty"),
+        peers.url("ok") + "|pass-through",
+    ];
+    let daemon = daemon()
+        .recorded(&world)
+        .key("callers")
+        .with("PEERS", list.join(";"))
+        .start()
+        .await;
+    let recorded = fixture("recorded/peer-answers.json");
+    for claim in recorded.as_array().unwrap() {
+        let (path, mut body) = (claim["path"].as_str().unwrap(), claim["body"].clone());
+        if path == DEPOSITS {
+            continue;
+        }
+        for (force, moods) in [
+            (json!(true), &["ok"][..]),
+            (json!(1), &["ok"]),
+            (json!(false), &["empty", "extra", "ok"]),
+        ] {
+            let before = peers.received();
+            body["force"] = force.clone();
+            body["requestPeerSignatures"] = true.into();
+            let answer = daemon.post(path, "callers", &body).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+            let mut asked = peers.received();
+            asked.retain(|received| !before.contains(received));
+            let found: Vec<&str> = asked.iter().map(|r| r.mood.as_str()).collect();
+            assert_eq!(found, moods, "{path} {force}");
+            let key = |mood: &str| match mood {
+                "extra" => Some("pk".to_owned()),
+                "empty" => None,
+                _ => Some("callers".to_owned()),
+            };
+            assert!(asked.iter().all(|r| r.key == key(&r.mood)), "{asked:?}");
+        }
+    }
+    daemon.stop().await;
+}

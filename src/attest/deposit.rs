@@ -122,8 +122,9 @@ fn messages(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     let mut indexes = HashSet::with_capacity(deposits.len());
     let mut messages = Vec::with_capacity(deposits.len());
     for deposit in deposits {
+        // Nothing was deposited; anybody can have a token say so.
         if deposit.amount.is_zero() {
-            return Err(Refusal::ZeroDeposit(seen.text().into()));
+            continue;
         }
         if !indexes.insert(deposit.index) {
             return Err(Refusal::AmbiguousDeposit(seen.text().into()));

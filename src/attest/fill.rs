@@ -7,7 +7,7 @@ use super::{
     Refusal,
     claim::{Seen, malformed},
     order::{OutputTerms, Terms},
-    paid::{self, Expected, Ledger, Served},
+    paid::{self, Expected, Ledger, Named, Served},
 };
 
 /// Refuses a fill that falls short of the order; the payments that served it.
@@ -22,12 +22,10 @@ pub fn judge(terms: &Terms, seen: &Seen<'_>) -> Result<Vec<Served>, Refusal> {
             recipient: &payment.recipient,
             currency: &payment.currency,
             deadline: output.deadline,
+            solver: terms.solver,
             router: None,
         };
-        let router = match paid::needs_router(receipt, &expected) {
-            true => router(output)?,
-            false => None,
-        };
+        let router = named(output).needed(receipt, &expected)?;
         expected.router = router.as_ref();
         let minimum = U1024::from(payment.minimum);
         let paid = ledger.paid(seen, &expected)?;
@@ -58,8 +56,12 @@ pub fn check_ordered(output: &OutputTerms) -> Result<(), Refusal> {
     Err(Refusal::NothingOrdered)
 }
 
-fn router(output: &OutputTerms) -> Result<Option<vm::Address>, Refusal> {
-    paid::router(output.family, "order.output.extraData", &output.extra_data)
+fn named(output: &OutputTerms) -> Named<'_> {
+    Named {
+        family: output.family,
+        extra_data: &output.extra_data,
+        path: "order.output.extraData",
+    }
 }
 
 /// Every ordered call was made by the order's router, in the order's sequence; calls in between do
@@ -70,7 +72,7 @@ fn check_calls(output: &OutputTerms, receipt: &Receipt) -> Result<(), Refusal> {
     }
     let unsupported = || Refusal::CallsUnsupported(output.chain.as_str().into());
     let codec = output.family.orders.ok_or_else(unsupported)?;
-    let router = router(output)?.ok_or_else(unsupported)?;
+    let router = named(output).router()?.ok_or_else(unsupported)?;
     let mut made = receipt.calls.iter().filter(|call| call.router == router);
     for (index, call) in output.calls.iter().enumerate() {
         let wanted = codec

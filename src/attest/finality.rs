@@ -2,7 +2,7 @@
 //! mode (oracle.md 7.1). Pure: no I/O, no clock.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use vm::{Amount, ChainSpec, Deposit, Finality};
 
 use super::statement::Mode;
@@ -58,25 +58,50 @@ pub fn required(spec: &ChainSpec, asked: Mode, deposits: &[Deposit]) -> Required
     Required { finality, mode }
 }
 
-/// Refuses a fast mode whose tiers cannot be read, or that takes a fee for nobody.
-pub fn check(additional: &Map<String, Value>) -> Result<(), BadTiers> {
-    let Some(mode) = additional.get("fastMode") else {
-        return Ok(());
+/// Refuses a fast mode that cannot be read, that takes a fee for nobody, or whose currencies no
+/// deposit is in. Whether the chain has a fast mode.
+pub fn check(spec: &ChainSpec) -> Result<bool, BadTiers> {
+    let mode = spec.additional.get("fastMode");
+    let Some(mode) = mode.filter(|mode| !mode.is_null()) else {
+        return Ok(false);
     };
-    let currencies = mode.get("finalityTiers").and_then(Value::as_object);
-    for (currency, rows) in currencies.into_iter().flatten() {
-        let rows = rows_of(currency, rows)?;
-        let fee = rows.iter().any(|row| match &row.fee_bps {
-            None | Some(Value::Null) => false,
-            Some(Value::String(text)) => text != "0",
-            Some(number) => number != &Value::from(0),
-        });
-        if fee && mode.get("feeRecipient").and_then(Value::as_str).is_none() {
-            let what = "fastMode.feeRecipient: needed where a tier has feeBps";
-            return Err(BadTiers(what.into()));
+    let wrong = |field: &str, what: &str| BadTiers(format!("fastMode.{field}: {what}"));
+    let tiers = mode.get("finalityTiers").and_then(Value::as_object);
+    let tiers = tiers.ok_or_else(|| wrong("finalityTiers", "expected an object"))?;
+    let mut fee = 0;
+    for (currency, rows) in tiers {
+        let field = format!("finalityTiers.{currency}");
+        if !is_spelled_as_in_deposits(spec, currency) {
+            return Err(wrong(&field, "no currency as deposits spell it"));
+        }
+        for row in rows_of(currency, rows)? {
+            let bps = row.fee_bps.as_ref().map_or(Some(0), basis_points);
+            fee = fee.max(bps.ok_or_else(|| wrong(&field, "feeBps: expected 0 to 10000"))?);
         }
     }
-    Ok(())
+    let recipient = mode.get("feeRecipient").and_then(Value::as_str);
+    if fee > 0 && recipient.is_none_or(str::is_empty) {
+        return Err(wrong("feeRecipient", "needed where a tier has feeBps"));
+    }
+    Ok(true)
+}
+
+fn basis_points(value: &Value) -> Option<u64> {
+    let number = match value {
+        Value::Null => Some(0),
+        Value::String(text) => text.parse().ok(),
+        number => number.as_u64(),
+    };
+    number.filter(|number| *number <= 10_000)
+}
+
+fn is_spelled_as_in_deposits(spec: &ChainSpec, currency: &str) -> bool {
+    let codec = spec.family.codec;
+    let spelled = spec.family.currency(currency).ok().and_then(|address| {
+        let text = codec.decode_address(address.bytes());
+        text.ok()
+    });
+    currency == codec.native() || spelled.as_deref() == Some(currency)
 }
 
 /// The row for `amount` of `currency`: rows sorted by their maximum, the first one above it.
@@ -134,7 +159,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::attest::scene::{Scene, spec};
+    use crate::attest::scene::{self, Scene, spec};
 
     fn fast(tiers: Value) -> ChainSpec {
         let mut spec = spec("ethereum");
@@ -190,13 +215,51 @@ mod tests {
             json!({ native: [{}] }),
             json!({ native: [{ "maxAmount": "1e3" }] }),
             json!({ native: [{ "maxAmount": -1 }] }),
+            json!({ native: [{ "maxAmount": "" }] }),
+            json!({ native: [{ "maxAmount": "1", "finalizationBlocks": -1 }] }),
+            json!({ native: [{ "maxAmount": "1", "finalizationBlocks": "2" }] }),
+            json!({ native: [{ "maxAmount": "1", "finalizationTime": 1.5 }] }),
+            json!([]),
+            json!(null),
         ] {
-            let spec = fast(bad);
-            assert!(check(&spec.additional).is_err());
-            assert_eq!(judged(&spec, Mode::Fast).0, Mode::Slow);
+            let spec = fast(bad.clone());
+            assert!(check(&spec).is_err(), "{bad}");
+            assert_eq!(judged(&spec, Mode::Fast).0, Mode::Slow, "{bad}");
         }
-        let fee = json!({ native: [{ "maxAmount": "1", "feeBps": "5" }] });
-        assert!(check(&fast(fee).additional).is_err());
-        assert!(check(&spec("base").additional).is_ok());
+        assert_eq!(check(&spec("base")), Ok(false));
+    }
+
+    #[test]
+    fn tiers_that_could_not_be_followed_are_reported() {
+        let token = scene::TOKEN;
+        let row = |fee: Value| json!([{ "maxAmount": "1", "feeBps": fee }]);
+        let paid = |fee: Value, recipient: Value| {
+            let mut spec = fast(json!({ token: row(fee) }));
+            spec.additional["fastMode"]["feeRecipient"] = recipient;
+            check(&spec)
+        };
+        for fee in [json!(5), json!("5")] {
+            for nobody in [json!(null), json!(""), json!(7)] {
+                assert!(paid(fee.clone(), nobody).is_err(), "{fee}");
+            }
+            assert_eq!(paid(fee, json!(scene::DEPOSITOR)), Ok(true));
+        }
+        for none in [json!(0), json!("0"), json!(null)] {
+            assert_eq!(paid(none, json!(null)), Ok(true));
+        }
+        for bad in [
+            json!(-1),
+            json!(10_001),
+            json!("many"),
+            json!(1.5),
+            json!([]),
+        ] {
+            let known = json!(scene::DEPOSITOR);
+            assert!(paid(bad.clone(), known).is_err(), "{bad}");
+        }
+        for currency in [&token.to_uppercase().replace("0X", "0x"), "0x12", "usdc"] {
+            let spec = fast(json!({ currency: row(json!(0)) }));
+            assert!(check(&spec).is_err(), "{currency}");
+        }
     }
 }

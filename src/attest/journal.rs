@@ -289,8 +289,9 @@ fn recording(
     }
     if fresh {
         let entry = halts::entry_of(statement, now);
-        for fact in &entry.facts {
-            batch = batch.put(watch::key(fact, &statement.key), watch::encode(fact));
+        for (fact, stated) in entry.facts.iter().zip(&statement.facts) {
+            let row = watch::encode(fact, stated.early);
+            batch = batch.put(watch::key(fact, &statement.key), row);
         }
         batch = batch.put(key, entry.encode()?);
     }

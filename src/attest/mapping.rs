@@ -135,7 +135,7 @@ fn hub_account(
     networks: Networks<'_>,
 ) -> Result<String, Refusal> {
     let network = networks(chain).ok_or_else(|| Refusal::ChainNotAvailable(chain.into()))?;
-    let address = network.family.address(account);
+    let address = network.family.account(account);
     let address = address.map_err(|why| malformed(field, why))?;
     Ok(alias(&ChainId::new(chain), &address).to_checksum(None))
 }

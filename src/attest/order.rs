@@ -30,6 +30,8 @@ pub struct Input {
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub id: B256,
+    /// Who promises; an EVM account, whatever the solver's chain is.
+    pub solver: EvmAddress,
     pub inputs: Vec<InputTerms>,
     pub output: OutputTerms,
     pub fees: Vec<FeeTerms>,
@@ -104,11 +106,13 @@ impl Terms {
     /// Reads an order's texts; its chains must be configured.
     pub fn new(order: &Order, families: Families<'_>) -> Result<Self, Refusal> {
         check_shape(order)?;
+        order.check(families).map_err(unreadable)?;
         let typed = order.typed(families).map_err(unreadable)?;
         let family = |chain: &str| families(chain).ok_or_else(|| missing(chain));
         let output = &order.output;
         Ok(Self {
             id: typed.eip712_hash_struct(),
+            solver: typed.solver,
             inputs: order
                 .inputs
                 .iter()

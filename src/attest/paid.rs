@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use alloy::primitives::aliases::U1024;
-use vm::{Address, B256, Bytes, ChainId, Family, Payment, PaymentKind, Receipt, TxRef};
+use vm::{Address, B256, Bytes, ChainId, EvmAddress, Family, Payment, PaymentKind, Receipt, TxRef};
 
 use super::{
     Refusal,
@@ -19,8 +19,19 @@ pub struct Expected<'a> {
     pub currency: &'a Address,
     /// Unix seconds.
     pub deadline: u64,
+    /// Whose own money counts, whoever sends the transaction.
+    pub solver: EvmAddress,
     /// The fill router that counts, if this family has them.
     pub router: Option<&'a Address>,
+}
+
+/// The fill router that an order names, still to be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    pub family: &'static Family,
+    pub extra_data: &'a Bytes,
+    /// Where it stands in the body.
+    pub path: &'a str,
 }
 
 /// A transaction as payment ledger: what is taken for one payment of an order does not count again.
@@ -105,54 +116,68 @@ pub fn usable<'a>(seen: &Seen<'a>, order: B256, deadline: u64) -> Result<&'a Rec
     Ok(receipt)
 }
 
-/// The fill router that an order's extra data names; `None` for families without routers.
-pub fn router(
-    family: &'static Family,
-    path: &str,
-    extra_data: &Bytes,
-) -> Result<Option<Address>, Refusal> {
-    family
-        .orders
-        .map(|codec| codec.decode_extra_data(extra_data))
-        .transpose()
-        .map_err(|error| malformed(path, error))
+impl Named<'_> {
+    /// The router; `None` for families without routers.
+    pub fn router(&self) -> Result<Option<Address>, Refusal> {
+        self.family
+            .orders
+            .map(|codec| codec.decode_extra_data(self.extra_data))
+            .transpose()
+            .map_err(|error| malformed(self.path, error))
+    }
+
+    /// The router as far as it matters to these payments: where none of them is a router's word,
+    /// a router that cannot be read is none.
+    pub fn needed(
+        &self,
+        receipt: &Receipt,
+        expected: &Expected<'_>,
+    ) -> Result<Option<Address>, Refusal> {
+        match needs_router(receipt, expected) {
+            true => self.router(),
+            false => Ok(self.router().unwrap_or_default()),
+        }
+    }
 }
 
-/// Whether judging these payments needs to know the router.
-pub fn needs_router(receipt: &Receipt, expected: &Expected<'_>) -> bool {
-    let to_recipient =
-        |p: &&Payment| p.recipient == *expected.recipient && p.currency == *expected.currency;
-    let direct =
-        |p: &Payment| matches!(p.kind, PaymentKind::Direct { order } if order == expected.order);
-    let mut payments = receipt.payments.iter().filter(to_recipient);
-    let routed = receipt
-        .payments
-        .iter()
-        .filter(to_recipient)
-        .any(|p| matches!(p.kind, PaymentKind::Router(_)));
-    routed && !payments.any(direct)
+fn needs_router(receipt: &Receipt, expected: &Expected<'_>) -> bool {
+    let routed = |p: &Payment| matches!(p.kind, PaymentKind::Router(_));
+    to_recipient(receipt, expected).any(routed)
+        && !to_recipient(receipt, expected).any(|p| is_direct(p, expected))
 }
 
-/// A direct payment counts alone; without one, the router's word and the currency's own records.
+fn to_recipient<'a>(
+    receipt: &'a Receipt,
+    expected: &Expected<'_>,
+) -> impl Iterator<Item = &'a Payment> {
+    let payments = receipt.payments.iter();
+    payments.filter(|p| p.recipient == *expected.recipient && p.currency == *expected.currency)
+}
+
+fn is_direct(payment: &Payment, expected: &Expected<'_>) -> bool {
+    matches!(payment.kind, PaymentKind::Direct { order } if order == expected.order)
+}
+
+/// A direct payment counts alone; without one, the router's word and the currency's own records of
+/// what the transaction's sender, the order's solver or its router gave.
+///
+/// What somebody else gave is no payment of the order: whoever may claim a stranger's payout on the
+/// recipient's behalf could put the order's id behind that call, and be paid for it.
 fn matching<'a>(receipt: &'a Receipt, expected: &Expected<'_>) -> Vec<&'a Payment> {
-    let all: Vec<&Payment> = receipt
-        .payments
-        .iter()
-        .filter(|p| p.recipient == *expected.recipient && p.currency == *expected.currency)
-        .collect();
-    let direct: Vec<&Payment> = all
-        .iter()
-        .filter(|p| matches!(p.kind, PaymentKind::Direct { order } if order == expected.order))
-        .copied()
+    let direct: Vec<&Payment> = to_recipient(receipt, expected)
+        .filter(|payment| is_direct(payment, expected))
         .collect();
     if !direct.is_empty() {
         return direct;
     }
-    all.into_iter()
+    to_recipient(receipt, expected)
         .filter(|payment| match &payment.kind {
             PaymentKind::Direct { .. } => false,
             PaymentKind::Router(router) => Some(router) == expected.router,
             PaymentKind::Transfer => true,
+            PaymentKind::TransferBy(giver) => {
+                Some(giver) == expected.router || giver.bytes() == expected.solver.as_slice()
+            }
         })
         .collect()
 }

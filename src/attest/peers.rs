@@ -65,6 +65,9 @@ pub struct Question {
     pub body: Bytes,
     /// The caller's `x-api-key`.
     pub key: Option<SecretString>,
+    /// Whether the caller wants to be believed: only peers that see the caller's own key are asked
+    /// then, because a peer would take our key for our word.
+    pub forced: bool,
 }
 
 /// A fan-out on its way. Dropping it ends the requests.
@@ -98,7 +101,7 @@ impl Peers {
         self.multisig.as_ref().map_or(0, |m| m.threshold)
     }
 
-    /// Starts asking every peer.
+    /// Starts asking every peer, or, forced, every one that is shown the caller's key.
     pub fn ask(&self, question: &Question) -> Asked {
         let mut asked = Asked {
             multisig: self.multisig.clone(),
@@ -109,6 +112,9 @@ impl Peers {
             return asked;
         };
         for (at, peer) in self.list.iter().enumerate() {
+            if question.forced && !matches!(peer.key, Key::PassThrough) {
+                continue;
+            }
             let request = self.request(peer, question, body.clone());
             let (timeout, name) = (self.timeout, peer.url.host_str().unwrap_or("?").to_owned());
             asked.answers.spawn(async move {

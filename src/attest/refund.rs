@@ -10,7 +10,7 @@ use super::{
     claim::{Seen, bounded, malformed},
     deposit::Message,
     order::{Difference, RefundTerms, Terms},
-    paid::{self, Expected, Ledger, Served},
+    paid::{self, Expected, Ledger, Named, Served},
 };
 
 /// What a caller says about the refund of one input.
@@ -84,17 +84,16 @@ fn refund(
         recipient,
         currency: &option.currency,
         deadline: option.deadline,
+        solver: terms.solver,
         router: None,
     };
     let receipt = paid::usable(seen, terms.id, option.deadline)?;
-    let router = match paid::needs_router(receipt, &expected) {
-        true => paid::router(
-            option.family,
-            &format!("order.inputs[{index}].refunds.extraData"),
-            &option.extra_data,
-        )?,
-        false => None,
+    let named = Named {
+        family: option.family,
+        extra_data: &option.extra_data,
+        path: &format!("order.inputs[{index}].refunds.extraData"),
     };
+    let router = named.needed(receipt, &expected)?;
     expected.router = router.as_ref();
     let paid = ledger.paid(seen, &expected)?;
     // A refund of nothing gives nothing back, whatever its minimum.
@@ -110,14 +109,19 @@ fn refund(
 }
 
 /// Whom the order gives back to: the depositor where the order names the native currency's address.
+/// What goes to that address, or to one of zeros, is gone: it gives nothing back to anybody.
 fn recipient(index: usize, option: &RefundTerms, deposit: &Message) -> Result<Address, Refusal> {
     let path = format!("order.inputs[{index}].refunds.recipient");
     let native = option.family.native().map_err(|e| malformed(&path, e))?;
-    if option.recipient != native {
-        return Ok(option.recipient.clone());
+    let recipient = match option.recipient == native {
+        false => option.recipient.clone(),
+        true => {
+            let depositor = option.family.account(deposit.deposit.depositor.text());
+            depositor.map_err(|error| malformed(&path, error))?
+        }
+    };
+    if recipient == native || recipient.bytes().iter().all(|byte| *byte == 0) {
+        return Err(Refusal::NoRefundRecipient(index));
     }
-    option
-        .family
-        .address(deposit.deposit.depositor.text())
-        .map_err(|error| malformed(&path, error))
+    Ok(recipient)
 }

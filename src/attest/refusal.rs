@@ -56,8 +56,6 @@ pub enum Refusal {
     /// The family's own words for a transaction that cannot be read as a deposit.
     #[error("{0}")]
     UnreadableDeposit(Shown),
-    #[error("Transaction {0} deposits an amount of zero")]
-    ZeroDeposit(Shown),
     #[error("Transaction {0} has several deposits with one onchain id")]
     AmbiguousDeposit(Shown),
     /// Something in the body that does not belong to its format; the text names the field.
@@ -65,6 +63,8 @@ pub enum Refusal {
     Malformed(Shown),
     #[error("{field} must not have more than {most} items")]
     TooMany { field: &'static str, most: usize },
+    #[error("Fast mode rate limit exceeded")]
+    FastLimit,
     #[error("Unauthorized to use the `force` option")]
     ForceNotAllowed,
 
@@ -122,6 +122,8 @@ pub enum Refusal {
     RepeatedRefund,
     #[error("Invalid refund information for order input payment {0}")]
     InvalidRefund(usize),
+    #[error("Nobody to refund order input payment {0} to")]
+    NoRefundRecipient(usize),
     #[error(
         "Insufficient refund amount for order input payment {index} (paidAmount={paid}, minimumAmount={minimum})"
     )]
@@ -170,10 +172,10 @@ impl Refusal {
             Self::RevertedTransaction { .. } => "TRANSACTION_REVERTED",
             Self::NotFinalized(_) => "TRANSACTION_NOT_FINALIZED",
             Self::UnreadableDeposit(_) => "DEPOSIT_UNREADABLE",
-            Self::ZeroDeposit(_) => "DEPOSIT_ZERO",
             Self::AmbiguousDeposit(_) => "DEPOSIT_AMBIGUOUS",
             Self::Malformed(_) => "INVALID_REQUEST",
             Self::TooMany { .. } => "TOO_MANY_ITEMS",
+            Self::FastLimit => "FAST_MODE_LIMIT_EXCEEDED",
             Self::ForceNotAllowed => "FORCE_NOT_ALLOWED",
             Self::RepeatedOnchainId => "INPUT_ONCHAIN_ID_REPEATED",
             Self::RepeatedInput => "INPUT_REPEATED",
@@ -199,6 +201,7 @@ impl Refusal {
             Self::MissingRefund(_) => "REFUND_MISSING",
             Self::RepeatedRefund => "REFUND_REPEATED",
             Self::InvalidRefund(_) => "REFUND_INVALID",
+            Self::NoRefundRecipient(_) => "REFUND_RECIPIENT_MISSING",
             Self::InsufficientRefund { .. } => "REFUND_INSUFFICIENT",
             Self::NoActions => "NOTHING_TO_EXECUTE",
             Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",

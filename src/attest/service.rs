@@ -157,8 +157,9 @@ impl Oracle {
     }
 
     /// Signs through the journal. Where the same was signed as of another block, that statement is
-    /// void if its block is gone, and the chain is halted: two quorums, this one and the one that
-    /// read the transaction, say so. If it still stands, somebody shows us two forks.
+    /// void if its block is gone, and the chain is halted unless that block was taken early: two
+    /// quorums, this one and the one that read the transaction, say so. If it still stands, somebody
+    /// shows us two forks.
     async fn sign(&self, statement: &Statement) -> Result<Signature, Error> {
         let now = (self.clock)();
         match self.journal.sign(statement, now).await {
@@ -169,7 +170,7 @@ impl Oracle {
                     return Err(ReadError::Doubtful(what).into());
                 }
                 self.journal.reorged(&key, &chain, &block, now).await?;
-                Err(JournalError::Halted(chain).into())
+                Ok(self.journal.sign(statement, now).await?)
             }
             signed => Ok(signed?),
         }

@@ -52,6 +52,8 @@ pub struct Fact {
     /// Empty where it is the block's state that counts.
     pub transaction: String,
     pub block: Block,
+    /// Not final by the chain's own rule: should it go, only what rests on it is void.
+    pub early: bool,
 }
 
 /// How fast a deposit is credited: two statements about one deposit.
@@ -136,6 +138,7 @@ impl Statement {
             chain: chain.clone(),
             transaction: tx.text.to_string(),
             block: block.clone(),
+            early: false,
         })
     }
 
@@ -146,7 +149,15 @@ impl Statement {
             chain: chain.clone(),
             transaction: String::new(),
             block: block.clone(),
+            early: false,
         })
+    }
+
+    /// Rests on blocks that its chain's own rule does not call final yet.
+    #[must_use]
+    pub fn early(mut self) -> Self {
+        self.facts.iter_mut().for_each(|fact| fact.early = true);
+        self
     }
 
     /// Uses up a payment: `index` is the payment's in its transaction.

@@ -71,6 +71,21 @@ fn solver_signature_is_over_this_order_by_this_solver() {
         ("INVALID_REQUEST", |s| {
             s.order.inputs[0].payment.currency = "0xabc".into();
         }),
+        // Bytes, but of no account and no currency.
+        ("INVALID_REQUEST", |s| {
+            s.order.inputs[0].payment.currency.truncate(40);
+        }),
+        ("INVALID_REQUEST", |s| {
+            s.order.inputs[0].refunds[0].recipient.push_str("00");
+        }),
+        ("INVALID_REQUEST", |s| {
+            s.order.output.payments[0].recipient = "0x".into();
+        }),
+        ("INVALID_REQUEST", |s| {
+            s.order.output.payments[0]
+                .currency
+                .push_str(&"00".repeat(12));
+        }),
         ("CHAIN_NOT_AVAILABLE", |s| {
             s.order.output.chain_id = "nochain".into();
         }),
@@ -190,6 +205,54 @@ fn fill_is_in_time_final_for_this_order_and_enough() {
     for (at, (code, change)) in cases.iter().enumerate() {
         assert_eq!(filling(change), *code, "{at}");
     }
+}
+
+/// Payer of a token transfer, extra data, and what becomes of a fill and of a refund.
+#[test]
+fn token_transfer_counts_from_sender_solver_or_router_only() {
+    let solver = format!("{:#x}", scene::key().address());
+    let by = |who: &str| PaymentKind::TransferBy(address(who));
+    let (missing, refund_missing) = ("FILL_INSUFFICIENT", "REFUND_INSUFFICIENT");
+    let cases = [
+        (PaymentKind::Transfer, None, "OK", "OK"),
+        (by(&solver), None, "OK", "OK"),
+        (by(ROUTER), None, "OK", "OK"),
+        // Somebody else's money: a vesting contract, a pool, another solver, a mint.
+        (by(TOKEN), None, missing, refund_missing),
+        (by(DEPOSITOR), None, missing, refund_missing),
+        (by(NATIVE), None, missing, refund_missing),
+        // A router that cannot be read is none, and nobody else needs it.
+        (PaymentKind::Transfer, Some("0x"), "OK", "OK"),
+        (by(&solver), Some("0x"), "OK", "OK"),
+        (by(ROUTER), Some("0x"), missing, refund_missing),
+    ];
+    for (at, (kind, extra, fill, refund)) in cases.into_iter().enumerate() {
+        let scene = Scene::ordering(|order| {
+            if let Some(extra) = extra {
+                order.output.extra_data = extra.into();
+                order.inputs[0].refunds[0].extra_data = extra.into();
+            }
+        });
+        let scene = scene.with(|s| {
+            s.fill.receipt().payments[0].kind = kind.clone();
+            s.refunded[0].receipt().payments[0].kind = kind;
+        });
+        assert_eq!(filled(&scene), fill, "fill {at}");
+        assert_eq!(refunded(&scene), refund, "refund {at}");
+    }
+}
+
+#[test]
+fn strangers_money_fills_no_gap() {
+    let filled = |own: u64| {
+        filling(move |s| {
+            s.fill.receipt().payments[0].amount = U256::from(own);
+            let kind = PaymentKind::TransferBy(address(TOKEN));
+            s.fill.pay(kind, RECIPIENT, NATIVE, 900);
+        })
+    };
+    assert_eq!(filled(900), "OK");
+    assert_eq!(filled(899), "FILL_INSUFFICIENT");
 }
 
 #[test]
@@ -358,10 +421,19 @@ fn one_refund_payment_serves_one_input() {
 fn native_recipient_of_a_refund_means_the_depositor() {
     let native = Scene::ordering(|order| order.inputs[0].refunds[0].recipient = NATIVE.into());
     assert_eq!(refunded(&native), "OK");
-    let elsewhere = native.with(|s| {
+    let elsewhere = native.clone().with(|s| {
         s.refunded[0].receipt().payments[0].recipient = address(NATIVE);
     });
     assert_eq!(refunded(&elsewhere), "REFUND_INSUFFICIENT");
+    // Nobody deposited: paying nobody gives nothing back.
+    let nobody = native.with(|s| {
+        s.deposits[0].deposits()[0].depositor = address(NATIVE);
+        s.refunded[0].receipt().payments[0].recipient = address(NATIVE);
+    });
+    assert_eq!(refunded(&nobody), "REFUND_RECIPIENT_MISSING");
+    // Where the order names somebody, it does not matter who deposited.
+    let named = Scene::new().with(|s| s.deposits[0].deposits()[0].depositor = address(NATIVE));
+    assert_eq!(refunded(&named), "OK");
 }
 
 #[test]
@@ -414,7 +486,7 @@ fn difference_is_exact_at_the_largest_amounts() {
 }
 
 #[test]
-fn deposits_with_one_index_or_of_nothing_are_refused() {
+fn deposits_with_one_index_or_unfinal_are_refused() {
     let judged = |change: fn(&mut scene::Read)| {
         let mut read = Scene::new().deposits.remove(0);
         change(&mut read);
@@ -429,10 +501,6 @@ fn deposits_with_one_index_or_of_nothing_are_refused() {
         }),
         "DEPOSIT_AMBIGUOUS"
     );
-    assert_eq!(
-        judged(|read| read.deposits()[0].amount = U256::ZERO),
-        "DEPOSIT_ZERO"
-    );
     // Nothing in it, but not final: a later block of another fork may hold something.
     assert_eq!(
         judged(|read| {
@@ -446,6 +514,22 @@ fn deposits_with_one_index_or_of_nothing_are_refused() {
         judged(|read| read.head.block.number = 9),
         "TRANSACTION_NOT_FINALIZED"
     );
+}
+
+#[test]
+fn deposit_of_nothing_is_left_out_and_blocks_no_other() {
+    let mut read = Scene::new().deposits.remove(0);
+    let honest = read.deposits()[0].clone();
+    let wanted = deposit::settled(&read.seen()).unwrap();
+    for index in [0, 7] {
+        let mut nothing = honest.clone();
+        (nothing.amount, nothing.index) = (U256::ZERO, index);
+        read.deposits().push(nothing);
+    }
+    read.deposits().rotate_right(1);
+    assert_eq!(deposit::settled(&read.seen()).unwrap(), wanted);
+    read.deposits().retain(|deposit| deposit.amount.is_zero());
+    assert_eq!(deposit::settled(&read.seen()).unwrap(), []);
 }
 
 #[test]

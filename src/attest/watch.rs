@@ -1,5 +1,6 @@
 //! Looks again at the blocks that signed statements rest on. A block that the network has left makes
-//! its statements void and halts signing for its chain (architecture, "Halts").
+//! its statements void and halts signing for its chain (architecture, "Halts"), unless it was never
+//! final by the chain's own rule: who asks for a fast deposit takes that risk.
 //!
 //! It signs nothing and clears no halt. What an answer means is decided in [`verdict`]; no answer
 //! means nothing.
@@ -110,6 +111,7 @@ impl Watcher {
             ..Look::default()
         };
         let verdicts = self.verdicts(&facts, &head, now).await;
+        self.mature(&facts, &verdicts, &head).await?;
         self.settle(&facts, &verdicts, now, &mut look).await?;
         Ok(look)
     }
@@ -155,6 +157,23 @@ impl Watcher {
             }
         }
         verdicts
+    }
+
+    /// Notes which blocks that were signed early are final by now: from now on the chain vouches for
+    /// them.
+    async fn mature(
+        &self,
+        facts: &[Watched],
+        verdicts: &HashMap<B256, Verdict>,
+        head: &Head,
+    ) -> Result<(), JournalError> {
+        for fact in facts.iter().filter(|fact| fact.early) {
+            let there = verdicts.get(&fact.block.hash) == Some(&Verdict::Stands);
+            if there && self.chain.spec.finality.met(&fact.block, head) {
+                self.journal.settled(fact).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Does what the verdicts ask for.

@@ -12,6 +12,7 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
         .build()?;
     let _guard = runtime.enter();
     let chains = Chains::load(config)?;
+    run::settings(&chains)?;
     let signer = run::signer(config)?;
     let lines = [
         format!("environment  {}", config.environment),
@@ -54,4 +55,65 @@ fn chain(loaded: &Loaded) -> String {
         Err(why) => why.clone(),
     };
     format!("  {:<14} {:<14} {state}", loaded.id, loaded.vm_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn checked(fast_mode: Value, limiter: Value) -> Result<(), String> {
+        let directory = tempfile::TempDir::new().unwrap();
+        let chain = |id: &str, fast_mode: Value| {
+            json!({
+                "id": id, "vmType": "ethereum-vm", "httpRpcUrl": "http://127.0.0.1:1",
+                "hubChainId": "1", "additionalData": { "fastMode": fast_mode },
+            })
+        };
+        let chains = json!([chain("one", fast_mode), chain("two", Value::Null)]);
+        let hub = json!({
+            "id": "relay", "evmChainId": "31337", "oracleVersion": "2",
+            "httpRpcUrl": "http://127.0.0.1:1", "rateLimiter": limiter,
+            "oracleAddress": "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9",
+        });
+        let write = |name: &str, file: &Value| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, file.to_string()).unwrap();
+            path.display().to_string()
+        };
+        let key = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+        let variables = [
+            ("ENVIRONMENT", "test".to_owned()),
+            ("ECDSA_PRIVATE_KEY", format!("0x{key}")),
+            ("CHAINS_FILE", write("chains.json", &chains)),
+            ("HUB_FILE", write("hub.json", &hub)),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value));
+        let config = Config::from_variables(variables).unwrap();
+        let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        run(&config).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn fast_mode_that_cannot_be_followed_is_reported_with_all_that_is_wrong() {
+        let native = "0x0000000000000000000000000000000000000000";
+        let limiter = json!({ "address": "0xe7f1725e7734ce288f8367e1bb143e90bb3f0512" });
+        let tiers = |row: Value| json!({ "finalityTiers": { native: [row] } });
+        let good = tiers(json!({ "maxAmount": "1", "finalizationBlocks": 1 }));
+        assert_eq!(checked(good.clone(), limiter.clone()), Ok(()));
+        assert_eq!(checked(Value::Null, Value::Null), Ok(()));
+        let why = checked(good, Value::Null).unwrap_err();
+        assert!(
+            why.contains("HUB_FILE: rateLimiter: chain one has"),
+            "{why}"
+        );
+        let fee = tiers(json!({ "maxAmount": "1", "feeBps": 5 }));
+        let why = checked(fee, limiter).unwrap_err();
+        assert!(why.contains("chain one: fastMode.feeRecipient"), "{why}");
+        let number = tiers(json!({ "maxAmount": "1e3" }));
+        let why = checked(number, json!({ "address": "x" })).unwrap_err();
+        assert!(why.contains("CHAINS_FILE: chain one: fastMode."), "{why}");
+        assert!(why.contains("HUB_FILE: rateLimiter.address"), "{why}");
+    }
 }

@@ -24,6 +24,7 @@ pub struct Family {
     /// The name that configuration and the API use, for example `ethereum-vm`.
     pub name: &'static str,
     pub codec: &'static dyn Codec,
+    pub lengths: Lengths,
     /// What callers write before the codec's text of a transaction id (`0x` on Tron).
     pub tx_prefix: &'static str,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
@@ -38,14 +39,64 @@ pub struct Family {
     pub transactions: Option<&'static dyn TransactionCodec>,
 }
 
+/// How many bytes the addresses of a family have, at least and at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Lengths {
+    pub account: (usize, usize),
+    pub currency: (usize, usize),
+}
+
+impl Lengths {
+    /// Of a family whose codec knows better.
+    pub const ANY: Self = Self {
+        account: (0, usize::MAX),
+        currency: (0, usize::MAX),
+    };
+
+    /// Accounts and currencies alike.
+    pub const fn both(bytes: usize) -> Self {
+        Self {
+            account: (bytes, bytes),
+            currency: (bytes, bytes),
+        }
+    }
+}
+
 /// See [`Family::open`].
 pub type OpenProvider = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Provider, SpecError>;
 
 impl Family {
-    /// Parses an address or currency of this family.
+    /// Parses an account, contract or currency of this family.
+    pub fn address(&self, text: &str) -> Result<Address, CodecError> {
+        self.account(text).or_else(|_| self.currency(text))
+    }
+
+    /// Parses an account or contract of this family.
+    pub fn account(&self, text: &str) -> Result<Address, CodecError> {
+        self.of_length(text, self.lengths.account)
+    }
+
+    /// Parses a currency of this family.
+    pub fn currency(&self, text: &str) -> Result<Address, CodecError> {
+        self.of_length(text, self.lengths.currency)
+    }
+
+    fn of_length(&self, text: &str, (least, most): (usize, usize)) -> Result<Address, CodecError> {
+        let address = self.any_address(text)?;
+        if (least..=most).contains(&address.bytes().len()) {
+            return Ok(address);
+        }
+        let text = protocol::text::short(text);
+        Err(CodecError(format!(
+            "Not as long as those of {}: {text}",
+            self.name
+        )))
+    }
+
+    /// Parses what the published ids are defined for: of any length. No account of a request.
     ///
     /// Hex must decode to itself: the published encodings drop or add digits to make bytes of it.
-    pub fn address(&self, text: &str) -> Result<Address, CodecError> {
+    pub fn any_address(&self, text: &str) -> Result<Address, CodecError> {
         let bytes = self.codec.encode_address(text)?;
         let spelled = self.codec.decode_address(&bytes).unwrap_or_default();
         if spelled.starts_with("0x") && !spelled.eq_ignore_ascii_case(text) {
@@ -57,7 +108,7 @@ impl Family {
 
     /// The native currency.
     pub fn native(&self) -> Result<Address, CodecError> {
-        self.address(self.codec.native())
+        self.currency(self.codec.native())
     }
 
     /// Parses a transaction id; `hint` is whatever the caller sent under this family's name.

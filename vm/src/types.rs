@@ -153,7 +153,7 @@ pub struct Receipt {
 #[error("{0}")]
 pub struct Refusal(pub String);
 
-/// Value that entered a depository.
+/// Value that entered a depository; an amount of zero is nobody's deposit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deposit {
     /// The position inside the transaction, as it goes into the onchain id (`"3"`).
@@ -174,8 +174,11 @@ pub enum PaymentKind {
     Direct { order: B256 },
     /// A router said so in an event; the emitter counts only if the order names it.
     Router(Address),
-    /// The currency's own record (Transfer event, output, balance change).
+    /// The currency's own record (Transfer event, output, balance change) of what the sender of the
+    /// transaction gave, or of what can have been given by nobody else.
     Transfer,
+    /// The currency's own record of what this account gave; it counts only if the order names it.
+    TransferBy(Address),
 }
 
 /// Value that reached `recipient`.

@@ -216,12 +216,52 @@ fn transaction_id_has_one_spelling_but_for_its_case() {
 fn hex_address_is_whole_bytes_behind_a_prefix() {
     for name in ["ethereum-vm", "hyperliquid-vm"] {
         for text in ["0x12", "0xaBcD", "0x"] {
-            assert!(family(name).address(text).is_ok(), "{name} {text}");
+            assert!(family(name).any_address(text).is_ok(), "{name} {text}");
         }
         for text in ["", "12", "1234", "0x123", "0xzz", "0x0x12"] {
-            assert!(family(name).address(text).is_err(), "{name} {text}");
+            assert!(family(name).any_address(text).is_err(), "{name} {text}");
         }
     }
+}
+
+#[test]
+fn account_and_currency_are_as_long_as_their_family_has_them() {
+    let hex = |bytes: usize| format!("0x{}", "1a".repeat(bytes));
+    let lengths = |parse: &dyn Fn(&str) -> bool| {
+        let accepted = (0..70).filter(|bytes| parse(&hex(*bytes)));
+        accepted.collect::<Vec<_>>()
+    };
+    let evm = family("ethereum-vm");
+    assert_eq!(lengths(&|text| evm.account(text).is_ok()), [20]);
+    assert_eq!(lengths(&|text| evm.currency(text).is_ok()), [20]);
+    assert_eq!(lengths(&|text| evm.address(text).is_ok()), [20]);
+    let hyper = family("hyperliquid-vm");
+    assert_eq!(lengths(&|text| hyper.account(text).is_ok()), [20]);
+    let currencies: Vec<_> = (16..=48).collect();
+    assert_eq!(lengths(&|text| hyper.currency(text).is_ok()), currencies);
+    let solana = family("solana-vm");
+    let base58 = |bytes: usize| bs58::encode(vec![7; bytes]).into_string();
+    for (bytes, accepted) in [(31, false), (32, true), (33, false), (64, false)] {
+        assert_eq!(solana.address(&base58(bytes)).is_ok(), accepted, "{bytes}");
+    }
+}
+
+/// The id of an order with a short address is published; a request may not bring one.
+#[test]
+fn order_with_an_address_of_another_length_has_an_id_and_is_refused() {
+    let file = include_str!("../fixtures/vectors/order_id.json");
+    let file: serde_json::Value = serde_json::from_str(file).unwrap();
+    let cases = file["cases"].as_array().unwrap();
+    let order = |note: &str| {
+        let case = cases.iter().find(|case| case["note"] == note).unwrap();
+        let order: Order = serde_json::from_value(case["input"]["order"].clone()).unwrap();
+        (order, case["input"]["chainsConfig"].clone())
+    };
+    let (short, chains) = order("short evm address accepted");
+    let known = |chain: &str| vm::family(chains.get(chain)?.as_str()?);
+    assert!(short.id(known).is_ok());
+    let why = short.check(known).unwrap_err().to_string();
+    assert!(why.contains("Not as long as those of ethereum-vm"), "{why}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::{
     Shared,
     answer::{Execution, respond},
     order::{FillHints, InputEntry, InputHint, Order, OutcomeResult, hints, inputs},
-    question::question,
+    question::about_order,
 };
 use crate::{
     attest::{
@@ -26,7 +26,8 @@ pub struct Ask {
     pub order_signature: Text,
     pub inputs: Vec<InputEntry>,
     pub fill: FillEntry,
-    /// Trusts the caller about signature and payments; needs a key.
+    /// Trusts the caller about signature and payments; needs a key. Of the peers only those are asked
+    /// that are shown the caller's own key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<Flag>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +80,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
         transaction: ask.fill.transaction_id.0.clone(),
         hints: hints(ask.hints.as_ref())?,
     };
-    let question = question(&request, ask.request_peer_signatures);
+    let question = about_order(&request, ask.request_peer_signatures, force);
     let answer = state.oracle.fill(&claim, question.as_ref()).await?;
     let body = Body {
         message: Message {

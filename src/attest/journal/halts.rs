@@ -22,6 +22,8 @@ pub struct Watched {
     /// The statement's key.
     pub statement: String,
     pub block: Block,
+    /// The chain's own rule did not call it final when it was signed, nor since.
+    pub early: bool,
 }
 
 impl Journal {
@@ -44,9 +46,10 @@ impl Journal {
         Ok(fresh)
     }
 
-    /// Takes back the statement `key`, whose `block` the network has left, and halts signing for
-    /// `chain`; `false` if the statement does not stand any more. Halts first: whoever is cut off in
-    /// between still finds the statement among the watched ones.
+    /// Takes back the statement `key`, whose `block` the network has left; `false` if the statement
+    /// does not stand any more. Halts signing for `chain`, unless nobody took the block for final by
+    /// the chain's own rule. Halts first: whoever is cut off in between still finds the statement
+    /// among the watched ones.
     pub async fn reorged(
         &self,
         key: &str,
@@ -56,11 +59,41 @@ impl Journal {
     ) -> Result<bool, JournalError> {
         let (number, hash) = (block.number, block.hash);
         let why = format!("block {number} ({hash}) is no longer canonical");
-        self.halt(chain, &format!("{why}; {key} rested on it"), now)
-            .await?;
+        if !self.is_early(chain, number, key).await? {
+            self.halt(chain, &format!("{why}; {key} rested on it"), now)
+                .await?;
+        }
         let chain = chain.to_string();
         metrics::counter!("intentd_reorged_statements_total", "chain" => chain).increment(1);
         self.void(key, &why, now).await
+    }
+
+    /// What is watched no more was final long ago.
+    async fn is_early(
+        &self,
+        chain: &ChainId,
+        number: u64,
+        statement: &str,
+    ) -> Result<bool, JournalError> {
+        let place = watch::place(chain.as_str(), number, statement);
+        let Some(row) = self.store.read(&place).await? else {
+            return Ok(false);
+        };
+        Ok(watch::decode(chain.as_str(), &place, &row)?.early)
+    }
+
+    /// Notes that a watched block is final by its chain's own rule by now.
+    pub async fn settled(&self, watched: &Watched) -> Result<(), JournalError> {
+        let key = watched.cursor.clone();
+        let Some(row) = self.store.read(&key).await? else {
+            return Ok(());
+        };
+        let Some(settled) = watch::settled(&row) else {
+            return Ok(());
+        };
+        let batch = Batch::new().expect(key.clone(), Expect::Equals(row));
+        self.store.commit(batch.put(key, settled)).await?;
+        Ok(())
     }
 
     /// An operator's word that signing for `chain` may go on; `false` if it was not halted.
@@ -129,6 +162,7 @@ impl Journal {
                     cursor,
                     statement: row.statement,
                     block,
+                    early: row.early,
                 })
             })
             .collect()

@@ -1,9 +1,11 @@
 //! Deposit attestations.
 
 use serde_json::Value;
+use vm::Amount;
 
 use super::{Attested, Error, Oracle};
 use crate::attest::{
+    Refusal,
     claim::Seen,
     deposit::{self, Message},
     execution::{self, FastMint},
@@ -55,18 +57,49 @@ impl Oracle {
                 attested: None,
             });
         };
-        let statement = Statement::deposit(
+        if judged.mode == Mode::Fast {
+            self.within_budget(&judged.messages).await?;
+        }
+        let mut statement = Statement::deposit(
             &found.spec.id,
             &found.transaction,
             judged.mode,
             &seen.receipt()?.block,
             self.digest(&execution),
         );
+        if seen.settled().is_err() {
+            statement = statement.early();
+        }
         let attested = self.seal(execution, &statement, asked).await?;
         Ok(DepositAnswer {
             messages: judged.messages,
             attested: Some(attested),
         })
+    }
+
+    /// Refuses more than the hub's rate limiter lets through. The limiter decides again when the hub
+    /// mints, so that one that does not answer stops nothing here.
+    async fn within_budget(&self, messages: &[Message]) -> Result<(), Error> {
+        let mut totals: Vec<(&Message, Amount)> = Vec::new();
+        for message in messages {
+            let (currency, amount) = (&message.deposit.currency, message.deposit.amount);
+            let known = totals
+                .iter_mut()
+                .find(|(first, _)| first.deposit.currency == *currency);
+            match known {
+                Some((_, total)) => *total = total.saturating_add(amount),
+                None => totals.push((message, amount)),
+            }
+        }
+        for (message, total) in totals {
+            let (chain, currency) = (&message.chain, &message.deposit.currency);
+            match self.hub.can_consume(chain, currency, total).await {
+                Ok(true) => {}
+                Ok(false) => return Err(Refusal::FastLimit.into()),
+                Err(error) => tracing::warn!(%chain, %error, "the rate limiter does not answer"),
+            }
+        }
+        Ok(())
     }
 
     fn fast_mint(&self) -> Option<FastMint> {

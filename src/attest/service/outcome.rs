@@ -223,7 +223,7 @@ impl Oracle {
         let missing = || Refusal::ChainNotAvailable(chain.into());
         let family = self.family(chain).ok_or_else(missing)?;
         let solver = family
-            .address(&order.solver)
+            .account(&order.solver)
             .map_err(|why| malformed("body/order/solver", why))?;
         Ok(alias(&vm::ChainId::new(chain), &solver))
     }

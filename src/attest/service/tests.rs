@@ -47,6 +47,8 @@ struct Script {
     settled: Mutex<Option<Block>>,
     broken: Mutex<Option<ReadError>>,
     reads: AtomicUsize,
+    /// The calldata of every view that was answered.
+    asked: Mutex<Vec<Bytes>>,
 }
 
 impl Script {
@@ -64,6 +66,7 @@ impl Script {
             settled: Mutex::new(Some(scene::block(10))),
             broken: Mutex::default(),
             reads: AtomicUsize::new(0),
+            asked: Mutex::default(),
         })
     }
 
@@ -122,6 +125,7 @@ impl StateReader for Script {
 
     async fn view(&self, _: &Address, data: &Bytes, at: &Block) -> Result<Bytes, ReadError> {
         self.check()?;
+        self.asked.lock().unwrap().push(data.clone());
         let settled = self.settled.lock().unwrap().as_ref() == Some(at);
         let word = match (data.len(), &data[..4]) {
             (4, _) => U256::from(7),
@@ -379,6 +383,84 @@ async fn deposit_in_another_block_halts_and_is_signed_anew_only_after_that_is_cl
     assert!(world.oracle.journal.clear(&ethereum).await.unwrap());
     let second = world.oracle.deposit(&claim, None).await.unwrap();
     assert_ne!(first.attested, second.attested);
+}
+
+/// The world of `scene`, whose `ethereum` attests small native deposits after 2 blocks; the head is
+/// 5 blocks above the deposit.
+fn fast_world(scene: &Scene) -> World {
+    let mut world = world().playing(scene);
+    let mut spec = scene::spec("ethereum");
+    let tiers = json!({ NATIVE: [{"maxAmount": "5000", "finalizationBlocks": 2}] });
+    spec.additional
+        .insert("fastMode".into(), json!({ "finalityTiers": tiers }));
+    let known = world.oracle.chains.get_mut("ethereum").unwrap();
+    known.chain.as_mut().unwrap().spec = Arc::new(spec);
+    world.oracle.hub.settings.rate_limiter = Some(EvmAddress::repeat_byte(1));
+    *world.hub.balance.lock().unwrap() = U256::ONE;
+    for head in [&world.ethereum.head, &world.ethereum.fresh] {
+        head.lock().unwrap().block.number = 15;
+    }
+    world
+}
+
+fn fast_claim(read: &Read) -> DepositClaim {
+    DepositClaim {
+        mode: Mode::Fast,
+        ..deposit_claim(read)
+    }
+}
+
+#[tokio::test]
+async fn fast_deposit_that_is_reorged_is_signed_anew_and_halts_only_what_was_final() {
+    // From which head it was signed first, and what becomes of it in another block.
+    for (head, wanted) in [(15, "OK"), (20, "journal")] {
+        let mut scene = Scene::new();
+        let world = fast_world(&scene);
+        world.ethereum.head.lock().unwrap().block.number = head;
+        let claim = fast_claim(&scene.deposits[0]);
+        let first = world.oracle.deposit(&claim, None).await.unwrap();
+        let again = world.oracle.deposit(&claim, None).await.unwrap();
+        assert_eq!(first.attested, again.attested);
+        scene.deposits[0].receipt().block.hash = B256::repeat_byte(9);
+        scene.deposits[0].receipt().block.time -= 1;
+        world.ethereum.put(&scene.deposits[0]);
+        assert_eq!(word(world.oracle.deposit(&claim, None).await), "doubtful");
+        *world.ethereum.canonical.lock().unwrap() = false;
+        assert_eq!(word(world.oracle.deposit(&claim, None).await), wanted);
+        let halts = world.oracle.journal.halts().await.unwrap();
+        assert_eq!(halts.is_empty(), wanted == "OK", "{head}");
+    }
+}
+
+#[tokio::test]
+async fn fast_deposit_asks_the_rate_limiter_and_slow_does_not() {
+    let mut scene = Scene::new();
+    let mut again = scene.deposits[0].deposits()[0].clone();
+    again.index = 1;
+    scene.deposits[0].deposits().push(again);
+    let world = fast_world(&scene);
+    let claim = fast_claim(&scene.deposits[0]);
+    let mut answers = Vec::new();
+    // No, yes, and something that is no boolean.
+    for word_ in [0, 1, 2] {
+        *world.hub.balance.lock().unwrap() = U256::from(word_);
+        answers.push(word(world.oracle.deposit(&claim, None).await));
+    }
+    assert_eq!(answers, ["FAST_MODE_LIMIT_EXCEEDED", "OK", "OK"]);
+    *world.hub.balance.lock().unwrap() = U256::ZERO;
+    *world.hub.broken.lock().unwrap() = Some(ReadError::Unavailable("down".into()));
+    assert_eq!(word(world.oracle.deposit(&claim, None).await), "OK");
+    *world.hub.broken.lock().unwrap() = None;
+    let slow = deposit_claim(&scene.deposits[0]);
+    let early = world.oracle.deposit(&slow, None).await;
+    assert_eq!(word(early), "TRANSACTION_NOT_FINALIZED");
+    world.ethereum.fresh.lock().unwrap().block.number = 20;
+    assert_eq!(word(world.oracle.deposit(&slow, None).await), "OK");
+    // Both deposits of one currency are asked about as one amount.
+    let asked = world.hub.asked.lock().unwrap();
+    assert_eq!(asked.len(), 3);
+    let amount = U256::from(2000).to_be_bytes::<32>();
+    assert!(asked.iter().all(|data| data[4 + 64..4 + 96] == amount));
 }
 
 #[tokio::test]

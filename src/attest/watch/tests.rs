@@ -89,6 +89,57 @@ async fn a_block_missed_twice_voids_its_statements_and_halts_the_chain() {
     assert_eq!(watched(&journal).await, 1);
 }
 
+/// A journal with one deposit in block 100, signed before it was final, and its key.
+async fn early() -> (Arc<Journal>, String) {
+    let journal = journal(&[]).await;
+    let statement = statement(0, 100).early();
+    journal.sign(&statement, 1).await.unwrap();
+    (journal, statement.key)
+}
+
+#[tokio::test]
+async fn early_fact_that_goes_voids_its_statement_and_halts_nothing() {
+    let (script, (journal, key)) = (Script::at(105), early().await);
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    assert_eq!(watcher.look(900).await.unwrap().missing, 0);
+    script.fork(95, 7);
+    // However deep the new chain is by then.
+    script.set_head(150);
+    assert_eq!(watcher.look(1000).await.unwrap().missing, 1);
+    assert_eq!(watcher.look(1005).await.unwrap().void, 1);
+    assert!(!is_halted(&journal).await);
+    assert!(journal.entry(&key).await.unwrap().is_none());
+    assert_eq!(journal.voids(&key).await.unwrap().len(), 1);
+    assert_eq!(watched(&journal).await, 0);
+}
+
+#[tokio::test]
+async fn early_fact_that_was_seen_final_halts_when_it_goes() {
+    let (script, (journal, _)) = (Script::at(109), early().await);
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    for (head, early) in [(109, true), (110, false)] {
+        script.set_head(head);
+        watcher.look(900).await.unwrap();
+        let fact = &journal.watched(&base(), None, 9).await.unwrap()[0];
+        assert_eq!(fact.early, early, "{head}");
+    }
+    script.fork(95, 7);
+    watcher.look(1000).await.unwrap();
+    assert_eq!(watcher.look(1005).await.unwrap().void, 1);
+    assert!(is_halted(&journal).await);
+}
+
+#[tokio::test]
+async fn settled_fact_beside_an_early_one_halts() {
+    let (script, (journal, _)) = (Script::at(105), early().await);
+    journal.sign(&statement(1, 100), 1).await.unwrap();
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    script.fork(95, 7);
+    watcher.look(1000).await.unwrap();
+    assert_eq!(watcher.look(1005).await.unwrap().void, 2);
+    assert!(is_halted(&journal).await);
+}
+
 #[tokio::test]
 async fn one_contradictory_answer_halts_nothing() {
     let (script, journal) = (Script::at(120), journal(&[100]).await);

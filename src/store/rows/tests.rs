@@ -58,8 +58,12 @@ fn layouts_never_change() {
     };
     assert_eq!(hex(&halt.encode().unwrap()), "010177ac02");
     assert_eq!(
-        hex(&watch::encode(&fact())),
+        hex(&watch::encode(&fact(), false)),
         format!("01{two}{three}0000000000000005")
+    );
+    assert_eq!(
+        hex(&watch::encode(&fact(), true)),
+        format!("02{two}{three}0000000000000005")
     );
     assert_eq!(hex(&slot::encode("a/b")), "01612f62");
     assert_eq!(hex(&consumption::encode("a/b")), "01612f62");
@@ -107,7 +111,14 @@ fn rows_are_read_as_written() {
         at: 300,
     };
     assert_eq!(halt::Halt::decode(&halt.encode().unwrap()), Ok(halt));
-    let row = watch::decode("base", &watch::key(&fact(), "a/b"), &watch::encode(&fact())).unwrap();
+    let key = watch::key(&fact(), "a/b");
+    let early = watch::encode(&fact(), true);
+    assert!(watch::decode("base", &key, &early).unwrap().early);
+    let settled = watch::settled(&early).unwrap();
+    assert_eq!(settled, watch::encode(&fact(), false));
+    assert_eq!(watch::settled(&settled), None);
+    let row = watch::decode("base", &key, &settled).unwrap();
+    assert!(!row.early);
     let fact = fact();
     assert_eq!(
         (row.statement.as_str(), row.number, row.time),
@@ -146,8 +157,8 @@ fn foreign_bytes_are_refused() {
         assert!(signature::decode(bytes).is_err());
     }
     let key = watch::key(&fact(), "a/b");
-    let row = watch::encode(&fact());
+    let row = watch::encode(&fact(), false);
     assert!(watch::decode("base", &key, &row[1..]).is_err());
-    assert!(watch::decode("base", &key, &[&[2], &row[1..]].concat()).is_err());
+    assert!(watch::decode("base", &key, &[&[3], &row[1..]].concat()).is_err());
     assert!(watch::decode("a much longer name", &key, &row).is_err());
 }

@@ -2,7 +2,8 @@
 //!
 //! Key: the chain's name, a zero byte, the block number as 8 bytes big endian, the statement's key.
 //! Value, format 1: block hash and parent hash, 32 bytes each, and the block's unix time as 8 bytes
-//! big endian. Names hold no zero byte, so a chain's rows are one range.
+//! big endian. Format 2 is the same of a block that was not final by its chain's own rule when it was
+//! signed. Names hold no zero byte, so a chain's rows are one range.
 
 use alloy::primitives::B256;
 
@@ -10,6 +11,7 @@ use super::{RowError, WATCH, entry::Fact};
 use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
+const EARLY: u8 = 2;
 
 /// One row: the statement, and the block that it rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,18 +21,25 @@ pub struct Watch {
     pub hash: B256,
     pub parent: B256,
     pub time: u64,
+    /// Signed before the block was final by its chain's own rule.
+    pub early: bool,
 }
 
 pub fn key(fact: &Fact, statement: &str) -> Key {
-    let number = fact.number.to_be_bytes();
-    let name = [&prefix(&fact.chain), &number[..], statement.as_bytes()].concat();
+    place(&fact.chain, fact.number, statement)
+}
+
+/// Where the row of `statement` about block `number` of `chain` lives.
+pub fn place(chain: &str, number: u64, statement: &str) -> Key {
+    let number = number.to_be_bytes();
+    let name = [&prefix(chain), &number[..], statement.as_bytes()].concat();
     Key::new(WATCH, name)
 }
 
-pub fn encode(fact: &Fact) -> Vec<u8> {
+pub fn encode(fact: &Fact, early: bool) -> Vec<u8> {
     let time = fact.time.to_be_bytes();
     [
-        &[FORMAT],
+        &[if early { EARLY } else { FORMAT }],
         fact.hash.as_slice(),
         fact.parent.as_slice(),
         &time,
@@ -38,14 +47,22 @@ pub fn encode(fact: &Fact) -> Vec<u8> {
     .concat()
 }
 
+/// The same row of a block that is final by now; `None` if it was from the start.
+pub fn settled(row: &[u8]) -> Option<Vec<u8>> {
+    let (&EARLY, fields) = row.split_first()? else {
+        return None;
+    };
+    Some([&[FORMAT], fields].concat())
+}
+
 /// The row of `chain` under `key`.
 pub fn decode(chain: &str, key: &Key, value: &[u8]) -> Result<Watch, RowError> {
-    let wrong = || RowError::new("watch", "not of format 1");
+    let wrong = || RowError::new("watch", "not of format 1 or 2");
     let place = key.name.get(chain.len() + 1..).ok_or_else(wrong)?;
     let (number, statement) = place.split_first_chunk().ok_or_else(wrong)?;
     let statement = String::from_utf8(statement.to_vec()).map_err(|e| RowError::new("watch", e))?;
     let fields: &[u8; 73] = value.try_into().map_err(|_| wrong())?;
-    let (&[FORMAT], fields) = fields.split_at(1) else {
+    let (&[format @ (FORMAT | EARLY)], fields) = fields.split_at(1) else {
         return Err(wrong());
     };
     let (hash, fields) = fields.split_at(32);
@@ -58,6 +75,7 @@ pub fn decode(chain: &str, key: &Key, value: &[u8]) -> Result<Watch, RowError> {
         hash,
         parent,
         time,
+        early: format == EARLY,
     })
 }
 

@@ -17,12 +17,13 @@ pub mod withdrawal;
 
 pub use combine::combinations;
 
-use crate::{Family, spec::FinalityDefaults};
+use crate::{Family, Lengths, spec::FinalityDefaults};
 
 /// The table entry of `bitcoin-vm`.
 pub static FAMILY: Family = Family {
     name: "bitcoin-vm",
     codec: &address::Addresses,
+    lengths: Lengths::ANY,
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

@@ -212,6 +212,8 @@ fn input<'a>(rules: &Rules, transaction: &'a RawTransaction) -> Result<&'a [u8],
 }
 
 /// A transfer to its own sender pays nobody: routers with an allowance could be made to emit one.
+/// Nor does one out of a depository: it is a withdrawal, which anybody can execute, of money that was
+/// its recipient's already.
 fn payments(
     rules: &Rules,
     mined: &Mined,
@@ -242,8 +244,12 @@ fn payments(
                 from,
                 to,
                 amount,
-            } if from != to && rules.ignored != Some(token) => {
-                (PaymentKind::Transfer, to, rules.address(&token), amount)
+            } if from != to && !rules.executes(&from) && rules.ignored != Some(token) => {
+                let kind = match from == mined.transaction.from {
+                    true => PaymentKind::Transfer,
+                    false => PaymentKind::TransferBy(rules.address(&from)),
+                };
+                (kind, to, rules.address(&token), amount)
             }
             _ => continue,
         };

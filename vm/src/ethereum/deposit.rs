@@ -2,6 +2,9 @@
 //!
 //! Amounts come only from the depository's own native event or from a token's own `Transfer` to
 //! the depository; the depository's ERC-20 event names who deposited, and for what, but moves nothing.
+//!
+//! A doubt about one transfer is no doubt about the others: anybody may emit a `Transfer` of a token
+//! of their own. Refused as a whole is only what takes the depository's own word into question.
 
 use super::{
     decode::{Logged, Rules},
@@ -43,13 +46,18 @@ pub fn read(rules: &Rules, logs: &[Logged], input: &[u8]) -> Result<Vec<Deposit>
                 amount,
                 ..
             } => {
-                let mut found = named(&kept[position + 1..], token, amount)?.unwrap_or(Found {
-                    depositor: from,
+                let claim = claim(&kept[position + 1..], token, amount);
+                let (depositor, id) = match claim {
+                    Claim::One(depositor, id) => (depositor, id),
+                    Claim::None | Claim::Several => (from, B256::ZERO),
+                };
+                let mut found = Found {
+                    depositor,
                     currency: Some(token),
                     amount,
-                    id: B256::ZERO,
-                });
-                if found.id.is_zero() && transfers == 1 {
+                    id,
+                };
+                if id.is_zero() && transfers == 1 && claim != Claim::Several {
                     found.id = suffix::deposit_id(input, depository, amount);
                 }
                 found
@@ -111,10 +119,20 @@ fn is_kept(rules: &Rules, depository: EvmAddress, event: &Event) -> bool {
     }
 }
 
-/// What the depository's own event says about a transfer of `amount` of `token`: the event stands
-/// behind that transfer and before the next one.
-fn named(following: &[&Logged], token: EvmAddress, amount: U256) -> Result<Option<Found>, Refusal> {
-    let mut found: Option<(EvmAddress, B256)> = None;
+/// What the depository's own events say about one transfer: who deposited, and for which order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    None,
+    One(EvmAddress, B256),
+    /// Events that contradict each other. None is believed, and the calldata neither: what was
+    /// transferred is then its payer's own, so that nobody deposits with somebody else's money.
+    Several,
+}
+
+/// The claim on a transfer of `amount` of `token`: its event stands behind that transfer and before
+/// the next one, however little the next one moves.
+fn claim(following: &[&Logged], token: EvmAddress, amount: U256) -> Claim {
+    let mut claim = Claim::None;
     for log in following {
         match log.event {
             Event::Transfer { .. } => break,
@@ -124,18 +142,14 @@ fn named(following: &[&Logged], token: EvmAddress, amount: U256) -> Result<Optio
                 amount: said,
                 id,
             } if named == token && said == amount => {
-                if found.is_some_and(|first| first != (depositor, id)) {
-                    return Err(Refusal("Two deposit events claim one transfer".into()));
+                let this = Claim::One(depositor, id);
+                if claim != Claim::None && claim != this {
+                    return Claim::Several;
                 }
-                found = Some((depositor, id));
+                claim = this;
             }
             _ => {}
         }
     }
-    Ok(found.map(|(depositor, id)| Found {
-        depositor,
-        currency: Some(token),
-        amount,
-        id,
-    }))
+    claim
 }

@@ -18,12 +18,13 @@ mod rpc;
 mod suffix;
 pub mod withdrawal;
 
-use crate::{Family, spec::FinalityDefaults};
+use crate::{Family, Lengths, spec::FinalityDefaults};
 
 /// The table entry of `ethereum-vm`.
 pub static FAMILY: Family = Family {
     name: "ethereum-vm",
     codec: &address::Addresses,
+    lengths: Lengths::both(20),
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

@@ -4,12 +4,17 @@ pub mod address;
 pub mod owner;
 pub mod withdrawal;
 
-use crate::{Family, spec::FinalityDefaults};
+use crate::{Family, Lengths, spec::FinalityDefaults};
 
 /// The table entry of `hyperliquid-vm`.
 pub static FAMILY: Family = Family {
     name: "hyperliquid-vm",
     codec: &address::Addresses,
+    lengths: Lengths {
+        account: (20, 20),
+        // A token id, with the name of its exchange behind it.
+        currency: (16, 48),
+    },
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

@@ -160,6 +160,40 @@ impl Order {
     }
 }
 
+impl Order {
+    /// Refuses accounts and currencies that their family cannot have. Ids are defined for them too.
+    pub fn check(
+        &self,
+        family_of: impl Fn(&str) -> Option<&'static Family>,
+    ) -> Result<(), OrderError> {
+        for input in &self.inputs {
+            let payment = &input.payment;
+            let family = family_of.of(&payment.chain_id)?;
+            is_currency(family, "/inputs/payment/currency", &payment.currency)?;
+            for refund in &input.refunds {
+                let family = family_of.of(&refund.chain_id)?;
+                // The native currency stands for the depositor.
+                if refund.recipient != family.codec.native() {
+                    is_account(family, "/inputs/refunds/recipient", &refund.recipient)?;
+                }
+                is_currency(family, "/inputs/refunds/currency", &refund.currency)?;
+            }
+        }
+        let family = family_of.of(&self.output.chain_id)?;
+        for payment in &self.output.payments {
+            is_account(family, "/output/payments/recipient", &payment.recipient)?;
+            is_currency(family, "/output/payments/currency", &payment.currency)?;
+        }
+        for fee in &self.fees {
+            let recipient = family_of.of(&fee.recipient_chain_id)?;
+            let currency = family_of.of(&fee.currency_chain_id)?;
+            is_account(recipient, "/fees/recipient", &fee.recipient)?;
+            is_currency(currency, "/fees/currency", &fee.currency)?;
+        }
+        Ok(())
+    }
+}
+
 impl Input {
     fn typed(&self, family_of: &dyn Families) -> Result<typed::Input, OrderError> {
         let payment = &self.payment;
@@ -253,6 +287,14 @@ fn at<T>(field: &'static str, parsed: Result<T, CodecError>) -> Result<T, OrderE
 }
 
 fn encoded(family: &Family, field: &'static str, text: &str) -> Result<Bytes, OrderError> {
-    let address = at(field, family.address(text))?;
+    let address = at(field, family.any_address(text))?;
     Ok(Bytes::copy_from_slice(address.bytes()))
+}
+
+fn is_account(family: &Family, field: &'static str, text: &str) -> Result<(), OrderError> {
+    at(field, family.account(text)).map(drop)
+}
+
+fn is_currency(family: &Family, field: &'static str, text: &str) -> Result<(), OrderError> {
+    at(field, family.currency(text)).map(drop)
 }

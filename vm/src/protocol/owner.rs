@@ -245,6 +245,25 @@ mod tests {
         }
     }
 
+    /// Without `float_roundtrip`, serde_json reads numbers like these as a neighbouring double.
+    #[test]
+    fn numbers_are_the_nearest_double_to_their_text() {
+        for text in [
+            "2.638344616030823e-256",
+            "1.7976931348623157e+308",
+            "31.245270191439438",
+            "121.48791951161945",
+            "100.78399658203125",
+            "0.1000000000000000055511151231257827021181583404541015625",
+        ] {
+            let additional: Value = serde_json::from_str(&format!("[{text}]")).unwrap();
+            let nearest: f64 = text.parse().unwrap();
+            let plain = javascript(&Number::from_f64(nearest).unwrap());
+            let canonical = operation(Some(&additional)).canonical();
+            assert!(canonical.contains(&format!("[{plain}]")), "{canonical}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_number_reads_back(double in proptest::num::f64::NORMAL) {

@@ -4,12 +4,13 @@ pub mod address;
 pub mod owner;
 pub mod withdrawal;
 
-use crate::{Family, spec::FinalityDefaults};
+use crate::{Family, Lengths, spec::FinalityDefaults};
 
 /// The table entry of `ton-vm`.
 pub static FAMILY: Family = Family {
     name: "ton-vm",
     codec: &address::Addresses,
+    lengths: Lengths::ANY,
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

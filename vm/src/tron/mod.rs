@@ -5,12 +5,13 @@ pub mod order;
 pub mod owner;
 pub mod withdrawal;
 
-use crate::{Family, spec::FinalityDefaults};
+use crate::{Family, Lengths, spec::FinalityDefaults};
 
 /// The table entry of `tron-vm`.
 pub static FAMILY: Family = Family {
     name: "tron-vm",
     codec: &address::Addresses,
+    lengths: Lengths::ANY,
     tx_prefix: "0x",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

@@ -3,12 +3,13 @@
 pub mod address;
 pub mod withdrawal;
 
-use crate::{Family, spec::FinalityDefaults};
+use crate::{Family, Lengths, spec::FinalityDefaults};
 
 /// The table entry of `xrp-vm`.
 pub static FAMILY: Family = Family {
     name: "xrp-vm",
     codec: &address::Addresses,
+    lengths: Lengths::ANY,
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: None,

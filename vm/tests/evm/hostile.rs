@@ -12,6 +12,8 @@ use crate::chain::{self, DEPOSITORY, TOKEN, address, decode_json};
 const USER: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
 const OTHER: &str = "0x00000000000000000000000000000000000000ee";
 const SECOND: &str = "0x00000000000000000000000000000000000000dd";
+const RECIPIENT: &str = "0x1111111111111111111111111111111111111111";
+const WORTHLESS: &str = "0x00000000000000000000000000000000000000bb";
 const NATIVE_TOPIC: &str = "0x8032066556caf3967d8fec4ad22a2d9e1e9576556b2903a0fcd5b1fd201e3477";
 const ERC20_TOPIC: &str = "0x49fed1d0b752ce30eee63c7a81133f3363b532fec5d4d7dd1ccfd005de4555e1";
 const TRANSFER_TOPIC: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
@@ -224,8 +226,129 @@ fn event_names_one_transfer_only() {
         (USER.into(), TOKEN.into(), 5, true),
     ];
     assert_eq!(found, expected);
-    let other = erc20(OTHER, TOKEN, 5, &ID.replace('b', "c"));
-    assert!(deposits(&[pull(), erc20(USER, TOKEN, 5, ID), other]).is_err());
+}
+
+/// Index, depositor, amount, and whether the id is [`ID`].
+type Expected<'a> = &'a [(u32, &'a str, u64, bool)];
+
+fn pull() -> Value {
+    transfer(TOKEN, OTHER, DEPOSITORY, 5)
+}
+
+fn honest() -> Value {
+    erc20(USER, TOKEN, 5, ID)
+}
+
+fn check(cases: &[(&str, Vec<Value>, Expected<'_>)]) {
+    for (name, logs, expected) in cases {
+        let found = deposits(logs).unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|deposit| {
+                let amount = u64::try_from(deposit.amount).unwrap();
+                let named = *deposit.id == format!("0x{ID}");
+                assert!(named || *deposit.id == *ZERO, "{name}");
+                (deposit.index, deposit.depositor.text(), amount, named)
+            })
+            .collect();
+        assert_eq!(found, *expected, "{name}");
+    }
+}
+
+/// Whatever else stands in a transaction, an honest deposit in it keeps depositor, amount, id and
+/// index.
+#[test]
+fn worthless_logs_change_no_other_deposit() {
+    let nothing = || transfer(WORTHLESS, SECOND, DEPOSITORY, 0);
+    let cases: &[(&str, Vec<Value>, Expected<'_>)] = &[
+        (
+            "nothing before",
+            vec![nothing(), pull(), honest()],
+            &[(0, SECOND, 0, false), (2, USER, 5, true)],
+        ),
+        (
+            "nothing behind",
+            vec![pull(), honest(), nothing()],
+            &[(0, USER, 5, true), (4, SECOND, 0, false)],
+        ),
+        (
+            // The other oracles do not look beyond it either.
+            "nothing between a transfer and its event",
+            vec![pull(), nothing(), honest()],
+            &[(0, OTHER, 5, false), (2, SECOND, 0, false)],
+        ),
+        (
+            "native deposit of nothing",
+            vec![native(0), pull(), honest()],
+            &[(0, USER, 0, true), (2, USER, 5, true)],
+        ),
+        (
+            "worthless token",
+            vec![transfer(WORTHLESS, SECOND, DEPOSITORY, 5), pull(), honest()],
+            &[(0, SECOND, 5, false), (2, USER, 5, true)],
+        ),
+        (
+            "event of a transfer that is missing",
+            vec![pull(), honest(), erc20(SECOND, WORTHLESS, 9, ID), native(7)],
+            &[(0, USER, 5, true), (6, USER, 7, true)],
+        ),
+    ];
+    check(cases);
+}
+
+/// Nobody's money is deposited by somebody else.
+#[test]
+fn contradictory_claims_leave_a_transfer_to_its_payer() {
+    let theirs = || erc20(SECOND, TOKEN, 5, &ID.replace('b', "c"));
+    let cases: &[(&str, Vec<Value>, Expected<'_>)] = &[
+        (
+            "two claims on one transfer: its payer's, and the others stand",
+            vec![native(7), pull(), honest(), theirs(), pull(), honest()],
+            &[(0, USER, 7, true), (2, OTHER, 5, false), (8, USER, 5, true)],
+        ),
+        (
+            "the same in the other order",
+            vec![pull(), theirs(), honest()],
+            &[(0, OTHER, 5, false)],
+        ),
+        (
+            "one id claimed by two depositors",
+            vec![pull(), honest(), erc20(SECOND, TOKEN, 5, ID)],
+            &[(0, OTHER, 5, false)],
+        ),
+        (
+            "an id taken back by a second event",
+            vec![pull(), honest(), erc20(USER, TOKEN, 5, &ZERO[2..])],
+            &[(0, OTHER, 5, false)],
+        ),
+        (
+            "one claim made twice",
+            vec![pull(), honest(), honest()],
+            &[(0, USER, 5, true)],
+        ),
+        (
+            // Money of the inner depositor never serves the outer one.
+            "deposit inside of a deposit",
+            vec![
+                pull(),
+                transfer(TOKEN, SECOND, DEPOSITORY, 5),
+                theirs(),
+                honest(),
+            ],
+            &[(0, OTHER, 5, false), (2, SECOND, 5, false)],
+        ),
+        (
+            "claim of another amount or token in between",
+            vec![
+                pull(),
+                erc20(SECOND, TOKEN, 6, ID),
+                erc20(SECOND, WORTHLESS, 5, ID),
+                honest(),
+            ],
+            &[(0, USER, 5, true)],
+        ),
+    ];
+    check(cases);
 }
 
 #[test]
@@ -296,7 +419,20 @@ fn calldata_names_a_bare_transfer() {
         assert_eq!(read(&logs, &input), [ZERO], "{name}");
     }
     assert_eq!(read(&[pull(), pull()], &input(5, ID)), [ZERO, ZERO]);
-    assert_eq!(read(&[native(5)], &input(5, ID)), [named]);
+    assert_eq!(
+        read(&[native(5)], &input(5, ID)),
+        std::slice::from_ref(&named)
+    );
+    // Calldata decides no dispute, and names nothing once there are two transfers, even of nothing.
+    let claims = [("dd", ID), ("ee", &ZERO[2..])].map(|(by, id)| erc20(by, TOKEN, 5, id));
+    let [first, second] = claims;
+    assert_eq!(
+        read(&[pull(), first, second.clone()], &input(5, ID)),
+        [ZERO]
+    );
+    assert_eq!(read(&[pull(), second], &input(5, ID)), [named]);
+    let nothing = transfer(OTHER, SECOND, DEPOSITORY, 0);
+    assert_eq!(read(&[pull(), nothing], &input(5, ID)), [ZERO, ZERO]);
 }
 
 #[test]
@@ -350,6 +486,23 @@ fn transfer_to_oneself_pays_nobody() {
     assert_eq!(pays(&own), 0);
     own["transaction"]["to"] = Value::Null;
     assert_eq!(pays(&own), 0);
+}
+
+#[test]
+fn token_payment_names_its_giver_and_none_comes_out_of_a_depository() {
+    let kinds = |from: &str| {
+        let logs = [transfer(TOKEN, from, RECIPIENT, 5)];
+        let receipt = receipt_by(&chain::rules(), &logs, "0x");
+        let kinds: Vec<_> = receipt.payments.into_iter().map(|p| p.kind).collect();
+        kinds
+    };
+    assert_eq!(kinds(USER), [PaymentKind::Transfer]);
+    let by = |who: &str| [PaymentKind::TransferBy(address(who))];
+    assert_eq!(kinds(OTHER), by(OTHER));
+    assert_eq!(kinds(&ZERO[..42]), by(&ZERO[..42]));
+    // A withdrawal with an order's id behind it: the primary depository and the additional one.
+    assert_eq!(kinds(DEPOSITORY), []);
+    assert_eq!(kinds(SECOND), []);
 }
 
 fn pays(entry: &Value) -> usize {
