@@ -236,7 +236,10 @@ fn open(
         return Ok(Err(format!("{vm_type} is not a family that can be read")));
     };
     let strict = config.finality_profile == FinalityProfile::Strict;
-    let spec = entry
+    let public = config.is_production().then(|| entry.clone().public());
+    let spec = public
+        .as_ref()
+        .unwrap_or(entry)
         .spec(family, strict)
         .map_err(|error| error.to_string())?;
     let named = entry

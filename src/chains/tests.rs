@@ -91,6 +91,34 @@ fn strict_profile_demands_the_finalized_tag() {
 }
 
 #[test]
+fn bitcoin_in_production_is_known_by_its_first_block() {
+    let genesis = |environment: &str, id: &str, more: &str| {
+        let text = format!(
+            r#"[{{"id":"{id}","vmType":"bitcoin-vm","httpRpcUrl":"http://a","hubChainId":"1"{more}}}]"#
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let set = [
+            ("ENVIRONMENT", environment),
+            ("CHAINS_FILE", file.path().to_str().unwrap()),
+            ("HUB_FILE", "src/chains/hub.mainnets.prod.json"),
+        ];
+        let chains = load(&set).unwrap();
+        let known = &opened(&chains, id).chain.spec.additional;
+        let known = known.get("genesisHash").and_then(Value::as_str);
+        known.map(|hash| hash[..12].to_owned())
+    };
+    let mainnet = Some("000000000019".to_owned());
+    assert_eq!(genesis("mainnets.prod", "bitcoin", ""), mainnet);
+    assert_eq!(genesis("own.prod", "bitcoin", ""), mainnet);
+    let own = r#","additionalData":{"genesisHash":"000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943"}"#;
+    let testnet = Some("000000000933".to_owned());
+    assert_eq!(genesis("mainnets.prod", "bitcoin", own), testnet);
+    assert_eq!(genesis("testnets.prod", "bitcoin-testnet", ""), None);
+    assert_eq!(genesis("test", "bitcoin", ""), None);
+}
+
+#[test]
 fn impossible_providers_stop_the_start_without_showing_their_secrets() {
     let cases = [
         (

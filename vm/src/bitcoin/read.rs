@@ -1,5 +1,6 @@
 //! Reads of one Bitcoin node through bitcoincore-rpc. Its calls block: each request of the daemon
-//! is one closure on a thread made for blocking.
+//! is one closure on a thread made for blocking. Few of them run at once, and each has a deadline,
+//! so that a node that hangs holds no more than its share of threads.
 //!
 //! Everything is pinned to a head: the head's hash and the transaction's block must both be what
 //! this node has at those heights now, or the read is refused.
@@ -20,7 +21,11 @@ use bitcoincore_rpc::{
     jsonrpc::{self, serde_json::value::to_raw_value},
 };
 use serde_json::json;
-use tokio::{runtime::Handle, time::Instant};
+use tokio::{
+    runtime::Handle,
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     decode::{self, Rules},
@@ -30,13 +35,18 @@ use super::{
 use crate::{
     ChainReader, ChainSpec, Endpoint, Provider, ReadError, SpecError,
     http::Channel,
-    types::{B256, Block, Head, Transaction, TxRef},
+    types::{B256, Block, Head, Refusal, Transaction, TxRef},
 };
 
 /// How long a head is good enough: blocks come every ten minutes.
 const HEAD_AGE: Duration = Duration::from_secs(5);
 /// Previous transactions asked for in one round trip.
 const BATCH: usize = 100;
+/// Transactions whose outputs one may spend and still be looked into as a deposit: more would take
+/// longer than a request has.
+const MAX_PREVIOUS: usize = 1_000;
+/// Reads of one node at once.
+const AT_ONCE: usize = 16;
 /// Bitcoin Core: no such transaction, block or height (RPC_INVALID_ADDRESS_OR_KEY and
 /// RPC_INVALID_PARAMETER).
 const UNKNOWN: [i32; 2] = [-5, -8];
@@ -53,13 +63,20 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
                 .map_err(|_| SpecError("genesisHash: expected a hash".into()))
         })
         .transpose()?;
+    if genesis.is_none() && endpoint.position == 1 {
+        let chain = &spec.id;
+        tracing::warn!(%chain, "no genesisHash: a node of another network would not be noticed");
+    }
     let node = Node {
         rules: Rules::new(spec)?,
         channel: Channel::new(&spec.id, endpoint),
+        // One slow answer may be followed by others that are quick.
+        patience: endpoint.timeout * 3 / 2,
+        places: Arc::new(Semaphore::new(AT_ONCE)),
         genesis,
-        client: Mutex::new(None),
         identified: AtomicBool::new(false),
-        head: Mutex::new(None),
+        turn: tokio::sync::Mutex::new(()),
+        tip: Mutex::default(),
     };
     Ok(Provider {
         name: endpoint.name().into(),
@@ -71,21 +88,30 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Provider, Spec
 struct Node {
     rules: Rules,
     channel: Channel,
+    /// How long one read may take with all its questions.
+    patience: Duration,
+    places: Arc<Semaphore>,
     /// The first block of the chain that this node must be of, where the entry names it.
     genesis: Option<BlockHash>,
-    client: Mutex<Option<Arc<Client>>>,
+    /// The node showed that block, and nothing failed since.
     identified: AtomicBool,
-    head: Mutex<Option<(Instant, Head)>>,
+    /// One reader of the head at a time; the others use what it found.
+    turn: tokio::sync::Mutex<()>,
+    tip: Mutex<Tip>,
+}
+
+#[derive(Default)]
+struct Tip {
+    /// When reading it began.
+    head: Option<(Instant, Head)>,
+    /// When the last attempt failed, and why.
+    failed: Option<(Instant, ReadError)>,
 }
 
 #[async_trait]
 impl ChainReader for Node {
     async fn head(&self) -> Result<Head, ReadError> {
-        let known = self
-            .head
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let known = self.tip(|tip| tip.head.clone());
         match known {
             Some((seen, head)) if seen.elapsed() < HEAD_AGE => Ok(head),
             _ => self.fresh_head().await,
@@ -93,19 +119,18 @@ impl ChainReader for Node {
     }
 
     async fn fresh_head(&self) -> Result<Head, ReadError> {
-        let block = self
-            .ask(|client| {
-                let height: u64 = client.call("getblockcount", &[])?;
-                header(client, &hash_at(client, height)?.ok_or(Fault::Moved)?)
-            })
-            .await?;
-        let head = Head {
-            block,
-            tagged: None,
-        };
-        *self.head.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((Instant::now(), head.clone()));
-        Ok(head)
+        let since = Instant::now();
+        let _turn = self.turn.lock().await;
+        if let Some(found) = self.tip(|tip| tip.found_since(since)) {
+            return found;
+        }
+        let started = Instant::now();
+        let read = self.read_head().await;
+        self.tip(|tip| match &read {
+            Ok(head) => tip.head = Some((started, head.clone())),
+            Err(error) => tip.failed = Some((Instant::now(), error.clone())),
+        });
+        read
     }
 
     async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
@@ -129,24 +154,53 @@ impl ChainReader for Node {
         else {
             return Ok(Transaction::Missing);
         };
-        Ok(Transaction::Succeeded(decode::decode(
-            &self.rules,
-            &transaction,
-            &spent,
-            block,
-        )))
+        let known = spent.as_deref().unwrap_or_default();
+        let mut receipt = decode::decode(&self.rules, &transaction, known, block);
+        if spent.is_none() {
+            let what = format!("Transaction spends outputs of more than {MAX_PREVIOUS} others");
+            receipt.deposits = Err(Refusal(what));
+        }
+        Ok(Transaction::Succeeded(receipt))
+    }
+}
+
+impl Tip {
+    /// What an attempt found that somebody made after `since`.
+    fn found_since(&self, since: Instant) -> Option<Result<Head, ReadError>> {
+        let head = self.head.as_ref().filter(|(started, _)| *started >= since);
+        let failed = self.failed.as_ref().filter(|(ended, _)| *ended >= since);
+        let head = head.map(|(_, head)| Ok(head.clone()));
+        head.or_else(|| failed.map(|(_, error)| Err(error.clone())))
     }
 }
 
 impl Node {
+    async fn read_head(&self) -> Result<Head, ReadError> {
+        let block = self.ask(|client| {
+            let height: u64 = client.call("getblockcount", &[])?;
+            header(client, &hash_at(client, height)?.ok_or(Fault::Moved)?)
+        });
+        Ok(Head {
+            block: block.await?,
+            tagged: None,
+        })
+    }
+
     /// Runs `question` where it may block, after making sure that the node is of our chain.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Client) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, ReadError> {
-        let client = self.client();
+        let deadline = Instant::now() + self.patience;
+        let place = timeout_at(deadline, self.places.clone().acquire_owned()).await;
+        let Ok(Ok(place)) = place else {
+            return Err(ReadError::Unavailable("too many reads under way".into()));
+        };
+        let client = self.client(deadline);
         let genesis = self.genesis.filter(|_| !self.identified.load(Relaxed));
         let answered = tokio::task::spawn_blocking(move || {
+            // Held until the thread is free, even if nobody waits any more.
+            let _place = place;
             if let Some(genesis) = genesis
                 && hash_at(&client, 0)? != Some(genesis)
             {
@@ -154,32 +208,39 @@ impl Node {
             }
             question(&client)
         });
-        let answer = answered
-            .await
-            .map_err(|error| ReadError::Unavailable(error.to_string()))?
-            .map_err(ReadError::from)?;
-        self.identified.store(true, Relaxed);
-        Ok(answer)
+        let answer = match timeout_at(deadline, answered).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(stopped)) => return Err(ReadError::Unavailable(stopped.to_string())),
+            Err(_) => Err(Fault::Late),
+        };
+        match &answer {
+            Ok(_) if genesis.is_some() => self.identified.store(true, Relaxed),
+            // Another node may stand behind the same name when it comes back.
+            Err(Fault::Rpc(_) | Fault::Late) => self.identified.store(false, Relaxed),
+            _ => {}
+        }
+        Ok(answer?)
     }
 
-    fn client(&self) -> Arc<Client> {
-        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = client.get_or_insert_with(|| {
-            let transport = Blocking {
-                channel: self.channel.clone(),
-                runtime: Handle::current(),
-            };
-            Arc::new(Client::from_jsonrpc(jsonrpc::Client::with_transport(
-                transport,
-            )))
-        });
-        made.clone()
+    fn client(&self, deadline: Instant) -> Client {
+        let transport = Blocking {
+            channel: self.channel.clone(),
+            runtime: Handle::current(),
+            deadline,
+        };
+        Client::from_jsonrpc(jsonrpc::Client::with_transport(transport))
+    }
+
+    fn tip<T>(&self, with: impl FnOnce(&mut Tip) -> T) -> T {
+        with(&mut self.tip.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Why a node's answers make no statement.
 enum Fault {
     Rpc(bitcoincore_rpc::Error),
+    /// Not all answers came in time.
+    Late,
     /// The chain changed between two answers.
     Moved,
     /// The pinned head is not on this node's chain.
@@ -204,6 +265,7 @@ impl From<Fault> for ReadError {
                 Self::Doubtful(format!("unreadable answer: {error}"))
             }
             Fault::Rpc(error) => Self::Unavailable(error.to_string()),
+            Fault::Late => Self::Unavailable("timed out".into()),
             Fault::Moved => Self::Unavailable("the chain changed between two reads".into()),
             Fault::Behind => Self::Unavailable("behind the agreed head".into()),
             Fault::OtherFork => Self::Doubtful("the head is not on this provider's chain".into()),
@@ -254,7 +316,8 @@ fn is_canonical(client: &Client, block: &Block) -> Result<bool, Fault> {
 /// A transaction, what it spends, and its block.
 struct Found {
     transaction: RawTransaction,
-    spent: Vec<Option<ScriptBuf>>,
+    /// `None` when it spends too much to look into.
+    spent: Option<Vec<Option<ScriptBuf>>>,
     block: Block,
 }
 
@@ -298,8 +361,16 @@ fn look(client: &Client, txid: &Txid, head: &Block) -> Result<Option<Found>, Fau
     }))
 }
 
-/// The script of each input's previous output; `None` for a coinbase.
-fn spent(client: &Client, transaction: &RawTransaction) -> Result<Vec<Option<ScriptBuf>>, Fault> {
+/// The script of each input's previous output; `None` for a coinbase. `None` at all beyond
+/// [`MAX_PREVIOUS`], whatever the node shows unasked: all providers must decide it alike.
+fn spent(
+    client: &Client,
+    transaction: &RawTransaction,
+) -> Result<Option<Vec<Option<ScriptBuf>>>, Fault> {
+    let all: BTreeSet<Txid> = transaction.vin.iter().filter_map(|i| i.txid).collect();
+    if all.len() > MAX_PREVIOUS {
+        return Ok(None);
+    }
     let missing = transaction
         .vin
         .iter()
@@ -322,7 +393,8 @@ fn spent(client: &Client, transaction: &RawTransaction) -> Result<Vec<Option<Scr
                 "an input spends an output that does not exist",
             ))
     };
-    transaction.vin.iter().map(script).collect()
+    let scripts: Result<_, _> = transaction.vin.iter().map(script).collect();
+    scripts.map(Some)
 }
 
 fn previous(client: &Client, txids: &[Txid]) -> Result<HashMap<Txid, RawTransaction>, Fault> {
