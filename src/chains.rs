@@ -55,6 +55,12 @@ impl Opened {
     pub fn single_decider(&self) -> bool {
         self.required == 1
     }
+
+    /// Whether two groups of its providers could agree on opposite answers: the operator asks for
+    /// no majority.
+    pub fn minority_decides(&self) -> bool {
+        self.required <= self.providers / 2
+    }
 }
 
 /// All configured chains in the order of the file, and the settlement chain.

@@ -73,6 +73,26 @@ fn majority_is_the_default_and_the_operator_may_ask_for_more() {
 }
 
 #[test]
+fn quorum_below_a_majority_is_seen() {
+    let urls = ["a", "b", "c", "d", "e"].map(|host| format!("https://{host}.example"));
+    for (providers, quorum, minority) in [
+        (1, "1", false),
+        (2, "1", true),
+        (2, "2", false),
+        (3, "1", true),
+        (3, "2", false),
+        (4, "2", true),
+        (4, "3", false),
+        (5, "2", true),
+    ] {
+        let urls = urls[..providers].join(",");
+        let chains = load(&[("BASE_RPC_URL", &urls), ("BASE_RPC_QUORUM", quorum)]).unwrap();
+        let decides = opened(&chains, "base").minority_decides();
+        assert_eq!(decides, minority, "{quorum} of {providers}");
+    }
+}
+
+#[test]
 fn strict_profile_demands_the_finalized_tag() {
     let chains = load(&[("FINALITY_PROFILE", "strict")]).unwrap();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! `intentd check-config`: what the daemon would do with this environment. Prints no secret.
 
 use crate::{
-    chains::{Chains, Loaded},
+    chains::{Chains, Loaded, Opened},
     config::Config,
     run,
 };
@@ -36,7 +36,7 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
 
 fn hub(chains: &Chains) -> String {
     match chains.hub() {
-        Ok(hub) => format!("{} of {} providers", hub.required, hub.providers),
+        Ok(hub) => votes(hub),
         Err(why) => why.to_owned(),
     }
 }
@@ -44,13 +44,20 @@ fn hub(chains: &Chains) -> String {
 fn chain(loaded: &Loaded) -> String {
     let state = match &loaded.chain {
         Ok(chain) => format!(
-            "{} of {} providers, {} blocks, {} s",
-            chain.required,
-            chain.providers,
+            "{}, {} blocks, {} s",
+            votes(chain),
             chain.chain.spec.finality.blocks,
             chain.chain.spec.finality.seconds
         ),
         Err(why) => why.clone(),
     };
     format!("  {:<14} {:<14} {state}", loaded.id, loaded.vm_type)
+}
+
+fn votes(chain: &Opened) -> String {
+    let votes = format!("{} of {} providers", chain.required, chain.providers);
+    if chain.minority_decides() {
+        return format!("{votes} (WARNING: no majority)");
+    }
+    votes
 }

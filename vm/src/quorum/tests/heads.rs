@@ -102,83 +102,44 @@ fn nobody_else(quorum: &Quorum) {
     assert!(disputes(quorum)[1..].iter().all(|disputes| *disputes == 0));
 }
 
+/// What a liar says about blocks when it is asked to confirm one.
+#[derive(Clone, Copy)]
+enum Knows {
+    All,
+    None,
+    Own,
+    /// Does not answer.
+    Never,
+}
+
+fn lie(head: Block, knows: Knows, delay: u64) -> Says {
+    Says {
+        head: Some(head),
+        delay: Duration::from_millis(delay),
+        knows: match knows {
+            Knows::All => Some(true),
+            Knows::None => Some(false),
+            _ => None,
+        },
+        silent: matches!(knows, Knows::Never),
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn head_liars_are_found_and_delay_nobody() {
-    let future = testing::block(1100, 0);
-    let fork = |number| Some(testing::block(number, 7));
-    let cases: [(&str, Says, u64); 8] = [
-        (
-            "far ahead, and knows everything",
-            Says {
-                head: Some(future.clone()),
-                knows: Some(true),
-                ..Says::default()
-            },
-            65,
-        ),
-        (
-            "far ahead, and does not answer",
-            Says {
-                head: Some(future.clone()),
-                silent: true,
-                ..Says::default()
-            },
-            65,
-        ),
-        (
-            "far ahead, on its own chain",
-            Says {
-                head: Some(future),
-                knows: Some(false),
-                ..Says::default()
-            },
-            65,
-        ),
-        (
-            "another fork at the tip",
-            Says {
-                head: fork(100),
-                knows: Some(false),
-                ..Says::default()
-            },
-            5,
-        ),
-        (
-            "another fork, and confirms all",
-            Says {
-                head: fork(100),
-                knows: Some(true),
-                ..Says::default()
-            },
-            5,
-        ),
-        (
-            "another fork, and confirms nothing in time",
-            Says {
-                head: fork(100),
-                silent: true,
-                ..Says::default()
-            },
-            5,
-        ),
-        (
-            "another fork below the tip",
-            Says {
-                head: fork(60),
-                ..Says::default()
-            },
-            5,
-        ),
-        (
-            "another fork, and slow",
-            Says {
-                head: fork(100),
-                delay: Duration::from_millis(500),
-                silent: true,
-                ..Says::default()
-            },
-            5,
-        ),
+    use Knows::{All, Never, None, Own};
+    let future = || testing::block(1100, 0);
+    let fork = |number| testing::block(number, 7);
+    let cases: [(&str, Says, u64); 9] = [
+        ("far ahead, knows all", lie(future(), All, 0), 65),
+        ("far ahead, never confirms", lie(future(), Never, 0), 65),
+        ("far ahead on its own chain", lie(future(), None, 0), 65),
+        ("far ahead and late", lie(future(), All, 500), 70),
+        ("fork at the tip", lie(fork(100), None, 0), 5),
+        ("fork, knows all", lie(fork(100), All, 0), 5),
+        ("fork, never confirms", lie(fork(100), Never, 0), 5),
+        ("fork below the tip", lie(fork(60), Own, 0), 5),
+        ("fork, late, never confirms", lie(fork(100), Never, 500), 5),
     ];
     for (name, says, seconds) in cases {
         let (odd, _, quorum) = odd(2, 2);
