@@ -81,6 +81,17 @@ impl Answer for Bytes {
     }
 }
 
+/// A block that one head settles on is the same for everybody on that head's chain.
+impl Answer for Option<Block> {
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn against(&self, _: &Self) -> Dissent {
+        Dissent::Lie
+    }
+}
+
 /// Where a provider is about a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
