@@ -27,7 +27,7 @@ use support::{
 
 /// Proxies in front of one node, and a daemon that knows the chain only through them.
 struct Watched {
-    chain: &'static str,
+    chain: String,
     proxies: Vec<LyingProxy>,
     daemon: Daemon,
 }
@@ -36,10 +36,10 @@ impl Watched {
     /// `variable` (`ORIGIN`, `DESTINATION`, `RELAY`) names the chain of `node`.
     async fn start(world: &Devnet, variable: &str, providers: usize) -> Self {
         log::keep();
-        let (chain, node) = match variable {
-            "ORIGIN" => ("origin", &world.origin.node),
-            "DESTINATION" => ("destination", &world.destination.node),
-            _ => ("relay", &world.hub.node),
+        let node = match variable {
+            "ORIGIN" => &world.origin.node,
+            "DESTINATION" => &world.destination.node,
+            _ => &world.hub.node,
         };
         let mut proxies = Vec::new();
         for _ in 0..providers {
@@ -51,7 +51,7 @@ impl Watched {
             .start()
             .await;
         Self {
-            chain,
+            chain: variable.to_lowercase(),
             proxies,
             daemon,
         }
@@ -62,7 +62,7 @@ impl Watched {
     async fn disputed(&self) {
         let host = format!("127.0.0.1:{}", self.proxies[0].url.port().unwrap());
         let recorded = async {
-            while !log::has_dispute(self.chain, &host) {
+            while !log::has_dispute(&self.chain, &host) {
                 tokio::task::yield_now().await;
             }
         };
