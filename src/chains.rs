@@ -55,6 +55,12 @@ impl Opened {
     pub fn single_decider(&self) -> bool {
         self.required == 1
     }
+
+    /// Whether two groups of its providers could agree on opposite answers: the operator asks for
+    /// no majority.
+    pub fn minority_decides(&self) -> bool {
+        self.required <= self.providers / 2
+    }
 }
 
 /// What the allocator's chain is called among the chains: its variables are `AURORA_RPC_URL` and
@@ -247,7 +253,10 @@ fn open(
         return Ok(Err(format!("{vm_type} is not a family that can be read")));
     };
     let strict = config.finality_profile == FinalityProfile::Strict;
-    let spec = entry
+    let public = config.is_production().then(|| entry.clone().public());
+    let spec = public
+        .as_ref()
+        .unwrap_or(entry)
         .spec(family, strict)
         .map_err(|error| error.to_string())?;
     let named = entry

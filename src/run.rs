@@ -73,7 +73,7 @@ impl Daemon {
         tracing::info!(address = %format_args!("{:#x}", signer.address()), "signer loaded");
         let chains = Arc::new(Chains::load(config)?);
         let metrics = Metrics::install()?;
-        ready::warn_about_single_providers(&chains, config);
+        ready::warn_about_quorums(&chains, config);
         let store: Arc<dyn Store> = Arc::new(SledStore::open(&config.data_dir.join("store"))?);
         let journal = Arc::new(Journal::new(store.clone(), signer));
         let state = Arc::new(oracle::State {

@@ -113,6 +113,7 @@ fn spec(chain: &str) -> Arc<ChainSpec> {
 fn oracle(world: &Server, order: B256) -> Oracle {
     let (bitcoin, solana) = (spec("bitcoin"), spec("solana"));
     let endpoint = Endpoint {
+        position: 1,
         url: format!("http://{}/bitcoin", world.address).parse().unwrap(),
         timeout: Duration::from_secs(5),
         client: Endpoint::client().unwrap(),

@@ -30,6 +30,7 @@ use support::{
 
 /// Proxies in front of one node, and a daemon that knows the chain only through them.
 struct Watched {
+    chain: String,
     proxies: Vec<LyingProxy>,
     daemon: Daemon,
 }
@@ -37,6 +38,7 @@ struct Watched {
 impl Watched {
     /// `variable` (`ORIGIN`, `DESTINATION`, `RELAY`, `AURORA`) names the chain of `node`.
     async fn start(world: &Devnet, variable: &str, providers: usize) -> Self {
+        log::keep();
         let node = match variable {
             "ORIGIN" => &world.origin.node,
             "DESTINATION" => &world.destination.node,
@@ -51,30 +53,79 @@ impl Watched {
             .with(&format!("{variable}_RPC_URL"), urls.join(","))
             .start()
             .await;
-        Self { proxies, daemon }
+        Self {
+            chain: variable.to_lowercase(),
+            proxies,
+            daemon,
+        }
     }
 
-    /// The metric `name` about the first provider has been counted.
-    async fn counted(&self, name: &str) {
-        let url = &self.proxies[0].url;
-        let provider = format!("provider=\"127.0.0.1:{}\"", url.port().unwrap());
-        let asked = async {
-            loop {
-                let text = self.daemon.metrics().await;
-                if text
-                    .lines()
-                    .any(|line| line.starts_with(name) && line.contains(&provider))
-                {
-                    return;
-                }
+    /// The first provider's lie is on record: counted by its position in the list, and named in one
+    /// log line. The metrics are of all daemons of this process, the line is of this one.
+    async fn disputed(&self) {
+        let host = format!("127.0.0.1:{}", self.proxies[0].url.port().unwrap());
+        let recorded = async {
+            while !log::has_dispute(&self.chain, &host) {
+                tokio::task::yield_now().await;
             }
         };
-        let counted = tokio::time::timeout(std::time::Duration::from_secs(5), asked).await;
-        assert!(counted.is_ok(), "{name} does not count {provider}");
+        let recorded = tokio::time::timeout(std::time::Duration::from_secs(5), recorded).await;
+        assert!(recorded.is_ok(), "no line about {host} of {}", self.chain);
+        let text = self.daemon.metrics().await;
+        let of_chain = format!("chain=\"{}\"", self.chain);
+        let counted = text.lines().any(|line| {
+            line.starts_with("intentd_provider_disputes_total{")
+                && line.contains(&of_chain)
+                && line.contains("provider=\"1\"")
+        });
+        assert!(counted, "{text}");
+        assert!(text.contains("intentd_provider_requests_total{"), "{text}");
+        assert!(!text.contains("127.0.0.1"), "hosts may be private");
+    }
+}
+
+/// The log lines of this process.
+mod log {
+    use std::{
+        io,
+        sync::{Mutex, Once},
+    };
+
+    static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+    struct Sink;
+
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            LINES.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
     }
 
-    async fn disputed(&self) {
-        self.counted("intentd_provider_disputes_total").await;
+    /// Keeps warnings from now on.
+    pub fn keep() {
+        static KEPT: Once = Once::new();
+        KEPT.call_once(|| {
+            let lines = tracing_subscriber::fmt().json().flatten_event(true);
+            let lines = lines.with_max_level(tracing::Level::WARN);
+            lines.with_writer(|| Sink).init();
+        });
+    }
+
+    /// Whether one line names the chain and the provider of a dispute.
+    pub fn has_dispute(chain: &str, provider: &str) -> bool {
+        let lines = LINES.lock().unwrap();
+        let mut lines = lines.split(|byte| *byte == b'\n');
+        lines.any(|line| {
+            let line: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+            line["message"] == "provider disputed"
+                && line["chain"] == chain
+                && line["provider"] == provider
+        })
     }
 }
 

@@ -84,6 +84,7 @@ pub fn endpoints(urls: &str, world: &World<'_>) -> Result<Vec<Endpoint>, String>
             ));
         }
         endpoints.push(Endpoint {
+            position: at,
             url,
             timeout: PROVIDER_TIMEOUT,
             client: world.client.clone(),

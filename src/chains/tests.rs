@@ -104,6 +104,26 @@ fn chains_of_the_hub_file_have_quorums_and_finality_of_their_own() {
 }
 
 #[test]
+fn quorum_below_a_majority_is_seen() {
+    let urls = ["a", "b", "c", "d", "e"].map(|host| format!("https://{host}.example"));
+    for (providers, quorum, minority) in [
+        (1, "1", false),
+        (2, "1", true),
+        (2, "2", false),
+        (3, "1", true),
+        (3, "2", false),
+        (4, "2", true),
+        (4, "3", false),
+        (5, "2", true),
+    ] {
+        let urls = urls[..providers].join(",");
+        let chains = load(&[("BASE_RPC_URL", &urls), ("BASE_RPC_QUORUM", quorum)]).unwrap();
+        let decides = opened(&chains, "base").minority_decides();
+        assert_eq!(decides, minority, "{quorum} of {providers}");
+    }
+}
+
+#[test]
 fn strict_profile_demands_the_finalized_tag() {
     let chains = load(&[("FINALITY_PROFILE", "strict")]).unwrap();
     assert_eq!(
@@ -119,6 +139,34 @@ fn strict_profile_demands_the_finalized_tag() {
     ])
     .unwrap();
     assert_eq!(opened(&chains, "bitcoin").chain.spec.finality.tag, None);
+}
+
+#[test]
+fn bitcoin_in_production_is_known_by_its_first_block() {
+    let genesis = |environment: &str, id: &str, more: &str| {
+        let text = format!(
+            r#"[{{"id":"{id}","vmType":"bitcoin-vm","httpRpcUrl":"http://a","hubChainId":"1"{more}}}]"#
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let set = [
+            ("ENVIRONMENT", environment),
+            ("CHAINS_FILE", file.path().to_str().unwrap()),
+            ("HUB_FILE", "src/chains/hub.mainnets.prod.json"),
+        ];
+        let chains = load(&set).unwrap();
+        let known = &opened(&chains, id).chain.spec.additional;
+        let known = known.get("genesisHash").and_then(Value::as_str);
+        known.map(|hash| hash[..12].to_owned())
+    };
+    let mainnet = Some("000000000019".to_owned());
+    assert_eq!(genesis("mainnets.prod", "bitcoin", ""), mainnet);
+    assert_eq!(genesis("own.prod", "bitcoin", ""), mainnet);
+    let own = r#","additionalData":{"genesisHash":"000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943"}"#;
+    let testnet = Some("000000000933".to_owned());
+    assert_eq!(genesis("mainnets.prod", "bitcoin", own), testnet);
+    assert_eq!(genesis("testnets.prod", "bitcoin-testnet", ""), None);
+    assert_eq!(genesis("test", "bitcoin", ""), None);
 }
 
 #[test]

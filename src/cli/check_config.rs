@@ -38,7 +38,7 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
 
 fn settlement(chain: Result<&Opened, &str>) -> String {
     match chain {
-        Ok(chain) => format!("{} of {} providers", chain.required, chain.providers),
+        Ok(chain) => votes(chain),
         Err(why) => why.to_owned(),
     }
 }
@@ -46,15 +46,22 @@ fn settlement(chain: Result<&Opened, &str>) -> String {
 fn chain(loaded: &Loaded) -> String {
     let state = match &loaded.chain {
         Ok(chain) => format!(
-            "{} of {} providers, {} blocks, {} s",
-            chain.required,
-            chain.providers,
+            "{}, {} blocks, {} s",
+            votes(chain),
             chain.chain.spec.finality.blocks,
             chain.chain.spec.finality.seconds
         ),
         Err(why) => why.clone(),
     };
     format!("  {:<14} {:<14} {state}", loaded.id, loaded.vm_type)
+}
+
+fn votes(chain: &Opened) -> String {
+    let votes = format!("{} of {} providers", chain.required, chain.providers);
+    if chain.minority_decides() {
+        return format!("{votes} (WARNING: no majority)");
+    }
+    votes
 }
 
 #[cfg(test)]

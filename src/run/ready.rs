@@ -15,13 +15,21 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(2);
 const SINGLE: &str = "a single provider decides about this chain: name several in production";
 
-/// Says loudly which chains rest on one provider although real money is at stake.
-pub fn warn_about_single_providers(chains: &Chains, config: &Config) {
+const MINORITY: &str = "fewer than a majority of the providers decide about this chain: two groups \
+    of them could agree on opposite answers; raise its RPC_QUORUM";
+
+/// Says loudly which chains rest on one provider although real money is at stake, and which do not
+/// need a majority of theirs.
+pub fn warn_about_quorums(chains: &Chains, config: &Config) {
     let mut count = 0_u32;
     for (id, opened) in opened(chains) {
         if config.is_production() && opened.single_decider() {
             tracing::warn!(chain = id, "{SINGLE}");
             count += 1;
+        }
+        if opened.minority_decides() {
+            let (required, providers) = (opened.required, opened.providers);
+            tracing::warn!(chain = id, required, providers, "{MINORITY}");
         }
     }
     metrics::gauge!("intentd_single_provider_chains").set(count);
@@ -88,11 +96,16 @@ async fn chain(id: &str, opened: &Opened, journal: &Journal, production: bool) -
             Ok(Ok(_)) => None,
         },
     };
-    let single = production && opened.single_decider();
+    let single = (production && opened.single_decider()).then_some(SINGLE);
+    let minority = opened.minority_decides().then_some(MINORITY);
     ChainReadiness {
         id: id.to_owned(),
         ready: reason.is_none(),
         reason,
-        warnings: single.then(|| SINGLE.to_owned()).into_iter().collect(),
+        warnings: [single, minority]
+            .into_iter()
+            .flatten()
+            .map(str::to_owned)
+            .collect(),
     }
 }

@@ -292,6 +292,8 @@ pub enum FinalityTag {
 /// One provider's address and manners.
 #[derive(Clone)]
 pub struct Endpoint {
+    /// The place in the operator's list, from 1: metrics name it, because hosts may be private.
+    pub position: usize,
     /// May hold credentials: never printed. [`Endpoint::name`] is.
     pub url: url::Url,
     pub timeout: Duration,

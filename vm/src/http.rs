@@ -6,7 +6,7 @@
 use std::{
     error::Error,
     sync::{Arc, OnceLock},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use reqwest::{
@@ -14,11 +14,17 @@ use reqwest::{
     header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
     redirect::Policy,
 };
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
 
 use crate::{Endpoint, SpecError, types::ChainId};
 
 /// A receipt of a full block of logs is below this; nothing we ask for is larger.
 const MAX_ANSWER: usize = 8 << 20;
+/// Requests under way at one provider; more wait for a place, within their own timeout.
+const AT_ONCE: usize = 64;
 
 /// See the module. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -30,6 +36,8 @@ struct Inner {
     url: url::Url,
     chain: String,
     provider: String,
+    position: String,
+    places: Semaphore,
     meters: OnceLock<Meters>,
 }
 
@@ -76,6 +84,8 @@ impl Channel {
             url: endpoint.url.clone(),
             chain: chain.to_string(),
             provider: endpoint.name(),
+            position: endpoint.position.to_string(),
+            places: Semaphore::new(AT_ONCE),
             meters: OnceLock::new(),
         }))
     }
@@ -85,20 +95,27 @@ impl Channel {
         &self.0.provider
     }
 
-    /// Posts a JSON body and gives the answer's.
+    /// Posts a JSON body and gives the answer's, within the endpoint's timeout.
     pub async fn post(&self, body: Vec<u8>) -> Result<Vec<u8>, PostError> {
+        let deadline = Instant::now() + self.0.timeout;
+        let place = timeout_at(deadline, self.0.places.acquire()).await;
+        let in_time = Instant::now() < deadline;
+        let Some(_place) = place.ok().and_then(Result::ok).filter(|_| in_time) else {
+            return Err(PostError::Failed("too many requests under way".into()));
+        };
         let meters = self.0.meters();
         meters.requests.increment(1);
         let started = Instant::now();
-        let answer = self.0.exchange(body).await;
+        let answer = self.0.exchange(body, deadline).await;
         meters.seconds.record(started.elapsed());
         answer
     }
 }
 
 impl Inner {
-    async fn exchange(&self, body: Vec<u8>) -> Result<Vec<u8>, PostError> {
-        let request = self.client.post(self.url.clone()).timeout(self.timeout);
+    async fn exchange(&self, body: Vec<u8>, deadline: Instant) -> Result<Vec<u8>, PostError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let request = self.client.post(self.url.clone()).timeout(left);
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
         let mut response = request.send().await.map_err(|error| failed(&error))?;
         let status = response.status();
@@ -122,7 +139,7 @@ impl Inner {
         self.meters.get_or_init(|| {
             let labels = [
                 ("chain", self.chain.clone()),
-                ("provider", self.provider.clone()),
+                ("provider", self.position.clone()),
             ];
             Meters {
                 requests: metrics::counter!("intentd_provider_requests_total", &labels),

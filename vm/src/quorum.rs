@@ -5,31 +5,26 @@
 //! provider that contradicts an agreed answer is set aside for a while: its votes do not count.
 //! Which providers exist and how many must agree is the caller's decision.
 
+mod audit;
+mod conduct;
+mod dissent;
+mod heads;
 mod seat;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc};
 
 use async_trait::async_trait;
-use futures::{
-    FutureExt,
-    future::BoxFuture,
-    stream::{FuturesUnordered, StreamExt},
-};
-use tokio::time::{Instant, timeout_at};
+use futures::{future::BoxFuture, stream::StreamExt};
 
 pub use self::seat::Health;
-use self::seat::{Seat, Weight};
+use self::{
+    dissent::{Agreed, Answer, Dissent, Open, Sight},
+    seat::{Seat, Weight},
+};
 use crate::{
     ChainReader, Provider, ReadError, StateReader,
     types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
-
-/// How long a head waits for the remaining providers while the first ones are far apart.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long providers that were not needed are still heard.
-const LATE: Duration = Duration::from_secs(15);
-/// Heads this close to each other are one chain seen at different moments.
-const CLOSE: u64 = 4;
 
 /// See the module.
 pub struct Quorum {
@@ -65,9 +60,9 @@ impl Quorum {
             });
         }
         let mut names = HashSet::new();
-        let seats = providers
-            .into_iter()
-            .map(|mut provider| {
+        let seats = (1..)
+            .zip(providers)
+            .map(|(position, mut provider)| {
                 let plain = provider.name.clone();
                 for number in 2_u32.. {
                     if names.insert(provider.name.clone()) {
@@ -75,7 +70,7 @@ impl Quorum {
                     }
                     provider.name = format!("{plain}#{number}").into();
                 }
-                Arc::new(Seat::new(chain, provider))
+                Arc::new(Seat::new(chain, position, provider))
             })
             .collect();
         Ok(Self {
@@ -104,84 +99,92 @@ impl Quorum {
     /// Asks every provider; the first answer that `required` of them give.
     async fn vote<T, F>(&self, what: &'static str, ask: F) -> Result<T, ReadError>
     where
-        T: PartialEq + Clone + Send + Sync + 'static,
-        F: Fn(&Provider) -> BoxFuture<'static, Result<T, ReadError>>,
+        T: Answer,
+        F: Fn(&Provider) -> BoxFuture<'static, Result<T, ReadError>> + Send + Sync + 'static,
     {
-        let mut open = self.ask(ask)?;
+        let (_, mut open) = self.ask(&ask)?;
         let mut groups: Vec<(T, Vec<Arc<Seat>>)> = Vec::new();
-        let mut errors = Vec::new();
+        let mut errors: Vec<(Arc<Seat>, ReadError)> = Vec::new();
         while let Some((seat, answer)) = open.next().await {
             match answer {
-                Ok(answer) => match groups.iter_mut().find(|(said, _)| *said == answer) {
+                Ok(answer) => match groups.iter_mut().find(|(said, _)| said.same(&answer)) {
                     Some((_, seats)) => seats.push(seat),
                     None => groups.push((answer, vec![seat])),
                 },
-                Err(error) => {
-                    let doubtful = matches!(error, ReadError::Doubtful(_));
-                    errors.push((seat, doubtful, error));
-                }
+                Err(error) => errors.push((seat, error)),
             }
             if let Some(found) = groups.iter().position(|(_, s)| s.len() >= self.required) {
-                let (agreed, _) = groups.swap_remove(found);
-                for seat in groups.iter().flat_map(|(_, seats)| seats) {
-                    seat.dispute(what, Weight::Contradiction);
-                }
-                for (seat, ..) in errors.iter().filter(|(_, doubtful, _)| *doubtful) {
-                    seat.dispute(what, Weight::Doubt);
-                }
-                watch(what, agreed.clone(), open);
-                return Ok(agreed);
+                let (answer, seats) = groups.swap_remove(found);
+                let others = groups.into_iter().flat_map(|(said, seats)| {
+                    let each = move |seat| (seat, Ok(said.clone()));
+                    seats.into_iter().map(each)
+                });
+                let errors = errors.into_iter().map(|(seat, error)| (seat, Err(error)));
+                let agreed = Agreed {
+                    what,
+                    answer: answer.clone(),
+                    seats,
+                    ask: Arc::new(ask),
+                };
+                agreed.settle(others.chain(errors).collect(), open);
+                return Ok(answer);
             }
         }
         Err(self.disagreement(what, &groups, &errors))
     }
 
-    fn ask<T, F>(&self, ask: F) -> Result<Open<T>, ReadError>
+    /// The providers whose votes count, and their answers under way.
+    fn ask<T, F>(&self, ask: &F) -> Result<(Vec<Arc<Seat>>, Open<T>), ReadError>
     where
         T: Send + 'static,
         F: Fn(&Provider) -> BoxFuture<'static, Result<T, ReadError>>,
     {
-        let counted: Vec<_> = self.seats.iter().filter(|seat| seat.counts()).collect();
+        let counted = self.seats.iter().filter(|seat| seat.counts()).cloned();
+        let counted: Vec<Arc<Seat>> = counted.collect();
         if counted.len() < self.required {
             return Err(self.short(&format!(
                 "{} providers are set aside",
                 self.seats.len() - counted.len()
             )));
         }
-        Ok(counted
-            .into_iter()
-            .map(|seat| {
-                let answer = ask(&seat.provider);
-                let seat = seat.clone();
-                let vote: BoxFuture<'static, _> = Box::pin(async move {
-                    let answer = answer.await;
-                    seat.answered(&answer);
-                    (seat, answer)
-                });
-                vote
-            })
-            .collect())
+        let votes = counted.iter().map(|seat| {
+            let answer = ask(&seat.provider);
+            let seat = seat.clone();
+            let vote: BoxFuture<'static, _> = Box::pin(async move {
+                let answer = answer.await;
+                seat.answered(&answer);
+                (seat, answer)
+            });
+            vote
+        });
+        let votes = votes.collect();
+        Ok((counted, votes))
     }
 
     /// Nobody can tell who is wrong, so nobody is set aside; it is on record.
-    fn disagreement<T>(
+    fn disagreement<T: Answer>(
         &self,
         what: &'static str,
         groups: &[(T, Vec<Arc<Seat>>)],
-        errors: &[(Arc<Seat>, bool, ReadError)],
+        errors: &[(Arc<Seat>, ReadError)],
     ) -> ReadError {
-        if groups.len() > 1 {
-            for seat in groups.iter().flat_map(|(_, seats)| seats) {
-                seat.dispute(what, Weight::Unresolved);
+        for (said, seats) in groups {
+            let mut others = groups.iter().filter(|(other, _)| !other.same(said));
+            if others.any(|(other, _)| said.against(other) != Dissent::Honest) {
+                seats
+                    .iter()
+                    .for_each(|seat| seat.dispute(what, Weight::Unresolved));
             }
         }
-        for (seat, ..) in errors.iter().filter(|(_, doubtful, _)| *doubtful) {
-            seat.dispute(what, Weight::Unresolved);
+        for (seat, error) in errors {
+            if matches!(error, ReadError::Doubtful(_)) {
+                seat.dispute(what, Weight::Unresolved);
+            }
         }
         let most = groups.iter().map(|(_, seats)| seats.len()).max();
         let causes: Vec<String> = errors
             .iter()
-            .map(|(seat, _, error)| format!("{}: {error}", seat.provider.name))
+            .map(|(seat, error)| format!("{}: {error}", seat.provider.name))
             .collect();
         self.short(&format!(
             "{} equal answers about {what}; {}",
@@ -197,128 +200,6 @@ impl Quorum {
             .increment(1);
         ReadError::Quorum(format!("{chain} needs {required}: {why}"))
     }
-
-    /// The `required`-th highest head that as many providers confirm.
-    async fn agree(&self, fresh: bool) -> Result<Head, ReadError> {
-        let mut open = self.ask(|provider| {
-            let reader = provider.reader.clone();
-            Box::pin(async move {
-                if fresh {
-                    reader.fresh_head().await
-                } else {
-                    reader.head().await
-                }
-            })
-        })?;
-        let mut heads: Vec<(Arc<Seat>, Head)> = Vec::new();
-        loop {
-            self.hear(&mut open, &mut heads).await;
-            if let Some(head) = self.confirm(&mut heads).await {
-                return Ok(head);
-            }
-            match open.next().await {
-                Some((seat, head)) => heads.extend(head.ok().map(|head| (seat, head))),
-                None => return Err(self.short(&format!("{} heads, none agreed", heads.len()))),
-            }
-        }
-    }
-
-    /// Collects heads until enough are there, and more while those are far apart.
-    async fn hear(&self, open: &mut Open<Head>, heads: &mut Vec<(Arc<Seat>, Head)>) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let next = if heads.len() < self.required {
-                open.next().await
-            } else if self.spread(heads) <= CLOSE {
-                // Whoever answers at once is heard; nobody is waited for.
-                open.next().now_or_never().flatten()
-            } else {
-                timeout_at(deadline, open.next()).await.ok().flatten()
-            };
-            match next {
-                Some((seat, head)) => heads.extend(head.ok().map(|head| (seat, head))),
-                None => return,
-            }
-        }
-    }
-
-    /// How far the agreed head is behind the highest.
-    fn spread(&self, heads: &[(Arc<Seat>, Head)]) -> u64 {
-        let mut numbers: Vec<u64> = heads.iter().map(|(_, head)| head.block.number).collect();
-        numbers.sort_unstable_by(|a, b| b.cmp(a));
-        numbers[0] - numbers[self.required - 1]
-    }
-
-    /// The highest of the heads that enough providers can know, if as many confirm it.
-    async fn confirm(&self, heads: &mut [(Arc<Seat>, Head)]) -> Option<Head> {
-        heads.sort_by_key(|(_, head)| std::cmp::Reverse(head.block.number));
-        let mut tags: Vec<u64> = heads.iter().filter_map(|(_, head)| head.tagged).collect();
-        tags.sort_unstable_by(|a, b| b.cmp(a));
-        let tagged = tags.get(self.required - 1).copied();
-        let highest = heads.get(self.required - 1)?.1.block.number;
-        let mut tried: Vec<&Block> = Vec::new();
-        for (_, Head { block, .. }) in heads.iter() {
-            if block.number > highest || tried.contains(&block) {
-                continue;
-            }
-            if self.confirmed(block, heads).await {
-                return Some(Head {
-                    block: block.clone(),
-                    tagged,
-                });
-            }
-            tried.push(block);
-        }
-        None
-    }
-
-    async fn confirmed(&self, block: &Block, heads: &[(Arc<Seat>, Head)]) -> bool {
-        let mut votes: FuturesUnordered<_> = heads
-            .iter()
-            .filter(|(_, head)| head.block.number >= block.number)
-            .map(|(seat, head)| async move {
-                if head.block == *block {
-                    return (seat, Ok(true));
-                }
-                (seat, seat.provider.reader.contains(block).await)
-            })
-            .collect();
-        let mut confirmations = 0;
-        let mut others = Vec::new();
-        while let Some((seat, confirmed)) = votes.next().await {
-            match confirmed {
-                Ok(true) => confirmations += 1,
-                Ok(false) => others.push(seat),
-                Err(_) => {}
-            }
-            if confirmations >= self.required {
-                for seat in others {
-                    seat.dispute("head", Weight::Unresolved);
-                }
-                return true;
-            }
-        }
-        false
-    }
-}
-
-type Open<T> = FuturesUnordered<BoxFuture<'static, (Arc<Seat>, Result<T, ReadError>)>>;
-
-/// Hears the providers that were not needed, so that a lie is found even when it came late.
-fn watch<T: PartialEq + Send + Sync + 'static>(what: &'static str, agreed: T, mut open: Open<T>) {
-    if open.is_empty() {
-        return;
-    }
-    let hear = async move {
-        while let Some((seat, answer)) = open.next().await {
-            match answer {
-                Ok(answer) if answer != agreed => seat.dispute(what, Weight::Contradiction),
-                Err(ReadError::Doubtful(_)) => seat.dispute(what, Weight::Doubt),
-                _ => {}
-            }
-        }
-    };
-    tokio::spawn(tokio::time::timeout(LATE, hear));
 }
 
 #[async_trait]
@@ -332,15 +213,17 @@ impl ChainReader for Quorum {
     }
 
     async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
-        self.vote("block", |provider| {
+        let block = block.clone();
+        let sight = self.vote("block", move |provider| {
             let (reader, block) = (provider.reader.clone(), block.clone());
-            Box::pin(async move { reader.contains(&block).await })
-        })
-        .await
+            Box::pin(async move { Sight::of(&*reader, &block).await })
+        });
+        Ok(sight.await? == Sight::Holds)
     }
 
     async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
-        self.vote("transaction", |provider| {
+        let (tx, head) = (tx.clone(), head.clone());
+        self.vote("transaction", move |provider| {
             let (reader, tx, head) = (provider.reader.clone(), tx.clone(), head.clone());
             Box::pin(async move { reader.transaction(&tx, &head).await })
         })
@@ -351,7 +234,8 @@ impl ChainReader for Quorum {
 #[async_trait]
 impl StateReader for Quorum {
     async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
-        self.vote("settled block", |provider| {
+        let head = head.clone();
+        self.vote("settled block", move |provider| {
             let (state, head) = (provider.state.clone(), head.clone());
             Box::pin(async move { state.ok_or_else(no_state)?.settled(&head).await })
         })
@@ -364,9 +248,10 @@ impl StateReader for Quorum {
         tx: Option<&TxRef>,
         block: &Block,
     ) -> Result<WithdrawalStatus, ReadError> {
-        self.vote("withdrawal", |provider| {
+        let (encoded, tx, block) = (encoded.clone(), tx.cloned(), block.clone());
+        self.vote("withdrawal", move |provider| {
             let state = provider.state.clone();
-            let (encoded, tx, block) = (encoded.clone(), tx.cloned(), block.clone());
+            let (encoded, tx, block) = (encoded.clone(), tx.clone(), block.clone());
             Box::pin(async move {
                 let state = state.ok_or_else(no_state)?;
                 state.withdrawal(&encoded, tx.as_ref(), &block).await
@@ -376,7 +261,8 @@ impl StateReader for Quorum {
     }
 
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
-        self.vote("state", |provider| {
+        let (to, data, block) = (to.clone(), data.clone(), block.clone());
+        self.vote("state", move |provider| {
             let state = provider.state.clone();
             let (to, data, block) = (to.clone(), data.clone(), block.clone());
             Box::pin(async move {

@@ -41,7 +41,28 @@ pub struct FinalityDefaults {
     pub has_tags: bool,
 }
 
+/// What the public chain of an id is known by: the id, a field of `additionalData`, its value.
+const PUBLIC: &[(&str, &str, &str)] = &[(
+    "bitcoin",
+    "genesisHash",
+    "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
+)];
+
 impl ChainEntry {
+    /// The entry as production reads it: its id means the public chain of that name, also where it
+    /// does not say what that chain is known by.
+    #[must_use]
+    pub fn public(mut self) -> Self {
+        for (_, field, value) in PUBLIC.iter().filter(|(id, ..)| *id == self.id) {
+            let silent = self.additional_data.get(*field).is_none_or(Value::is_null);
+            if silent {
+                self.additional_data
+                    .insert((*field).into(), (*value).into());
+            }
+        }
+        self
+    }
+
     /// The spec of this entry in `family`; `strict` demands the `finalized` tag on top.
     pub fn spec(&self, family: &'static Family, strict: bool) -> Result<Arc<ChainSpec>, SpecError> {
         let hub_chain_id = self.hub_chain_id.as_deref().unwrap_or_default();

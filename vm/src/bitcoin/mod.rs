@@ -1,7 +1,7 @@
 //! The `bitcoin-vm` family.
 //!
-//! `read` talks to one node through `transport`; `raw` and `decode` are pure: node answers in,
-//! chain-neutral facts out.
+//! `read` talks to one node through `question` and `transport`; `raw` and `decode` are pure: node
+//! answers in, chain-neutral facts out.
 
 pub mod address;
 mod combine;
@@ -9,6 +9,7 @@ pub mod decode;
 pub mod owner;
 pub mod partial;
 pub mod psbt;
+mod question;
 pub mod raw;
 mod read;
 pub mod script;

@@ -4,7 +4,10 @@
 use std::fmt;
 
 use bitcoincore_rpc::jsonrpc::{self, Request, Response, client::Transport};
-use tokio::runtime::Handle;
+use tokio::{
+    runtime::Handle,
+    time::{Instant, timeout_at},
+};
 
 use crate::http::{Channel, PostError};
 
@@ -12,6 +15,8 @@ use crate::http::{Channel, PostError};
 pub struct Blocking {
     pub channel: Channel,
     pub runtime: Handle,
+    /// No thread is held longer, however many questions are left.
+    pub deadline: Instant,
 }
 
 impl Blocking {
@@ -20,7 +25,9 @@ impl Blocking {
         question: &Q,
     ) -> Result<A, jsonrpc::Error> {
         let body = serde_json::to_vec(question)?;
-        let answer = match self.runtime.block_on(self.channel.post(body)) {
+        let answer = async { timeout_at(self.deadline, self.channel.post(body)).await };
+        let late = |_| Err(PostError::Failed("timed out".into()));
+        let answer = match self.runtime.block_on(answer).unwrap_or_else(late) {
             // Bitcoin Core sends its errors with a status of their own.
             Ok(body)
             | Err(PostError::Status {

@@ -121,7 +121,9 @@ impl Fork {
     /// Puts headers under the run that its oldest block names as ancestors.
     pub fn deepen(&mut self, segment: Vec<Block>) -> Result<(), Unlinked> {
         let top = segment.last().ok_or(Unlinked)?;
-        if top.hash != self.oldest().parent || top.number + 1 != self.oldest().number {
+        if top.hash != self.oldest().parent
+            || top.number.checked_add(1) != Some(self.oldest().number)
+        {
             return Err(Unlinked);
         }
         for block in segment.into_iter().rev() {

@@ -151,8 +151,10 @@ impl Tip {
         if above || known.is_some() {
             return Ok(known);
         }
-        if oldest.number - number <= STEP {
-            let below = self.headers(number, oldest.number - 1).await?;
+        if oldest.number.saturating_sub(number) <= STEP {
+            let below = self
+                .headers(number, oldest.number.saturating_sub(1))
+                .await?;
             linked(&below).map_err(doubt)?;
             if below.last().is_none_or(|last| last.hash != oldest.parent) {
                 return Err(doubt("headers below the known ones are of another fork"));
@@ -264,13 +266,10 @@ impl Tip {
                     Ok(())
                 });
             }
-            let target = if low.number > head + 1 {
-                head + 1
-            } else {
-                oldest
-            };
+            let above = head.saturating_add(1);
+            let target = if low.number > above { above } else { oldest };
             let from = target.max(low.number.saturating_sub(STEP));
-            let mut below = self.headers(from, low.number - 1).await?;
+            let mut below = self.headers(from, low.number.saturating_sub(1)).await?;
             below.append(&mut segment);
             linked(&below).map_err(doubt)?;
             segment = below;
@@ -281,7 +280,7 @@ impl Tip {
         let answers = self.rpc.round((from..=to).map(by_number).collect()).await?;
         answers
             .into_iter()
-            .zip(from..)
+            .zip(from..=to)
             .map(|(answer, number)| header(Some(answer), number))
             .collect()
     }

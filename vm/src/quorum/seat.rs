@@ -10,6 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
+use super::conduct::Conduct;
 use crate::{Provider, ReadError, types::ChainId};
 
 /// The first time aside for a contradiction; each further one doubles it.
@@ -17,6 +18,8 @@ const ASIDE: Duration = Duration::from_secs(60);
 const LONGEST_ASIDE: Duration = Duration::from_secs(3600);
 /// Time aside for an answer that was doubtful by itself: a node can be caught in a reorg.
 const PAUSE: Duration = Duration::from_secs(10);
+/// Time in good standing that makes up for one contradiction.
+const FORGIVEN: Duration = Duration::from_secs(3600);
 
 /// How bad a disputed answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,8 @@ impl Health {
 pub struct Seat {
     pub provider: Provider,
     chain: ChainId,
+    /// The place in the operator's list, from 1: metrics name it, because hosts may be private.
+    position: usize,
     reads: AtomicU64,
     errors: AtomicU64,
     disputes: AtomicU64,
@@ -62,14 +67,18 @@ pub struct Seat {
 struct Standing {
     aside_until: Option<Instant>,
     contradictions: u32,
+    /// The end of the last time aside for a contradiction.
+    atoned_at: Option<Instant>,
     failing: bool,
+    conduct: Conduct,
 }
 
 impl Seat {
-    pub fn new(chain: &ChainId, provider: Provider) -> Self {
+    pub fn new(chain: &ChainId, position: usize, provider: Provider) -> Self {
         Self {
             provider,
             chain: chain.clone(),
+            position,
             reads: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             disputes: AtomicU64::new(0),
@@ -103,7 +112,7 @@ impl Seat {
         };
         metrics::counter!(
             "intentd_provider_errors_total",
-            "chain" => chain.to_string(), "provider" => provider.to_string(), "kind" => kind
+            "chain" => chain.to_string(), "provider" => self.position.to_string(), "kind" => kind
         )
         .increment(1);
     }
@@ -115,7 +124,7 @@ impl Seat {
         tracing::warn!(%chain, provider = &**provider, what, ?weight, "provider disputed");
         metrics::counter!(
             "intentd_provider_disputes_total",
-            "chain" => chain.to_string(), "provider" => provider.to_string()
+            "chain" => chain.to_string(), "provider" => self.position.to_string()
         )
         .increment(1);
         self.standing(|standing| standing.punish(weight));
@@ -132,6 +141,11 @@ impl Seat {
         }
     }
 
+    /// What its heads were like.
+    pub fn conduct<T>(&self, with: impl FnOnce(&mut Conduct) -> T) -> T {
+        self.standing(|standing| with(&mut standing.conduct))
+    }
+
     fn standing<T>(&self, with: impl FnOnce(&mut Standing) -> T) -> T {
         with(&mut self.standing.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -139,16 +153,29 @@ impl Seat {
 
 impl Standing {
     fn punish(&mut self, weight: Weight) {
+        let now = Instant::now();
         let time = match weight {
             Weight::Unresolved => return,
             Weight::Doubt => PAUSE,
-            Weight::Contradiction => {
-                self.contradictions = self.contradictions.saturating_add(1);
-                let doubled = ASIDE.saturating_mul(1 << (self.contradictions - 1).min(16));
-                doubled.min(LONGEST_ASIDE)
-            }
+            // What was asked before it was set aside is part of the same lie.
+            Weight::Contradiction if self.atoned_at.is_some_and(|at| now < at) => return,
+            Weight::Contradiction => self.strike(now),
         };
-        let until = Instant::now() + time;
+        let until = now + time;
+        if weight == Weight::Contradiction {
+            self.atoned_at = Some(until);
+        }
         self.aside_until = Some(self.aside_until.map_or(until, |now| now.max(until)));
+    }
+
+    /// One more contradiction, less what good standing made up for: the time aside that it costs.
+    fn strike(&mut self, now: Instant) -> Duration {
+        let good = self.atoned_at.map(|at| now.saturating_duration_since(at));
+        let forgiven = good.unwrap_or_default().as_secs() / FORGIVEN.as_secs();
+        let forgiven = u32::try_from(forgiven).unwrap_or(u32::MAX);
+        let before = self.contradictions.saturating_sub(forgiven);
+        self.contradictions = before.saturating_add(1);
+        let doubled = ASIDE.saturating_mul(1 << before.min(16));
+        doubled.min(LONGEST_ASIDE)
     }
 }

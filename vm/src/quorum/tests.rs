@@ -1,5 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "tests")]
 
+mod heads;
+mod race;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::*;
 use crate::{
     testing::{self, Script, receipt},
@@ -141,6 +148,45 @@ async fn time_aside_ends_and_doubles() {
         tokio::time::advance(Duration::from_secs(2)).await;
         assert!(!quorum.health()[2].set_aside);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn contradictions_are_forgotten_with_time() {
+    let (scripts, quorum) = three();
+    scripts[2].put(&tx(), forged());
+    let aside = async |seconds: u64| {
+        read(&quorum).await.unwrap();
+        settle().await;
+        tokio::time::advance(Duration::from_secs(seconds - 1)).await;
+        assert!(quorum.health()[2].set_aside, "{seconds}");
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(!quorum.health()[2].set_aside, "{seconds}");
+    };
+    for seconds in [60, 120, 240] {
+        aside(seconds).await;
+    }
+    // Each hour makes up for one.
+    tokio::time::advance(Duration::from_secs(2 * 3600)).await;
+    aside(120).await;
+    tokio::time::advance(Duration::from_secs(100 * 3600)).await;
+    aside(60).await;
+    tokio::time::advance(Duration::from_secs(3500)).await;
+    aside(120).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn lies_told_at_the_same_time_are_one() {
+    let (scripts, quorum) = three();
+    scripts[2].put(&tx(), forged());
+    let head = quorum.head().await.unwrap();
+    let (tx, quorum) = (tx(), &quorum);
+    let reads = (0..9).map(|_| quorum.transaction(&tx, &head));
+    let reads = futures::future::join_all(reads).await;
+    assert!(reads.iter().all(|read| *read == Ok(honest())));
+    settle().await;
+    assert_eq!(disputes(quorum), [0, 0, 9]);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert!(!quorum.health()[2].set_aside);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,10 @@
 
 use std::{
     convert::Infallible,
-    sync::{Arc, LazyLock, Mutex},
+    sync::{
+        Arc, LazyLock, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
     time::Duration,
 };
 
@@ -38,10 +41,20 @@ pub fn spec(additional: Value) -> Arc<ChainSpec> {
 /// Changes an answer: method, parameters, `result` or `error`.
 type Lie = Arc<dyn Fn(&str, &Value, &mut Value) + Send + Sync>;
 
+#[derive(Default)]
+pub struct State {
+    lie: Mutex<Option<Lie>>,
+    pub calls: Mutex<Vec<String>>,
+    /// Requests that arrive get no answer.
+    pub hanging: AtomicBool,
+    pub hung: AtomicU64,
+    /// Status 503 for all.
+    pub down: AtomicBool,
+}
+
 pub struct Node {
     port: u16,
-    lie: Arc<Mutex<Option<Lie>>>,
-    pub calls: Arc<Mutex<Vec<String>>>,
+    pub state: Arc<State>,
     task: JoinHandle<()>,
 }
 
@@ -54,14 +67,13 @@ impl Drop for Node {
 pub async fn node() -> Node {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let lie: Arc<Mutex<Option<Lie>>> = Arc::default();
-    let calls: Arc<Mutex<Vec<String>>> = Arc::default();
-    let (shared, log) = (lie.clone(), calls.clone());
+    let state: Arc<State> = Arc::default();
+    let shared = state.clone();
     let task = tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let (lie, log) = (shared.clone(), log.clone());
-            let service = service_fn(move |request| answer(lie.clone(), log.clone(), request));
+            let state = shared.clone();
+            let service = service_fn(move |request| answer(state.clone(), request));
             tokio::spawn(async move {
                 let connection = hyper::server::conn::http1::Builder::new();
                 let _ = connection
@@ -70,43 +82,50 @@ pub async fn node() -> Node {
             });
         }
     });
-    Node {
-        port,
-        lie,
-        calls,
-        task,
-    }
+    Node { port, state, task }
 }
 
 impl Node {
     pub fn open(&self, spec: &Arc<ChainSpec>) -> Provider {
+        self.open_within(spec, Duration::from_secs(2))
+    }
+
+    pub fn open_within(&self, spec: &Arc<ChainSpec>, timeout: Duration) -> Provider {
         let endpoint = Endpoint {
+            position: 1,
             url: format!("http://user:secret@127.0.0.1:{}/", self.port)
                 .parse()
                 .unwrap(),
-            timeout: Duration::from_secs(2),
+            timeout,
             client: Endpoint::client().unwrap(),
         };
         (spec.family.open.unwrap())(spec, &endpoint).unwrap()
     }
 
     pub fn lie(&self, lie: impl Fn(&str, &Value, &mut Value) + Send + Sync + 'static) {
-        *self.lie.lock().unwrap() = Some(Arc::new(lie));
+        *self.state.lie.lock().unwrap() = Some(Arc::new(lie));
     }
 }
 
 async fn answer(
-    lie: Arc<Mutex<Option<Lie>>>,
-    log: Arc<Mutex<Vec<String>>>,
+    state: Arc<State>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
+    if state.hanging.load(SeqCst) {
+        state.hung.fetch_add(1, SeqCst);
+        return std::future::pending().await;
+    }
+    if state.down.load(SeqCst) {
+        let down = Response::builder().status(503);
+        return Ok(down.body(Full::default()).unwrap());
+    }
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let question: Value = serde_json::from_slice(&body).unwrap();
     let one = |question: &Value| {
         let method = question["method"].as_str().unwrap();
-        log.lock().unwrap().push(method.to_owned());
+        state.calls.lock().unwrap().push(method.to_owned());
         let mut answer = honest(method, &question["params"]);
-        if let Some(lie) = &*lie.lock().unwrap() {
+        if let Some(lie) = &*state.lie.lock().unwrap() {
             lie(method, &question["params"], &mut answer);
         }
         answer["id"] = question["id"].clone();

@@ -1,5 +1,11 @@
 //! The reader over HTTP: recorded transactions, and nodes that contradict themselves.
 
+use std::{
+    sync::atomic::Ordering::SeqCst,
+    time::{Duration, Instant},
+};
+
+use futures::future::join_all;
 use serde_json::{Value, json};
 use vm::{Head, ReadError, Receipt, Transaction, U256};
 
@@ -175,7 +181,7 @@ async fn previous_outputs_shown_by_the_node_are_not_asked_for() {
         depositor.text(),
         "bc1qn04nzhfdhre3j24fpx9qgsl576egymwl5cpvd7"
     );
-    let calls = node.calls.lock().unwrap();
+    let calls = node.state.calls.lock().unwrap();
     assert_eq!(
         calls
             .iter()
@@ -295,4 +301,117 @@ async fn secrets_of_the_url_stay_out_of_errors() {
         .unwrap_err()
         .to_string();
     assert!(!error.contains("secret"), "{error}");
+}
+
+#[tokio::test]
+async fn a_hanging_node_under_load_answers_within_the_deadline() {
+    let (node, spec) = (node().await, spec(json!({})));
+    let timeout = Duration::from_millis(400);
+    let reader = node.open_within(&spec, timeout).reader;
+    let head = reader.head().await.unwrap();
+    let tx = spec.family.tx(&paying(0.0005), None).unwrap();
+    node.state.hanging.store(true, SeqCst);
+    let started = Instant::now();
+    let answers = join_all((0..50).map(|_| reader.transaction(&tx, &head))).await;
+    for answer in answers {
+        assert!(
+            matches!(answer, Err(ReadError::Unavailable(_))),
+            "{answer:?}"
+        );
+    }
+    assert!(started.elapsed() < timeout * 3, "{:?}", started.elapsed());
+    // Sixteen at once, and as many after their time: the others gave up waiting.
+    assert!(node.state.hung.load(SeqCst) <= 32);
+    node.state.hanging.store(false, SeqCst);
+    assert!(reader.transaction(&tx, &head).await.is_ok());
+}
+
+#[tokio::test]
+async fn heads_asked_for_at_once_are_read_once() {
+    let node = node().await;
+    let reader = node.open(&spec(json!({}))).reader;
+    let heads = join_all((0..30).map(|_| reader.fresh_head())).await;
+    assert!(heads.iter().all(|head| *head == heads[0] && head.is_ok()));
+    let count = |node: &Node| {
+        let calls = node.state.calls.lock().unwrap();
+        calls.iter().filter(|call| *call == "getblockcount").count()
+    };
+    assert!(count(&node) <= 2, "{}", count(&node));
+    reader.fresh_head().await.unwrap();
+    assert!(count(&node) >= 2, "a later one is read anew");
+}
+
+#[tokio::test]
+async fn waiting_for_a_hanging_head_is_shared() {
+    let node = node().await;
+    node.state.hanging.store(true, SeqCst);
+    let timeout = Duration::from_millis(300);
+    let reader = node.open_within(&spec(json!({})), timeout).reader;
+    let started = Instant::now();
+    let heads = join_all((0..30).map(|_| reader.head())).await;
+    assert!(heads.iter().all(Result::is_err));
+    assert!(started.elapsed() < timeout * 3, "{:?}", started.elapsed());
+    assert!(node.state.hung.load(SeqCst) <= 2);
+}
+
+/// A deposit that spends outputs of so many transactions.
+fn spending(node: &Node, others: usize) {
+    node.lie(move |method, params, answer| {
+        let id = params[0].as_str().unwrap_or_default();
+        if method != "getrawtransaction" {
+            return;
+        }
+        if id.starts_with("bbbb") {
+            let output = json!({"n": 0, "value": 1.0,
+                "scriptPubKey": {"hex": "00149beb315d2db8f3192aa9098a0443f4f6b2826ddf"}});
+            *answer = json!({"result": {"txid": id, "vin": [], "vout": [output]}, "error": null});
+            return;
+        }
+        let vin: Vec<Value> = (0..others)
+            .map(|n| json!({"txid": format!("bbbb{n:060x}"), "vout": 0}))
+            .collect();
+        answer["result"]["vin"] = json!(vin);
+    });
+}
+
+#[tokio::test]
+async fn a_thousand_previous_transactions_are_read_and_no_more() {
+    let node = node().await;
+    spending(&node, 1_000);
+    let Transaction::Succeeded(receipt) = look(&node, &paying(0.0005)).await.unwrap() else {
+        panic!("found")
+    };
+    assert_eq!(receipt.deposits.unwrap().len(), 1);
+    let asked = node.state.calls.lock().unwrap().len();
+    spending(&node, 1_001);
+    let Transaction::Succeeded(receipt) = look(&node, &paying(0.0005)).await.unwrap() else {
+        panic!("found")
+    };
+    let refusal = receipt.deposits.unwrap_err().0;
+    assert!(refusal.contains("1000"), "{refusal}");
+    assert!(!receipt.payments.is_empty(), "a fill is a fill");
+    assert!(node.state.calls.lock().unwrap().len() < asked + 20);
+}
+
+#[tokio::test]
+async fn a_node_that_was_gone_is_identified_anew() {
+    let node = node().await;
+    let genesis = |first: &'static str| {
+        move |method: &str, params: &Value, answer: &mut Value| {
+            if method == "getblockhash" && params[0] == 0 {
+                *answer = json!({"result": first.repeat(32), "error": null});
+            }
+        }
+    };
+    let spec = spec(json!({"genesisHash": "aa".repeat(32)}));
+    node.lie(genesis("aa"));
+    let reader = node.open(&spec).reader;
+    assert!(reader.fresh_head().await.is_ok());
+    node.lie(genesis("bb"));
+    assert!(reader.fresh_head().await.is_ok(), "asked only once");
+    node.state.down.store(true, SeqCst);
+    assert!(reader.fresh_head().await.is_err());
+    node.state.down.store(false, SeqCst);
+    let read = reader.fresh_head().await;
+    assert!(matches!(read, Err(ReadError::Doubtful(_))), "{read:?}");
 }

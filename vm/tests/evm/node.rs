@@ -107,6 +107,7 @@ pub async fn node() -> Node {
 impl Node {
     pub fn endpoint(&self) -> Endpoint {
         Endpoint {
+            position: 1,
             url: format!("http://127.0.0.1:{}", self.port).parse().unwrap(),
             timeout: Duration::from_millis(400),
             client: Endpoint::client().unwrap(),

@@ -566,3 +566,43 @@ async fn a_hanging_node_fails_all_who_wait_at_once() {
     // One turn for all of them, and perhaps the tracker's.
     assert!(node.state.posts.load(SeqCst) <= 2);
 }
+
+#[tokio::test]
+async fn requests_under_way_are_limited_and_waiting_ends_with_the_timeout() {
+    let node = node().await;
+    let reader = node.open().reader;
+    let head = reader.head().await.unwrap();
+    node.behave(Manner::Hang);
+    let posts = node.posts();
+    let (asked, started) = (tx(OLD), std::time::Instant::now());
+    let reads = (0..200).map(|_| reader.transaction(&asked, &head));
+    for read in futures::future::join_all(reads).await {
+        unavailable(read, "hanging");
+    }
+    // 400 ms each, whether sent or waiting.
+    assert!(started.elapsed() < std::time::Duration::from_secs(2));
+    // What is freed at the last moment may just be used.
+    assert!(node.posts() - posts < 128, "{}", node.posts() - posts);
+    node.be_honest();
+    let found = reader.transaction(&asked, &head).await.unwrap();
+    assert_eq!(block_of(&found).number, 10);
+}
+
+#[tokio::test]
+async fn highest_number_of_all_is_only_a_number() {
+    let node = node().await;
+    let reader = node.open().reader;
+    for number in [u64::MAX - 2, u64::MAX, u64::MAX - 1, u64::MAX] {
+        node.lie(move |method, params, result| {
+            if method == "eth_getBlockByNumber" && params[0] == "latest" {
+                result["number"] = json!(format!("{number:#x}"));
+                result["hash"] = json!(vm::B256::from(alloy::primitives::U256::from(number)));
+            }
+        });
+        let _either = reader.fresh_head().await;
+        let _either = reader.contains(&block(150)).await;
+    }
+    node.be_honest();
+    assert_eq!(reader.fresh_head().await.unwrap().block, block(150));
+    assert_eq!(reader.contains(&block(149)).await, Ok(true));
+}

@@ -1,0 +1,182 @@
+//! Agreement on a head: the highest block that enough providers can know, confirmed by as many. It
+//! waits for no provider that is not needed; who was wrong is found out afterwards, in the background.
+
+use std::{cmp::Reverse, pin::pin, sync::Arc, time::Duration};
+
+use futures::{
+    FutureExt,
+    future::{self, Either},
+    stream::{FuturesOrdered, FuturesUnordered, StreamExt},
+};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::{
+    Quorum,
+    audit::Audit,
+    dissent::{Open, Said},
+    seat::Seat,
+};
+use crate::{
+    ReadError,
+    types::{Block, Head},
+};
+
+/// How long a head waits for the remaining providers while the first ones are far apart.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a provider may take to confirm a head: a fraction of what it may take to read one.
+pub const CONFIRMATION: Duration = Duration::from_secs(2);
+/// Heads this close to each other are one chain seen at different moments.
+pub const CLOSE: u64 = 4;
+
+/// A head, and who showed it.
+pub type Shown = (Arc<Seat>, Head);
+
+/// What was said so far.
+#[derive(Default)]
+pub struct Heard {
+    pub heads: Vec<Shown>,
+    /// Everybody who answered, even if it was an error.
+    pub seats: Vec<Arc<Seat>>,
+}
+
+impl Heard {
+    fn add(&mut self, (seat, head): Said<Head>) {
+        self.seats.push(seat.clone());
+        self.heads.extend(head.ok().map(|head| (seat, head)));
+    }
+}
+
+enum Step {
+    Agreed(Head),
+    Heard(Said<Head>),
+    Over,
+}
+
+impl Quorum {
+    /// The `required`-th highest head that as many providers confirm.
+    pub(super) async fn agree(&self, fresh: bool) -> Result<Head, ReadError> {
+        let ask = move |provider: &crate::Provider| {
+            let reader = provider.reader.clone();
+            async move {
+                match fresh {
+                    true => reader.fresh_head().await,
+                    false => reader.head().await,
+                }
+            }
+            .boxed()
+        };
+        let (seats, mut open) = self.ask(&ask)?;
+        let deadline = Instant::now() + PATIENCE;
+        let mut heard = Heard::default();
+        loop {
+            self.hear(&mut open, &mut heard, deadline).await;
+            match self.step(&mut open, &heard.heads).await {
+                Step::Agreed(head) => {
+                    let audit = Audit {
+                        agreed: head.block.clone(),
+                        seats,
+                        required: self.required,
+                    };
+                    audit.start(heard, open);
+                    return Ok(head);
+                }
+                Step::Heard(said) => heard.add(said),
+                Step::Over => {
+                    let count = heard.heads.len();
+                    return Err(self.short(&format!("{count} heads, none agreed")));
+                }
+            }
+        }
+    }
+
+    /// A head that is confirmed, or else one more that was said: a provider that takes its time to
+    /// confirm does not keep the others from being heard.
+    async fn step(&self, open: &mut Open<Head>, heads: &[Shown]) -> Step {
+        let confirm = pin!(self.confirm(heads));
+        let said = match future::select(confirm, open.next()).await {
+            Either::Left((Some(head), _)) => return Step::Agreed(head),
+            Either::Left((None, said)) => said.await,
+            Either::Right((Some(said), _)) => Some(said),
+            Either::Right((None, confirm)) => match confirm.await {
+                Some(head) => return Step::Agreed(head),
+                None => None,
+            },
+        };
+        said.map_or(Step::Over, Step::Heard)
+    }
+
+    /// Collects heads until enough are there, and more while no quorum of them is close together.
+    async fn hear(&self, open: &mut Open<Head>, heard: &mut Heard, deadline: Instant) {
+        loop {
+            let next = if heard.heads.len() < self.required {
+                open.next().await
+            } else if self.is_close(&heard.heads) {
+                // Whoever answers at once is heard; nobody is waited for.
+                open.next().now_or_never().flatten()
+            } else {
+                timeout_at(deadline, open.next()).await.ok().flatten()
+            };
+            match next {
+                Some(said) => heard.add(said),
+                None => return,
+            }
+        }
+    }
+
+    /// Whether as many heads as have to agree are close: then no further one can change much.
+    fn is_close(&self, heads: &[Shown]) -> bool {
+        let mut numbers: Vec<u64> = heads.iter().map(|(_, head)| head.block.number).collect();
+        numbers.sort_unstable();
+        let mut quorums = numbers.windows(self.required);
+        quorums.any(|some| some[some.len() - 1] - some[0] <= CLOSE)
+    }
+
+    /// The highest of the heads that enough providers can know, if as many confirm it.
+    async fn confirm(&self, heads: &[Shown]) -> Option<Head> {
+        let at = self.required - 1;
+        let mut tags: Vec<u64> = heads.iter().filter_map(|(_, head)| head.tagged).collect();
+        tags.sort_unstable_by_key(|number| Reverse(*number));
+        let mut numbers: Vec<u64> = heads.iter().map(|(_, head)| head.block.number).collect();
+        numbers.sort_unstable_by_key(|number| Reverse(*number));
+        let highest = *numbers.get(at)?;
+        let mut blocks: Vec<(&Block, usize)> = Vec::new();
+        let known = heads.iter().map(|(_, head)| &head.block);
+        for block in known.filter(|block| block.number <= highest) {
+            match blocks.iter_mut().find(|(known, _)| *known == block) {
+                Some((_, times)) => *times += 1,
+                None => blocks.push((block, 1)),
+            }
+        }
+        blocks.sort_by_key(|(block, times)| Reverse((block.number, *times)));
+        let asked = blocks.iter().map(|(block, _)| self.confirmed(block, heads));
+        let mut asked: FuturesOrdered<_> = asked.collect();
+        for (block, _) in &blocks {
+            if asked.next().await? {
+                return Some(Head {
+                    block: (*block).clone(),
+                    tagged: tags.get(at).copied(),
+                });
+            }
+        }
+        None
+    }
+
+    async fn confirmed(&self, block: &Block, heads: &[Shown]) -> bool {
+        let can_know = heads
+            .iter()
+            .filter(|(_, head)| head.block.number >= block.number);
+        let (same, other): (Vec<_>, Vec<_>) = can_know.partition(|(_, head)| head.block == *block);
+        let votes = other.into_iter().map(|(seat, _)| {
+            let reader = seat.provider.reader.clone();
+            async move { timeout(CONFIRMATION, reader.contains(block)).await }
+        });
+        let mut votes: FuturesUnordered<_> = votes.collect();
+        let mut confirmations = same.len();
+        while confirmations < self.required && confirmations + votes.len() >= self.required {
+            if matches!(votes.next().await, Some(Ok(Ok(true)))) {
+                confirmations += 1;
+            }
+        }
+        confirmations >= self.required
+    }
+}

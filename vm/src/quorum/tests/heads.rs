@@ -1,0 +1,339 @@
+//! Who lies about heads, and who is only slow or behind (hostile.md, "RPC lies").
+
+use std::sync::Mutex;
+
+use super::*;
+
+/// A provider whose heads are its own, above the answers of a script.
+#[derive(Default)]
+struct Odd {
+    script: Arc<Script>,
+    says: Mutex<Says>,
+}
+
+#[derive(Clone, Default)]
+struct Says {
+    /// This head instead of the script's.
+    head: Option<Block>,
+    /// Heads come so late.
+    delay: Duration,
+    /// Whether it knows a block: this, or nothing ever.
+    knows: Option<bool>,
+    silent: bool,
+}
+
+impl Odd {
+    fn says(&self) -> Says {
+        self.says.lock().unwrap().clone()
+    }
+
+    fn say(&self, change: impl FnOnce(&mut Says)) {
+        change(&mut self.says.lock().unwrap());
+    }
+}
+
+#[async_trait]
+impl ChainReader for Odd {
+    async fn head(&self) -> Result<Head, ReadError> {
+        let says = self.says();
+        tokio::time::sleep(says.delay).await;
+        let mut head = self.script.head().await?;
+        head.block = says.head.unwrap_or(head.block);
+        Ok(head)
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        self.head().await
+    }
+
+    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
+        let says = self.says();
+        if says.silent {
+            std::future::pending::<()>().await;
+        }
+        match says.knows {
+            Some(knows) => Ok(knows),
+            None => self.script.contains(block).await,
+        }
+    }
+
+    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
+        self.script.transaction(tx, head).await
+    }
+}
+
+/// An odd provider in front of honest ones at block 100, `required` of which must agree.
+fn odd(honest: usize, required: usize) -> (Arc<Odd>, Vec<Arc<Script>>, Quorum) {
+    let odd = Arc::new(Odd {
+        script: Script::at(100),
+        says: Mutex::default(),
+    });
+    let scripts: Vec<_> = (0..honest).map(|_| Script::at(100)).collect();
+    for script in scripts.iter().chain([&odd.script]) {
+        script.put(&tx(), super::honest());
+    }
+    let mut providers = vec![Provider {
+        name: "odd".into(),
+        reader: odd.clone(),
+        state: None,
+    }];
+    providers.extend(scripts.iter().map(|script| script.provider("node")));
+    let quorum = Quorum::new(&ChainId::new("ethereum"), providers, required).unwrap();
+    (odd, scripts, quorum)
+}
+
+/// Asks for a head once a second and lets the rest finish; the slowest answer's time.
+async fn watch(quorum: &Quorum, seconds: u64) -> Duration {
+    let mut slowest = Duration::ZERO;
+    for _ in 0..seconds {
+        let started = Instant::now();
+        let head = quorum.head().await.unwrap();
+        assert!(head.block == testing::block(head.block.number, 0));
+        assert!((98..=102).contains(&head.block.number), "{head:?}");
+        slowest = slowest.max(started.elapsed());
+        settle().await;
+        tokio::time::advance(Duration::from_secs(1)).await;
+        settle().await;
+    }
+    slowest
+}
+
+fn nobody_else(quorum: &Quorum) {
+    assert!(disputes(quorum)[1..].iter().all(|disputes| *disputes == 0));
+}
+
+/// What a liar says about blocks when it is asked to confirm one.
+#[derive(Clone, Copy)]
+enum Knows {
+    All,
+    None,
+    Own,
+    /// Does not answer.
+    Never,
+}
+
+fn lie(head: Block, knows: Knows, delay: u64) -> Says {
+    Says {
+        head: Some(head),
+        delay: Duration::from_millis(delay),
+        knows: match knows {
+            Knows::All => Some(true),
+            Knows::None => Some(false),
+            _ => None,
+        },
+        silent: matches!(knows, Knows::Never),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_liars_are_found_and_delay_nobody() {
+    use Knows::{All, Never, None, Own};
+    let future = || testing::block(1100, 0);
+    let fork = |number| testing::block(number, 7);
+    let cases: [(&str, Says, u64); 9] = [
+        ("far ahead, knows all", lie(future(), All, 0), 65),
+        ("far ahead, never confirms", lie(future(), Never, 0), 65),
+        ("far ahead on its own chain", lie(future(), None, 0), 65),
+        ("far ahead and late", lie(future(), All, 500), 70),
+        ("fork at the tip", lie(fork(100), None, 0), 5),
+        ("fork, knows all", lie(fork(100), All, 0), 5),
+        ("fork, never confirms", lie(fork(100), Never, 0), 5),
+        ("fork below the tip", lie(fork(60), Own, 0), 5),
+        ("fork, late, never confirms", lie(fork(100), Never, 500), 5),
+    ];
+    for (name, says, seconds) in cases {
+        let (odd, _, quorum) = odd(2, 2);
+        odd.say(|own| *own = says);
+        let slowest = watch(&quorum, seconds).await;
+        assert_eq!(slowest, Duration::ZERO, "{name}");
+        assert!(disputes(&quorum)[0] > 0, "{name}");
+        assert!(quorum.health()[0].set_aside, "{name}");
+        nobody_else(&quorum);
+        assert_eq!(read(&quorum).await, Ok(honest()), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_far_ahead_costs_a_minute_the_first_time() {
+    let (odd, _, quorum) = odd(2, 2);
+    odd.say(|says| says.head = Some(testing::block(1100, 0)));
+    watch(&quorum, 59).await;
+    assert_eq!(disputes(&quorum), [0, 0, 0]);
+    watch(&quorum, 4).await;
+    assert_eq!(disputes(&quorum), [1, 0, 0]);
+    tokio::time::advance(Duration::from_secs(50)).await;
+    assert!(quorum.health()[0].set_aside);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert!(!quorum.health()[0].set_aside);
+}
+
+#[tokio::test(start_paused = true)]
+async fn honest_laggard_is_never_a_liar() {
+    for behind in [1, 2, 3, 50] {
+        for liar in [false, true] {
+            let (odd, scripts, quorum) = odd(3, 2);
+            odd.script.set_head(100 - behind);
+            if liar {
+                scripts[2].fork(90, 7);
+            }
+            watch(&quorum, 200).await;
+            assert_eq!(disputes(&quorum)[..3], [0, 0, 0], "{behind}");
+            assert!(quorum.health()[..3].iter().all(Health::well), "{behind}");
+            assert_eq!(disputes(&quorum)[3] > 0, liar);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_laggards_and_their_leader_are_all_honest() {
+    for ahead in [1, 2, 4] {
+        let (odd, _, quorum) = odd(2, 2);
+        odd.script.set_head(100 + ahead);
+        watch(&quorum, 200).await;
+        assert_eq!(disputes(&quorum), [0, 0, 0], "{ahead}");
+    }
+    // Further ahead, as long as the others get there within a minute.
+    let (odd, scripts, quorum) = odd(2, 2);
+    for block in 0..200 {
+        odd.script.set_head(100 + block);
+        for script in &scripts {
+            script.set_head((100 + block).saturating_sub(40));
+        }
+        quorum.head().await.unwrap();
+        settle().await;
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    assert_eq!(disputes(&quorum), [0, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reorg_seen_by_one_for_a_moment_is_no_lie() {
+    let (odd, _, quorum) = odd(2, 2);
+    for _ in 0..10 {
+        odd.script.fork(100, 7);
+        watch(&quorum, 1).await;
+        odd.script.fork(100, 0);
+        watch(&quorum, 2).await;
+    }
+    assert_eq!(disputes(&quorum), [0, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reorg_seen_by_one_for_seconds_costs_seconds() {
+    let (odd, _, quorum) = odd(2, 2);
+    odd.script.fork(100, 7);
+    watch(&quorum, 4).await;
+    assert_eq!(disputes(&quorum), [1, 0, 0]);
+    odd.script.fork(100, 0);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert!(!quorum.health()[0].set_aside);
+    watch(&quorum, 100).await;
+    assert_eq!(disputes(&quorum), [1, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fork_that_lasts_is_a_contradiction() {
+    let (odd, _, quorum) = odd(2, 2);
+    odd.script.fork(100, 7);
+    watch(&quorum, 30).await;
+    assert_eq!(disputes(&quorum), [3, 0, 0]);
+    tokio::time::advance(Duration::from_secs(40)).await;
+    assert!(quorum.health()[0].set_aside);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_confirmation_delays_by_its_own_short_timeout() {
+    // Only the odd provider and one other are left: nobody else can confirm.
+    let (odd, scripts, quorum) = odd(2, 2);
+    odd.script.set_head(101);
+    odd.say(|says| says.silent = true);
+    scripts[1].fail(Some(ReadError::Unavailable("down".into())));
+    let started = Instant::now();
+    lost(quorum.head().await);
+    assert_eq!(started.elapsed(), Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn later_head_is_heard_while_a_confirmation_hangs() {
+    let (odd, scripts, quorum) = odd(2, 2);
+    odd.say(|says| says.delay = Duration::from_millis(300));
+    scripts[0].set_head(101);
+    // The second can't confirm 100 in time, the odd one can.
+    let slow = Arc::new(Odd {
+        script: Script::at(101),
+        says: Mutex::default(),
+    });
+    slow.say(|says| says.silent = true);
+    let providers = vec![
+        Provider {
+            name: "slow".into(),
+            reader: slow,
+            state: None,
+        },
+        scripts[1].provider("node"),
+        Provider {
+            name: "late".into(),
+            reader: odd.clone(),
+            state: None,
+        },
+    ];
+    drop(quorum);
+    let quorum = Quorum::new(&ChainId::new("ethereum"), providers, 2).unwrap();
+    let started = Instant::now();
+    assert_eq!(quorum.head().await.unwrap().block, testing::block(100, 0));
+    assert_eq!(started.elapsed(), Duration::from_millis(300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_far_ahead_does_not_make_others_wait_for_the_slowest() {
+    let (odd, scripts, quorum) = odd(4, 3);
+    odd.say(|says| says.head = Some(testing::block(1100, 0)));
+    scripts[3].hang(true);
+    let started = Instant::now();
+    assert_eq!(quorum.head().await.unwrap().block, testing::block(100, 0));
+    assert_eq!(started.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_liar_is_heard_after_the_agreement() {
+    let (odd, _, quorum) = odd(2, 2);
+    odd.say(|says| {
+        says.delay = Duration::from_secs(1);
+        says.head = Some(testing::block(100, 7));
+    });
+    for _ in 0..4 {
+        quorum.head().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    assert!(disputes(&quorum)[0] > 0);
+    nobody_else(&quorum);
+}
+
+#[tokio::test(start_paused = true)]
+async fn habit_of_late_heads_costs_the_vote_only_where_others_are_enough() {
+    for (honest, aside) in [(2, true), (1, false)] {
+        let (odd, _, quorum) = odd(honest, 2);
+        odd.say(|says| says.delay = Duration::from_secs(4));
+        let mut was_aside = false;
+        for _ in 0..5 {
+            quorum.head().await.unwrap();
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            was_aside |= quorum.health()[0].set_aside;
+        }
+        assert_eq!(was_aside, aside);
+        nobody_else(&quorum);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_once_is_no_habit_and_a_failing_provider_is_not_late() {
+    let (odd, scripts, quorum) = odd(3, 2);
+    scripts[2].fail(Some(ReadError::Unavailable("down".into())));
+    for round in 0..12 {
+        let delay = if round % 3 == 2 { 0 } else { 4 };
+        odd.say(|says| says.delay = Duration::from_secs(delay));
+        quorum.head().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    assert_eq!(disputes(&quorum), [0, 0, 0, 0]);
+}

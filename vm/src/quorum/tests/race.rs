@@ -1,0 +1,167 @@
+//! Contradictions that a race explains, and such that only look like one.
+
+use std::{collections::VecDeque, sync::Mutex};
+
+use super::*;
+
+/// Answers about transactions in this order; the last one stays.
+struct Told {
+    script: Arc<Script>,
+    answers: Mutex<VecDeque<Result<Transaction, ReadError>>>,
+}
+
+#[async_trait]
+impl ChainReader for Told {
+    async fn head(&self) -> Result<Head, ReadError> {
+        self.script.head().await
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        self.script.head().await
+    }
+
+    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
+        self.script.contains(block).await
+    }
+
+    async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
+        let mut answers = self.answers.lock().unwrap();
+        match answers.len() {
+            0 | 1 => answers.front().cloned().unwrap(),
+            _ => answers.pop_front().unwrap(),
+        }
+    }
+}
+
+type Answers = Vec<Result<Transaction, ReadError>>;
+
+/// Providers that tell `answers`, two of which must agree.
+fn telling(answers: Vec<Answers>) -> Quorum {
+    let provider = |answers: Answers| Provider {
+        name: "node".into(),
+        reader: Arc::new(Told {
+            script: Script::at(100),
+            answers: Mutex::new(answers.into()),
+        }),
+        state: None,
+    };
+    let providers = answers.into_iter().map(provider).collect();
+    Quorum::new(&ChainId::new("ethereum"), providers, 2).unwrap()
+}
+
+fn found() -> Result<Transaction, ReadError> {
+    Ok(honest())
+}
+
+fn missing() -> Result<Transaction, ReadError> {
+    Ok(Transaction::Missing)
+}
+
+fn down() -> Result<Transaction, ReadError> {
+    Err(ReadError::Unavailable("down".into()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_asked_again_before_it_is_judged() {
+    let contradiction = Duration::from_secs(60);
+    let doubt = Duration::from_secs(10);
+    let cases = [
+        ("caught up", vec![missing(), found()], Duration::ZERO),
+        ("hides it", vec![missing(), missing()], contradiction),
+        ("then forges", vec![missing(), Ok(forged())], contradiction),
+        ("then is silent", vec![missing(), down()], doubt),
+        // Only what a race explains is asked for again.
+        ("forges once", vec![Ok(forged()), found()], contradiction),
+        (
+            "failed once",
+            vec![Ok(Transaction::Failed(testing::block(90, 0))), found()],
+            contradiction,
+        ),
+    ];
+    for (name, answers, aside) in cases {
+        for place in 0..3 {
+            let mut told = vec![vec![found()], vec![found()]];
+            told.insert(place, answers.clone());
+            let quorum = telling(told);
+            assert_eq!(read(&quorum).await, found(), "{name}");
+            settle().await;
+            let health = &quorum.health()[place];
+            assert_eq!(health.set_aside, !aside.is_zero(), "{name}");
+            assert_eq!(health.disputes, u64::from(!aside.is_zero()), "{name}");
+            tokio::time::advance(aside.saturating_sub(Duration::from_secs(1))).await;
+            assert_eq!(quorum.health()[place].set_aside, !aside.is_zero(), "{name}");
+            tokio::time::advance(Duration::from_secs(2)).await;
+            assert!(!quorum.health()[place].set_aside, "{name}");
+            assert_eq!(disputes(&quorum).iter().sum::<u64>(), health.disputes);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_to_know_a_transaction_is_no_liar() {
+    let late = || vec![missing(), found()];
+    let quorum = telling(vec![late(), vec![found()], late()]);
+    let first = read(&quorum).await;
+    assert!(first == missing() || first == found());
+    settle().await;
+    assert_eq!(disputes(&quorum), [0, 0, 0]);
+    // One that invents a transaction stays alone with it.
+    let quorum = telling(vec![vec![missing()], vec![Ok(forged())], vec![missing()]]);
+    assert_eq!(read(&quorum).await, missing());
+    settle().await;
+    assert_eq!(disputes(&quorum), [0, 1, 0]);
+    assert!(quorum.health()[1].set_aside);
+}
+
+#[tokio::test(start_paused = true)]
+async fn asking_again_never_makes_an_agreement() {
+    // A second question would have found two who agree: it is not asked.
+    let turning = || vec![missing(), found()];
+    for told in [
+        vec![turning(), vec![found()], vec![down()]],
+        vec![turning(), vec![found()], vec![Ok(forged())]],
+        vec![vec![Ok(forged()), found()], vec![found()], vec![down()]],
+    ] {
+        let quorum = telling(told);
+        lost(read(&quorum).await);
+        settle().await;
+        assert!(quorum.health().iter().all(|health| !health.set_aside));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn provider_that_does_not_answer_the_second_question_is_paused() {
+    let script = Script::at(100);
+    script.put(&tx(), Transaction::Missing);
+    let (scripts, _) = three();
+    let quorum = quorum(&[script.clone(), scripts[0].clone(), scripts[1].clone()], 2);
+    let head = quorum.head().await.unwrap();
+    let transaction = tx();
+    let asked = quorum.transaction(&transaction, &head);
+    assert_eq!(asked.await, found());
+    script.hang(true);
+    settle().await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert!(quorum.health()[0].set_aside);
+}
+
+#[tokio::test(start_paused = true)]
+async fn block_that_a_laggard_has_not_reached_is_no_dispute() {
+    let (scripts, quorum) = three();
+    scripts[0].set_head(98);
+    let tip = testing::block(100, 0);
+    assert_eq!(quorum.contains(&tip).await, Ok(true));
+    settle().await;
+    scripts[1].set_head(99);
+    assert_eq!(quorum.contains(&tip).await, Ok(false));
+    settle().await;
+    scripts[1].fail(Some(ReadError::Unavailable("down".into())));
+    lost(quorum.contains(&tip).await);
+    assert_eq!(disputes(&quorum), [0, 0, 0]);
+    // Another block at that height is one.
+    let (scripts, quorum) = three();
+    scripts[0].fork(95, 7);
+    assert_eq!(quorum.contains(&tip).await, Ok(true));
+    settle().await;
+    assert_eq!(disputes(&quorum), [1, 0, 0]);
+}
