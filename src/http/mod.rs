@@ -4,6 +4,7 @@
 //! own; [`Router`] joins the tables of one listener, and [`serve`] answers with it until told to end.
 
 pub mod auth;
+mod body;
 pub mod coerce;
 pub mod error;
 mod framing;

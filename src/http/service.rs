@@ -4,10 +4,10 @@ use std::{net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::{
     HeaderMap, Method, StatusCode,
-    body::{Body, Incoming},
+    body::Incoming,
     header::{
         AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
         TRANSFER_ENCODING,
@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use super::{
     ApiError, Gate, Request, Response, Router,
     auth::{self, Admission},
+    body::{Bodies, Held},
     limit::Standing,
     line::Signals,
     router::{Access, Endpoint, Params},
@@ -28,8 +29,6 @@ use super::{
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Fields that decide something here and therefore may stand only once.
 const SINGLE: [HeaderName; 5] = [HOST, CONTENT_TYPE, CONTENT_LENGTH, AUTHORIZATION, KEY];
-/// How much of a body too large is still read, so that its sender gets to see the answer.
-const DRAINED: usize = 8 << 20;
 /// Longest path that an answer repeats.
 const ECHO: usize = 256;
 
@@ -39,6 +38,7 @@ pub struct App {
     gate: Gate,
     limits: Limits,
     slots: Semaphore,
+    bodies: Bodies,
     started: Instant,
 }
 
@@ -49,6 +49,7 @@ impl App {
             gate,
             limits,
             slots: Semaphore::new(limits.requests),
+            bodies: Bodies::new(limits),
             started: Instant::now(),
         }
     }
@@ -103,21 +104,22 @@ impl App {
         let Some((endpoint, params)) = found else {
             return Err(no_route(&parts));
         };
+        let body = match parts.method {
+            Method::GET | Method::HEAD => Held::nothing(),
+            _ => self.bodies.read(body).await?,
+        };
+        // Only now: a body that drips in would hold the slot all the while.
         let _slot = match access {
             Access::Protected => Some(self.slots.try_acquire().map_err(|error| {
                 ApiError::unavailable("OVERLOADED", "Too many requests are being answered", error)
             })?),
             Access::Open | Access::Counted => None,
         };
-        let body = match parts.method {
-            Method::GET | Method::HEAD => Bytes::new(),
-            _ => self.body(body).await?,
-        };
         let request = Request {
             target: target(&parts),
             method: parts.method,
             headers: parts.headers,
-            body,
+            body: body.bytes.clone(),
             peer,
             key: admission.key,
             params,
@@ -151,35 +153,6 @@ impl App {
         };
         admitted
     }
-
-    async fn body(&self, body: Incoming) -> Result<Bytes, ApiError> {
-        let limit = self.limits.body;
-        let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-        let reading = async {
-            if told > limit {
-                drain(body, told).await;
-                return Err(ApiError::BodyTooLarge);
-            }
-            match Limited::new(body, limit).collect().await {
-                Ok(whole) => Ok(whole.to_bytes()),
-                Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-                    Err(ApiError::BodyTooLarge)
-                }
-                Err(_) => Err(ApiError::refused("INVALID_BODY", "The body is cut short")),
-            }
-        };
-        tokio::time::timeout(self.limits.body_time, reading)
-            .await
-            .unwrap_or(Err(ApiError::SlowBody))
-    }
-}
-
-/// Reads and forgets a body that is not much too large.
-async fn drain(mut body: Incoming, told: usize) {
-    if told > DRAINED {
-        return;
-    }
-    while let Some(Ok(_)) = body.frame().await {}
 }
 
 /// Requests that two readers could understand differently.
