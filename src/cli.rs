@@ -42,7 +42,7 @@ enum Command {
     /// Ask a running daemon about chains for which it signs nothing; needs its DATA_DIR.
     #[command(subcommand)]
     Halts(halts::Halts),
-    /// Ask a running daemon about what it has signed; needs its DATA_DIR.
+    /// Ask a running daemon about what it has signed, or trust a store in doubt; needs DATA_DIR.
     #[command(subcommand)]
     Journal(journal::Journal),
 }

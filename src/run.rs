@@ -2,7 +2,12 @@
 
 mod ready;
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use anyhow::Context;
 use secrecy::ExposeSecret;
@@ -69,7 +74,7 @@ impl Daemon {
         let chains = Arc::new(Chains::load(config)?);
         let metrics = Metrics::install()?;
         ready::warn_about_single_providers(&chains, config);
-        let store: Arc<dyn Store> = Arc::new(SledStore::open(&config.data_dir.join("store"))?);
+        let store: Arc<dyn Store> = Arc::new(SledStore::open(&store(&config.data_dir))?);
         let journal = Arc::new(Journal::new(store.clone(), signer));
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
@@ -119,6 +124,11 @@ impl Daemon {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// Where the store of a daemon with `data_dir` is.
+pub fn store(data_dir: &Path) -> PathBuf {
+    data_dir.join("store")
 }
 
 /// The configured signer; a bad key is an error that does not repeat it.
