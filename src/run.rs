@@ -1,5 +1,6 @@
 //! The composition root: the only place where the daemon's parts are made and joined.
 
+mod parts;
 mod ready;
 
 use std::{
@@ -14,18 +15,18 @@ use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use self::parts::{Parts, signer};
 use crate::{
     admin::Admin,
     api::oracle::{self, Listed},
     attest::{
-        finality,
         journal::Journal,
         peers::{Key, Multisig, Peer, Peers},
         service::{Oracle, Reachable},
         watch::Watcher,
     },
     chains::{Chains, Loaded},
-    config::{Config, PeerKey, Signing},
+    config::{Config, Mistakes, PeerKey},
     http::{
         Gate, Keys, Router,
         limit::Allowance,
@@ -35,7 +36,6 @@ use crate::{
         system::{self, System},
     },
     hub::{Hub, Settings},
-    sign::{Signer, raw::RawKey},
     store::{Store, sled::SledStore},
     telemetry::Metrics,
 };
@@ -69,16 +69,25 @@ pub struct Daemon {
 impl Daemon {
     /// Loads keys, chains and store. Whatever is wrong with them stops the start here.
     pub fn open(config: &Config) -> anyhow::Result<Self> {
-        let signer = signer(config)?;
+        Self::of(config, Parts::of(config, Mistakes::default())?)
+    }
+
+    /// As [`Self::open`], with what has been read already.
+    pub fn of(config: &Config, parts: Parts) -> anyhow::Result<Self> {
+        let Parts {
+            signer,
+            chains,
+            settings,
+        } = parts;
         tracing::info!(address = %format_args!("{:#x}", signer.address()), "signer loaded");
-        let chains = Arc::new(Chains::load(config)?);
         let metrics = Metrics::install()?;
+        ready::warn_about_closed_chains(&chains);
         ready::warn_about_single_providers(&chains, config);
         let store: Arc<dyn Store> = Arc::new(SledStore::open(&store(&config.data_dir))?);
         let journal = Arc::new(Journal::new(store.clone(), signer));
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
-            oracle: oracle(config, &chains, journal.clone())?,
+            oracle: oracle(config, &chains, settings, journal.clone())?,
         });
         let rendered = metrics.clone();
         let system = Arc::new(System {
@@ -131,26 +140,16 @@ pub fn store(data_dir: &Path) -> PathBuf {
     data_dir.join("store")
 }
 
-/// The configured signer; a bad key is an error that does not repeat it.
-pub fn signer(config: &Config) -> anyhow::Result<Arc<dyn Signer>> {
-    match &config.signing {
-        Signing::RawPrivateKey(key) => {
-            let key = RawKey::parse(key.expose_secret()).context("ECDSA_PRIVATE_KEY")?;
-            Ok(Arc::new(key))
-        }
-    }
-}
-
-fn oracle(config: &Config, chains: &Chains, journal: Arc<Journal>) -> anyhow::Result<Oracle> {
-    let settings = Settings::parse(chains.hub_entry()).context("hub file")?;
+fn oracle(
+    config: &Config,
+    chains: &Chains,
+    settings: Settings,
+    journal: Arc<Journal>,
+) -> anyhow::Result<Oracle> {
     let hub = chains
         .hub()
         .map(|hub| hub.chain.clone())
         .map_err(str::to_owned);
-    for opened in chains.list().iter().flat_map(|loaded| &loaded.chain) {
-        let spec = &opened.chain.spec;
-        finality::check(&spec.additional).with_context(|| format!("chain {}", spec.id))?;
-    }
     Ok(Oracle {
         chains: chains
             .list()

@@ -3,16 +3,20 @@
 use crate::{
     chains::{Chains, Loaded},
     config::Config,
-    run,
+    run::Parts,
 };
 
-pub fn run(config: &Config) -> anyhow::Result<()> {
+pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let _guard = runtime.enter();
-    let chains = Chains::load(config)?;
-    let signer = run::signer(config)?;
+    let (config, mistakes) = Config::draft(variables);
+    let Parts {
+        signer,
+        chains,
+        settings,
+    } = Parts::of(&config, mistakes)?;
     let lines = [
         format!("environment  {}", config.environment),
         format!("listen       {}:{}", config.http_host, config.http_port),
@@ -24,7 +28,8 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
             config.api_keys.as_ref().map_or(0, Vec::len)
         ),
         format!("peers        {}", config.peers.len()),
-        format!("hub          {}", hub(&chains)),
+        format!("hub          {}, {}", settings.id, hub(&chains)),
+        format!("unused       {}", config.unused.join(" ")),
         format!("chains       {}", chains.list().len()),
     ];
     #[allow(clippy::print_stdout)]

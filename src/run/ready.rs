@@ -15,6 +15,14 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(2);
 const SINGLE: &str = "a single provider decides about this chain: name several in production";
 
+/// Says which configured chains nothing is attested for, and why.
+pub fn warn_about_closed_chains(chains: &Chains) {
+    for ChainReadiness { id, reason, .. } in closed(chains) {
+        let reason = reason.unwrap_or_default();
+        tracing::warn!(chain = id, reason, "chain cannot be read");
+    }
+}
+
 /// Says loudly which chains rest on one provider although real money is at stake.
 pub fn warn_about_single_providers(chains: &Chains, config: &Config) {
     let mut count = 0_u32;
