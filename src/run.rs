@@ -28,10 +28,9 @@ use crate::{
     chains::{Chains, Loaded},
     config::{Config, Mistakes, PeerKey},
     http::{
-        Gate, Keys, Router,
+        Gate, Keys, Router, Surface,
         limit::Allowance,
-        page,
-        server::{self, Limits},
+        server,
         service::App,
         system::{self, System},
     },
@@ -98,10 +97,12 @@ impl Daemon {
         let router = Router::default()
             .with(&system, &system::ROUTES)?
             .with(&state, oracle::ROUTES)?;
-        let router = page::documented(router, "intentd oracle", env!("CARGO_PKG_VERSION"))?;
-        let app = Arc::new(App::new(router, gate(config), Limits::default()));
+        let surface = Surface {
+            gate: gate(config),
+            ..Surface::new("oracle", "intentd oracle", router)
+        };
         Ok(Self {
-            app,
+            app: Arc::new(surface.open()?),
             store,
             watchers: watchers(&chains, &journal),
             journal,
