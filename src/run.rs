@@ -1,5 +1,6 @@
 //! The composition root: the only place where the daemon's parts are made and joined.
 
+mod background;
 mod parts;
 mod ready;
 
@@ -13,8 +14,9 @@ use std::{
 use anyhow::Context;
 use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
+use self::background::Background;
 pub use self::parts::{Parts, signer};
 use crate::{
     admin::Admin,
@@ -111,7 +113,8 @@ impl Daemon {
         })
     }
 
-    /// Answers until `shutdown`, drains, and closes the store.
+    /// Answers until `shutdown`, drains, and closes the store. A background task that dies is a
+    /// shutdown too, and an error.
     pub async fn serve(
         self,
         listeners: Listeners,
@@ -120,17 +123,17 @@ impl Daemon {
         // The store is ours by now, so a socket that lies there belongs to nobody.
         let admin = Admin::bind(&self.data_dir).context("cannot open the admin socket")?;
         tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
-        let tasks = TaskTracker::new();
-        tasks.spawn(self.metrics.keep(shutdown.clone()));
-        tasks.spawn(admin.serve(self.journal, shutdown.clone()));
+        let mut background = Background::new(shutdown.clone());
+        background.spawn("metrics", self.metrics.keep(shutdown.clone()));
+        background.spawn("admin socket", admin.serve(self.journal, shutdown.clone()));
         for watcher in self.watchers {
-            tasks.spawn(watcher.run(unix_seconds, shutdown.clone()));
+            let name = format!("watcher of {}", watcher.chain());
+            background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
-        server::serve(listeners.oracle, self.app, shutdown.clone()).await;
-        shutdown.cancel();
-        tasks.close();
-        tasks.wait().await;
+        let answering = server::serve(listeners.oracle, self.app, shutdown);
+        let ended = background.guard(answering).await;
         self.store.close().await;
+        ended?;
         tracing::info!("stopped");
         Ok(())
     }

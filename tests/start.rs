@@ -1,10 +1,12 @@
-//! What the program says before it answers anybody: mistakes, warnings, and what it will not do.
+//! The program as a process: what it says before it answers anybody, and how a signal ends it.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{
     fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -161,4 +163,70 @@ fn chains_that_cannot_be_read_and_variables_in_vain_are_logged_once() {
     assert_eq!(set.len(), 1, "{set:?}");
     assert_eq!(set[0]["variable"], "DATADOG_API_KEY");
     assert!(!format!("{set:?}").contains("s3cret"));
+}
+
+#[test]
+fn sigterm_lets_requests_under_way_finish() {
+    let place = TempDir::new().unwrap();
+    let (chains, hub) = (chains(&place, json!({})), hub(&place, ORACLE));
+    let data = place.path().join("data").display().to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_intentd"))
+        .env_clear()
+        .envs([
+            ("ENVIRONMENT", "test"),
+            ("ECDSA_PRIVATE_KEY", KEY),
+            ("DATA_DIR", &data),
+            ("CHAINS_FILE", &chains),
+            ("HUB_FILE", &hub),
+            ("HTTP_HOST", "127.0.0.1"),
+            ("HTTP_PORT", "0"),
+            ("LOG_FORMAT", "json"),
+        ])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lines =
+        lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap_or_default());
+    let listening = lines.find(|line| line["message"] == "oracle listening");
+    let address = listening.unwrap()["address"].as_str().unwrap().to_owned();
+
+    let body = json!({"chainId": "one", "transactionId": format!("0x{}", "11".repeat(32))});
+    let body = body.to_string();
+    let head = format!(
+        "POST /attestations/depository-deposits/v1 HTTP/1.1\r\nhost: a\r\n\
+         content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut clients: Vec<_> = (0..8)
+        .map(|_| TcpStream::connect(&address).unwrap())
+        .collect();
+    for client in &mut clients {
+        client.write_all(head.as_bytes()).unwrap();
+        let mut told = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
+        client.read_exact(&mut told).unwrap();
+    }
+    let mut idle = TcpStream::connect(&address).unwrap();
+    let term = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status();
+    assert!(term.unwrap().success());
+    let draining = |line: &Value| line["message"].to_string().contains("shutting down");
+    assert!(lines.any(|line| draining(&line)));
+    assert_eq!(idle.read(&mut [0]).unwrap_or(0), 0);
+    for mut client in clients {
+        client.write_all(body.as_bytes()).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        // Nobody is there to read the chain from; the answer is whole all the same.
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 503"), "{answer}");
+        assert!(
+            head.contains(&format!("content-length: {}\r\n", body.len())),
+            "{answer}"
+        );
+        assert!(body.contains("\"code\":"), "{answer}");
+    }
+    assert!(lines.any(|line| line["message"] == "stopped"));
+    assert!(child.wait().unwrap().success());
 }

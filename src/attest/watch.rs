@@ -15,7 +15,7 @@ use std::{
 
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
-use vm::{B256, Block, Chain, Head, ReadError};
+use vm::{B256, Block, Chain, ChainId, Head, ReadError};
 
 use self::verdict::{Pace, SLOWEST, Sight, Verdict, pause};
 use super::journal::{Journal, JournalError, Watched};
@@ -112,6 +112,11 @@ impl Watcher {
             chain,
             missing: HashMap::new(),
         }
+    }
+
+    /// Whose facts it watches.
+    pub fn chain(&self) -> &ChainId {
+        &self.chain.spec.id
     }
 
     /// Looks again and again until `shutdown`. `clock` gives unix seconds.
