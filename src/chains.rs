@@ -80,19 +80,21 @@ impl Chains {
     /// Reads the lists and opens what has a provider. Fails on what could make the daemon judge by
     /// other rules than the operator meant; a chain without a provider is only unavailable.
     pub fn load(config: &Config) -> Result<Self, Mistakes> {
-        let mut mistakes = Mistakes(Vec::new());
-        let client = match Endpoint::client() {
-            Ok(client) => client,
-            Err(error) => {
-                mistakes.add("TLS", error.to_string());
-                return Err(mistakes);
-            }
-        };
+        let mut mistakes = Mistakes::default();
+        let chains = Self::gather(config, &mut mistakes);
+        mistakes.or(chains)
+    }
+
+    /// As [`Self::load`], for those who look for more mistakes before they give up.
+    pub fn gather(config: &Config, mistakes: &mut Mistakes) -> Option<Self> {
+        let client = Endpoint::client()
+            .map_err(|error| mistakes.add("TLS", error.to_string()))
+            .ok()?;
         let world = World { config, client };
-        let (chains, hub) = texts(config, &mut mistakes);
-        let list = entries(&chains, config, &mut mistakes)
+        let (chains, hub) = texts(config, mistakes);
+        let list = entries(&chains, config, mistakes)
             .into_iter()
-            .map(|(entry, source)| Self::loaded(&entry, &source, &world, &mut mistakes))
+            .map(|(entry, source)| Self::loaded(&entry, &source, &world, mistakes))
             .collect::<Vec<_>>();
         let mut by_id = HashMap::new();
         for (at, loaded) in list.iter().enumerate() {
@@ -103,14 +105,14 @@ impl Chains {
                 );
             }
         }
-        let settlement = settlement(&hub, &world, &mut mistakes);
-        mistakes.or(Some(Self {
+        let settlement = settlement(&hub, &world, mistakes);
+        Some(Self {
             list,
             by_id,
             hub: settlement.hub,
             allocator: settlement.allocator,
             hub_entry: settlement.entry,
-        }))
+        })
     }
 
     fn loaded(
@@ -152,7 +154,7 @@ impl Chains {
         self.allocator.as_ref().map_err(String::as_str)
     }
 
-    /// The hub file's object, variables resolved.
+    /// The hub file's object, variables resolved, without its providers: they may hold credentials.
     pub fn hub_entry(&self) -> &Map<String, Value> {
         &self.hub_entry
     }
@@ -168,6 +170,8 @@ fn texts(config: &Config, mistakes: &mut Mistakes) -> (String, String) {
             String::new()
         }),
         (None, Some(own)) => own.to_owned(),
+        // Without a name nobody knows what would be missing.
+        (None, None) if config.environment.is_empty() => String::new(),
         (None, None) => {
             let known = BUNDLED
                 .iter()
@@ -348,6 +352,9 @@ fn settlement(text: &str, world: &World<'_>, mistakes: &mut Mistakes) -> Settlem
         true => evm(allocator, "allocator", (&sources.1, world), mistakes),
         false => Err("the hub file names no auroraAllocatorAddress".to_owned()),
     };
+    for providers in ["httpRpcUrl", "auroraHttpRpcUrl"] {
+        entry.remove(providers);
+    }
     Settlement {
         entry,
         hub,

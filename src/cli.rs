@@ -14,7 +14,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     admin::{self, Answer, Question},
-    config::{self, Config},
+    config,
 };
 
 /// Cross-chain intent service: attestation oracle, quoting and status in one daemon.
@@ -42,7 +42,7 @@ enum Command {
     /// Ask a running daemon about chains for which it signs nothing; needs its DATA_DIR.
     #[command(subcommand)]
     Halts(halts::Halts),
-    /// Ask a running daemon about what it has signed; needs its DATA_DIR.
+    /// Ask a running daemon about what it has signed, or trust a store in doubt; needs DATA_DIR.
     #[command(subcommand)]
     Journal(journal::Journal),
 }
@@ -54,9 +54,9 @@ impl Arguments {
             Command::Health { url } => health::run(url, variables),
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
             Command::Journal(journal) => print(journal.answer(&config::data_dir(variables))),
-            Command::Serve => serve::run(&Config::from_variables(variables)?),
-            Command::CheckConfig => check_config::run(&Config::from_variables(variables)?),
-            Command::Keys => keys::run(&Config::from_variables(variables)?),
+            Command::Serve => serve::run(variables),
+            Command::CheckConfig => check_config::run(variables),
+            Command::Keys => keys::run(variables),
         }
     }
 }

@@ -5,7 +5,7 @@ mod read;
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, path::PathBuf, str::FromStr, time::Duration};
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use vm::EvmAddress;
 
@@ -13,10 +13,14 @@ use self::read::Reader;
 
 /// Where the store is unless `DATA_DIR` says otherwise.
 const DATA_DIR: &str = "./data";
+/// Secrets that no list has a use for: a file that names one finds it unset.
+const SECRETS: [&str; 4] = ["API_KEYS", "DATADOG_API_KEY", "ECDSA_PRIVATE_KEY", "PEERS"];
+/// Variables of the network's own oracle that do nothing here.
+const UNUSED: [&str; 1] = ["DATADOG_API_KEY"];
 
 /// The variables of fixed name, as text. Chain variables (`<ID>_RPC_URL`, `<ID>_RPC_QUORUM` and
 /// those that a chains file names with `$`) are looked up by name.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Raw {
     environment: Option<String>,
@@ -27,15 +31,15 @@ pub struct Raw {
     chains_file: Option<String>,
     hub_file: Option<String>,
     finality_profile: Option<String>,
-    api_keys: Option<String>,
+    api_keys: Option<SecretString>,
     unauthenticated_rate_limit_max: Option<String>,
     unauthenticated_rate_limit_window_ms: Option<String>,
-    peers: Option<String>,
+    peers: Option<SecretString>,
     peer_request_timeout_ms: Option<String>,
     oracle_signers: Option<String>,
     oracle_signers_threshold: Option<String>,
     signing_module: Option<String>,
-    ecdsa_private_key: Option<String>,
+    ecdsa_private_key: Option<SecretString>,
     image_tag: Option<String>,
     service: Option<String>,
     log_format: Option<String>,
@@ -62,8 +66,10 @@ pub struct Config {
     pub image_tag: Option<String>,
     pub service: Option<String>,
     pub log_format: LogFormat,
-    /// Every variable that is set and not empty, for the chain lists.
+    /// Variables for the chain lists.
     pub variables: Variables,
+    /// Variables that are set in vain, to be warned about.
+    pub unused: Vec<&'static str>,
 }
 
 /// Whether the chains' own finality tags are demanded everywhere.
@@ -101,10 +107,18 @@ pub struct KeylessLimit {
 }
 
 /// One entry of `PEERS`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PeerSetting {
+    /// May hold credentials.
     pub url: url::Url,
     pub key: PeerKey,
+}
+
+impl fmt::Debug for PeerSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.url.host_str().unwrap_or_default();
+        write!(f, "PeerSetting({host}, {:?})", self.key)
+    }
 }
 
 /// What a peer is shown as `x-api-key`.
@@ -131,14 +145,23 @@ pub enum Signing {
     RawPrivateKey(SecretString),
 }
 
-/// The environment as the chain lists see it.
+/// The environment as the chain lists see it: what is set and not empty, without this daemon's own
+/// secrets. Providers' URLs and credentials are among it, so that it is never printed and wiped when
+/// it is dropped.
 #[derive(Clone, Default)]
-pub struct Variables(BTreeMap<String, String>);
+pub struct Variables(BTreeMap<String, SecretString>);
 
 impl Variables {
+    fn new(all: BTreeMap<String, String>) -> Self {
+        let open = all
+            .into_iter()
+            .filter(|(name, _)| !SECRETS.contains(&name.as_str()));
+        Self(open.map(|(name, value)| (name, value.into())).collect())
+    }
+
     /// The variable's text, if it is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.0.get(name).map(ExposeSecret::expose_secret)
     }
 }
 
@@ -156,7 +179,7 @@ pub struct Mistake {
 }
 
 /// Everything that is wrong with a configuration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl fmt::Display for Mistakes {
@@ -175,6 +198,11 @@ impl Mistakes {
             variable: variable.to_owned(),
             what: what.into(),
         });
+    }
+
+    /// Whether one of them is about `variable`.
+    pub fn concern(&self, variable: &str) -> bool {
+        self.0.iter().any(|mistake| mistake.variable == variable)
     }
 
     /// `value` unless there are mistakes.
@@ -199,11 +227,18 @@ impl Config {
     pub fn from_variables(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Mistakes> {
+        let (config, mistakes) = Self::draft(variables);
+        mistakes.or(Some(config))
+    }
+
+    /// As [`Self::from_variables`], for those who look for more mistakes before they give up. What
+    /// is wrong has its default, or is empty: with mistakes nothing may be started.
+    pub fn draft(variables: impl IntoIterator<Item = (String, String)>) -> (Self, Mistakes) {
         let variables: BTreeMap<_, _> = variables
             .into_iter()
             .filter(|(_, value)| !value.trim().is_empty())
             .collect();
-        let mut mistakes = Mistakes(Vec::new());
+        let mut mistakes = Mistakes::default();
         let raw = match envy::from_iter::<_, Raw>(variables.clone()) {
             Ok(raw) => raw,
             Err(error) => {
@@ -211,11 +246,11 @@ impl Config {
                 Raw::default()
             }
         };
-        let config = Self::checked(raw, Variables(variables), &mut mistakes);
-        mistakes.or(config)
+        let config = Self::checked(raw, variables, &mut mistakes);
+        (config, mistakes)
     }
 
-    fn checked(raw: Raw, variables: Variables, mistakes: &mut Mistakes) -> Option<Self> {
+    fn checked(raw: Raw, variables: BTreeMap<String, String>, mistakes: &mut Mistakes) -> Self {
         let mut read = Reader::new(mistakes);
         let environment = read.required("ENVIRONMENT", raw.environment);
         let http_port = match raw.http_port {
@@ -227,7 +262,7 @@ impl Config {
             raw.unauthenticated_rate_limit_window_ms,
         );
         let timeout_ms = read.peer_timeout_ms(raw.peer_request_timeout_ms);
-        Some(Self {
+        Self {
             http_host: read.parse("HTTP_HOST", raw.http_host, IpAddr::from([0, 0, 0, 0])),
             http_port,
             data_dir: raw.data_dir.unwrap_or_else(|| DATA_DIR.into()).into(),
@@ -246,16 +281,28 @@ impl Config {
             image_tag: raw.image_tag,
             service: raw.service,
             log_format: read.parse("LOG_FORMAT", raw.log_format, LogFormat::Auto),
-            variables,
-            signing: read.signing(raw.signing_module, raw.ecdsa_private_key)?,
-            environment: environment?,
-        })
+            unused: UNUSED
+                .into_iter()
+                .filter(|name| variables.contains_key(*name))
+                .collect(),
+            variables: Variables::new(variables),
+            signing: read
+                .signing(raw.signing_module, raw.ecdsa_private_key)
+                .unwrap_or_else(|| Signing::RawPrivateKey(SecretString::default())),
+            environment: environment.unwrap_or_default(),
+        }
     }
 
     /// Whether the operator says that real money is at stake here.
     pub fn is_production(&self) -> bool {
-        self.environment.ends_with("prod")
+        is_production(&self.environment)
     }
+}
+
+/// A name that says `prod` or `mainnet` anywhere, in any case: rather one too many.
+fn is_production(environment: &str) -> bool {
+    let name = environment.to_ascii_lowercase();
+    ["prod", "mainnet"].iter().any(|word| name.contains(word))
 }
 
 impl FromStr for FinalityProfile {

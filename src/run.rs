@@ -1,10 +1,12 @@
 //! The composition root: the only place where the daemon's parts are made and joined.
 
+mod background;
+mod parts;
 mod ready;
 
 use std::{
     collections::{HashMap, HashSet},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
@@ -12,30 +14,29 @@ use std::{
 use anyhow::Context;
 use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
+use self::background::Background;
+pub use self::parts::{Parts, signer};
 use crate::{
     admin::Admin,
     api::oracle::{self, Listed},
     attest::{
-        finality,
         journal::Journal,
         peers::{Key, Multisig, Peer, Peers},
         service::{Oracle, Reachable},
         watch::Watcher,
     },
     chains::{Chains, Loaded, Opened},
-    config::{Config, Mistakes, PeerKey, Signing},
+    config::{Config, Mistakes, PeerKey},
     http::{
-        Gate, Keys, Router,
+        Gate, Keys, Router, Surface,
         limit::Allowance,
-        page,
-        server::{self, Limits},
+        server,
         service::App,
         system::{self, System},
     },
     hub::{Hub, Settings},
-    sign::{Signer, raw::RawKey},
     store::{Store, sled::SledStore},
     telemetry::Metrics,
 };
@@ -69,16 +70,25 @@ pub struct Daemon {
 impl Daemon {
     /// Loads keys, chains and store. Whatever is wrong with them stops the start here.
     pub fn open(config: &Config) -> anyhow::Result<Self> {
-        let signer = signer(config)?;
+        Self::of(config, Parts::of(config, Mistakes::default())?)
+    }
+
+    /// As [`Self::open`], with what has been read already.
+    pub fn of(config: &Config, parts: Parts) -> anyhow::Result<Self> {
+        let Parts {
+            signer,
+            chains,
+            settings,
+        } = parts;
         tracing::info!(address = %format_args!("{:#x}", signer.address()), "signer loaded");
-        let chains = Arc::new(Chains::load(config)?);
         let metrics = Metrics::install()?;
+        ready::warn_about_closed_chains(&chains);
         ready::warn_about_quorums(&chains, config);
-        let store: Arc<dyn Store> = Arc::new(SledStore::open(&config.data_dir.join("store"))?);
+        let store: Arc<dyn Store> = Arc::new(SledStore::open(&store(&config.data_dir))?);
         let journal = Arc::new(Journal::new(store.clone(), signer));
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
-            oracle: oracle(config, &chains, journal.clone())?,
+            oracle: oracle(config, &chains, settings, journal.clone())?,
         });
         let rendered = metrics.clone();
         let system = Arc::new(System {
@@ -89,10 +99,12 @@ impl Daemon {
         let router = Router::default()
             .with(&system, &system::ROUTES)?
             .with(&state, oracle::ROUTES)?;
-        let router = page::documented(router, "intentd oracle", env!("CARGO_PKG_VERSION"))?;
-        let app = Arc::new(App::new(router, gate(config), Limits::default()));
+        let surface = Surface {
+            gate: gate(config),
+            ..Surface::new("oracle", "intentd oracle", router)
+        };
         Ok(Self {
-            app,
+            app: Arc::new(surface.open()?),
             store,
             watchers: watchers(&chains, &journal),
             journal,
@@ -101,7 +113,8 @@ impl Daemon {
         })
     }
 
-    /// Answers until `shutdown`, drains, and closes the store.
+    /// Answers until `shutdown`, drains, and closes the store. A background task that dies is a
+    /// shutdown too, and an error.
     pub async fn serve(
         self,
         listeners: Listeners,
@@ -110,55 +123,33 @@ impl Daemon {
         // The store is ours by now, so a socket that lies there belongs to nobody.
         let admin = Admin::bind(&self.data_dir).context("cannot open the admin socket")?;
         tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
-        let tasks = TaskTracker::new();
-        tasks.spawn(self.metrics.keep(shutdown.clone()));
-        tasks.spawn(admin.serve(self.journal, shutdown.clone()));
+        let mut background = Background::new(shutdown.clone());
+        background.spawn("metrics", self.metrics.keep(shutdown.clone()));
+        background.spawn("admin socket", admin.serve(self.journal, shutdown.clone()));
         for watcher in self.watchers {
-            tasks.spawn(watcher.run(unix_seconds, shutdown.clone()));
+            let name = format!("watcher of {}", watcher.chain());
+            background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
-        server::serve(listeners.oracle, self.app, shutdown.clone()).await;
-        shutdown.cancel();
-        tasks.close();
-        tasks.wait().await;
+        let answering = server::serve(listeners.oracle, self.app, shutdown);
+        let ended = background.guard(answering).await;
         self.store.close().await;
+        ended?;
         tracing::info!("stopped");
         Ok(())
     }
 }
 
-/// The configured signer; a bad key is an error that does not repeat it.
-pub fn signer(config: &Config) -> anyhow::Result<Arc<dyn Signer>> {
-    match &config.signing {
-        Signing::RawPrivateKey(key) => {
-            let key = RawKey::parse(key.expose_secret()).context("ECDSA_PRIVATE_KEY")?;
-            Ok(Arc::new(key))
-        }
-    }
+/// Where the store of a daemon with `data_dir` is.
+pub fn store(data_dir: &Path) -> PathBuf {
+    data_dir.join("store")
 }
 
-/// The settlement contracts, and whether the chains' fast modes can be followed with them.
-pub fn settings(chains: &Chains) -> Result<Settings, Mistakes> {
-    let mut mistakes = Mistakes(Vec::new());
-    let settings = Settings::parse(chains.hub_entry())
-        .inspect_err(|error| mistakes.add("HUB_FILE", error.to_string()))
-        .ok();
-    let limited = |settings: &Settings| settings.rate_limiter.is_some();
-    for opened in chains.list().iter().flat_map(|loaded| &loaded.chain) {
-        let spec = &opened.chain.spec;
-        match finality::check(spec) {
-            Err(error) => mistakes.add("CHAINS_FILE", format!("chain {}: {error}", spec.id)),
-            Ok(true) if !settings.as_ref().is_none_or(limited) => {
-                let what = format!("rateLimiter: chain {} has a fastMode", spec.id);
-                mistakes.add("HUB_FILE", what);
-            }
-            Ok(_) => {}
-        }
-    }
-    mistakes.or(settings)
-}
-
-fn oracle(config: &Config, chains: &Chains, journal: Arc<Journal>) -> anyhow::Result<Oracle> {
-    let settings = settings(chains)?;
+fn oracle(
+    config: &Config,
+    chains: &Chains,
+    settings: Settings,
+    journal: Arc<Journal>,
+) -> anyhow::Result<Oracle> {
     let chain = |opened: Result<&Opened, &str>| {
         let opened = opened.map(|opened| opened.chain.clone());
         opened.map_err(str::to_owned)

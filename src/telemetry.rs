@@ -4,6 +4,7 @@
 use std::{
     fmt,
     io::{self, IsTerminal},
+    panic::PanicHookInfo,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -51,7 +52,7 @@ pub enum Lines {
 }
 
 /// Sends log lines to standard error, filtered as `RUST_LOG` writes it (`info` when empty). Each
-/// line names `service`, if there is one.
+/// line names `service`, if there is one. A panic in any thread or task is a line, too.
 pub fn log(lines: Lines, filter: Option<&str>, service: Option<&str>) -> Result<(), Error> {
     let filter = EnvFilter::try_new(filter.unwrap_or("info"))?;
     let json = match lines {
@@ -64,7 +65,16 @@ pub fn log(lines: Lines, filter: Option<&str>, service: Option<&str>) -> Result<
         .with(filter)
         .with(layer)
         .try_init()?;
+    std::panic::set_hook(Box::new(tell));
     Ok(())
+}
+
+/// A panic as a log line: most tasks have nobody who would ask how they ended.
+fn tell(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string);
+    let said = panic.payload_as_str().unwrap_or("no text");
+    metrics::counter!("intentd_panics_total").increment(1);
+    tracing::error!(place, said, "panic");
 }
 
 fn layer<S, W>(json: bool, service: Option<&str>, to: W) -> Box<dyn Layer<S> + Send + Sync>
@@ -243,6 +253,28 @@ mod tests {
                 .all(|line| line.starts_with("service=oracle-a ")),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_panic_is_a_line() {
+        let sink = Sink::default();
+        let to = sink.clone();
+        let layer = layer(true, None, move || to.clone());
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(tell));
+        let subscriber = tracing_subscriber::registry().with(layer);
+        let panicked = tracing::subscriber::with_default(subscriber, || {
+            std::panic::catch_unwind(|| panic!("on {}", "purpose"))
+        });
+        std::panic::set_hook(before);
+        assert!(panicked.is_err());
+        let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (&line["level"], &line["said"]),
+            (&"ERROR".into(), &"on purpose".into())
+        );
+        assert!(line["place"].as_str().unwrap().contains("telemetry.rs"));
     }
 
     #[test]

@@ -243,3 +243,23 @@ async fn a_caller_who_shows_the_deposit_in_another_block_halts_the_chain_too() {
     assert!(life.attest("base", 1).await.is_ok());
     life.end().await;
 }
+
+#[tokio::test]
+async fn a_store_in_doubt_is_opened_when_the_operator_trusts_it() {
+    let place = tempfile::tempdir().unwrap();
+    let trust = || intentd(place.path(), &["journal", "trust"]);
+    let nothing = trust().await.unwrap_err().to_string();
+    assert!(nothing.contains("there is no store"), "{nothing}");
+    let store = place.path().join("store");
+    SledStore::open(&store).unwrap().close().await;
+    let whole = trust().await.unwrap_err().to_string();
+    assert!(whole.contains("nobody doubts"), "{whole}");
+    std::fs::write(store.join("in-doubt"), "a sync failed: EIO").unwrap();
+    let doubted = SledStore::open(&store).err().unwrap().to_string();
+    assert!(doubted.contains("EIO"), "{doubted}");
+    trust().await.unwrap();
+    let open = SledStore::open(&store).unwrap();
+    let held = trust().await.unwrap_err().to_string();
+    assert!(held.contains("in use"), "{held}");
+    open.close().await;
+}

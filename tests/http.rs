@@ -15,3 +15,5 @@ mod lifetime;
 mod pages;
 #[path = "http/rig.rs"]
 mod rig;
+#[path = "http/surfaces.rs"]
+mod surfaces;

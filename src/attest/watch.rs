@@ -16,7 +16,7 @@ use std::{
 
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
-use vm::{B256, Block, Chain, Head, ReadError};
+use vm::{B256, Block, Chain, ChainId, Head, ReadError};
 
 use self::verdict::{Pace, SLOWEST, Sight, Verdict, pause};
 use super::journal::{Journal, JournalError, Watched};
@@ -50,6 +50,54 @@ pub struct Look {
     pub void: usize,
 }
 
+/// One look on its way through the pages of rows, lowest block first.
+struct Round {
+    head: Head,
+    now: u64,
+    look: Look,
+    /// Blocks asked about that later rows may rest on too: height and verdict, if there is one.
+    verdicts: HashMap<B256, (u64, Option<Verdict>)>,
+    /// What [`Watcher::missing`] will be.
+    missing: HashMap<B256, u64>,
+}
+
+impl Round {
+    fn new(head: Head, now: u64) -> Self {
+        let tip = Some(head.block.number);
+        Self {
+            head,
+            now,
+            look: Look {
+                tip,
+                ..Look::default()
+            },
+            verdicts: HashMap::new(),
+            missing: HashMap::new(),
+        }
+    }
+
+    /// `missed`: since when the block had been missing before this look.
+    fn put(&mut self, block: &Block, missed: Option<u64>, verdict: Option<Verdict>) {
+        let since = match verdict {
+            Some(Verdict::Past | Verdict::Stands | Verdict::Gone) => None,
+            Some(Verdict::Missing(since)) => Some(since),
+            Some(Verdict::Early) => missed,
+            None => {
+                self.look.unanswered += 1;
+                missed
+            }
+        };
+        self.missing.extend(since.map(|since| (block.hash, since)));
+        self.look.missing = self.missing.len();
+        self.verdicts.insert(block.hash, (block.number, verdict));
+    }
+
+    /// Rows come by height: none that follows rests on a block below.
+    fn forget_below(&mut self, number: u64) {
+        self.verdicts.retain(|_, (height, _)| *height >= number);
+    }
+}
+
 /// Watches the signed facts of one chain.
 pub struct Watcher {
     journal: Arc<Journal>,
@@ -65,6 +113,11 @@ impl Watcher {
             chain,
             missing: HashMap::new(),
         }
+    }
+
+    /// Whose facts it watches.
+    pub fn chain(&self) -> &ChainId {
+        &self.chain.spec.id
     }
 
     /// Looks again and again until `shutdown`. `clock` gives unix seconds.
@@ -95,81 +148,71 @@ impl Watcher {
 
     /// Looks once. `now` is unix seconds.
     pub async fn look(&mut self, now: u64) -> Result<Look, Error> {
-        self.journal.halted(&self.chain.spec.id).await?;
-        let facts = self.facts().await?;
-        let chain = self.chain.spec.id.to_string();
-        metrics::gauge!("intentd_watched_facts", "chain" => chain)
-            .set(u32::try_from(facts.len()).unwrap_or(u32::MAX));
-        if facts.is_empty() {
-            self.missing.clear();
-            return Ok(Look::default());
+        let id = self.chain.spec.id.clone();
+        self.journal.halted(&id).await?;
+        let mut round = None;
+        let mut cursor = None;
+        loop {
+            let page = self.journal.watched(&id, cursor.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { break };
+            let round = match &mut round {
+                Some(round) => round,
+                None => round.insert(Round::new(self.head().await?, now)),
+            };
+            self.ask(&page, round).await;
+            self.mature(&page, round).await?;
+            self.settle(&page, round).await?;
+            round.forget_below(last.block.number);
+            if page.len() < PAGE {
+                break;
+            }
+            cursor = Some(last.cursor.clone());
         }
-        let head = self.chain.reader.head().await.map_err(Error::Read)?;
-        let mut look = Look {
-            tip: Some(head.block.number),
-            facts: facts.len(),
-            ..Look::default()
-        };
-        let verdicts = self.verdicts(&facts, &head, now).await;
-        self.mature(&facts, &verdicts, &head).await?;
-        self.settle(&facts, &verdicts, now, &mut look).await?;
+        let found = round.map(|round| (round.look, round.missing));
+        let (look, missing) = found.unwrap_or_default();
+        metrics::gauge!("intentd_watched_facts", "chain" => id.to_string())
+            .set(u32::try_from(look.facts).unwrap_or(u32::MAX));
+        self.missing = missing;
         Ok(look)
     }
 
-    /// All watched rows of the chain, lowest block first.
-    async fn facts(&self) -> Result<Vec<Watched>, JournalError> {
-        let mut facts: Vec<Watched> = Vec::new();
-        loop {
-            let after = facts.last().map(|fact| &fact.cursor);
-            let page = self
-                .journal
-                .watched(&self.chain.spec.id, after, PAGE)
-                .await?;
-            let full = page.len() == PAGE;
-            facts.extend(page);
-            if !full {
-                return Ok(facts);
-            }
-        }
+    async fn head(&self) -> Result<Head, Error> {
+        self.chain.reader.head().await.map_err(Error::Read)
     }
 
-    /// A verdict for each block that there is an answer about.
-    async fn verdicts(&self, facts: &[Watched], head: &Head, now: u64) -> HashMap<B256, Verdict> {
+    /// Adds a verdict for each block of the page that nobody has been asked about in this round.
+    async fn ask(&self, page: &[Watched], round: &mut Round) {
         let mut known = BTreeSet::new();
-        let blocks: Vec<&Block> = facts
+        let blocks: Vec<&Block> = page
             .iter()
             .map(|fact| &fact.block)
-            .filter(|block| known.insert(block.hash))
+            .filter(|block| known.insert(block.hash) && !round.verdicts.contains_key(&block.hash))
             .collect();
-        let mut verdicts = HashMap::new();
         for blocks in blocks.chunks(AT_ONCE) {
             let asked = blocks.iter().map(|block| self.chain.reader.contains(block));
             let asked: Vec<_> = asked.collect();
             for (block, answer) in blocks.iter().zip(join_all(asked).await) {
-                let Ok(on_chain) = answer else { continue };
                 let missed = self.missing.get(&block.hash).copied();
-                let sight = Sight {
-                    block,
-                    on_chain,
-                    missed,
-                };
-                verdicts.insert(block.hash, sight.judge(&self.chain.spec, head, now));
+                let verdict = answer.ok().map(|on_chain| {
+                    let sight = Sight {
+                        block,
+                        on_chain,
+                        missed,
+                    };
+                    sight.judge(&self.chain.spec, &round.head, round.now)
+                });
+                round.put(block, missed, verdict);
             }
         }
-        verdicts
     }
 
     /// Notes which blocks that were signed early are final by now: from now on the chain vouches for
     /// them.
-    async fn mature(
-        &self,
-        facts: &[Watched],
-        verdicts: &HashMap<B256, Verdict>,
-        head: &Head,
-    ) -> Result<(), JournalError> {
-        for fact in facts.iter().filter(|fact| fact.early) {
-            let there = verdicts.get(&fact.block.hash) == Some(&Verdict::Stands);
-            if there && self.chain.spec.finality.met(&fact.block, head) {
+    async fn mature(&self, page: &[Watched], round: &Round) -> Result<(), JournalError> {
+        for fact in page.iter().filter(|fact| fact.early) {
+            let verdict = round.verdicts.get(&fact.block.hash);
+            let there = matches!(verdict, Some((_, Some(Verdict::Stands))));
+            if there && self.chain.spec.finality.met(&fact.block, &round.head) {
                 self.journal.settled(fact).await?;
             }
         }
@@ -177,47 +220,23 @@ impl Watcher {
     }
 
     /// Does what the verdicts ask for.
-    async fn settle(
-        &mut self,
-        facts: &[Watched],
-        verdicts: &HashMap<B256, Verdict>,
-        now: u64,
-        look: &mut Look,
-    ) -> Result<(), JournalError> {
-        let id = self.chain.spec.id.clone();
-        let mut missing = HashMap::new();
-        let mut floor = None;
-        let mut unanswered = BTreeSet::new();
-        for fact in facts {
-            let hash = fact.block.hash;
-            let before = self.missing.get(&hash).copied();
-            match verdicts.get(&hash) {
-                Some(Verdict::Past) => continue,
-                Some(Verdict::Stands) => {}
-                Some(Verdict::Early) => missing.extend(before.map(|since| (hash, since))),
-                Some(Verdict::Missing(since)) => {
-                    missing.insert(hash, *since);
-                }
-                Some(Verdict::Gone) => {
+    async fn settle(&self, page: &[Watched], round: &mut Round) -> Result<(), JournalError> {
+        let mut past = Vec::new();
+        for fact in page {
+            match round.verdicts.get(&fact.block.hash) {
+                Some((_, Some(Verdict::Past))) => past.push(fact.cursor.clone()),
+                Some((_, Some(Verdict::Gone))) => {
                     let (key, block) = (&fact.statement, &fact.block);
-                    let void = self.journal.reorged(key, &id, block, now).await?;
-                    look.void += usize::from(void);
-                    continue;
+                    let id = &self.chain.spec.id;
+                    let void = self.journal.reorged(key, id, block, round.now).await?;
+                    round.look.void += usize::from(void);
                 }
-                None => {
-                    unanswered.insert(hash);
-                    missing.extend(before.map(|since| (hash, since)));
-                }
+                _ => {}
             }
-            floor.get_or_insert(fact.block.number);
         }
-        look.unanswered = unanswered.len();
-        look.missing = missing.len();
-        self.missing = missing;
-        let highest = facts.last().map_or(0, |fact| fact.block.number);
-        // Everything below it is past, or void and watched no more.
-        let floor = floor.unwrap_or(highest.saturating_add(1));
-        self.journal.unwatch(&id, floor).await?;
+        round.look.facts += page.len();
+        // One by one: a row that was written meanwhile has not been looked at.
+        self.journal.unwatch(&past).await?;
         Ok(())
     }
 

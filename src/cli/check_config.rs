@@ -1,19 +1,22 @@
 //! `intentd check-config`: what the daemon would do with this environment. Prints no secret.
 
 use crate::{
-    chains::{Chains, Loaded, Opened},
+    chains::{Loaded, Opened},
     config::Config,
-    run,
+    run::Parts,
 };
 
-pub fn run(config: &Config) -> anyhow::Result<()> {
+pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let _guard = runtime.enter();
-    let chains = Chains::load(config)?;
-    run::settings(&chains)?;
-    let signer = run::signer(config)?;
+    let (config, mistakes) = Config::draft(variables);
+    let Parts {
+        signer,
+        chains,
+        settings,
+    } = Parts::of(&config, mistakes)?;
     let lines = [
         format!("environment  {}", config.environment),
         format!("listen       {}:{}", config.http_host, config.http_port),
@@ -25,8 +28,9 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
             config.api_keys.as_ref().map_or(0, Vec::len)
         ),
         format!("peers        {}", config.peers.len()),
-        format!("hub          {}", settlement(chains.hub())),
+        format!("hub          {}, {}", settings.id, settlement(chains.hub())),
         format!("allocator    {}", settlement(chains.allocator())),
+        format!("unused       {}", config.unused.join(" ")),
         format!("chains       {}", chains.list().len()),
     ];
     #[allow(clippy::print_stdout)]
@@ -97,9 +101,8 @@ mod tests {
             ("HUB_FILE", write("hub.json", &hub)),
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value));
-        let config = Config::from_variables(variables).unwrap();
         let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        run(&config).map_err(|error| error.to_string())
+        run(variables).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use crate::{config::Config, run};
 
-pub fn run(config: &Config) -> anyhow::Result<()> {
-    let signer = run::signer(config)?;
+pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
+    let (config, mut mistakes) = Config::draft(variables);
+    let signer = run::signer(&config, &mut mistakes);
+    let signer = mistakes.or(signer)?;
     #[allow(clippy::print_stdout)]
     {
         println!("{:#x}", signer.address());

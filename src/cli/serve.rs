@@ -4,11 +4,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{Config, LogFormat},
-    run::{Daemon, Listeners},
+    run::{Daemon, Listeners, Parts},
     telemetry::{self, Lines},
 };
 
-pub fn run(config: &Config) -> anyhow::Result<()> {
+pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
+    let (config, mistakes) = Config::draft(variables);
     let lines = match config.log_format {
         LogFormat::Auto => Lines::Auto,
         LogFormat::Text => Lines::Text,
@@ -18,12 +19,15 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let filter = config.variables.get("RUST_LOG");
     telemetry::log(lines, filter, config.service.as_deref())?;
+    for variable in &config.unused {
+        tracing::warn!(variable, "this variable is set and not used");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let daemon = Daemon::open(config)?;
-        let listeners = Listeners::bind(config).await?;
+        let daemon = Daemon::of(&config, Parts::of(&config, mistakes)?)?;
+        let listeners = Listeners::bind(&config).await?;
         let shutdown = CancellationToken::new();
         let signals = tokio::spawn(cancel_on_signal(shutdown.clone()));
         let served = daemon.serve(listeners, shutdown).await;

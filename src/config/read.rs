@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use secrecy::{ExposeSecret, SecretString};
 use vm::EvmAddress;
 
 use super::{ApiKey, KeylessLimit, Mistakes, Multisig, PeerKey, PeerSetting, Signing};
@@ -19,7 +20,7 @@ impl<'a> Reader<'a> {
         Self { mistakes }
     }
 
-    pub fn required(&mut self, variable: &str, text: Option<String>) -> Option<String> {
+    pub fn required<T>(&mut self, variable: &str, text: Option<T>) -> Option<T> {
         if text.is_none() {
             self.mistakes.add(variable, "must be set");
         }
@@ -39,10 +40,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    pub fn api_keys(&mut self, text: Option<String>) -> Option<Vec<ApiKey>> {
+    pub fn api_keys(&mut self, text: Option<SecretString>) -> Option<Vec<ApiKey>> {
         let text = text?;
         let mut keys = Vec::new();
-        for (at, entry) in entries(&text).enumerate() {
+        for (at, entry) in entries(text.expose_secret()).enumerate() {
             let mut parts = entry.split(':');
             let key = parts.next().unwrap_or_default().trim();
             if key.is_empty() {
@@ -93,9 +94,10 @@ impl<'a> Reader<'a> {
         timeout
     }
 
-    pub fn peers(&mut self, text: Option<String>) -> Vec<PeerSetting> {
+    pub fn peers(&mut self, text: Option<SecretString>) -> Vec<PeerSetting> {
         let mut peers: Vec<PeerSetting> = Vec::new();
-        for (at, entry) in entries(text.as_deref().unwrap_or_default()).enumerate() {
+        let text = text.unwrap_or_default();
+        for (at, entry) in entries(text.expose_secret()).enumerate() {
             let (url, key) = entry.split_once('|').unwrap_or((entry, ""));
             let url = match url.trim().trim_end_matches('/').parse::<url::Url>() {
                 Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
@@ -151,11 +153,15 @@ impl<'a> Reader<'a> {
         Some(Multisig { members, threshold })
     }
 
-    pub fn signing(&mut self, module: Option<String>, key: Option<String>) -> Option<Signing> {
+    pub fn signing(
+        &mut self,
+        module: Option<String>,
+        key: Option<SecretString>,
+    ) -> Option<Signing> {
         match module.as_deref().unwrap_or("raw-private-key") {
             "raw-private-key" => {
                 let key = self.required("ECDSA_PRIVATE_KEY", key)?;
-                Some(Signing::RawPrivateKey(key.trim().to_owned().into()))
+                Some(Signing::RawPrivateKey(key.expose_secret().trim().into()))
             }
             other => {
                 self.mistakes.add(

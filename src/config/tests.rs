@@ -125,15 +125,88 @@ fn a_threshold_above_the_number_of_signers_is_refused() {
 fn secrets_are_not_printed() {
     let config = read(&[
         ("API_KEYS", "s3cret:label"),
-        ("PEERS", "https://a|s3cret"),
+        (
+            "PEERS",
+            "https://me:s3cret@a/s3cret|s3cret;https://b/s3cret",
+        ),
         ("BASE_RPC_URL", "https://a/s3cret"),
+        ("RELAY_RPC_URL", "https://u:s3cret@a/"),
+        ("BITCOIN_MAESTRO_API_KEY", "s3cret"),
+        ("DATADOG_API_KEY", "s3cret"),
     ])
     .unwrap();
-    let shown = format!("{config:?}");
+    for shown in [format!("{config:?}"), format!("{config:#?}")] {
+        let hidden = !shown.contains("s3cret") && !shown.contains(&KEY[2..]);
+        assert!(hidden && shown.contains("label"), "{shown}");
+    }
+}
+
+#[test]
+fn mistakes_repeat_no_secret() {
+    let mistakes = read(&[
+        ("API_KEYS", ":s3cret"),
+        ("PEERS", "s3cret://s3cret|s3cret"),
+        ("SIGNING_MODULE", "other"),
+    ])
+    .unwrap_err();
+    assert_eq!(mistakes.0.len(), 3);
+    assert!(!mistakes.to_string().contains("s3cret"), "{mistakes}");
+}
+
+#[test]
+fn own_secrets_are_out_of_reach_of_lists() {
+    let config = read(&[
+        ("API_KEYS", "s3cret"),
+        ("PEERS", "https://a|s3cret"),
+        ("DATADOG_API_KEY", "s3cret"),
+        ("BASE_RPC_URL", "https://a/"),
+    ])
+    .unwrap();
+    for name in SECRETS {
+        assert_eq!(config.variables.get(name), None, "{name}");
+    }
+    assert_eq!(config.variables.get("BASE_RPC_URL"), Some("https://a/"));
+}
+
+#[test]
+fn variables_set_in_vain_are_known() {
+    assert!(read(&[]).unwrap().unused.is_empty());
+    assert!(read(&[("DATADOG_API_KEY", " ")]).unwrap().unused.is_empty());
+    let config = read(&[("DATADOG_API_KEY", "k")]).unwrap();
+    assert_eq!(config.unused, ["DATADOG_API_KEY"]);
+}
+
+#[test]
+fn production_is_told_by_the_name() {
+    let table = [
+        ("production", true),
+        ("prod", true),
+        ("PROD", true),
+        ("prod-eu", true),
+        ("mainnets.prod", true),
+        ("testnets.prod", true),
+        ("mainnet", true),
+        ("Mainnet-2", true),
+        ("test", false),
+        ("testnet", false),
+        ("testnets.dev", false),
+        ("staging", false),
+        ("development", false),
+    ];
+    for (name, expected) in table {
+        assert_eq!(is_production(name), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_draft_is_there_in_spite_of_mistakes() {
+    let (config, mistakes) = Config::draft([("HTTP_PORT".into(), "x".into())]);
     assert!(
-        !shown.contains("s3cret") && !shown.contains(&KEY[2..]),
-        "{shown}"
+        ["ENVIRONMENT", "ECDSA_PRIVATE_KEY", "HTTP_PORT"].map(|name| mistakes.concern(name))
+            == [true; 3]
     );
+    assert!(!mistakes.concern("PEERS"));
+    assert_eq!((config.http_port, config.environment.as_str()), (3000, ""));
 }
 
 /// The variables that the code reads: the fields of [`Raw`], those that the bundled lists name,

@@ -8,6 +8,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use hyper::{
+    HeaderMap,
+    header::{AUTHORIZATION, HeaderName},
+};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -16,6 +20,9 @@ use super::{
     limit::{self, Allowance, Limiter, Standing},
     router::Access,
 };
+
+/// The header that keys come in.
+pub const KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// What a known key is called in logs; never the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,6 +96,7 @@ pub struct Admission {
 #[derive(Debug, Default)]
 pub struct Gate {
     keys: Option<Keys>,
+    bearer: bool,
     limiter: Option<Mutex<Limiter<IpAddr>>>,
 }
 
@@ -98,8 +106,30 @@ impl Gate {
     pub fn new(keys: Option<Keys>, keyless: Option<Allowance>) -> Self {
         Self {
             keys,
+            bearer: false,
             limiter: keyless.map(|allowance| Mutex::new(Limiter::new(allowance))),
         }
+    }
+
+    /// Takes `authorization: Bearer <key>` where there is no `x-api-key`.
+    #[must_use]
+    pub fn or_bearer(self) -> Self {
+        Self {
+            bearer: true,
+            ..self
+        }
+    }
+
+    /// The key that a caller shows, known or not.
+    pub fn key<'a>(&self, headers: &'a HeaderMap) -> Option<&'a [u8]> {
+        if let Some(key) = headers.get(KEY) {
+            return Some(key.as_bytes());
+        }
+        let shown = headers.get(AUTHORIZATION).filter(|_| self.bearer)?;
+        let (scheme, key) = shown.as_bytes().split_at_checked(7)?;
+        scheme
+            .eq_ignore_ascii_case(b"bearer ")
+            .then(|| key.trim_ascii())
     }
 
     /// 401 or 429, or how the request was let in. `now` in milliseconds of a clock that never
@@ -241,6 +271,31 @@ mod tests {
             ("//", false),
         ] {
             assert_eq!(unrouted(path) == Access::Open, free, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_bearer_counts_only_where_it_may_and_behind_the_own_header() {
+        let headers = |pairs: &[(&'static str, &'static str)]| -> HeaderMap {
+            let typed = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), value.parse().unwrap())
+            };
+            pairs.iter().map(typed).collect()
+        };
+        let (plain, bearer) = (Gate::default(), Gate::default().or_bearer());
+        let own = headers(&[("x-api-key", "a"), ("authorization", "Bearer b")]);
+        assert_eq!(
+            (plain.key(&own), bearer.key(&own)),
+            (Some(&b"a"[..]), Some(&b"a"[..]))
+        );
+        let other = headers(&[("authorization", "bearer  b ")]);
+        assert_eq!(
+            (plain.key(&other), bearer.key(&other)),
+            (None, Some(&b"b"[..]))
+        );
+        for text in ["Basic b", "Bearer", ""] {
+            let pair = [("authorization", text)];
+            assert_eq!(bearer.key(&headers(&pair)), None, "{text}");
         }
     }
 }

@@ -4,9 +4,78 @@
 
 use hyper::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::{limit::Standing, request::Response};
+use super::{limit::Standing, request::Response, router::Shape};
 use crate::redact;
+
+/// How a surface says no.
+#[derive(Clone, Copy)]
+pub struct Errors {
+    /// The bytes, after a log line for what is the service's own fault.
+    pub answer: fn(ApiError) -> Response,
+    /// What the description says of them.
+    pub described: &'static [Described],
+}
+
+/// One status that any described route may answer with.
+pub struct Described {
+    pub status: &'static str,
+    pub meaning: &'static str,
+    pub shape: Shape,
+    /// Only routes behind the gate.
+    pub gated: bool,
+}
+
+/// The oracle's: oracle.md section 2.
+pub const PLAIN: Errors = Errors {
+    answer: ApiError::into_response,
+    described: &[
+        Described::of::<Failure>("400", "The request cannot be used, or is refused", false),
+        Described::of::<Denied>("401", "A known key is required", true),
+        Described::of::<Failure>("409", "It contradicts what was signed before", true),
+        Described::of::<Failure>("413", "The body is above 1 MiB", true),
+        Described::of::<Denied>(
+            "429",
+            "The limit for callers without a key is used up",
+            true,
+        ),
+        Described::of::<Failure>("503", "The chain or its providers cannot be used now", true),
+    ],
+};
+
+impl Described {
+    /// A status whose body is a `T`.
+    pub const fn of<T: ToSchema>(status: &'static str, meaning: &'static str, gated: bool) -> Self {
+        Self {
+            status,
+            meaning,
+            shape: Shape::of::<T>(),
+            gated,
+        }
+    }
+}
+
+/// A 400, 409 or 503: what happened, and a code that does not change.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "only its schema is used; the mapping below writes the bytes"
+)]
+struct Failure {
+    message: String,
+    code: String,
+}
+
+/// A 401 or 429.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "only its schema is used; the mapping below writes the bytes"
+)]
+struct Denied {
+    error: String,
+}
 
 /// Why a request got no 200.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,11 @@
 //! HTTP: sockets, limits, keys, routing, bodies, and the one mapping of errors to answers.
 //!
 //! It knows no claim, chain or store. An API is a static table of [`Route`]s over a state of its
-//! own; [`Router`] joins the tables of one listener, and [`serve`] answers with it until told to end.
+//! own; [`Router`] joins the tables of one listener, a [`Surface`] adds whom it lets in and how it
+//! says no, and [`serve`] answers with it until told to end. A process may serve several.
 
 pub mod auth;
+mod body;
 pub mod coerce;
 pub mod error;
 mod framing;
@@ -16,14 +18,15 @@ pub mod request;
 pub mod router;
 pub mod server;
 pub mod service;
+pub mod surface;
 pub mod system;
 
 pub use auth::{Gate, KeyLabel, Keys};
 pub use coerce::{Flag, Number, Text};
-pub use error::ApiError;
-pub use page::documented;
+pub use error::{ApiError, Errors};
 pub use request::{Request, Response};
 pub use router::{Access, Docs, Handler, Route, Router, Shape};
 pub use server::{Limits, serve};
 pub use service::App;
+pub use surface::{Surface, any_origin};
 pub use system::{ChainReadiness, Readiness, System};

@@ -1,89 +1,29 @@
 //! The API's description (OpenAPI 3.1), written from the route tables and the DTOs' own types.
 
 use hyper::Method;
-use utoipa::{
-    ToSchema,
-    openapi::{
-        Components, ContentBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Paths, Ref,
-        RefOr, Required, ResponseBuilder, ResponsesBuilder, Schema,
-        path::{Operation, OperationBuilder, ParameterBuilder, ParameterIn},
-        request_body::RequestBodyBuilder,
-        schema::{ObjectBuilder, Type},
-        security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme},
-    },
+use utoipa::openapi::{
+    Components, ContentBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr,
+    Required, ResponseBuilder, ResponsesBuilder, Schema,
+    path::{Operation, OperationBuilder, ParameterBuilder, ParameterIn},
+    request_body::RequestBodyBuilder,
+    schema::{ObjectBuilder, Type},
+    security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme},
 };
 
-use super::router::{Access, Described, Router, Schemas};
+use super::{
+    error::Errors,
+    router::{Access, Described, Router, Schemas},
+};
 
 const KEY: &str = "key";
 
-/// A 400, 409 or 503: what happened, and a code that does not change.
-#[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "only its schema is used; error.rs writes the bytes"
-)]
-struct Failure {
-    message: String,
-    code: String,
-}
-
-/// A 401 or 429.
-#[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "only its schema is used; error.rs writes the bytes"
-)]
-struct Denied {
-    error: String,
-}
-
-/// Errors that any described route may answer with: status, meaning, schema, only behind the gate.
-const ERRORS: [(&str, &str, &str, bool); 6] = [
-    (
-        "400",
-        "The request cannot be used, or is refused",
-        "Failure",
-        false,
-    ),
-    ("401", "A known key is required", "Denied", true),
-    (
-        "409",
-        "It contradicts what was signed before",
-        "Failure",
-        true,
-    ),
-    ("413", "The body is above 1 MiB", "Failure", true),
-    (
-        "429",
-        "The limit for callers without a key is used up",
-        "Denied",
-        true,
-    ),
-    (
-        "503",
-        "The chain or its providers cannot be used now",
-        "Failure",
-        true,
-    ),
-];
-
 /// The description of everything that `router` has docs for.
-pub fn describe(router: &Router, title: &str, version: &str) -> OpenApi {
+pub fn describe(router: &Router, title: &str, version: &str, errors: Errors) -> OpenApi {
     let mut schemas = Schemas::new();
-    for (name, schema) in [
-        (
-            Failure::name(),
-            <Failure as utoipa::PartialSchema>::schema(),
-        ),
-        (Denied::name(), <Denied as utoipa::PartialSchema>::schema()),
-    ] {
-        schemas.push((name.into_owned(), schema));
-    }
     let mut paths = Paths::new();
     for route in router.described() {
         if let Some(method) = http_method(&route.method) {
-            let operation = operation(route, &mut schemas);
+            let operation = operation(route, errors, &mut schemas);
             paths.add_path_operation(route.path, vec![method], operation);
         }
     }
@@ -109,7 +49,7 @@ fn http_method(method: &Method) -> Option<HttpMethod> {
     }
 }
 
-fn operation(route: &Described, schemas: &mut Schemas) -> Operation {
+fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operation {
     let docs = route.docs;
     let mut operation = OperationBuilder::new()
         .summary(Some(docs.summary))
@@ -138,10 +78,10 @@ fn operation(route: &Described, schemas: &mut Schemas) -> Operation {
     }
     let mut responses =
         ResponsesBuilder::new().response("200", answer("The answer", docs.answer.0(schemas)));
-    for (status, meaning, schema, only_gated) in ERRORS {
-        if gated || !only_gated {
-            let schema = Ref::from_schema_name(schema).into();
-            responses = responses.response(status, answer(meaning, schema));
+    for error in errors.described {
+        if gated || !error.gated {
+            let answer = answer(error.meaning, error.shape.0(schemas));
+            responses = responses.response(error.status, answer);
         }
     }
     operation.responses(responses.build()).build()

@@ -8,7 +8,9 @@ use futures::FutureExt;
 use hyper::{Method, StatusCode, header::HeaderValue};
 
 use super::{
-    ApiError, Request, Response, Route, Router, openapi,
+    ApiError, Request, Response, Route, Router,
+    error::Errors,
+    openapi,
     router::{Access, RouteError},
 };
 
@@ -70,8 +72,13 @@ const fn route(path: &'static str, handler: super::Handler<Documentation>) -> Ro
 }
 
 /// `router` with the description of all its routes so far, and the page that shows it.
-pub fn documented(router: Router, title: &str, version: &str) -> Result<Router, RouteError> {
-    let description = openapi::describe(&router, title, version)
+pub fn documented(
+    router: Router,
+    title: &str,
+    version: &str,
+    errors: Errors,
+) -> Result<Router, RouteError> {
+    let description = openapi::describe(&router, title, version, errors)
         .to_json()
         .unwrap_or_default();
     let documentation = Documentation {

@@ -32,15 +32,25 @@ pub fn object(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError
 
 /// `value` as `T`. A 400 names the first field that is wrong and what was expected.
 pub fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, ApiError> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let path = error.path().to_string();
-        let path = if path == "." {
-            String::new()
-        } else {
-            short(&path)
-        };
-        field_error(&path, &error.into_inner().to_string())
-    })
+    serde_path_to_error::deserialize(value).map_err(|error| wrong("body", error))
+}
+
+/// A query string as `T`, with the errors of [`typed`]. Unknown parameters are ignored; one that
+/// stands twice is refused.
+pub fn query<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
+    let pairs = url::form_urlencoded::parse(text.as_bytes());
+    let reader = serde_urlencoded::Deserializer::new(pairs);
+    serde_path_to_error::deserialize(reader).map_err(|error| wrong("query", error))
+}
+
+fn wrong(whole: &str, error: serde_path_to_error::Error<impl fmt::Display>) -> ApiError {
+    let path = error.path().to_string();
+    let path = if path == "." {
+        String::new()
+    } else {
+        short(&path)
+    };
+    field_error(whole, &path, &error.into_inner().to_string())
 }
 
 /// A field that is wrong for a reason that its type does not know.
@@ -96,22 +106,22 @@ fn json_error(error: &serde_json::Error) -> ApiError {
 }
 
 /// serde's own wording → ours: `missing field`, and what stands after `expected`.
-fn field_error(path: &str, text: &str) -> ApiError {
+fn field_error(whole: &str, path: &str, text: &str) -> ApiError {
     let missing = text
         .strip_prefix("missing field `")
         .and_then(|rest| rest.split('`').next());
     if let Some(field) = missing {
-        let whole = if path.is_empty() {
+        let field = if path.is_empty() {
             field.to_owned()
         } else {
             format!("{path}.{field}")
         };
-        return ApiError::refused("MISSING_FIELD", format!("{whole}: required"));
+        return ApiError::refused("MISSING_FIELD", format!("{field}: required"));
     }
     let expected = text
         .rfind("expected ")
         .map_or_else(|| short(text), |at| in_json_words(&text[at..]));
-    invalid_field(if path.is_empty() { "body" } else { path }, &expected)
+    invalid_field(if path.is_empty() { whole } else { path }, &expected)
 }
 
 /// serde names Rust types; callers know JSON's.
@@ -286,6 +296,60 @@ mod tests {
         for (media, body, status, text) in cases {
             assert_eq!(refusal(object(*media, body)), (*status, (*text).to_owned()));
         }
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Listing {
+        chain_id: Number,
+        limit: Option<u8>,
+        user: Option<Text>,
+        include_total: Option<Flag>,
+    }
+
+    #[test]
+    fn queries_are_typed_and_refused_like_bodies() {
+        let all: Listing =
+            query("chainId=8453&limit=20&user=a%20b%2B+c&includeTotal=true&referrer=x").unwrap();
+        let expected = Listing {
+            chain_id: Number(8453),
+            limit: Some(20),
+            user: Some(Text("a b+ c".into())),
+            include_total: Some(Flag(true)),
+        };
+        assert_eq!(all, expected);
+        assert_eq!(query::<Listing>("chainId=1").unwrap().limit, None);
+        let cases = [
+            ("", "MISSING_FIELD chainId: required"),
+            (
+                "chainId=x",
+                "INVALID_FIELD chainId: expected a whole number from 0 to 9007199254740991",
+            ),
+            (
+                "chainId=-1",
+                "INVALID_FIELD chainId: expected a whole number from 0 to 9007199254740991",
+            ),
+            (
+                "chainId=1&limit=256",
+                "INVALID_FIELD limit: number too large to fit in target type",
+            ),
+            (
+                "chainId=1&includeTotal=yes",
+                "INVALID_FIELD includeTotal: expected a boolean",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(
+                refusal(query::<Listing>(text)),
+                (400, expected.to_owned()),
+                "{text}"
+            );
+        }
+        let (status, text) = refusal(query::<Listing>("chainId=1&chainId=2"));
+        assert!(
+            status == 400 && text.contains("duplicate field `chainId`"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a handler gets and gives: a whole request in memory, a whole answer in memory.
 
-use std::{borrow::Cow, net::SocketAddr};
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use hyper::{
@@ -39,12 +39,10 @@ impl Request {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The first query parameter of that name, decoded.
-    pub fn query(&self, name: &str) -> Option<Cow<'_, str>> {
-        let (_, query) = self.target.split_once('?')?;
-        url::form_urlencoded::parse(query.as_bytes())
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value)
+    /// The query as `T`; a 400 names the parameter and what was expected. Unknown ones are ignored.
+    pub fn query<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        let query = self.target.split_once('?').map_or("", |(_, query)| query);
+        parse::query(query)
     }
 
     /// A header's text, if it is visible ASCII.

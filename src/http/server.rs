@@ -20,10 +20,12 @@ use super::{
 pub struct Limits {
     /// Open connections, about 25 KB each while idle; more wait in the kernel's queue.
     pub connections: usize,
-    /// Requests of protected routes at one time; more are answered 503.
+    /// Requests of protected routes being answered at one time, their bodies whole; more get 503.
     pub requests: usize,
     /// Bytes of a body.
     pub body: usize,
+    /// Bytes of all bodies in memory at one time; more get 503.
+    pub bodies: usize,
     /// Bytes of a request head.
     pub head: usize,
     /// Header fields of a request.
@@ -51,6 +53,7 @@ impl Default for Limits {
             connections: 10_240,
             requests: 1024,
             body: 1 << 20,
+            bodies: 256 << 20,
             head: 32 << 10,
             fields: 64,
             head_time: Duration::from_secs(10),

@@ -1,13 +1,15 @@
 //! One request from the transport to its handler and back: framing, gate, body, deadline, metrics.
 
-use std::{net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{
+    convert::Infallible, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant,
+};
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::{
     HeaderMap, Method, StatusCode,
-    body::{Body, Incoming},
+    body::Incoming,
     header::{
         AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
         TRANSFER_ENCODING,
@@ -15,47 +17,44 @@ use hyper::{
     http::request::Parts,
 };
 use tokio::sync::Semaphore;
+use tower::{Layer, ServiceExt, service_fn};
 
 use super::{
-    ApiError, Gate, Request, Response, Router,
-    auth::{self, Admission},
+    ApiError, Request, Response, Surface,
+    auth::{self, Admission, KEY},
+    body::{Bodies, Held},
     limit::Standing,
     line::Signals,
     router::{Access, Endpoint, Params},
     server::Limits,
 };
 
-const KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Fields that decide something here and therefore may stand only once.
 const SINGLE: [HeaderName; 5] = [HOST, CONTENT_TYPE, CONTENT_LENGTH, AUTHORIZATION, KEY];
-/// How much of a body too large is still read, so that its sender gets to see the answer.
-const DRAINED: usize = 8 << 20;
 /// Longest path that an answer repeats.
 const ECHO: usize = 256;
 
-/// Everything one listener answers with.
+/// A [`Surface`] at work.
 pub struct App {
-    router: Router,
-    gate: Gate,
-    limits: Limits,
+    surface: Surface,
     slots: Semaphore,
+    bodies: Bodies,
     started: Instant,
 }
 
 impl App {
-    pub fn new(router: Router, gate: Gate, limits: Limits) -> Self {
+    pub(super) fn new(surface: Surface) -> Self {
         Self {
-            router,
-            gate,
-            limits,
-            slots: Semaphore::new(limits.requests),
+            slots: Semaphore::new(surface.limits.requests),
+            bodies: Bodies::new(surface.limits),
             started: Instant::now(),
+            surface,
         }
     }
 
     /// What this listener's callers may take.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.surface.limits
     }
 
     /// The answer to a request; never fails and never takes longer than its limits.
@@ -66,26 +65,47 @@ impl App {
         request: hyper::Request<Incoming>,
     ) -> hyper::Response<Full<Bytes>> {
         let _answering = signals.answering();
+        let chunked = request.headers().contains_key(TRANSFER_ENCODING);
+        let mut response = match &self.surface.cors {
+            Some(cors) if !signals.ambiguous() => {
+                let handle = |request| async {
+                    Ok::<_, Infallible>(self.handled(signals, peer, request).await)
+                };
+                let Ok(response) = cors.layer(service_fn(handle)).oneshot(request).await;
+                response
+            }
+            _ => self.handled(signals, peer, request).await,
+        };
+        // After a chunked body the next request's start is the library's word alone.
+        if chunked || signals.ambiguous() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
+        response
+    }
+
+    async fn handled(
+        &self,
+        signals: &Signals,
+        peer: SocketAddr,
+        request: hyper::Request<Incoming>,
+    ) -> hyper::Response<Full<Bytes>> {
         let begun = Instant::now();
         let (parts, body) = request.into_parts();
-        let (method, chunked) = (
-            parts.method.clone(),
-            parts.headers.contains_key(TRANSFER_ENCODING),
-        );
-        let found = self.router.find(&method, parts.uri.path());
+        let method = parts.method.clone();
+        let found = self.surface.router.find(&method, parts.uri.path());
         let route = found.as_ref().map_or("unmatched", |(found, _)| found.path);
         let mut standing = None;
         let answered = match frame(signals, &parts.headers) {
             Ok(()) => self.routed(parts, body, found, (peer, &mut standing)).await,
             Err(error) => Err(error),
         };
-        let mut response = answered.unwrap_or_else(ApiError::into_response);
+        let mut response = answered.unwrap_or_else(self.surface.errors.answer);
         if let Some(standing) = standing {
             put_standing(&mut response, &standing);
         }
-        record(route, &method, response.status, begun);
-        // After a chunked body the next request's start is the library's word alone.
-        transport(response, &method, chunked || signals.ambiguous())
+        self.record(route, &method, response.status, begun);
+        transport(response, &method)
     }
 
     async fn routed(
@@ -103,27 +123,28 @@ impl App {
         let Some((endpoint, params)) = found else {
             return Err(no_route(&parts));
         };
+        let body = match parts.method {
+            Method::GET | Method::HEAD => Held::nothing(),
+            _ => self.bodies.read(body).await?,
+        };
+        // Only now: a body that drips in would hold the slot all the while.
         let _slot = match access {
             Access::Protected => Some(self.slots.try_acquire().map_err(|error| {
                 ApiError::unavailable("OVERLOADED", "Too many requests are being answered", error)
             })?),
             Access::Open | Access::Counted => None,
         };
-        let body = match parts.method {
-            Method::GET | Method::HEAD => Bytes::new(),
-            _ => self.body(body).await?,
-        };
         let request = Request {
             target: target(&parts),
             method: parts.method,
             headers: parts.headers,
-            body,
+            body: body.bytes.clone(),
             peer,
             key: admission.key,
             params,
         };
         let handled = AssertUnwindSafe((endpoint.call)(request)).catch_unwind();
-        match tokio::time::timeout(self.limits.deadline, handled).await {
+        match tokio::time::timeout(self.surface.limits.deadline, handled).await {
             Ok(Ok(answered)) => answered,
             Ok(Err(_)) => {
                 metrics::counter!("intentd_http_panics_total", "route" => endpoint.path)
@@ -134,6 +155,20 @@ impl App {
         }
     }
 
+    fn record(&self, route: &'static str, method: &Method, status: StatusCode, begun: Instant) {
+        let surface = self.surface.name;
+        let elapsed = begun.elapsed();
+        let class = ["1xx", "2xx", "3xx", "4xx", "5xx"]
+            .get(usize::from(status.as_u16() / 100).wrapping_sub(1))
+            .copied()
+            .unwrap_or("other");
+        metrics::counter!("intentd_http_requests_total", "route" => route, "status" => class, "surface" => surface)
+        .increment(1);
+        metrics::histogram!("intentd_http_request_seconds", "route" => route, "surface" => surface)
+            .record(elapsed);
+        tracing::debug!(surface, %method, route, status = status.as_u16(), elapsed_us = elapsed.as_micros(), "request");
+    }
+
     fn admit(
         &self,
         access: Access,
@@ -141,9 +176,9 @@ impl App {
         peer: SocketAddr,
         standing: &mut Option<Standing>,
     ) -> Result<Admission, ApiError> {
-        let key = parts.headers.get(KEY).map(HeaderValue::as_bytes);
+        let key = self.surface.gate.key(&parts.headers);
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let admitted = self.gate.admit(access, key, peer.ip(), now);
+        let admitted = self.surface.gate.admit(access, key, peer.ip(), now);
         *standing = match &admitted {
             Ok(admission) => admission.standing,
             Err(ApiError::RateLimited(standing)) => Some(*standing),
@@ -151,35 +186,6 @@ impl App {
         };
         admitted
     }
-
-    async fn body(&self, body: Incoming) -> Result<Bytes, ApiError> {
-        let limit = self.limits.body;
-        let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-        let reading = async {
-            if told > limit {
-                drain(body, told).await;
-                return Err(ApiError::BodyTooLarge);
-            }
-            match Limited::new(body, limit).collect().await {
-                Ok(whole) => Ok(whole.to_bytes()),
-                Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-                    Err(ApiError::BodyTooLarge)
-                }
-                Err(_) => Err(ApiError::refused("INVALID_BODY", "The body is cut short")),
-            }
-        };
-        tokio::time::timeout(self.limits.body_time, reading)
-            .await
-            .unwrap_or(Err(ApiError::SlowBody))
-    }
-}
-
-/// Reads and forgets a body that is not much too large.
-async fn drain(mut body: Incoming, told: usize) {
-    if told > DRAINED {
-        return;
-    }
-    while let Some(Ok(_)) = body.frame().await {}
 }
 
 /// Requests that two readers could understand differently.
@@ -221,28 +227,13 @@ fn put_standing(response: &mut Response, standing: &Standing) {
     response.put_number("x-ratelimit-reset", standing.reset_seconds());
 }
 
-fn record(route: &'static str, method: &Method, status: StatusCode, begun: Instant) {
-    let elapsed = begun.elapsed();
-    let class = ["1xx", "2xx", "3xx", "4xx", "5xx"]
-        .get(usize::from(status.as_u16() / 100).wrapping_sub(1))
-        .copied()
-        .unwrap_or("other");
-    metrics::counter!("intentd_http_requests_total", "route" => route, "status" => class)
-        .increment(1);
-    metrics::histogram!("intentd_http_request_seconds", "route" => route).record(elapsed);
-    tracing::debug!(%method, route, status = status.as_u16(), elapsed_us = elapsed.as_micros(), "request");
-}
-
-fn transport(response: Response, method: &Method, close: bool) -> hyper::Response<Full<Bytes>> {
+fn transport(response: Response, method: &Method) -> hyper::Response<Full<Bytes>> {
     let Response {
         status,
         mut headers,
         body,
     } = response;
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-    if close {
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
     let body = if method == Method::HEAD {
         Bytes::new()
     } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
 use hyper::{Method, StatusCode, header::HeaderValue};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Access, ApiError, Docs, Request, Response, Route, Shape};
@@ -63,6 +63,12 @@ struct Alive {
     version: Option<String>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Lives {
+    with_report: Option<String>,
+}
+
 /// The table of this file.
 pub static ROUTES: [Route<System>; 3] = [
     Route {
@@ -101,7 +107,8 @@ pub static ROUTES: [Route<System>; 3] = [
 ];
 
 fn lives(system: &System, request: &Request) -> Result<Response, ApiError> {
-    let report = matches!(request.query("withReport").as_deref(), Some("1" | "true"));
+    let asked: Lives = request.query()?;
+    let report = matches!(asked.with_report.as_deref(), Some("1" | "true"));
     // Clients of the network know the text `undefined` for a build without a tag.
     let version = || system.version.clone().unwrap_or_else(|| "undefined".into());
     Response::json(&Alive {

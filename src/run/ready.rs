@@ -18,6 +18,14 @@ const SINGLE: &str = "a single provider decides about this chain: name several i
 const MINORITY: &str = "fewer than a majority of the providers decide about this chain: two groups \
     of them could agree on opposite answers; raise its RPC_QUORUM";
 
+/// Says which configured chains nothing is attested for, and why.
+pub fn warn_about_closed_chains(chains: &Chains) {
+    for ChainReadiness { id, reason, .. } in closed(chains) {
+        let reason = reason.unwrap_or_default();
+        tracing::warn!(chain = id, reason, "chain cannot be read");
+    }
+}
+
 /// Says loudly which chains rest on one provider although real money is at stake, and which do not
 /// need a majority of theirs.
 pub fn warn_about_quorums(chains: &Chains, config: &Config) {

@@ -1,11 +1,13 @@
-//! A private key from the configuration, in memory until it is dropped, and wiped then.
+//! A private key from the configuration, in memory until it is dropped, and wiped then. It can not be
+//! printed: it has neither `Debug` nor `Display`.
 
 use std::fmt;
 
 use async_trait::async_trait;
-use k256::{ecdsa::SigningKey, elliptic_curve::zeroize::Zeroizing};
+use k256::ecdsa::SigningKey;
 use vm::protocol::signature::Signature;
 use vm::types::{B256, EvmAddress};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use super::{SignError, Signer};
 
@@ -23,8 +25,10 @@ pub enum KeyError {
 }
 
 /// Signs deterministically (RFC 6979) with low s.
+#[derive(ZeroizeOnDrop)]
 pub struct RawKey {
     key: SigningKey,
+    #[zeroize(skip)]
     address: EvmAddress,
 }
 
@@ -41,12 +45,6 @@ impl RawKey {
         let key = SigningKey::from_slice(bytes.as_slice()).map_err(|_| KeyError::Range)?;
         let address = EvmAddress::from_public_key(key.verifying_key());
         Ok(Self { key, address })
-    }
-}
-
-impl fmt::Debug for RawKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RawKey({}, key redacted)", self.address)
     }
 }
 
@@ -139,7 +137,7 @@ mod tests {
             (format!("0x{}", "f".repeat(64)), KeyError::Range),
         ];
         for (text, expected) in table {
-            let error = RawKey::parse(&text).unwrap_err();
+            let error = RawKey::parse(&text).err().unwrap();
             assert_eq!(error, expected, "{text:?}");
             let shown = format!("{error} {error:?}");
             assert!(text.len() < 16 || !shown.contains(&text[4..16]), "{shown}");
@@ -150,12 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_never_shown() {
-        let shown = format!("{:?}", RawKey::parse(TEXT).unwrap());
-        assert_eq!(
-            shown,
-            "RawKey(0x70997970C51812dc3A010C7d01b50e0d17dc79C8, key redacted)"
-        );
+    fn a_key_is_wiped_when_it_is_dropped() {
+        fn wiped<T: ZeroizeOnDrop>() {}
+        wiped::<SigningKey>();
+        wiped::<RawKey>();
     }
 
     #[tokio::test]

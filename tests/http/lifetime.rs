@@ -108,6 +108,52 @@ async fn requests_beyond_the_limit_are_told_so() {
     assert_eq!(rig.get("/chains/v1").await.status, 200);
 }
 
+/// Somebody who sends slowly holds nobody up, and is answered when it is done.
+#[tokio::test]
+async fn a_body_that_drips_in_holds_no_slot() {
+    let rig = with(Limits {
+        requests: 1,
+        ..Limits::default()
+    })
+    .await;
+    let whole = post("/echo", "{\"chainId\":\"a\"}");
+    let (head, body) = whole.split_once("\r\n\r\n").unwrap();
+    let mut slow = Vec::new();
+    for _ in 0..3 {
+        let mut client = rig.connect().await;
+        client
+            .write(format!("{head}\r\nexpect: 100-continue\r\n\r\n"))
+            .await;
+        // The server says so when it begins to wait for the body.
+        assert_eq!(client.answer(true).await.unwrap().status, 100);
+        client.write(&body[..1]).await;
+        slow.push(client);
+    }
+    assert_eq!(rig.send(&whole).await.status, 200);
+    for client in &mut slow {
+        for byte in body.as_bytes()[1..].chunks(1) {
+            client.write(byte).await;
+        }
+        assert_eq!(client.answer(false).await.unwrap().status, 200);
+    }
+}
+
+#[tokio::test]
+async fn bodies_take_no_more_memory_than_there_is_room_for() {
+    let body = "{\"chainId\":\"a\"}";
+    let rig = with(Limits {
+        bodies: body.len(),
+        ..Limits::default()
+    })
+    .await;
+    for _ in 0..3 {
+        assert_eq!(rig.send(post("/echo", body)).await.status, 200);
+        let answer = rig.send(post("/echo", &format!("{body} "))).await;
+        assert_eq!(answer.status, 503);
+        assert!(answer.body.contains("\"OVERLOADED\""), "{answer:?}");
+    }
+}
+
 #[tokio::test]
 async fn end_finishes_what_is_under_way_and_nothing_else() {
     let rig = Setup::default().start().await;

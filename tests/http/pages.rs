@@ -21,6 +21,7 @@ async fn lives_is_what_clients_know() {
         (&untagged, "/lives/v1?withReport=1", undefined),
         (&untagged, "/lives/v1?withReport=0", plain),
         (&untagged, "/lives/v1?withReport", plain),
+        (&untagged, "/lives/v1?withReport=%31", undefined),
         (&tagged, "/lives/v1", plain),
         (
             &tagged,
@@ -91,8 +92,8 @@ async fn metrics_count_requests_by_route_not_by_path() {
         Some("text/plain; version=0.0.4; charset=utf-8")
     );
     for line in [
-        "intentd_http_requests_total{route=\"/echo\",status=\"4xx\"}",
-        "intentd_http_requests_total{route=\"unmatched\",status=\"4xx\"}",
+        "intentd_http_requests_total{route=\"/echo\",status=\"4xx\",surface=\"test\"}",
+        "intentd_http_requests_total{route=\"unmatched\",status=\"4xx\",surface=\"test\"}",
         "intentd_http_request_seconds_bucket{route=\"/metrics\"",
     ] {
         assert!(answer.body.contains(line), "{line} not in {}", answer.body);

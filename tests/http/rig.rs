@@ -5,9 +5,9 @@ use std::{net::SocketAddr, sync::Arc};
 use futures::FutureExt;
 use hyper::Method;
 use intentd::http::{
-    Access, ApiError, App, ChainReadiness, Docs, Flag, Gate, Handler, Keys, Limits, Number,
-    Readiness, Request, Response, Route, Router, Shape, System, Text, documented, limit::Allowance,
-    serve, system,
+    Access, ApiError, ChainReadiness, Docs, Flag, Gate, Handler, Keys, Limits, Number, Readiness,
+    Request, Response, Route, Router, Shape, Surface, System, Text, limit::Allowance, serve,
+    system,
 };
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -17,6 +17,7 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
+use tower_http::cors::CorsLayer;
 use utoipa::ToSchema;
 
 /// What the slow route waits for and tells.
@@ -96,6 +97,7 @@ pub struct Setup {
     pub keyless: Option<u32>,
     pub version: Option<String>,
     pub dead_chain: bool,
+    pub cors: Option<CorsLayer>,
 }
 
 /// A running listener.
@@ -117,9 +119,14 @@ impl Setup {
         let router = Router::default()
             .with(&state, &ROUTES)
             .and_then(|router| router.with(&Arc::new(self.system()), &system::ROUTES))
-            .and_then(|router| documented(router, "Test API", "v1"))
             .unwrap();
-        let app = App::new(router, Gate::new(keys, keyless), self.limits);
+        let surface = Surface {
+            gate: Gate::new(keys, keyless),
+            limits: self.limits,
+            cors: self.cors,
+            ..Surface::new("test", "Test API", router)
+        };
+        let app = surface.open().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();

@@ -11,9 +11,6 @@ use crate::{
     },
 };
 
-/// Rows that are read or deleted at a time.
-const PAGE: usize = 256;
-
 /// A block that a signed statement rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
@@ -168,23 +165,14 @@ impl Journal {
             .collect()
     }
 
-    /// Ends the watch over the blocks of `chain` below `number`; how many rows that were.
-    pub async fn unwatch(&self, chain: &ChainId, number: u64) -> Result<usize, JournalError> {
-        let mut count = 0;
-        loop {
-            let page = self.watched(chain, None, PAGE).await?;
-            let past = page.iter().filter(|row| row.block.number < number);
-            let (mut batch, mut found) = (Batch::new(), 0);
-            for row in past {
-                batch = batch.delete(row.cursor.clone());
-                found += 1;
-            }
-            if found == 0 {
-                return Ok(count);
-            }
-            self.store.commit(batch).await?;
-            count += found;
+    /// Ends the watch over rows that [`Self::watched`] gave.
+    pub async fn unwatch(&self, rows: &[Key]) -> Result<(), JournalError> {
+        if rows.is_empty() {
+            return Ok(());
         }
+        let batch = rows.iter().cloned().fold(Batch::new(), Batch::delete);
+        self.store.commit(batch).await?;
+        Ok(())
     }
 }
 

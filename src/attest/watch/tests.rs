@@ -272,6 +272,67 @@ async fn more_facts_than_a_page_are_all_looked_at() {
     assert_eq!(script.asked(), 101);
 }
 
+/// Statements on one block, more than fit on a page; then that block is gone.
+#[tokio::test]
+async fn a_block_under_more_facts_than_a_page_is_asked_about_once() {
+    let journal = journal(&[]).await;
+    let tx = |n: u64| TxRef {
+        text: format!("{n}").into(),
+        bytes: n.to_be_bytes().to_vec().into(),
+        hint: None,
+    };
+    for n in 0..600_u64 {
+        let digest = B256::left_padding_from(&n.to_be_bytes());
+        let number = if n == 0 { 90 } else { 100 };
+        let statement = Statement::deposit(&base(), &tx(n), Mode::Slow, &block(number, 0), digest);
+        journal.sign(&statement, 1).await.unwrap();
+    }
+    let script = Script::at(110);
+    let mut watcher = Watcher::new(journal.clone(), chain(script.clone()));
+    assert_eq!(watcher.look(1000).await.unwrap().facts, 600);
+    assert_eq!(script.asked(), 3);
+    script.fork(95, 7);
+    assert_eq!(watcher.look(1100).await.unwrap().missing, 1);
+    let look = watcher.look(1200).await.unwrap();
+    assert_eq!((look.facts, look.missing, look.void), (600, 0, 599));
+    assert_eq!(script.asked(), 9);
+    assert_eq!(journal.watched(&base(), None, 999).await.unwrap().len(), 1);
+}
+
+/// Signs another statement while the watcher asks.
+struct Late(Arc<Script>, Arc<Journal>);
+
+#[async_trait]
+impl ChainReader for Late {
+    async fn head(&self) -> Result<Head, ReadError> {
+        self.0.head().await
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        self.0.fresh_head().await
+    }
+
+    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
+        self.1.sign(&statement(9, 80), 1).await.unwrap();
+        self.0.contains(block).await
+    }
+
+    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
+        self.0.transaction(tx, head).await
+    }
+}
+
+#[tokio::test]
+async fn a_fact_that_was_signed_during_a_look_is_watched_although_its_block_is_low() {
+    let journal = journal(&[90, 100]).await;
+    let late = Late(Script::at(9999), journal.clone());
+    let mut watcher = Watcher::new(journal.clone(), chain(Arc::new(late)));
+    assert_eq!(watcher.look(1000).await.unwrap().facts, 2);
+    let left = journal.watched(&base(), None, 9).await.unwrap();
+    let left: Vec<_> = left.iter().map(|row| row.block.number).collect();
+    assert_eq!(left, [80]);
+}
+
 #[tokio::test]
 async fn a_store_that_failed_is_an_error_and_the_loop_ends_when_told_to() {
     let store = Arc::new(MemoryStore::new());

@@ -63,7 +63,7 @@ impl Committer {
     fn answer(&mut self, batches: Vec<Batch>) -> Vec<Result<Outcome, StoreError>> {
         let count = batches.len();
         let decided = self.failure.check().and_then(|()| {
-            let committed = guarded(|| self.commit(batches));
+            let committed = self.commit(batches);
             committed.map_err(|why| self.failure.set(&why))
         });
         match decided {
@@ -73,19 +73,20 @@ impl Committer {
     }
 
     /// Any error here leaves the disk in doubt, for every commit of the group.
-    fn commit(&mut self, batches: Vec<Batch>) -> ::sled::Result<Vec<Outcome>> {
+    fn commit(&mut self, batches: Vec<Batch>) -> Result<Vec<Outcome>, String> {
         let mut changes = Changes::new();
-        let mut outcomes = Vec::with_capacity(batches.len());
-        for batch in batches {
-            outcomes.push(decide(&self.tree, batch, &mut changes)?);
-        }
+        let outcomes = guarded(|| {
+            let decided = batches.into_iter();
+            let decided = decided.map(|batch| decide(&self.tree, batch, &mut changes));
+            decided.collect()
+        })?;
         if !changes.is_empty() {
             self.write(changes)?;
         }
         Ok(outcomes)
     }
 
-    fn write(&mut self, changes: Changes) -> ::sled::Result<()> {
+    fn write(&mut self, changes: Changes) -> Result<(), String> {
         let sequence = self.disk.sequence + 1;
         let mut rows = ::sled::Batch::default();
         rows.insert(flat(&Key::new(OWN, "sequence")), &sequence.to_be_bytes());
@@ -95,11 +96,16 @@ impl Committer {
                 None => rows.remove(key),
             }
         }
-        self.tree.apply_batch(rows)?;
-        self.tree.flush()?;
-        self.disk.sync()?;
-        self.disk.attest(sequence)?;
-        Ok(())
+        let written = guarded(|| {
+            self.tree.apply_batch(rows)?;
+            self.tree.flush().map(drop)
+        });
+        // Also after a failed write: only a sync tells whether pages from before it are lost.
+        let synced = self.disk.sync().map_err(|error| error.to_string());
+        written.and(synced)?;
+        self.disk
+            .attest(sequence)
+            .map_err(|error| error.to_string())
     }
 }
 

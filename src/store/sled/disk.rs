@@ -8,7 +8,7 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     fs::File,
-    io,
+    io::{self, Write},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 /// Handles to the files of an opened store.
 pub(super) struct Disk {
     pub(super) log: File,
+    path: PathBuf,
     blobs: PathBuf,
     synced: BTreeSet<OsString>,
     witness: File,
@@ -26,7 +27,8 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Opens the handles and makes durable that the files exist.
+    /// Opens the handles and makes durable that the files exist. A sync that fails leaves the store
+    /// in doubt, now and after a restart.
     pub(super) fn open(path: &Path, sequence: u64) -> io::Result<Self> {
         let mut options = File::options();
         let witness = options
@@ -38,27 +40,34 @@ impl Disk {
             .read(true)
             .write(true)
             .open(path.join("db"))?;
-        log.sync_all()?;
-        File::open(path.join("conf"))?.sync_all()?;
         let mut disk = Self {
             log,
+            path: path.to_owned(),
             blobs: path.join("blobs"),
             synced: BTreeSet::new(),
             witness,
             sequence,
         };
-        disk.sync_blobs()?;
-        File::open(path)?.sync_all()?;
-        if let Some(parent) = path.canonicalize()?.parent() {
-            File::open(parent)?.sync_all()?;
-        }
+        let files = [
+            File::open(path.join("conf"))?,
+            File::open(path)?,
+            File::open(parent(&path.canonicalize()?))?,
+        ];
+        let mut settle = || {
+            disk.log.sync_all()?;
+            disk.sync_blobs()?;
+            files.iter().try_for_each(File::sync_all)
+        };
+        settle().inspect_err(|error| doubt(path, error))?;
         Ok(disk)
     }
 
-    /// Makes durable what sled has flushed.
+    /// Makes durable what sled has flushed. A failure leaves the store in doubt, now and after a
+    /// restart: the kernel has dropped pages that it will not speak of again.
     pub(super) fn sync(&mut self) -> io::Result<()> {
-        self.sync_blobs()?;
-        self.log.sync_data()
+        self.sync_blobs()
+            .and_then(|()| self.log.sync_data())
+            .inspect_err(|error| doubt(&self.path, error))
     }
 
     /// Notes that group `sequence` is durable, for [`witnessed`].
@@ -87,6 +96,76 @@ impl Disk {
             self.synced = fresh;
         }
         Ok(())
+    }
+}
+
+/// The file that says that a sync failed, and how.
+fn doubts(path: &Path) -> PathBuf {
+    path.join("in-doubt")
+}
+
+/// Why the store in `path` is in doubt, if it is.
+pub(super) fn doubted(path: &Path) -> io::Result<Option<String>> {
+    match std::fs::read(doubts(path)) {
+        Ok(why) => Ok(Some(String::from_utf8_lossy(&why).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Notes that nobody knows what is on the disk. It may not get there itself; the page cache holds it
+/// for as long as it holds what makes the store look whole.
+fn doubt(path: &Path, error: &io::Error) {
+    let noted = File::create(doubts(path))
+        .and_then(|mut file| {
+            file.write_all(format!("a sync failed: {error}").as_bytes())?;
+            file.sync_all()
+        })
+        .and_then(|()| File::open(path)?.sync_all());
+    if let Err(error) = noted {
+        tracing::error!(%error, "cannot note for the next start that the store is in doubt");
+    }
+}
+
+/// Takes the doubt back; `false` if there was none.
+pub(super) fn trust(path: &Path) -> io::Result<bool> {
+    match std::fs::remove_file(doubts(path)) {
+        Ok(()) => File::open(path)?.sync_all().map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates `path` with the directories above it; each name that is new is made durable in its
+/// parent by `sync` before anything is put below it.
+pub(super) fn create(
+    path: &Path,
+    sync: &mut impl FnMut(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = parent(path);
+    create(above, sync)?;
+    match std::fs::create_dir(path) {
+        Ok(()) => sync(above),
+        // Somebody else was faster, and may not have synced it yet.
+        Err(_) if path.is_dir() => sync(above),
+        Err(error) => Err(error),
+    }
+}
+
+/// Syncs a directory: the names in it.
+pub(super) fn sync_names(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// The directory that holds the name `path`; itself for a root.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(above) if above.as_os_str().is_empty() => Path::new("."),
+        Some(above) => above,
+        None => path,
     }
 }
 

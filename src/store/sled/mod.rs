@@ -51,6 +51,11 @@ pub enum OpenError {
     Damaged { path: PathBuf, why: String },
     #[error("the store in {path} has format {found}, this version knows format {FORMAT}")]
     Format { path: PathBuf, found: u8 },
+    /// Rows that were acknowledged may be gone, although the store looks whole.
+    #[error(
+        "the store in {path} is in doubt ({why}): look after its disk, then say `intentd journal trust`"
+    )]
+    InDoubt { path: PathBuf, why: String },
     #[error("cannot open the store in {path}: {error}")]
     Io { path: PathBuf, error: io::Error },
 }
@@ -61,7 +66,7 @@ impl OpenError {
         match self {
             Self::Locked(_) => true,
             Self::Io { error, .. } => error.to_string().contains("could not acquire lock"),
-            Self::Damaged { .. } | Self::Format { .. } => false,
+            Self::Damaged { .. } | Self::Format { .. } | Self::InDoubt { .. } => false,
         }
     }
 }
@@ -87,12 +92,26 @@ impl SledStore {
             path: path.to_owned(),
             error,
         };
-        std::fs::create_dir_all(path).map_err(io)?;
+        disk::create(path, &mut disk::sync_names).map_err(io)?;
         let lock = patiently(|| lock(path))?;
+        if let Some(why) = disk::doubted(path).map_err(io)? {
+            let path = path.to_owned();
+            return Err(OpenError::InDoubt { path, why });
+        }
         let tree = patiently(|| open_tree(path))?;
         let sequence = prepare(path, &tree)?;
         let disk = Disk::open(path, sequence).map_err(io)?;
         Self::start(lock, tree, disk).map_err(io)
+    }
+
+    /// An operator's word that the store in `path` is what it should be although a sync failed;
+    /// `false` if nobody doubts it. Fails while a process has it open.
+    pub fn trust(path: &Path) -> Result<bool, OpenError> {
+        let _lock = lock(path)?;
+        disk::trust(path).map_err(|error| OpenError::Io {
+            path: path.to_owned(),
+            error,
+        })
     }
 
     fn start(lock: File, tree: ::sled::Db, disk: Disk) -> io::Result<Self> {

@@ -224,8 +224,41 @@ async fn after_a_failed_sync_nothing_is_answered() {
     ));
     store.close().await;
     drop(store);
+    for _ in 0..2 {
+        let error = open_error(place.path());
+        assert!(matches!(error, OpenError::InDoubt { .. }), "{error}");
+        assert!(error.to_string().contains("intentd journal trust"));
+    }
+    assert!(SledStore::trust(place.path()).unwrap());
+    assert!(!SledStore::trust(place.path()).unwrap());
     let store = SledStore::open(place.path()).unwrap();
     assert_eq!(store.read(&key(0)).await, Ok(Some(value(0))));
+    let held = SledStore::trust(place.path());
+    assert!(matches!(held, Err(OpenError::Locked(_))));
+}
+
+#[test]
+fn every_directory_that_is_created_is_made_durable_in_its_parent() {
+    let place = tempfile::tempdir().unwrap();
+    let deep = place.path().join("a/b/c");
+    let mut synced = Vec::new();
+    let mut sync = |directory: &Path| {
+        synced.push(directory.to_owned());
+        Ok(())
+    };
+    disk::create(&deep, &mut sync).unwrap();
+    disk::create(&deep, &mut sync).unwrap();
+    let expected = ["", "a", "a/b"].map(|name| place.path().join(name));
+    assert_eq!(
+        synced,
+        expected.map(|path| path.components().collect::<PathBuf>())
+    );
+    assert!(deep.is_dir());
+    let refused = disk::create(&place.path().join("x/y"), &mut |_: &Path| {
+        Err(io::ErrorKind::Other.into())
+    });
+    assert!(refused.is_err());
+    assert!(!place.path().join("x/y").exists());
 }
 
 /// The child of the test below: commits until the file size limit stops it.

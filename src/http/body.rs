@@ -1,0 +1,98 @@
+//! Bodies of requests: whole, within their limits, and never more of them in memory than there is
+//! room for. Bytes count when they have arrived, so that a sender who is slow holds only what it
+//! has sent.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::{ApiError, server::Limits};
+
+/// How much of a body too large is still read, so that its sender gets to see the answer.
+const DRAINED: usize = 8 << 20;
+
+/// The memory for bodies of one listener.
+pub struct Bodies {
+    room: Semaphore,
+    limits: Limits,
+}
+
+/// A whole body; the room that it takes is free again when this is dropped.
+pub struct Held<'a> {
+    pub bytes: Bytes,
+    _room: Option<SemaphorePermit<'a>>,
+}
+
+impl Held<'_> {
+    /// No body.
+    pub fn nothing() -> Self {
+        Self {
+            bytes: Bytes::new(),
+            _room: None,
+        }
+    }
+}
+
+impl Bodies {
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            room: Semaphore::new(limits.bodies.min(Semaphore::MAX_PERMITS)),
+            limits,
+        }
+    }
+
+    /// All of `body`: 413 above the limit, 408 when it takes too long, 503 when there is no room.
+    pub async fn read(&self, body: Incoming) -> Result<Held<'_>, ApiError> {
+        let reading = async {
+            let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+            if told > self.limits.body {
+                drain(body, told).await;
+                return Err(ApiError::BodyTooLarge);
+            }
+            self.whole(body).await
+        };
+        tokio::time::timeout(self.limits.body_time, reading)
+            .await
+            .unwrap_or(Err(ApiError::SlowBody))
+    }
+
+    async fn whole(&self, mut body: Incoming) -> Result<Held<'_>, ApiError> {
+        let mut whole = BytesMut::new();
+        let mut room: Option<SemaphorePermit<'_>> = None;
+        while let Some(frame) = body.frame().await {
+            let cut = |_| ApiError::refused("INVALID_BODY", "The body is cut short");
+            let Ok(data) = frame.map_err(cut)?.into_data() else {
+                continue;
+            };
+            if whole.len() + data.len() > self.limits.body {
+                return Err(ApiError::BodyTooLarge);
+            }
+            let more = self.take(data.len())?;
+            match &mut room {
+                Some(room) => room.merge(more),
+                None => room = Some(more),
+            }
+            whole.extend_from_slice(&data);
+        }
+        Ok(Held {
+            bytes: whole.freeze(),
+            _room: room,
+        })
+    }
+
+    fn take(&self, bytes: usize) -> Result<SemaphorePermit<'_>, ApiError> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.room.try_acquire_many(bytes).map_err(|error| {
+            ApiError::unavailable("OVERLOADED", "Too many requests are being answered", error)
+        })
+    }
+}
+
+/// Reads and forgets a body that is not much too large.
+async fn drain(mut body: Incoming, told: usize) {
+    if told > DRAINED {
+        return;
+    }
+    while let Some(Ok(_)) = body.frame().await {}
+}

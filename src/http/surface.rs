@@ -1,0 +1,75 @@
+//! One API of the daemon: what its listener answers with, whom it lets in, how it says no, and which
+//! pages in browsers may read its answers. Nothing of it is shared with another surface.
+
+use std::time::Duration;
+
+use hyper::{Method, header::HeaderName};
+use tower_http::cors::{AllowHeaders, Any, CorsLayer};
+
+use super::{
+    Gate, Router,
+    error::{self, Errors},
+    page,
+    router::RouteError,
+    server::Limits,
+    service::App,
+};
+
+/// How long a browser remembers a preflight's answer.
+const REMEMBERED: Duration = Duration::from_secs(86_400);
+
+/// See the module.
+pub struct Surface {
+    /// What logs and metrics call it.
+    pub name: &'static str,
+    /// What its documentation is headed with.
+    pub title: &'static str,
+    pub version: &'static str,
+    pub router: Router,
+    pub gate: Gate,
+    pub limits: Limits,
+    pub errors: Errors,
+    /// `None`: no page of another origin may read an answer. See [`any_origin`].
+    pub cors: Option<CorsLayer>,
+}
+
+impl Surface {
+    /// The routes of `router`, open to everybody, with the usual limits and errors and without CORS.
+    pub fn new(name: &'static str, title: &'static str, router: Router) -> Self {
+        Self {
+            name,
+            title,
+            version: env!("CARGO_PKG_VERSION"),
+            router,
+            gate: Gate::default(),
+            limits: Limits::default(),
+            errors: error::PLAIN,
+            cors: None,
+        }
+    }
+
+    /// What [`serve`](super::serve) answers with: the routes and a documentation page of their own.
+    pub fn open(mut self) -> Result<App, RouteError> {
+        self.router = page::documented(self.router, self.title, self.version, self.errors)?;
+        Ok(App::new(self))
+    }
+}
+
+/// Pages of every origin may call, with any header, and read these headers of answers besides those
+/// that they always may. Cookies and the like are never sent along: keys are.
+pub fn any_origin(exposed: impl IntoIterator<Item = HeaderName>) -> CorsLayer {
+    CorsLayer::new()
+        .allow_origin(Any)
+        .allow_methods([
+            Method::GET,
+            Method::HEAD,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
+        // `*` would leave out `authorization`.
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(exposed.into_iter().collect::<Vec<_>>())
+        .max_age(REMEMBERED)
+}

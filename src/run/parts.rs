@@ -1,0 +1,83 @@
+//! What a daemon is made of, as far as the environment and its files tell: read without a network,
+//! every mistake gathered before anything is started.
+
+use std::sync::Arc;
+
+use secrecy::ExposeSecret;
+
+use crate::{
+    attest::finality,
+    chains::Chains,
+    config::{Config, Mistakes, Signing},
+    hub::Settings,
+    sign::{Signer, raw::RawKey},
+};
+
+/// See the module.
+pub struct Parts {
+    pub signer: Arc<dyn Signer>,
+    pub chains: Arc<Chains>,
+    pub settings: Settings,
+}
+
+impl Parts {
+    /// Reads them; `mistakes` are those that are known already. Each check adds its own and goes on.
+    /// Opens HTTP clients, so that it needs a runtime.
+    pub fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
+        let signer = signer(config, &mut mistakes);
+        let chains = Chains::gather(config, &mut mistakes);
+        let mut settings = None;
+        if let Some(chains) = &chains {
+            settings = hub(chains, &mut mistakes);
+            finalities(chains, settings.as_ref(), &mut mistakes);
+        }
+        let whole = signer.zip(chains).zip(settings);
+        mistakes.or(whole.map(|((signer, chains), settings)| Self {
+            signer,
+            chains: Arc::new(chains),
+            settings,
+        }))
+    }
+}
+
+/// The configured signer; a bad key is a mistake that does not repeat it.
+pub fn signer(config: &Config, mistakes: &mut Mistakes) -> Option<Arc<dyn Signer>> {
+    let Signing::RawPrivateKey(key) = &config.signing;
+    if ["SIGNING_MODULE", "ECDSA_PRIVATE_KEY"]
+        .iter()
+        .any(|name| mistakes.concern(name))
+    {
+        return None;
+    }
+    RawKey::parse(key.expose_secret())
+        .map(|key| Arc::new(key) as Arc<dyn Signer>)
+        .map_err(|error| mistakes.add("ECDSA_PRIVATE_KEY", error.to_string()))
+        .ok()
+}
+
+/// The settlement contracts as the hub file names them.
+fn hub(chains: &Chains, mistakes: &mut Mistakes) -> Option<Settings> {
+    // What could not be read has no fields to complain about.
+    if chains.hub_entry().is_empty() && !mistakes.0.is_empty() {
+        return None;
+    }
+    Settings::parse(chains.hub_entry())
+        .map_err(|error| mistakes.add("HUB_FILE", error.to_string()))
+        .ok()
+}
+
+/// The fast mode of each chain that can be read, and whether the hub can limit it.
+fn finalities(chains: &Chains, settings: Option<&Settings>, mistakes: &mut Mistakes) {
+    let unlimited = settings.is_some_and(|settings| settings.rate_limiter.is_none());
+    for opened in chains.list().iter().flat_map(|loaded| &loaded.chain) {
+        let spec = &opened.chain.spec;
+        match finality::check(spec) {
+            Err(error) => mistakes.add("CHAINS_FILE", format!("chain {}: {error}", spec.id)),
+            Ok(true) if unlimited => {
+                let what = format!("rateLimiter: chain {} has a fastMode", spec.id);
+                mistakes.add("HUB_FILE", what);
+            }
+            Ok(_) => {}
+        }
+    }
+}

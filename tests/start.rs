@@ -1,0 +1,232 @@
+//! The program as a process: what it says before it answers anybody, and how a signal ends it.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+
+fn intentd(command: &str, variables: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_intentd"))
+        .arg(command)
+        .env_clear()
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    format!("{out}{err}")
+}
+
+fn file(place: &TempDir, name: &str, content: &Value) -> String {
+    let path = place.path().join(name);
+    fs::write(&path, content.to_string()).unwrap();
+    path.display().to_string()
+}
+
+fn chains(place: &TempDir, tiers: Value) -> String {
+    let chain = |id: &str, url: &str, tiers: Value| {
+        json!({
+            "id": id, "vmType": "ethereum-vm", "httpRpcUrl": url, "hubChainId": "1",
+            "depository": "0x5fbdb2315678afecb367f032d93f642f64180aa3",
+            "additionalData": {"fastMode": {"finalityTiers": tiers}},
+        })
+    };
+    let list = json!([
+        chain("one", "http://127.0.0.1:1/", tiers),
+        chain("two", "$TWO_RPC_URL", json!({})),
+    ]);
+    file(place, "chains.json", &list)
+}
+
+fn hub(place: &TempDir, oracle: &str) -> String {
+    let hub = json!({
+        "id": "relay", "evmChainId": "31337", "oracleVersion": "2", "oracleAddress": oracle,
+        "httpRpcUrl": "http://127.0.0.1:1/",
+    });
+    file(place, "hub.json", &hub)
+}
+
+const ORACLE: &str = "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9";
+
+#[test]
+fn mistakes_of_every_kind_are_told_at_once() {
+    let place = TempDir::new().unwrap();
+    let chains = chains(&place, json!({"0x00": [{"maxAmount": "ten"}]}));
+    let hub = hub(&place, "0x12");
+    for command in ["check-config", "serve"] {
+        let output = intentd(
+            command,
+            &[
+                ("ENVIRONMENT", "test"),
+                ("ECDSA_PRIVATE_KEY", "0x12345678"),
+                ("HTTP_PORT", "70000"),
+                ("TWO_RPC_URL", "ftp://two"),
+                ("CHAINS_FILE", &chains),
+                ("HUB_FILE", &hub),
+            ],
+        );
+        let text = said(&output);
+        assert!(!output.status.success(), "{text}");
+        for wanted in [
+            "5 mistake(s)",
+            "HTTP_PORT: ",
+            "ECDSA_PRIVATE_KEY: the private key must have 64 hex digits",
+            "TWO_RPC_URL: chain two: provider 1: expected http",
+            "HUB_FILE: oracleAddress: ",
+            "CHAINS_FILE: chain one: ",
+        ] {
+            assert!(text.contains(wanted), "{wanted} is not in {text}");
+        }
+        assert!(!text.contains("12345678"), "{text}");
+    }
+}
+
+#[test]
+fn a_good_configuration_is_shown_without_secrets() {
+    let place = TempDir::new().unwrap();
+    let (chains, hub) = (chains(&place, json!({})), hub(&place, ORACLE));
+    let output = intentd(
+        "check-config",
+        &[
+            ("ENVIRONMENT", "test"),
+            ("ECDSA_PRIVATE_KEY", KEY),
+            ("API_KEYS", "s3cret:label"),
+            ("DATADOG_API_KEY", "s3cret"),
+            ("CHAINS_FILE", &chains),
+            ("HUB_FILE", &hub),
+        ],
+    );
+    let text = said(&output);
+    assert!(output.status.success(), "{text}");
+    for wanted in [
+        "relay, 1 of 1 providers",
+        "set TWO_RPC_URL",
+        "DATADOG_API_KEY",
+    ] {
+        assert!(text.contains(wanted), "{wanted} is not in {text}");
+    }
+    assert!(
+        !text.contains("s3cret") && !text.contains(&KEY[2..]),
+        "{text}"
+    );
+}
+
+/// The log of a start that ends because the store's directory is a file.
+fn log(place: &Path, chains: &str, hub: &str, extra: &[(&str, &str)]) -> Vec<Value> {
+    let taken = place.join("taken");
+    fs::write(&taken, "").unwrap();
+    let taken = taken.display().to_string();
+    let base = [
+        ("ENVIRONMENT", "test"),
+        ("ECDSA_PRIVATE_KEY", KEY),
+        ("DATA_DIR", &taken),
+        ("CHAINS_FILE", chains),
+        ("HUB_FILE", hub),
+        ("LOG_FORMAT", "json"),
+    ];
+    let output = intentd("serve", &[&base, extra].concat());
+    assert!(!output.status.success());
+    let text = said(&output);
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+#[test]
+fn chains_that_cannot_be_read_and_variables_in_vain_are_logged_once() {
+    let place = TempDir::new().unwrap();
+    let (chains, hub) = (chains(&place, json!({})), hub(&place, ORACLE));
+    let warnings = |extra: &[(&str, &str)]| {
+        let mut lines = log(place.path(), &chains, &hub, extra);
+        lines.retain(|line| line["level"] == "WARN");
+        lines
+    };
+    let plain = warnings(&[]);
+    assert_eq!(plain.len(), 1, "{plain:?}");
+    assert_eq!(plain[0]["chain"], "two");
+    assert_eq!(plain[0]["reason"], "no provider: set TWO_RPC_URL");
+    let set = warnings(&[
+        ("TWO_RPC_URL", "http://127.0.0.1:1/"),
+        ("DATADOG_API_KEY", "s3cret"),
+    ]);
+    assert_eq!(set.len(), 1, "{set:?}");
+    assert_eq!(set[0]["variable"], "DATADOG_API_KEY");
+    assert!(!format!("{set:?}").contains("s3cret"));
+}
+
+#[test]
+fn sigterm_lets_requests_under_way_finish() {
+    let place = TempDir::new().unwrap();
+    let (chains, hub) = (chains(&place, json!({})), hub(&place, ORACLE));
+    let data = place.path().join("data").display().to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_intentd"))
+        .env_clear()
+        .envs([
+            ("ENVIRONMENT", "test"),
+            ("ECDSA_PRIVATE_KEY", KEY),
+            ("DATA_DIR", &data),
+            ("CHAINS_FILE", &chains),
+            ("HUB_FILE", &hub),
+            ("HTTP_HOST", "127.0.0.1"),
+            ("HTTP_PORT", "0"),
+            ("LOG_FORMAT", "json"),
+        ])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lines =
+        lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap_or_default());
+    let listening = lines.find(|line| line["message"] == "oracle listening");
+    let address = listening.unwrap()["address"].as_str().unwrap().to_owned();
+
+    let body = json!({"chainId": "one", "transactionId": format!("0x{}", "11".repeat(32))});
+    let body = body.to_string();
+    let head = format!(
+        "POST /attestations/depository-deposits/v1 HTTP/1.1\r\nhost: a\r\n\
+         content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut clients: Vec<_> = (0..8)
+        .map(|_| TcpStream::connect(&address).unwrap())
+        .collect();
+    for client in &mut clients {
+        client.write_all(head.as_bytes()).unwrap();
+        let mut told = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
+        client.read_exact(&mut told).unwrap();
+    }
+    let mut idle = TcpStream::connect(&address).unwrap();
+    let term = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status();
+    assert!(term.unwrap().success());
+    let draining = |line: &Value| line["message"].to_string().contains("shutting down");
+    assert!(lines.any(|line| draining(&line)));
+    assert_eq!(idle.read(&mut [0]).unwrap_or(0), 0);
+    for mut client in clients {
+        client.write_all(body.as_bytes()).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        // Nobody is there to read the chain from; the answer is whole all the same.
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 503"), "{answer}");
+        assert!(
+            head.contains(&format!("content-length: {}\r\n", body.len())),
+            "{answer}"
+        );
+        assert!(body.contains("\"code\":"), "{answer}");
+    }
+    assert!(lines.any(|line| line["message"] == "stopped"));
+    assert!(child.wait().unwrap().success());
+}
