@@ -52,7 +52,7 @@ fn chains(place: &TempDir, tiers: Value) -> String {
 fn hub(place: &TempDir, oracle: &str) -> String {
     let hub = json!({
         "id": "relay", "evmChainId": "31337", "oracleVersion": "2", "oracleAddress": oracle,
-        "httpRpcUrl": "http://127.0.0.1:1/",
+        "httpRpcUrl": "http://127.0.0.1:1/", "rateLimiter": {"address": ORACLE},
     });
     file(place, "hub.json", &hub)
 }
