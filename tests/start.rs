@@ -53,6 +53,8 @@ fn hub(place: &TempDir, oracle: &str) -> String {
     let hub = json!({
         "id": "relay", "evmChainId": "31337", "oracleVersion": "2", "oracleAddress": oracle,
         "httpRpcUrl": "http://127.0.0.1:1/", "rateLimiter": {"address": ORACLE},
+        "auroraAllocatorAddress": ORACLE, "auroraEvmChainId": "2",
+        "auroraHttpRpcUrl": "http://127.0.0.1:1/",
     });
     file(place, "hub.json", &hub)
 }
