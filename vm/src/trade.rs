@@ -253,9 +253,17 @@ pub struct PaymentTerms<'a> {
 pub struct FillTerms<'a> {
     pub solver: &'a Address,
     pub router: Option<&'a Address>,
-    pub payments: &'a [(Address, Address, Amount)],
+    pub payments: &'a [Payout],
     pub calls: &'a [crate::OrderCall],
     pub order: B256,
+}
+
+/// One payment of an order's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payout {
+    pub to: Address,
+    pub currency: Address,
+    pub amount: Amount,
 }
 
 /// One transaction of the user's.
