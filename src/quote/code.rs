@@ -119,16 +119,23 @@ pub struct Refused {
     #[serde(rename = "errorCode")]
     #[schema(value_type = String)]
     pub code: Code,
-    /// What a reverting contract said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_data: Option<String>,
+    /// Set with [`Code::DestinationTxFailed`] when a simulation said so.
+    #[serde(flatten)]
+    pub simulation: Option<Box<Simulation>>,
+    /// The published client reads the HTTP status from the body only.
+    pub status_code: u16,
+}
+
+/// What reverted, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Simulation {
+    /// What the contract said.
+    pub error_data: String,
     /// The head at which it reverted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approx_simulated_block: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed_call_data: Option<FailedCall>,
-    /// The published client reads the HTTP status from the body only.
-    pub status_code: u16,
+    pub failed_call_data: FailedCall,
 }
 
 /// The call that reverted.
@@ -145,9 +152,7 @@ impl Refused {
         Self {
             message: message.into(),
             code,
-            error_data: None,
-            approx_simulated_block: None,
-            failed_call_data: None,
+            simulation: None,
             status_code: code.status(),
         }
     }
@@ -160,15 +165,18 @@ impl Refused {
             revert.reason.clone()
         };
         let message = format!("the destination transaction would fail: {reason}");
-        Self {
-            error_data: Some(reason),
+        let simulation = Simulation {
+            error_data: reason,
             approx_simulated_block: block,
-            failed_call_data: Some(FailedCall {
+            failed_call_data: FailedCall {
                 from: call.from.to_string(),
                 to: call.to.to_string(),
                 data: call.data.to_string(),
                 value: call.value.to_string(),
-            }),
+            },
+        };
+        Self {
+            simulation: Some(Box::new(simulation)),
             ..Self::new(Code::DestinationTxFailed, message)
         }
     }

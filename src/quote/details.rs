@@ -30,7 +30,7 @@ pub struct Sheet<'a, 'm> {
     pub route: &'a Route<'m>,
     pub reads: &'a Reads,
     pub figures: &'a Figures,
-    /// Wei of the user's own transactions.
+    /// Gas units of the user's own transactions.
     pub gas: U256,
 }
 
@@ -64,6 +64,7 @@ impl Sheet<'_, '_> {
     pub fn fees(&self) -> Fees {
         let sum = &self.figures.sum;
         let gas = signed(sum.gas);
+        let wei = self.gas.saturating_mul(self.reads.origin_fees.price());
         let service = self.service();
         let native = Side {
             currency: self
@@ -75,7 +76,7 @@ impl Sheet<'_, '_> {
             ..self.intent.origin.clone()
         };
         Fees {
-            gas: fee(&native, self.reads.origin_native, signed(self.gas)),
+            gas: fee(&native, self.reads.origin_native, signed(wei)),
             relayer: self.fee(gas.saturating_add(service)),
             relayer_gas: self.fee(gas),
             relayer_service: self.fee(service),

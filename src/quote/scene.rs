@@ -138,8 +138,8 @@ fn cents(symbol: &str) -> Result<u64, bool> {
     })
 }
 
-impl Scene {
-    pub fn new() -> Self {
+impl Default for Scene {
+    fn default() -> Self {
         let most = U256::from(10).pow(U256::from(30));
         Self(Arc::new(Mutex::new(World {
             allowance: U256::ZERO,
@@ -153,7 +153,9 @@ impl Scene {
             store: Arc::new(MemoryStore::default()),
         })))
     }
+}
 
+impl Scene {
     pub fn with<T>(&self, with: impl FnOnce(&mut World) -> T) -> T {
         with(&mut self.0.lock().unwrap())
     }

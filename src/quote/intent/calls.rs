@@ -1,6 +1,6 @@
 //! What the destination does besides paying.
 
-use alloy::primitives::{Bytes, U256};
+use alloy::primitives::U256;
 use serde::Deserialize;
 use serde_json::Value;
 use vm::{B256, EvmAddress, OrderCall, protocol::text as wire, trade::Authorization};
@@ -81,11 +81,7 @@ fn call(at: usize, tx: &Tx, side: &Side<'_>) -> Result<OrderCall, Refused> {
     if data.is_empty() && value.is_zero() {
         return Err(wrong("data: expected data or a value"));
     }
-    Ok(OrderCall {
-        to,
-        data: Bytes::from(data),
-        value,
-    })
+    Ok(OrderCall { to, data, value })
 }
 
 /// Gas that the calls may use together.

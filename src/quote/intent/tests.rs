@@ -55,6 +55,7 @@ fn without(field: &str) -> Value {
 }
 
 /// hostile.md, "Quotes": what is wrong, and the one code that says so.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn refusals() -> Vec<(Code, Vec<Value>)> {
     use Code::*;
     let zero = scene::NATIVE;
