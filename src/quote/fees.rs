@@ -159,11 +159,12 @@ pub fn automatic(usd: U256) -> u16 {
     }
 }
 
-/// What at least stays of `amount`.
+/// What at least stays of `amount`; never nothing, which anybody could deliver.
 pub fn minimum(amount: U256, slippage: u16) -> U256 {
     let kept = BASIS.saturating_sub(u64::from(slippage));
     let (kept, basis) = (U256::from(kept), U256::from(BASIS));
-    mul_div(amount, kept, basis, Round::Down).unwrap_or_default()
+    let least = mul_div(amount, kept, basis, Round::Down).unwrap_or_default();
+    least.max(U256::from(1)).min(amount)
 }
 
 /// What `amount` may grow to.

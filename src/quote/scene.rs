@@ -47,7 +47,7 @@ pub const SOLVER: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 pub const EXCHANGE: &str = "0x4444444444444444444444444444444444444444";
 pub const NOW: u64 = 1_700_000_000_123;
-/// Gas of every estimate.
+/// Gas of every estimate, unless a test says otherwise.
 pub const GAS: u64 = 40_000;
 
 pub fn address(text: &str) -> Address {
@@ -115,6 +115,8 @@ pub struct World {
     pub allowance: U256,
     pub balance: U256,
     pub available: Option<U256>,
+    /// Units of every estimate that does not revert.
+    pub gas: u64,
     pub revert: Option<Revert>,
     /// Drafts that were estimated.
     pub drafts: Vec<Draft>,
@@ -145,6 +147,7 @@ impl Default for Scene {
             allowance: U256::ZERO,
             balance: most,
             available: Some(most),
+            gas: GAS,
             revert: None,
             drafts: Vec::new(),
             down: false,
@@ -345,7 +348,7 @@ impl Writer for Scene {
     async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError> {
         self.read(|world| {
             world.drafts.push(draft.clone());
-            world.revert.clone().map_or(Ok(GAS), Err)
+            world.revert.clone().map_or(Ok(world.gas), Err)
         })
     }
 

@@ -219,7 +219,7 @@ impl Quoter {
         if simulated {
             enough(pricing, &figures)?;
             gas = self.simulate(intent, &fill).await?;
-            limited(intent, gas)?;
+            limited(intent, &figures, gas)?;
             figures = pricing.figures(gas).await?;
             fill = self.fill(intent, route, &figures, seconds)?;
         }
@@ -269,8 +269,8 @@ fn enough(pricing: &Pricing<'_, '_>, figures: &Figures) -> Result<(), Refused> {
 }
 
 /// The calls may use what the caller allowed, besides what a transaction and its payments take.
-fn limited(intent: &Intent<'_>, gas: u64) -> Result<(), Refused> {
-    let allowed = fill::table(intent, None);
+fn limited(intent: &Intent<'_>, figures: &Figures, gas: u64) -> Result<(), Refused> {
+    let allowed = fill::table(intent, Some(figures));
     if intent.calls_gas.is_some() && gas > allowed {
         let what = format!("txsGasLimit: the destination transaction takes {gas} gas");
         return Err(Refused::new(Code::DestinationTxFailed, what));

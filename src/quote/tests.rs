@@ -255,6 +255,22 @@ async fn calls_are_paid_through_the_router_and_the_rest_reaches_the_recipient() 
 }
 
 #[tokio::test]
+async fn calls_keep_to_their_gas_limit() {
+    let scene = Scene::default();
+    let txs = json!([{"to": OTHER, "data": "0x12"}]);
+    scene.with(|world| world.gas = 120_000);
+    let limit = |gas: u64| json!({"txs": txs, "txsGasLimit": gas});
+    assert!(scene.quote(limit(20_000)).await.is_ok());
+    assert_eq!(
+        refused(&scene, limit(19_999)).await.code,
+        Code::DestinationTxFailed
+    );
+    let mut swapped = limit(1);
+    swapped["destinationCurrency"] = json!(TOKEN);
+    assert!(scene.quote(swapped).await.is_ok());
+}
+
+#[tokio::test]
 async fn authorizations_are_simulated_and_kept() {
     let one = json!({"chainId": 31_002, "address": OTHER, "nonce": 3, "yParity": 0,
                      "r": "0x1", "s": "0x2"});

@@ -65,7 +65,8 @@ fn nothing_left_is_too_low_and_overflow_too_much() {
 fn slippage_floors() {
     assert_eq!(minimum(U256::from(9_999), 200), U256::from(9_799));
     assert_eq!(minimum(U256::MAX, 0), U256::MAX);
-    assert_eq!(minimum(U256::from(5), 10_000), U256::ZERO);
+    assert_eq!(minimum(U256::from(5), 10_000), U256::from(1));
+    assert_eq!(minimum(U256::ZERO, 200), U256::ZERO);
     assert_eq!(automatic(DOLLAR * U256::from(100)), 200);
     assert!(automatic(DOLLAR / U256::from(3)) > automatic(DOLLAR));
 }
