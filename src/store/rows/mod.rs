@@ -4,15 +4,19 @@
 //! kind's file says otherwise. A reader refuses a format that it does not know: nobody guesses what was signed.
 
 pub mod consumption;
+pub mod cursor;
 pub mod entry;
 pub mod facts;
 pub mod halt;
+pub mod open;
 pub mod order;
 pub mod request;
+pub mod sighting;
 pub mod signature;
 pub mod slot;
 #[cfg(test)]
 mod tests;
+pub mod transaction;
 pub mod void;
 pub mod watch;
 
@@ -31,6 +35,10 @@ pub const HALT: Kind = Kind(7);
 pub const REQUEST: Kind = Kind(8);
 pub const ORDER: Kind = Kind(9);
 pub const FACTS: Kind = Kind(10);
+pub const CURSOR: Kind = Kind(11);
+pub const SIGHTING: Kind = Kind(12);
+pub const TRANSACTION: Kind = Kind(13);
+pub const OPEN: Kind = Kind(14);
 
 /// Bytes that are not a row of their kind, or of a format that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

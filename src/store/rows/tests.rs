@@ -151,3 +151,165 @@ fn foreign_bytes_are_refused() {
     assert!(watch::decode("base", &key, &[&[2], &row[1..]].concat()).is_err());
     assert!(watch::decode("a much longer name", &key, &row).is_err());
 }
+
+fn cursor() -> cursor::Cursor {
+    let mark = |number, byte| cursor::Mark {
+        number,
+        hash: b(byte),
+    };
+    cursor::Cursor {
+        next: 301,
+        marks: vec![mark(7, 1), mark(300, 2)],
+    }
+}
+
+fn seen() -> sighting::Seen {
+    sighting::Seen {
+        hash: b(1),
+        request: Some(b(2)),
+    }
+}
+
+fn tracked() -> transaction::Tracked {
+    transaction::Tracked {
+        text: "0x1".into(),
+        requests: vec![b(1)],
+        outcome: transaction::Outcome::Failed,
+        tries: 2,
+        first: 3,
+        next: 300,
+    }
+}
+
+#[test]
+fn layouts_of_requests_and_their_index_never_change() {
+    let (one, two) = ("01".repeat(32), "02".repeat(32));
+    assert_eq!(
+        hex(&cursor().encode().unwrap()),
+        format!("01ad02020720{one}ac0220{two}")
+    );
+    assert_eq!(
+        hex(&sighting::encode(&seen()).unwrap()),
+        format!("0120{one}0120{two}")
+    );
+    assert_eq!(
+        hex(&tracked().encode().unwrap()),
+        format!("01033078310120{one}020203ac02")
+    );
+    assert_eq!(
+        hex(&open::encode(5, &b(1))),
+        format!("010000000000000005{one}")
+    );
+    assert_eq!(hex(&order::encode(&b(1))), format!("01{one}"));
+    let facts = facts::encode(&Default::default()).unwrap();
+    let empty = r#"{"version":0,"updated_at":0,"deposits":[],"own":[],"attempts":[],"#;
+    let empty = format!(r#"{empty}"failure":null,"refund_failure":null,"settlement":null}}"#);
+    assert_eq!((facts[0], &facts[1..]), (1, empty.as_bytes()));
+
+    let names = [
+        (request::key(&b(1)), 8, one.clone()),
+        (order::key(&b(1)), 9, one.clone()),
+        (facts::key(&b(1)), 10, one.clone()),
+        (cursor::key("base"), 11, "62617365".to_owned()),
+        (
+            sighting::key("base", 7, &b(1)),
+            12,
+            format!("62617365000000000000000007{one}"),
+        ),
+        (
+            transaction::watched("base", &[9]),
+            13,
+            "00626173650009".into(),
+        ),
+        (
+            transaction::settled("base", &[9]),
+            13,
+            "01626173650009".into(),
+        ),
+        (open::key(&b(1)), 14, one.clone()),
+    ];
+    for (key, kind, name) in names {
+        assert_eq!((key.kind.0, hex(&key.name)), (kind, name));
+    }
+}
+
+#[test]
+fn rows_of_requests_and_their_index_are_read_as_written() {
+    let written = crate::request::scene::request(1);
+    let bytes = request::encode(&written).unwrap();
+    assert_eq!((bytes[0], request::decode(&bytes)), (1, Ok(written)));
+    let read = cursor::Cursor::decode(&cursor().encode().unwrap());
+    assert_eq!(read, Ok(cursor()));
+    let key = sighting::key("base", 7, &b(3));
+    let row = sighting::decode("base", &key, &sighting::encode(&seen()).unwrap());
+    let (number, onchain_id) = (7, b(3));
+    let wanted = sighting::Row {
+        number,
+        onchain_id,
+        seen: seen(),
+    };
+    assert_eq!(row, Ok(wanted));
+    for key in [
+        transaction::watched("base", &[0, 9]),
+        transaction::settled("base", &[0, 9]),
+    ] {
+        let row = transaction::row(&key, &tracked().encode().unwrap()).unwrap();
+        assert_eq!((row.network.as_str(), row.id), ("base", vec![0, 9]));
+        assert_eq!(row.tracked, tracked());
+    }
+    let row = open::decode(&open::key(&b(1)), &open::encode(5, &b(2)));
+    assert_eq!(row, Ok(b(1)));
+}
+
+#[test]
+fn foreign_bytes_are_no_rows_of_the_index() {
+    for bytes in [&[][..], &[2, 0], &[1], &[1, 0xff]] {
+        assert!(cursor::Cursor::decode(bytes).is_err());
+        assert!(transaction::Tracked::decode(bytes).is_err());
+        assert!(open::decode(&open::key(&b(1)), bytes).is_err());
+        let key = sighting::key("base", 7, &b(1));
+        assert!(sighting::decode("base", &key, bytes).is_err());
+        assert!(facts::decode(bytes).is_err() && request::decode(bytes).is_err());
+    }
+    let (seen, tracked) = (
+        sighting::encode(&seen()).unwrap(),
+        tracked().encode().unwrap(),
+    );
+    let key = sighting::key("base", 7, &b(1));
+    assert!(sighting::decode("another name", &key, &seen).is_err());
+    let key = crate::store::Key::new(TRANSACTION, [0, 98, 97]);
+    assert!(transaction::row(&key, &tracked).is_err());
+    let (key, value) = (crate::store::Key::new(OPEN, [1, 2]), open::encode(5, &b(1)));
+    assert!(open::decode(&key, &value).is_err());
+}
+
+#[tokio::test]
+async fn sightings_of_a_network_are_a_range_from_any_block() {
+    use crate::store::{Batch, Store, memory::MemoryStore};
+    let (store, value) = (MemoryStore::new(), sighting::encode(&seen()).unwrap());
+    let mut batch = Batch::new();
+    for (network, number, id) in [
+        ("base", 0, 0),
+        ("base", 6, 0xff),
+        ("base", 7, 0),
+        ("base", 7, 0xff),
+        ("base", 300, 1),
+        ("base2", 7, 1),
+    ] {
+        batch = batch.put(sighting::key(network, number, &b(id)), value.clone());
+    }
+    store.commit(batch).await.unwrap();
+    for (from, wanted) in [
+        (0, vec![0, 6, 7, 7, 300]),
+        (7, vec![7, 7, 300]),
+        (8, vec![300]),
+        (301, vec![]),
+    ] {
+        let rows = store.scan(sighting::range("base", from, 9)).await.unwrap();
+        let numbers: Vec<_> = rows
+            .iter()
+            .map(|(key, value)| sighting::decode("base", key, value).unwrap().number)
+            .collect();
+        assert_eq!(numbers, wanted, "from {from}");
+    }
+}
