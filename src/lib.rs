@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod http;
 pub mod hub;
+pub mod index;
 pub mod market;
 pub mod price;
 pub mod quote;

@@ -67,6 +67,7 @@ const PURE: &[&str] = &[
     "src/attest/statement.rs",
     "src/attest/watch/verdict.rs",
     "src/attest/withdrawal.rs",
+    "src/index/apply.rs",
     "src/market",
     "src/request/",
     "vm/src/protocol/",
