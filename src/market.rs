@@ -51,7 +51,7 @@ pub struct Network {
     pub wrapped_native: Option<String>,
     #[serde(default)]
     pub uniswap_v3: Option<UniswapV3>,
-    /// The first block that the index looks at; unset: the head at first start.
+    /// The first block that the index must look at; unset: the head at first start.
     #[serde(default)]
     pub index_from: Option<u64>,
     /// Blocks on top of a fill before it is told as done.

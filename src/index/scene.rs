@@ -201,6 +201,11 @@ impl Dying {
         let left = AtomicU64::new(commits);
         Arc::new(Self { rows, left, late })
     }
+
+    /// Commits until it dies.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
 }
 
 #[async_trait]

@@ -35,6 +35,8 @@ use crate::{
 
 /// Blocks that the cursor remembers: as many steps can be taken back.
 const MARKS: usize = 256;
+/// Blocks below the head that begin with a mark, so that a reorg of them ends at one.
+const DEEP: u64 = 128;
 /// Blocks below the cursor that are read again at the head: providers know a block before its logs.
 const AGAIN: u64 = 16;
 /// A range that took longer is large enough.
@@ -146,7 +148,7 @@ impl Tail {
             return self.begin(&blocks).await;
         };
         let (next, head) = (stored.cursor.next, blocks.head().number);
-        let to = head.min(next.saturating_add(self.span.blocks() - 1));
+        let to = self.to(next, head);
         let end = match to >= next {
             true => Some(blocks.at(to).await?),
             false => None,
@@ -194,22 +196,28 @@ impl Tail {
         Ok(Some(Stored { cursor, bytes }))
     }
 
-    /// The first cursor: before `index_from`, or at the head.
+    /// The first cursor: before `index_from` or the head, and never where a reorg would leave no mark.
+    /// The first block of all has no transactions: it is always the least mark.
     async fn begin(&self, blocks: &Blocks<'_>) -> Result<Step, IndexError> {
-        let from = self.network.index_from;
         let head = blocks.head().number;
-        let below = from.map_or(Some(head), |from| from.checked_sub(1));
-        if below.is_some_and(|below| below > head) {
-            return Ok(Step::Idle);
-        }
-        let mut marks = Vec::new();
-        if let Some(below) = below {
-            marks.push(mark(&blocks.at(below).await?));
-        }
-        let next = below.map_or(0, |below| below.saturating_add(1));
-        let cursor = Cursor { next, marks };
+        let from = self.network.index_from.unwrap_or(u64::MAX);
+        let below = from.saturating_sub(1).min(head.saturating_sub(DEEP));
+        let cursor = Cursor {
+            next: below.saturating_add(1),
+            marks: vec![mark(&blocks.at(below).await?)],
+        };
         self.commit(Expect::Absent, &cursor, Batch::new()).await?;
         Ok(Step::Again)
+    }
+
+    /// Where a range from `next` on ends: a range from afar ends before what may be reorged.
+    fn to(&self, next: u64, head: u64) -> u64 {
+        let to = next.saturating_add(self.span.blocks() - 1);
+        let settled = head.saturating_sub(DEEP);
+        match next <= settled {
+            true => to.min(settled),
+            false => to.min(head),
+        }
     }
 
     /// Where a range that ends at `to` begins.

@@ -15,7 +15,7 @@ const FORMAT: u8 = 1;
 pub struct Cursor {
     /// The lowest block that has not been indexed.
     pub next: u64,
-    /// Blocks that indexing has stopped at, oldest first; the last is `next - 1`. Empty before block 0.
+    /// Blocks that indexing has stopped at, oldest first; the last is `next - 1`.
     pub marks: Vec<Mark>,
 }
 
