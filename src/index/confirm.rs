@@ -7,7 +7,7 @@ mod verdict;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream};
+use futures::future::join_all;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use vm::{B256, Block, Chain, ReadError};
@@ -93,29 +93,30 @@ impl Confirmer {
     /// Looks once at every deposit of an open request that is not final. `now` in unix milliseconds.
     pub async fn look(&self, now: u64) -> Result<Look, IndexError> {
         let pending = self.pending().await?;
-        let looks = pending.iter().map(|(request, deposit)| async move {
-            let verdict = self.verdict(request, deposit).await;
-            match verdict {
-                Ok(verdict) => self.settle(request, deposit, &verdict, now).await,
-                Err(_) => Ok(Look {
-                    unanswered: 1,
-                    ..Look::default()
-                }),
-            }
-        });
-        let looks: Vec<_> = stream::iter(looks)
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await;
         let mut all = Look::default();
-        for look in looks {
-            let look = look?;
-            all.confirmed += look.confirmed;
-            all.gone += look.gone;
-            all.early += look.early;
-            all.unanswered += look.unanswered;
+        for some in pending.chunks(AT_ONCE) {
+            let looks = some.iter().map(|one| self.look_at(one, now));
+            let looks: Vec<_> = looks.collect();
+            for look in join_all(looks).await {
+                let look = look?;
+                all.confirmed += look.confirmed;
+                all.gone += look.gone;
+                all.early += look.early;
+                all.unanswered += look.unanswered;
+            }
         }
         Ok(all)
+    }
+
+    async fn look_at(&self, one: &(Request, Deposit), now: u64) -> Result<Look, IndexError> {
+        let (request, deposit) = one;
+        match self.verdict(request, deposit).await {
+            Ok(verdict) => self.settle(request, deposit, &verdict, now).await,
+            Err(_) => Ok(Look {
+                unanswered: 1,
+                ..Look::default()
+            }),
+        }
     }
 
     async fn pending(&self) -> Result<Vec<(Request, Deposit)>, IndexError> {

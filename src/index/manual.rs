@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt, stream};
+use futures::future::try_join_all;
 use serde::Deserialize;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,8 @@ use crate::{
 const MOST: usize = 10_000;
 /// Requests that one transaction may be said to belong to.
 const MOST_REQUESTS: usize = 8;
+/// Bytes of a transaction id: a hash, up to a signature. Codecs of ids take any length.
+const ID_BYTES: std::ops::RangeInclusive<usize> = 32..=64;
 /// Rows read at a time.
 const PAGE: usize = 256;
 /// Transactions asked about at the same time.
@@ -269,13 +271,11 @@ impl Transactions {
         self.waiting.store(rows.len(), Ordering::Relaxed);
         metrics::gauge!("intentd_index_transactions")
             .set(u32::try_from(rows.len()).unwrap_or(u32::MAX));
-        let due = rows.iter().filter(|row| row.tracked.next <= now);
-        let looks = due.map(|row| self.look(row, now));
-        let looks: Vec<_> = stream::iter(looks)
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await;
-        looks.into_iter().collect::<Result<Vec<()>, _>>()?;
+        let due: Vec<&Row> = rows.iter().filter(|row| row.tracked.next <= now).collect();
+        for some in due.chunks(AT_ONCE) {
+            let looks: Vec<_> = some.iter().map(|row| self.look(row, now)).collect();
+            try_join_all(looks).await?;
+        }
         Ok(rows.len())
     }
 
@@ -399,6 +399,10 @@ fn parse(network: &Network, text: &str) -> Result<TxRef, ManualError> {
     let family = network.chain.spec.family;
     let bad = |error: CodecError| ManualError::BadHash(error.0);
     let asked = family.tx(text, None).map_err(bad)?;
+    if !ID_BYTES.contains(&asked.bytes.len()) {
+        let what = format!("txHash: {} bytes are no transaction id", asked.bytes.len());
+        return Err(ManualError::BadHash(what));
+    }
     let spelled = family
         .codec
         .decode_transaction_id(&asked.bytes)

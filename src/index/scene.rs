@@ -235,3 +235,26 @@ impl Store for Dying {
         self.rows.close().await;
     }
 }
+
+/// The chain `name` over a script's reads, final after ten blocks.
+pub fn chain(name: &str, script: &Arc<vm::testing::Script>) -> vm::Chain {
+    let spec = vm::ChainSpec {
+        id: vm::ChainId::new(name),
+        family: vm::SETTLEMENT,
+        hub_chain_id: U256::from(1),
+        depository: Some(address(DEPOSITORY)),
+        additional_depositories: Vec::new(),
+        finality: vm::Finality {
+            blocks: 10,
+            seconds: 60,
+            tag: None,
+        },
+        watch_blocks: 128,
+        additional: serde_json::Map::new(),
+    };
+    vm::Chain {
+        spec: Arc::new(spec),
+        reader: script.clone(),
+        state: None,
+    }
+}
