@@ -154,7 +154,8 @@ mod tests {
     fn one_deposit_through_every_turn() {
         use Event::{Gone, Lost, Seen, Settled};
         use Standing::{Final, Included, Reorged};
-        let cases: &[(&[Event], &[(u64, Standing)])] = &[
+        type Case<'a> = (&'a [Event], &'a [(u64, Standing)]);
+        let cases: &[Case<'_>] = &[
             (&[], &[]),
             (&[Seen(5)], &[(5, Included)]),
             // Twice is once, and says nothing new of what is final.

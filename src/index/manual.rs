@@ -2,6 +2,7 @@
 //! the network's quorum shows them, however fresh they were. What they hold is recorded as the tail
 //! records it; what the teller says of them is only a hint.
 
+mod error;
 mod look;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use vm::{B256, Chain, CodecError, TxRef};
 
+pub use self::error::ManualError;
 use super::{Bell, IndexError, apply, book::Book};
 use crate::{
     market::Market,
@@ -29,12 +31,9 @@ use crate::{
         fact::{Facts, Sent, State},
     },
     store::{
-        Batch, StoreError,
-        requests::{Requests, RequestsError},
-        rows::{
-            RowError,
-            transaction::{self, Outcome, Row, Tracked},
-        },
+        Batch,
+        requests::Requests,
+        rows::transaction::{self, Outcome, Row, Tracked},
     },
 };
 
@@ -50,53 +49,6 @@ const PAGE: usize = 256;
 const AT_ONCE: usize = 8;
 /// Between two rounds while something is looked for.
 const ROUND: Duration = Duration::from_secs(1);
-
-/// Why a transaction is not looked for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ManualError {
-    /// 400.
-    #[error("unknown chain {0}")]
-    UnknownChain(String),
-    /// 400.
-    #[error("{0}")]
-    BadHash(String),
-    /// 400.
-    #[error("{0}")]
-    BadTransaction(String),
-    /// 404.
-    #[error("unknown request {0}")]
-    UnknownRequest(B256),
-    /// 404: a network on which only transactions in blocks count does not have it.
-    #[error("transaction {0} is not in a block")]
-    NotIncluded(String),
-    /// 404.
-    #[error("unknown transaction {0}")]
-    UnknownTransaction(String),
-    /// 503: too many are looked for already.
-    #[error("too many transactions are being looked for")]
-    Busy,
-    /// 503.
-    #[error(transparent)]
-    Index(#[from] IndexError),
-}
-
-impl From<StoreError> for ManualError {
-    fn from(error: StoreError) -> Self {
-        Self::Index(error.into())
-    }
-}
-
-impl From<RowError> for ManualError {
-    fn from(error: RowError) -> Self {
-        Self::Index(error.into())
-    }
-}
-
-impl From<RequestsError> for ManualError {
-    fn from(error: RequestsError) -> Self {
-        Self::Index(error.into())
-    }
-}
 
 /// A network as this room knows it.
 #[derive(Clone)]

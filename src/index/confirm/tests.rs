@@ -123,17 +123,17 @@ async fn doubt_is_never_final() {
         Box::new(changed(|one| one.amount += U256::from(1))),
         Box::new(changed(|one| one.index = 4)),
         Box::new(changed(|one| {
-            one.currency = scene::address(scene::DEPOSITORY)
+            one.currency = scene::address(scene::DEPOSITORY);
         })),
         Box::new(changed(|one| {
-            one.depositor = scene::address(scene::DEPOSITORY)
+            one.depositor = scene::address(scene::DEPOSITORY);
         })),
         Box::new(changed(|one| {
-            one.depository = scene::address(request::scene::USER)
+            one.depository = scene::address(request::scene::USER);
         })),
         Box::new(changed(|one| one.id = B256::ZERO.to_string().into())),
         Box::new(changed(|one| {
-            one.id = B256::repeat_byte(9).to_string().into()
+            one.id = B256::repeat_byte(9).to_string().into();
         })),
     ];
     for (row, shown) in gone.iter().enumerate() {

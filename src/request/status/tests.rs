@@ -47,13 +47,21 @@ fn reverted() -> State {
     }
 }
 
+fn check(cases: Vec<(Facts, (Status, Option<FailReason>))>) {
+    for (row, (facts, wanted)) in cases.into_iter().enumerate() {
+        assert_eq!(judged(&facts), wanted, "row {row}: {facts:?}");
+    }
+}
+
+fn plain(status: Status) -> (Status, Option<FailReason>) {
+    (status, None)
+}
+
 #[test]
-fn what_was_seen_is_where_it_stands() {
-    use FailReason::{DepositReorged, DoubleSpend, Slippage, Unknown};
+fn deposits_and_fills_are_where_a_request_stands() {
     use Standing::{Final, Included, Reorged};
-    use Status::{Failure, Pending, Refund, Submitted, Success, Waiting};
-    let plain = |status| (status, None);
-    let cases = [
+    use Status::{Pending, Submitted, Success, Waiting};
+    check(vec![
         // Nothing, or nothing any more.
         (facts(&[], &[]), plain(Waiting)),
         (facts(&[Reorged], &[]), plain(Waiting)),
@@ -78,6 +86,15 @@ fn what_was_seen_is_where_it_stands() {
         // A fill ahead of its deposit.
         (facts(&[], &[(FILL, broadcast())]), plain(Submitted)),
         (facts(&[], &[(FILL, confirmed())]), plain(Success)),
+    ]);
+}
+
+#[test]
+fn reorgs_and_refunds_are_where_a_request_stands() {
+    use FailReason::{DepositReorged, DoubleSpend, Slippage, Unknown};
+    use Standing::{Final, Reorged};
+    use Status::{Failure, Pending, Refund, Success, Waiting};
+    check(vec![
         // The deposit is reorged: before the fill is done it may come back.
         (facts(&[Reorged], &[(FILL, broadcast())]), plain(Pending)),
         (facts(&[Reorged], &[(FILL, included())]), plain(Pending)),
@@ -137,10 +154,7 @@ fn what_was_seen_is_where_it_stands() {
         ),
         // A reason alone is none: nothing was deposited.
         (failing(facts(&[], &[]), Slippage), plain(Waiting)),
-    ];
-    for (row, (facts, wanted)) in cases.into_iter().enumerate() {
-        assert_eq!(judged(&facts), wanted, "row {row}: {facts:?}");
-    }
+    ]);
 }
 
 #[test]
@@ -204,10 +218,7 @@ fn transactions_of_the_users_own_speak_for_themselves() {
 }
 
 /// What can become of each fact in one step.
-fn steps<T: PartialEq>(from: &T, edges: &[(T, Vec<T>)]) -> Vec<T>
-where
-    T: Clone,
-{
+fn steps<T: PartialEq + Clone>(from: &T, edges: &[(T, Vec<T>)]) -> Vec<T> {
     let found = edges.iter().find(|(at, _)| at == from);
     found.map(|(_, to)| to.clone()).unwrap_or_default()
 }
