@@ -160,7 +160,7 @@ async fn a_deposit_is_found_confirmed_reorged_and_found_again() {
     assert_eq!(seen[0].standing, Standing::Included);
     assert_eq!(Some(seen[0].place.hash), receipt.block_hash);
 
-    // The block goes, with two on top of it that no one has confirmed anything by.
+    // Its block leaves the chain, and the same transaction comes back in another.
     node.reorg(1).await.unwrap();
     node.mine(1, 1).await.unwrap();
     settle(&mut tail).await;
