@@ -151,3 +151,141 @@ fn foreign_bytes_are_refused() {
     assert!(watch::decode("base", &key, &[&[2], &row[1..]].concat()).is_err());
     assert!(watch::decode("a much longer name", &key, &row).is_err());
 }
+
+fn claim() -> claim::Claim {
+    claim::Claim {
+        failure: Some(crate::request::reason::FailReason::TtlExpired),
+        legs: vec![claim::Leg {
+            purpose: crate::request::fact::Purpose::Refund,
+            deposit: b(1),
+            reason: None,
+            network: "base".into(),
+            nonce: 7,
+            currency: "0x0".into(),
+            amount: alloy::primitives::U256::from(255),
+            stage: claim::Stage::Open,
+        }],
+        given_up: vec![b(2)],
+        settling: false,
+    }
+}
+
+fn slot_of_lane() -> lane::Slot {
+    lane::Slot {
+        owner: lane::Owner::Request(b(1)),
+        to: "t".into(),
+        data: vec![9].into(),
+        value: alloy::primitives::U256::from(5),
+        authorizations: vec![lane::Authorization {
+            chain_id: 1,
+            address: "a".into(),
+            nonce: 2,
+            y_parity: 1,
+            r: b(2),
+            s: b(3),
+        }],
+        gas: 300,
+        spends: vec![("c".into(), alloy::primitives::U256::from(6))],
+        versions: vec![lane::Version {
+            hash: b(2),
+            raw: vec![8].into(),
+            max_fee: 300,
+            max_priority_fee: 1,
+            cancels: true,
+        }],
+        sent_at: 4,
+        refused: 1,
+        foreign_since: Some((3, 4)),
+    }
+}
+
+fn settlement() -> settlement::Settlement {
+    settlement::Settlement {
+        purpose: crate::request::fact::Purpose::Fill,
+        deposit: b(1),
+        transaction: "0x1".into(),
+        option: 0,
+        deposited: settlement::Part::Applied,
+        outcome: settlement::Part::Pending,
+        tries: 1,
+        not_before: 2,
+    }
+}
+
+#[test]
+fn layouts_of_the_solver_never_change() {
+    let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
+    let word = |last: &str| format!("{}{last}", "00".repeat(31));
+    let claimed = String::from_utf8(claim().encode().unwrap()).unwrap();
+    let expected = format!(
+        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","nonce":7,"currency":"0x0","amount":"0xff","stage":"Open"}}],"given_up":["0x{two}"],"settling":false}}"#
+    );
+    assert_eq!(claimed, format!("\u{1}{expected}"));
+    let settled = String::from_utf8(settlement().encode().unwrap()).unwrap();
+    let expected = format!(
+        r#"{{"purpose":"Fill","deposit":"0x{one}","transaction":"0x1","option":0,"deposited":"Applied","outcome":"Pending","tries":1,"not_before":2}}"#
+    );
+    assert_eq!(settled, format!("\u{1}{expected}"));
+    let (five, six) = (word("05"), word("06"));
+    assert_eq!(
+        hex(&slot_of_lane().encode().unwrap()),
+        format!(
+            "010020{one}017401 0920{five}01010161020120{two}20{three}ac0201016320{six}0120{two}0108ac0201010401010304"
+        )
+        .replace(' ', "")
+    );
+    let lane = lane::Lane { next: 300 };
+    assert_eq!(hex(&lane.encode().unwrap()), "01ac02");
+    let lease = lease::Lease { fence: 3, since: 1 };
+    assert_eq!(hex(&lease.encode().unwrap()), "010301");
+    assert_eq!(hex(&open::encode(5)), "010000000000000005");
+    let amount = alloy::primitives::U256::from(5);
+    assert_eq!(hex(&reservation::encode(amount)), format!("01{five}"));
+    let names = [
+        (open::key(&b(1)), 14, one.clone()),
+        (claim::key(&b(1)), 15, one.clone()),
+        (lane::key("base"), 16, "62617365".to_owned()),
+        (
+            lane::slot_key("base", 7),
+            16,
+            "62617365000000000000000007".to_owned(),
+        ),
+        (
+            reservation::key("base", &[0xab], 7),
+            17,
+            "62617365006162000000000000000007".to_owned(),
+        ),
+        (lease::key("lane/base"), 18, hex(b"lane/base")),
+        (settlement::key(&b(1)), 19, one),
+    ];
+    for (key, kind, name) in names {
+        assert_eq!((key.kind.0, hex(&key.name)), (kind, name));
+    }
+}
+
+#[test]
+fn rows_of_the_solver_are_read_as_written_and_no_others() {
+    let (claim, slot, settlement) = (claim(), slot_of_lane(), settlement());
+    assert_eq!(claim::Claim::decode(&claim.encode().unwrap()), Ok(claim));
+    assert_eq!(lane::Slot::decode(&slot.encode().unwrap()), Ok(slot));
+    let bytes = settlement.encode().unwrap();
+    assert_eq!(settlement::Settlement::decode(&bytes), Ok(settlement));
+    assert_eq!(open::decode(&open::encode(5)), Ok(5));
+    assert_eq!(open::id(&open::key(&b(1))), Ok(b(1)));
+    assert_eq!(settlement::id(&settlement::key(&b(1))), Ok(b(1)));
+    assert_eq!(lane::nonce("base", &lane::slot_key("base", 7)), Ok(7));
+    assert!(lane::nonce("b", &lane::slot_key("base", 7)).is_err());
+    assert!(lane::nonce("base", &lane::key("base")).is_err());
+    let amount = alloy::primitives::U256::MAX;
+    let bytes = reservation::encode(amount);
+    assert_eq!(reservation::decode(&bytes), Ok(amount));
+    for bytes in [&[][..], &[2, 1], &[1, 0xff], &[1; 8]] {
+        assert!(reservation::decode(bytes).is_err());
+        assert!(claim::Claim::decode(bytes).is_err());
+        assert!(lane::Slot::decode(bytes).is_err());
+        assert!(settlement::Settlement::decode(bytes).is_err());
+        assert!(open::decode(bytes).is_err());
+    }
+    assert!(lane::Lane::decode(&[]).is_err());
+    assert!(lease::Lease::decode(&[2, 3, 1]).is_err());
+}
