@@ -15,5 +15,6 @@ pub mod redact;
 pub mod request;
 pub mod run;
 pub mod sign;
+pub mod solver;
 pub mod store;
 pub mod telemetry;

@@ -63,9 +63,6 @@ fn solved(facts: &Facts) -> Verdict {
         .iter()
         .any(|deposit| deposit.standing == Standing::Reorged);
     let reason = facts.failure.unwrap_or(FailReason::Unknown);
-    if confirmed(Purpose::Refund) {
-        return ended(Status::Refund, reason, facts);
-    }
     if filling && !deposited && reorged {
         return ended(Status::Failure, FailReason::DepositReorged, facts);
     }
@@ -74,6 +71,10 @@ fn solved(facts: &Facts) -> Verdict {
     }
     if filling {
         return plain(Status::Submitted);
+    }
+    // Beside a fill, a refund gives back what was deposited once too often.
+    if confirmed(Purpose::Refund) {
+        return ended(Status::Refund, reason, facts);
     }
     if facts.refund_failure.is_some() {
         return ended(Status::Failure, reason, facts);

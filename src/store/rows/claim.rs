@@ -41,6 +41,8 @@ pub struct Leg {
     pub nonce: u64,
     pub currency: String,
     pub amount: U256,
+    /// Which of the nonce's transactions is in a block, as the chain spells it.
+    pub transaction: Option<String>,
     pub stage: Stage,
 }
 

@@ -163,6 +163,7 @@ fn claim() -> claim::Claim {
             nonce: 7,
             currency: "0x0".into(),
             amount: alloy::primitives::U256::from(255),
+            transaction: None,
             stage: claim::Stage::Open,
         }],
         given_up: vec![b(2)],
@@ -218,7 +219,7 @@ fn layouts_of_the_solver_never_change() {
     let word = |last: &str| format!("{}{last}", "00".repeat(31));
     let claimed = String::from_utf8(claim().encode().unwrap()).unwrap();
     let expected = format!(
-        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","nonce":7,"currency":"0x0","amount":"0xff","stage":"Open"}}],"given_up":["0x{two}"],"settling":false}}"#
+        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","nonce":7,"currency":"0x0","amount":"0xff","transaction":null,"stage":"Open"}}],"given_up":["0x{two}"],"settling":false}}"#
     );
     assert_eq!(claimed, format!("\u{1}{expected}"));
     let settled = String::from_utf8(settlement().encode().unwrap()).unwrap();
