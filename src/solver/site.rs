@@ -27,6 +27,9 @@ pub struct Site {
     trades: Arc<[Trade]>,
 }
 
+/// What a family makes calls and transactions with.
+type Codecs = (&'static dyn StepBuilder, &'static dyn TransactionCodec);
+
 /// Why a chain cannot be traded on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SiteError {
@@ -41,10 +44,8 @@ pub enum SiteError {
 impl Site {
     /// A network of the market.
     pub fn traded(network: &Network, chain: Chain, trades: Vec<Trade>) -> Result<Self, SiteError> {
-        let mut site = Self::plain(&network.name, network.chain_id, chain, trades)?;
-        site.confirmations = network.fill_confirmations;
-        site.market = Some(network.clone());
-        Ok(site)
+        let codecs = codecs(&network.name, &chain)?;
+        Self::made(network, chain, trades, codecs)
     }
 
     /// A chain without currencies to trade: the settlement chain.
@@ -54,10 +55,28 @@ impl Site {
         chain: Chain,
         trades: Vec<Trade>,
     ) -> Result<Self, SiteError> {
-        let family = chain.spec.family;
-        let (Some(steps), Some(transactions)) = (family.steps, family.transactions) else {
-            return Err(SiteError::Unsupported(name.to_owned()));
-        };
+        let codecs = codecs(name, &chain)?;
+        Self::opened((name, number), chain, trades, codecs)
+    }
+
+    pub(super) fn made(
+        network: &Network,
+        chain: Chain,
+        trades: Vec<Trade>,
+        codecs: Codecs,
+    ) -> Result<Self, SiteError> {
+        let mut site = Self::opened((&network.name, network.chain_id), chain, trades, codecs)?;
+        site.confirmations = network.fill_confirmations;
+        site.market = Some(network.clone());
+        Ok(site)
+    }
+
+    fn opened(
+        (name, number): (&str, u64),
+        chain: Chain,
+        trades: Vec<Trade>,
+        (steps, transactions): Codecs,
+    ) -> Result<Self, SiteError> {
         if trades.is_empty() {
             return Err(SiteError::Unreachable(name.to_owned()));
         }
@@ -66,7 +85,7 @@ impl Site {
             number,
             confirmations: 1,
             market: None,
-            native: family.native()?,
+            native: chain.spec.family.native()?,
             chain,
             steps,
             transactions,
@@ -177,6 +196,12 @@ impl Site {
         }
         Err(failure)
     }
+}
+
+fn codecs(name: &str, chain: &Chain) -> Result<Codecs, SiteError> {
+    let family = chain.spec.family;
+    let codecs = family.steps.zip(family.transactions);
+    codecs.ok_or_else(|| SiteError::Unsupported(name.to_owned()))
 }
 
 fn unreachable(name: &str) -> ReadError {

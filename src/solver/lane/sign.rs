@@ -85,7 +85,7 @@ impl Lane {
         let mut next = slot.clone();
         next.versions
             .push(self.version(slot, nonce, price, cancels).await?);
-        (next.sent_at, next.refused) = (now, 0);
+        next.sent_at = now;
         Ok(Some(next))
     }
 

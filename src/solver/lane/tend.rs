@@ -90,8 +90,13 @@ impl Lane {
         (known, cancel): (bool, bool),
     ) -> Result<Slot, SolverError> {
         let said = if known { None } else { self.send(&slot).await? };
-        if matches!(said, Some(Broadcast::Rejected(_))) {
-            slot.refused = slot.refused.saturating_add(1);
+        let refused = match said {
+            Some(Broadcast::Rejected(_)) => slot.refused.saturating_add(1),
+            Some(Broadcast::Accepted) => 0,
+            _ => slot.refused,
+        };
+        if refused != slot.refused {
+            slot.refused = refused;
             self.keep(nonce, &slot).await?;
         }
         let cancelled = slot.versions.last().is_some_and(|newest| newest.cancels);

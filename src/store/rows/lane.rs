@@ -35,7 +35,7 @@ pub struct Slot {
     pub versions: Vec<Version>,
     /// Unix seconds of the newest version.
     pub sent_at: u64,
-    /// How often a node refused the newest version.
+    /// How often nodes refused it since one took it.
     pub refused: u32,
     /// The quorum's head (number and unix time) when a foreign transaction seemed to have the nonce.
     pub foreign_since: Option<(u64, u64)>,
