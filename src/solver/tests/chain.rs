@@ -39,6 +39,7 @@ pub struct World {
     genesis: BTreeMap<(String, String), U256>,
     blocks: Vec<(u64, Vec<Tx>)>,
     forks: u64,
+    highest: usize,
     pool: Vec<Tx>,
     pub base: u128,
     /// Nodes refuse transactions with data.
@@ -99,7 +100,16 @@ impl FakeChain {
     pub fn reorg(&self, depth: usize, keep: bool) {
         self.with(|world| {
             world.forks += 1;
-            let at = world.blocks.len().saturating_sub(depth).max(20);
+            // What was final once stays, however many reorgs follow each other.
+            let last_final = world
+                .highest
+                .saturating_sub(usize::try_from(FINAL).unwrap());
+            let at = world
+                .blocks
+                .len()
+                .saturating_sub(depth)
+                .max(20)
+                .max(last_final);
             let gone = world.blocks.split_off(at);
             let txs = gone.into_iter().flat_map(|(_, txs)| txs);
             if keep {
@@ -200,6 +210,7 @@ impl World {
     fn mine(&mut self) {
         let fork = self.forks;
         self.blocks.push((fork, Vec::new()));
+        self.highest = self.highest.max(self.blocks.len());
         self.pool.sort_by_key(|tx| nonce_of(&tx.draft));
         let mut waiting = Vec::new();
         for tx in std::mem::take(&mut self.pool) {

@@ -148,7 +148,15 @@ async fn life(events: Vec<Event>) {
         }
         rig.mine(1);
     }
-    assert_eq!(done, requests.len(), "not done");
+    if done != requests.len() {
+        for lane in solver.lanes.values() {
+            eprintln!("{:?}", lane.slots().await);
+        }
+        for request in &requests {
+            eprintln!("{:?}", rig.claim(request).await);
+        }
+        panic!("not done");
+    }
     let (mut paid_out, mut given_back) = (U256::ZERO, U256::ZERO);
     for (number, request) in (1..=ORDERS).zip(&requests) {
         let deposits = rig.facts(request).await.deposits.len();
