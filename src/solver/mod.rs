@@ -217,7 +217,7 @@ impl Solver {
     async fn fail(&self, view: &View, reason: FailReason) -> Result<(), SolverError> {
         let next = claim::failed(&view.claim, reason);
         self.decide(view, Batch::new(), &next, |facts| {
-            facts.failure = next.failure
+            facts.failure = next.failure;
         })
         .await
     }

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     request::{
         Request,
-        fact::{Applied, Deposit, Facts},
+        fact::{Applied, Deposit, Facts, Settlement as Told},
     },
     store::{
         Batch, Expect,
@@ -309,12 +309,10 @@ impl Settlement {
 }
 
 fn tell(facts: &mut Facts, side: Side, applied: &Applied) {
-    let settlement = facts
-        .settlement
-        .get_or_insert_with(|| crate::request::fact::Settlement {
-            deposit: None,
-            outcome: None,
-        });
+    let settlement = facts.settlement.get_or_insert(Told {
+        deposit: None,
+        outcome: None,
+    });
     match side {
         Side::Deposit => settlement.deposit = Some(applied.clone()),
         Side::Outcome => settlement.outcome = Some(applied.clone()),

@@ -3,7 +3,7 @@
 mod chain;
 mod fuse;
 mod random;
-mod rig;
+pub mod rig;
 
 use std::sync::Arc;
 
@@ -305,7 +305,7 @@ async fn later_deposit_of_a_filled_order_is_given_back() {
     let request = rig.quote(1, |_| ()).await;
     rig.deposit(&request, |_| ()).await;
     rig.deposit(&request, |deposit| {
-        deposit.onchain_id = B256::repeat_byte(7)
+        deposit.onchain_id = B256::repeat_byte(7);
     })
     .await;
     rig.settle(&request).await;

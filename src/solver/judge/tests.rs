@@ -110,13 +110,13 @@ fn mismatches_have_their_reasons() {
         (None, |_| ()),
         (None, |deposit| deposit.amount = U256::MAX),
         (Some(FailReason::DepositChainMismatch), |deposit| {
-            deposit.network = "destination".into()
+            deposit.network = "destination".into();
         }),
         (Some(FailReason::IncorrectDepositCurrency), |deposit| {
-            deposit.currency = scene::USER.into()
+            deposit.currency = scene::USER.into();
         }),
         (Some(FailReason::DepositedAmountTooLowToFill), |deposit| {
-            deposit.amount = U256::ZERO
+            deposit.amount = U256::ZERO;
         }),
     ];
     for (reason, change) in table {
@@ -174,7 +174,7 @@ fn nothing_illegal_follows_any_combination() {
                 }
                 Next::Wait => assert!(any_open || paid(fill) || paid(refund), "{case}"),
                 Next::Settle => {
-                    assert!(!any_open && (fill == Some(Final) || refund == Some(Final)))
+                    assert!(!any_open && (fill == Some(Final) || refund == Some(Final)));
                 }
                 Next::Done | Next::FailWithoutRefund { .. } => panic!("{case}"),
             }

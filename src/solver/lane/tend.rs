@@ -29,7 +29,7 @@ pub enum Landing {
     Waiting,
     /// This version is in a block. Nothing else can be, unless the block leaves the chain.
     Landed {
-        version: Version,
+        version: Box<Version>,
         block: Block,
         success: bool,
         depth: Depth,
@@ -159,7 +159,7 @@ impl Lane {
         (block, success): (Block, bool),
     ) -> Result<Landing, SolverError> {
         let seen = Landing::Landed {
-            version: version.clone(),
+            version: Box::new(version.clone()),
             block,
             success,
             depth: Depth::Included,
@@ -193,7 +193,7 @@ impl Lane {
             Depth::Included
         };
         Some(Landing::Landed {
-            version: version.clone(),
+            version: Box::new(version.clone()),
             success: receipt.is_some(),
             block,
             depth,

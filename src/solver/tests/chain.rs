@@ -50,6 +50,9 @@ pub struct World {
     pub broadcasts: Vec<B256>,
 }
 
+/// Recipient, currency and amount of each payment.
+type Effects = Vec<(String, String, U256)>;
+
 #[derive(Clone, Debug)]
 struct Tx {
     hash: B256,
@@ -62,7 +65,7 @@ struct State {
     allowances: BTreeMap<(String, String, String), U256>,
     nonces: BTreeMap<String, u64>,
     /// By hash: block number and what it paid; `None`: reverted.
-    done: BTreeMap<B256, (u64, Option<Vec<(String, String, U256)>>)>,
+    done: BTreeMap<B256, (u64, Option<Effects>)>,
     /// Payments in blocks that name an order.
     paid: Vec<(B256, String, U256)>,
     spent_on_gas: U256,
@@ -264,7 +267,7 @@ impl State {
         self.done.insert(tx.hash, (block, effects));
     }
 
-    fn effects(&mut self, from: &str, data: &Value) -> Option<Vec<(String, String, U256)>> {
+    fn effects(&mut self, from: &str, data: &Value) -> Option<Effects> {
         let (mut balances, mut allowances) = (self.balances.clone(), self.allowances.clone());
         if let Some(spender) = data["approve"].as_str() {
             let key = (from.to_owned(), spender.to_owned(), text(data, "currency"));

@@ -8,7 +8,10 @@ use super::{
     PAID,
     rig::{self, Rig, native, recipient},
 };
-use crate::{request::scene, solver::judge::Next};
+use crate::{
+    request::{Request, scene},
+    solver::judge::Next,
+};
 
 const ORDERS: u8 = 4;
 
@@ -44,7 +47,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-async fn happen(rig: &mut Rig, event: &Event, requests: &[crate::request::Request]) {
+async fn happen(rig: &mut Rig, event: &Event, requests: &[Request]) {
     match event {
         Event::Live(points) => {
             let fuse = rig.fuse.clone();
@@ -104,8 +107,7 @@ async fn happen(rig: &mut Rig, event: &Event, requests: &[crate::request::Reques
     }
 }
 
-async fn life(events: Vec<Event>) {
-    let mut rig = Rig::new();
+async fn quoted(rig: &Rig) -> Vec<Request> {
     let mut requests = Vec::new();
     for number in 1..=ORDERS {
         let request = rig
@@ -124,49 +126,45 @@ async fn life(events: Vec<Event>) {
         }
         requests.push(request);
     }
-    for event in &events {
-        happen(&mut rig, event, &requests).await;
-    }
+    requests
+}
+
+/// A nonce of one order may stand before another's: all are worked on together.
+async fn finish(rig: &mut Rig, requests: &[Request]) {
     rig.destination.with(|world| world.base = 100);
-    // A nonce of one order may stand before another's: all are worked on together.
     let solver = rig.solver().await;
-    let mut done = 0;
     for _ in 0..200 {
         let all = requests
             .iter()
             .map(|request| solver.advance(&request.id, rig.now));
         let nexts = futures::future::join_all(all).await;
-        done = nexts
-            .iter()
-            .filter(|next| matches!(next, Ok(Next::Done)))
-            .count();
-        if done == requests.len() {
-            break;
+        if nexts.iter().all(|next| matches!(next, Ok(Next::Done))) {
+            return;
         }
         for lane in solver.lanes.values() {
             lane.sweep(rig.now / 1_000).await.ok();
         }
         rig.mine(1);
     }
-    if done != requests.len() {
-        for lane in solver.lanes.values() {
-            eprintln!("{:?}", lane.slots().await);
-        }
-        for request in &requests {
-            eprintln!("{:?}", rig.claim(request).await);
-        }
-        panic!("not done");
+    for lane in solver.lanes.values() {
+        eprintln!("{:?}", lane.slots().await);
     }
+    panic!("not done");
+}
+
+async fn life(events: Vec<Event>) {
+    let mut rig = Rig::new();
+    let requests = quoted(&rig).await;
+    for event in &events {
+        happen(&mut rig, event, &requests).await;
+    }
+    finish(&mut rig, &requests).await;
     let (mut paid_out, mut given_back) = (U256::ZERO, U256::ZERO);
     for (number, request) in (1..=ORDERS).zip(&requests) {
         let deposits = rig.facts(request).await.deposits.len();
         let paid: Vec<_> = rig.destination.paid(request.order_id);
         let back = rig.origin.paid(request.order_id);
-        let fills = if deposits == 0 || number % 2 == 0 {
-            0
-        } else {
-            1
-        };
+        let fills = usize::from(deposits > 0 && number % 2 == 1);
         let payments = if number == 3 { 2 * fills } else { fills };
         assert_eq!(paid.len(), payments, "order {number}: {paid:?}");
         assert!(paid.iter().all(|(to, _)| *to == recipient(number)));
@@ -176,16 +174,15 @@ async fn life(events: Vec<Event>) {
             .iter()
             .fold(U256::ZERO, |sum, (_, amount)| sum + *amount);
     }
-    let solver = rig.solver_text();
-    let start = U256::from(rig::USDC);
-    assert_eq!(
-        rig.destination.balance_of(&solver, scene::USDC),
-        start - paid_out
-    );
-    assert_eq!(
-        rig.origin.balance_of(&solver, scene::USDC),
-        start - given_back
-    );
+    balanced(&rig, paid_out, given_back);
+}
+
+fn balanced(rig: &Rig, paid_out: U256, given_back: U256) {
+    let (solver, start) = (rig.solver_text(), U256::from(rig::USDC));
+    let left = rig.destination.balance_of(&solver, scene::USDC);
+    assert_eq!(left, start - paid_out);
+    let left = rig.origin.balance_of(&solver, scene::USDC);
+    assert_eq!(left, start - given_back);
     let purse = rig.origin.balance_of(&solver, native());
     assert_eq!(purse + rig.origin.spent_on_gas(), U256::from(rig::RICH));
 }
