@@ -8,7 +8,7 @@ mod providers;
 use std::{collections::HashMap, path::Path, sync::Arc};
 
 use serde_json::{Map, Value};
-use vm::{Chain, ChainEntry, Endpoint, Provider, quorum::Quorum};
+use vm::{Chain, ChainEntry, Endpoint, Provider, quorum::Quorum, trade::Trade};
 
 use self::providers::{Source, World, endpoints, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
@@ -48,6 +48,8 @@ pub struct Opened {
     pub required: usize,
     /// Whether the operator named the providers; else it is the chain's public endpoint.
     pub named: bool,
+    /// The same providers in the same order, for trading; empty where the family has no trading.
+    pub trades: Vec<Trade>,
 }
 
 impl Opened {
@@ -270,6 +272,16 @@ fn open(
         .map(|endpoint| open(&spec, endpoint))
         .collect::<Result<Vec<Provider>, _>>()
         .map_err(|error| error.to_string())?;
+    let trades = family
+        .trade
+        .map(|open| {
+            endpoints
+                .iter()
+                .map(|endpoint| open(&spec, endpoint))
+                .collect()
+        })
+        .unwrap_or_else(|| Ok(Vec::new()))
+        .map_err(|error| error.to_string())?;
     let has_state = providers.iter().all(|provider| provider.state.is_some());
     let quorum = Quorum::new(&spec.id, providers, required).map_err(|error| error.to_string())?;
     let quorum = Arc::new(quorum);
@@ -284,6 +296,7 @@ fn open(
         providers: endpoints.len(),
         required,
         named: named.is_some(),
+        trades,
     }))
 }
 

@@ -72,7 +72,12 @@ const PURE: &[&str] = &[
     "vm/src/protocol/",
     "vm/src/types.rs",
     "vm/src/spec.rs",
+    "vm/src/ethereum/complaint.rs",
     "vm/src/ethereum/decode",
+    "vm/src/ethereum/revert.rs",
+    "vm/src/ethereum/sighting",
+    "vm/src/ethereum/steps",
+    "vm/src/ethereum/transaction.rs",
     "vm/src/bitcoin/decode",
 ];
 const IMPURE_WORDS: &[&str] = &[
