@@ -4,6 +4,7 @@
 //! Opening makes no network traffic: a provider's chain id is checked before its first vote.
 
 mod providers;
+mod views;
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
@@ -12,6 +13,8 @@ use vm::{Chain, ChainEntry, Endpoint, Provider, quorum::Quorum, trade::Trade};
 
 use self::providers::{Source, World, endpoints, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
+
+pub use self::views::{Answer, Views};
 
 /// `(environment, chains file, hub file)` of the lists that come with the daemon.
 const BUNDLED: &[(&str, &str, &str)] = &[
@@ -56,6 +59,15 @@ impl Opened {
     /// Whether one provider's answer is enough.
     pub fn single_decider(&self) -> bool {
         self.required == 1
+    }
+
+    /// The chain's head as its providers show it, each by itself.
+    pub fn views(&self) -> Views {
+        let accounts = self.trades.iter().map(|trade| trade.accounts.clone());
+        Views {
+            family: self.chain.spec.family,
+            accounts: accounts.collect(),
+        }
     }
 }
 

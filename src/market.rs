@@ -113,7 +113,7 @@ pub enum Class {
 }
 
 /// Where a currency's USD price comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum PriceFeed {
     /// Chainlink's AggregatorV3 interface on a network; older than `maxAge` seconds it is no price.
