@@ -9,7 +9,7 @@ mod views;
 use std::{collections::HashMap, path::Path, sync::Arc};
 
 use serde_json::{Map, Value};
-use vm::{Chain, ChainEntry, Endpoint, Provider, quorum::Quorum, trade::Trade};
+use vm::{Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, quorum::Quorum, trade::Trade};
 
 use self::providers::{Source, World, endpoints, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
@@ -59,15 +59,6 @@ impl Opened {
     /// Whether one provider's answer is enough.
     pub fn single_decider(&self) -> bool {
         self.required == 1
-    }
-
-    /// The chain's head as its providers show it, each by itself.
-    pub fn views(&self) -> Views {
-        let accounts = self.trades.iter().map(|trade| trade.accounts.clone());
-        Views {
-            family: self.chain.spec.family,
-            accounts: accounts.collect(),
-        }
     }
 }
 
@@ -284,16 +275,7 @@ fn open(
         .map(|endpoint| open(&spec, endpoint))
         .collect::<Result<Vec<Provider>, _>>()
         .map_err(|error| error.to_string())?;
-    let trades = family
-        .trade
-        .map(|open| {
-            endpoints
-                .iter()
-                .map(|endpoint| open(&spec, endpoint))
-                .collect()
-        })
-        .unwrap_or_else(|| Ok(Vec::new()))
-        .map_err(|error| error.to_string())?;
+    let trades = trades(family, &spec, &endpoints)?;
     let has_state = providers.iter().all(|provider| provider.state.is_some());
     let quorum = Quorum::new(&spec.id, providers, required).map_err(|error| error.to_string())?;
     let quorum = Arc::new(quorum);
@@ -310,6 +292,21 @@ fn open(
         named: named.is_some(),
         trades,
     }))
+}
+
+fn trades(
+    family: &Family,
+    spec: &Arc<ChainSpec>,
+    endpoints: &[Endpoint],
+) -> Result<Vec<Trade>, String> {
+    let Some(open) = family.trade else {
+        return Ok(Vec::new());
+    };
+    let opened: Result<Vec<_>, _> = endpoints
+        .iter()
+        .map(|endpoint| open(spec, endpoint))
+        .collect();
+    opened.map_err(|error| error.to_string())
 }
 
 /// What the hub file names.

@@ -8,6 +8,8 @@ use vm::{
     trade::{Accounts, Call, Revert},
 };
 
+use super::Opened;
+
 /// How long one provider may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -17,6 +19,17 @@ pub struct Views {
     pub family: &'static Family,
     /// In the operator's order; empty when the chain has no provider.
     pub accounts: Vec<Arc<dyn Accounts>>,
+}
+
+impl Opened {
+    /// The chain's head as its providers show it, each by itself.
+    pub fn views(&self) -> Views {
+        let accounts = self.trades.iter().map(|trade| trade.accounts.clone());
+        Views {
+            family: self.chain.spec.family,
+            accounts: accounts.collect(),
+        }
+    }
 }
 
 /// What a call answered: `Err` inside is a revert.

@@ -70,6 +70,11 @@ const NOT_A_RANGE: &[&str] = &[
     "too many requests",
     "request count",
     "requests per",
+    "request limit",
+    "per second",
+    "/second",
+    "daily",
+    "monthly",
     "compute units",
     "credits",
     "quota",
@@ -311,6 +316,11 @@ mod tests {
             (-32005, "daily request count exceeded, request rate limited"),
             (-32005, "Too Many Requests"),
             (-32005, "rate limit exceeded"),
+            (
+                -32007,
+                "50/second request limit reached - reduce calls per second",
+            ),
+            (-32003, "daily request limit exceeded"),
             (
                 429,
                 "Your app has exceeded its compute units per second capacity",

@@ -23,14 +23,9 @@ impl Http {
                 retry_after,
                 body,
             }) => {
-                let failed = || {
-                    TransportErrorKind::http_error_with_retry_after(
-                        status,
-                        String::new(),
-                        retry_after,
-                    )
-                };
-                return refusal(status, &body).ok_or_else(failed);
+                let failed = TransportErrorKind::http_error_with_retry_after;
+                return refusal(&packet, status, &body)
+                    .ok_or_else(|| failed(status, String::new(), retry_after));
             }
             Err(PostError::Failed(why)) => return Err(TransportErrorKind::custom_str(&why)),
         };
@@ -41,11 +36,13 @@ impl Http {
 
 /// Some providers answer one call's refusal with a status of their own; nothing but a refusal is
 /// taken from such an answer.
-fn refusal(status: u16, body: &[u8]) -> Option<ResponsePacket> {
-    let speaks = matches!(status, 400 | 404 | 422 | 500);
-    let packet: ResponsePacket = serde_json::from_slice(body).ok().filter(|_| speaks)?;
-    let single = packet.as_single()?;
-    (single.is_error() && !single.id.is_none()).then_some(packet)
+fn refusal(asked: &RequestPacket, status: u16, body: &[u8]) -> Option<ResponsePacket> {
+    let alone = matches!(asked, RequestPacket::Single(_));
+    if !alone || !matches!(status, 400 | 404 | 422 | 500) {
+        return None;
+    }
+    let packet: ResponsePacket = serde_json::from_slice(body).ok()?;
+    packet.as_single()?.is_error().then_some(packet)
 }
 
 /// The body is no JSON-RPC answer.

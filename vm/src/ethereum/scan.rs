@@ -153,14 +153,20 @@ fn logs(answer: Answer) -> Result<Vec<Found>, ScanError> {
     }
 }
 
-/// Answers that are too large for us, or take too long, are cured by a smaller range.
+/// Failed exchanges that a smaller range cures: answers too large for us, work that takes too long,
+/// and statuses of providers that refuse a range without a word.
+const TOO_LARGE: &[&str] = &[
+    "answer too large",
+    "timed out",
+    "HTTP status 400",
+    "HTTP status 408",
+    "HTTP status 413",
+    "HTTP status 504",
+];
+
 fn failed(error: ReadError) -> ScanError {
     match error {
-        ReadError::Unavailable(what)
-            if ["answer too large", "HTTP status 413", "timed out"]
-                .iter()
-                .any(|large| what.contains(large)) =>
-        {
+        ReadError::Unavailable(what) if TOO_LARGE.iter().any(|large| what.contains(large)) => {
             ScanError::TooLarge(what)
         }
         error => error.into(),
