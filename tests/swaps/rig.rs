@@ -1,6 +1,6 @@
 //! A chain with Uniswap, the market of it, and a user with some of everything.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use alloy::{
     primitives::{Address, U256},
@@ -58,11 +58,11 @@ impl Rig {
         };
         site.open_pool(&uniswap, pool).await.unwrap();
         let market = market(&site, &uniswap, third);
-        let views = views(site.node.url.as_str());
-        let sources = UniswapV3::new(&market, |_| Some(views.clone())).unwrap();
+        let views = views(&[site.node.url.as_str()]);
+        let uniswap_v3 = UniswapV3::new(&market, |_| Some(views.clone())).unwrap();
         let wrap = Wrap::new(&market, |_| Some(vm::SETTLEMENT)).unwrap();
         let rig = Self {
-            routing: SwapRouting::new(vec![Arc::new(sources), Arc::new(wrap)]),
+            routing: SwapRouting::new(vec![Arc::new(uniswap_v3), Arc::new(wrap)]),
             user: Account::named("user").unwrap(),
             site,
             uniswap,
@@ -107,7 +107,7 @@ impl Rig {
         }
     }
 
-    /// Allows exactly what the exchange may take at most, and makes it.
+    /// Allows the exchange to take everything, and makes it.
     pub async fn send(&self, swap: &SwapCall) -> TransactionReceipt {
         let contract = |address: &vm::Address| Address::from_slice(address.bytes());
         if let Some(spender) = &swap.spender {
@@ -136,12 +136,40 @@ impl Rig {
         self.site.token_balance(currency, owner).await.unwrap()
     }
 
-    pub fn views_of(&self, url: &str) -> Views {
-        views(url)
+    /// Uniswap as these providers show it.
+    pub fn seen_through(&self, urls: &[&str]) -> UniswapV3 {
+        UniswapV3::new(&self.market, |_| Some(views(urls))).unwrap()
+    }
+
+    /// Uniswap with another quoter.
+    pub fn quoted_by(&self, quoter: Address) -> UniswapV3 {
+        let mut uniswap = self.uniswap;
+        uniswap.quoter = quoter;
+        let market = market(&self.site, &uniswap, self.third);
+        UniswapV3::new(&market, |_| Some(views(&[self.site.node.url.as_str()]))).unwrap()
+    }
+
+    /// A contract that gives `answer` to whatever it is asked, or reverts with it.
+    pub async fn contract_that_says(&self, answer: &[u8], reverts: bool) -> Address {
+        let contract = program(if reverts { REVERT } else { RETURN }, answer);
+        let creation = program(RETURN, &contract);
+        let (node, deployer) = (&self.site.node, self.site.deployer);
+        node.create(deployer, &creation, &[]).await.unwrap()
     }
 }
 
-fn views(url: &str) -> Views {
+const RETURN: u8 = 0xf3;
+const REVERT: u8 = 0xfd;
+
+/// Bytecode that ends with `data` in the way that the last instruction says.
+fn program(last: u8, data: &[u8]) -> Vec<u8> {
+    let [high, low] = u16::try_from(data.len()).unwrap().to_be_bytes();
+    // PUSH2 length, PUSH1 12, PUSH0, CODECOPY, PUSH2 length, PUSH0, and the last: 12 bytes.
+    let copy = [0x61, high, low, 0x60, 12, 0x5f, 0x39];
+    [&copy[..], &[0x61, high, low, 0x5f, last], data].concat()
+}
+
+fn views(urls: &[&str]) -> Views {
     let entry = ChainEntry {
         id: "origin".into(),
         depository: Some(format!("{:#x}", Address::repeat_byte(0xdd))),
@@ -149,15 +177,18 @@ fn views(url: &str) -> Views {
         ..ChainEntry::default()
     };
     let spec = entry.spec(vm::SETTLEMENT, false).unwrap();
-    let endpoint = Endpoint {
-        url: url.parse().unwrap(),
-        timeout: std::time::Duration::from_secs(5),
-        client: Endpoint::client().unwrap(),
+    let accounts = |url: &&str| {
+        let endpoint = Endpoint {
+            url: url.parse().unwrap(),
+            timeout: Duration::from_secs(5),
+            client: Endpoint::client().unwrap(),
+        };
+        let trade = vm::SETTLEMENT.trade.unwrap()(&spec, &endpoint);
+        trade.unwrap().accounts
     };
-    let trade = vm::SETTLEMENT.trade.unwrap()(&spec, &endpoint).unwrap();
     Views {
         family: vm::SETTLEMENT,
-        accounts: vec![trade.accounts],
+        accounts: urls.iter().map(accounts).collect(),
     }
 }
 

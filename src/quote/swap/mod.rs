@@ -57,7 +57,7 @@ pub struct SwapOrder {
 /// The transaction of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwapCall {
-    /// Who must be allowed to take the input; `None` for a native input.
+    /// Who must be allowed to take the input; `None` where nobody need be.
     pub spender: Option<Address>,
     pub call: Call,
 }
