@@ -133,3 +133,66 @@ pub fn account(address: &Address) -> Result<Token, SwapError> {
         .map(Token::from)
         .map_err(|_| refused("not an address of 20 bytes"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::market::Market;
+
+    fn open(changes: &Value) -> Result<Option<Venue>, VenueError> {
+        let currency = |address: &str, solver: bool, class: &str| {
+            json!({
+                "address": address, "symbol": address, "name": address, "decimals": 6,
+                "group": address, "solver": solver, "class": class,
+            })
+        };
+        let mut entry = json!({
+            "name": "one", "chainId": 1, "displayName": "One",
+            "wrappedNative": format!("0x{:040x}", 1),
+            "uniswapV3": {
+                "quoter": format!("0x{:040x}", 2), "router": format!("0x{:040x}", 3),
+                "fees": [500],
+            },
+            "currencies": [
+                currency(&format!("0x{:040x}", 0), true, "stable"),
+                currency(&format!("0x{:040x}", 4), true, "stable"),
+                currency(&format!("0x{:040x}", 5), false, "stable"),
+                currency(&format!("0x{:040x}", 6), true, "other"),
+            ],
+        });
+        let changes = changes.as_object().unwrap().clone();
+        entry.as_object_mut().unwrap().extend(changes);
+        let family = &vm::ethereum::FAMILY;
+        let market = Market::parse(&json!([entry]).to_string(), |_| Some(family)).unwrap();
+        let views = Views {
+            family,
+            accounts: Vec::new(),
+        };
+        Venue::open(&market.networks()[0], |_| Some(views.clone()))
+    }
+
+    #[test]
+    fn ways_lead_over_the_wrapped_currency_and_the_solvers_stable_ones() {
+        let venue = open(&json!({})).unwrap().unwrap();
+        assert_eq!(venue.hubs, [1, 4].map(Token::with_last_byte));
+    }
+
+    #[test]
+    fn entry_without_contracts_is_no_venue_and_a_wrong_one_is_an_error() {
+        assert!(matches!(open(&json!({"uniswapV3": null})), Ok(None)));
+        let fees = |fees: &[u32]| {
+            let quoter = format!("0x{:040x}", 2);
+            json!({"uniswapV3": {"quoter": quoter, "router": quoter, "fees": fees}})
+        };
+        for (changes, expected) in [
+            (json!({"wrappedNative": null}), "wrappedNative: not set"),
+            (fees(&[500, 0]), "uniswapV3.fees: 0 is no fee"),
+            (fees(&[1_000_000]), "uniswapV3.fees: 1000000 is no fee"),
+        ] {
+            let error = open(&changes).err().unwrap();
+            assert_eq!(error.to_string(), format!("one: {expected}"));
+        }
+    }
+}
