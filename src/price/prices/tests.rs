@@ -172,7 +172,7 @@ async fn chainlink_rounds_that_are_prices_and_those_that_are_not() {
         ((5, i64::MIN, NOW, 5), Err("not a price")),
     ] {
         let provider = provider(Ok(Ok(answer(round))), Ok(Ok(8u64.abi_encode().into())));
-        let answer = price(json!([chainlink()]), &[provider.clone()]).await;
+        let answer = price(json!([chainlink()]), std::slice::from_ref(&provider)).await;
         match told {
             Ok(usd) => {
                 let price = answer.unwrap();
