@@ -4,14 +4,18 @@
 //! Opening makes no network traffic: a provider's chain id is checked before its first vote.
 
 mod providers;
+mod settlement;
+mod views;
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
 use serde_json::{Map, Value};
-use vm::{Chain, ChainEntry, Endpoint, Provider, quorum::Quorum};
+use vm::{Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, quorum::Quorum, trade::Trade};
 
 use self::providers::{Source, World, endpoints, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
+
+pub use self::views::{Answer, Views};
 
 /// `(environment, chains file, hub file)` of the lists that come with the daemon.
 const BUNDLED: &[(&str, &str, &str)] = &[
@@ -48,6 +52,8 @@ pub struct Opened {
     pub required: usize,
     /// Whether the operator named the providers; else it is the chain's public endpoint.
     pub named: bool,
+    /// The same providers in the same order, for trading; empty where the family has no trading.
+    pub trades: Vec<Trade>,
 }
 
 impl Opened {
@@ -105,7 +111,7 @@ impl Chains {
                 );
             }
         }
-        let settlement = settlement(&hub, &world, mistakes);
+        let settlement = settlement::read(&hub, &world, mistakes);
         Some(Self {
             list,
             by_id,
@@ -283,6 +289,7 @@ fn open(
         .map(|endpoint| open(&spec, endpoint))
         .collect::<Result<Vec<Provider>, _>>()
         .map_err(|error| error.to_string())?;
+    let trades = trades(family, &spec, &endpoints)?;
     let has_state = providers.iter().all(|provider| provider.state.is_some());
     let quorum = Quorum::new(&spec.id, providers, required).map_err(|error| error.to_string())?;
     let quorum = Arc::new(quorum);
@@ -297,94 +304,23 @@ fn open(
         providers: endpoints.len(),
         required,
         named: named.is_some(),
+        trades,
     }))
 }
 
-/// What the hub file names.
-struct Settlement {
-    entry: Map<String, Value>,
-    hub: Result<Opened, String>,
-    allocator: Result<Opened, String>,
-}
-
-/// The settlement chain and the allocator's are EVM chains of their own: not in the list, no
-/// depository. Their finality is the family's, or what `additionalData` and `auroraAdditionalData`
-/// of the hub file say as a chain's entry does.
-fn settlement(text: &str, world: &World<'_>, mistakes: &mut Mistakes) -> Settlement {
-    let nothing = || Settlement {
-        entry: Map::new(),
-        hub: Err("no hub file".to_owned()),
-        allocator: Err("no hub file".to_owned()),
+fn trades(
+    family: &Family,
+    spec: &Arc<ChainSpec>,
+    endpoints: &[Endpoint],
+) -> Result<Vec<Trade>, String> {
+    let Some(open) = family.trade else {
+        return Ok(Vec::new());
     };
-    if text.is_empty() {
-        return nothing();
-    }
-    let mut entry: Map<String, Value> = match serde_json::from_str(text) {
-        Ok(entry) => entry,
-        Err(error) => {
-            mistakes.add("HUB_FILE", format!("expected a JSON object: {error}"));
-            return nothing();
-        }
-    };
-    let id = field(&entry, "id").unwrap_or_default();
-    let sources = (
-        Source::of(&id, entry.get("httpRpcUrl")),
-        Source::of(ALLOCATOR, entry.get("auroraHttpRpcUrl")),
-    );
-    resolve(&mut entry, &world.config.variables);
-    let hub = ChainEntry {
-        id,
-        http_rpc_url: field(&entry, "httpRpcUrl"),
-        hub_chain_id: field(&entry, "evmChainId"),
-        additional_data: object(&entry, "additionalData"),
-        ..ChainEntry::default()
-    };
-    let allocator = ChainEntry {
-        id: ALLOCATOR.to_owned(),
-        http_rpc_url: field(&entry, "auroraHttpRpcUrl"),
-        public_rpc_url: field(&entry, "auroraPublicRpcUrl"),
-        hub_chain_id: field(&entry, "auroraEvmChainId"),
-        additional_data: object(&entry, "auroraAdditionalData"),
-        ..ChainEntry::default()
-    };
-    let hub = evm(hub, "hub", (&sources.0, world), mistakes);
-    let allocator = match entry.contains_key("auroraAllocatorAddress") {
-        true => evm(allocator, "allocator", (&sources.1, world), mistakes),
-        false => Err("the hub file names no auroraAllocatorAddress".to_owned()),
-    };
-    for providers in ["httpRpcUrl", "auroraHttpRpcUrl"] {
-        entry.remove(providers);
-    }
-    Settlement {
-        entry,
-        hub,
-        allocator,
-    }
-}
-
-fn evm(
-    entry: ChainEntry,
-    what: &str,
-    (source, world): (&Source, &World<'_>),
-    mistakes: &mut Mistakes,
-) -> Result<Opened, String> {
-    let entry = ChainEntry {
-        vm_type: Some(vm::SETTLEMENT.name.to_owned()),
-        ..entry
-    };
-    open(&entry, source, world).unwrap_or_else(|why| {
-        mistakes.add(&source.name, format!("{what}: {why}"));
-        Err(why)
-    })
-}
-
-fn field(entry: &Map<String, Value>, name: &str) -> Option<String> {
-    entry.get(name).and_then(Value::as_str).map(str::to_owned)
-}
-
-fn object(entry: &Map<String, Value>, name: &str) -> Map<String, Value> {
-    let found = entry.get(name).and_then(Value::as_object);
-    found.cloned().unwrap_or_default()
+    let opened: Result<Vec<_>, _> = endpoints
+        .iter()
+        .map(|endpoint| open(spec, endpoint))
+        .collect();
+    opened.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

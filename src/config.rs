@@ -1,6 +1,7 @@
 //! Environment variables → [`Config`]: the only reader of the environment, every mistake reported
 //! at once, secrets never printed. It opens nothing and reads no chain list ([`crate::chains`] does).
 
+mod integrator;
 mod read;
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, path::PathBuf, str::FromStr, time::Duration};
@@ -14,7 +15,14 @@ use self::read::Reader;
 /// Where the store is unless `DATA_DIR` says otherwise.
 const DATA_DIR: &str = "./data";
 /// Secrets that no list has a use for: a file that names one finds it unset.
-const SECRETS: [&str; 4] = ["API_KEYS", "DATADOG_API_KEY", "ECDSA_PRIVATE_KEY", "PEERS"];
+const SECRETS: [&str; 6] = [
+    "API_KEYS",
+    "DATADOG_API_KEY",
+    "ECDSA_PRIVATE_KEY",
+    "PEERS",
+    "SOLVER_ORACLE_KEY",
+    "SOLVER_PRIVATE_KEY",
+];
 /// Variables of the network's own oracle that do nothing here.
 const UNUSED: [&str; 1] = ["DATADOG_API_KEY"];
 
@@ -43,6 +51,12 @@ pub struct Raw {
     image_tag: Option<String>,
     service: Option<String>,
     log_format: Option<String>,
+    integrator_http_port: Option<String>,
+    market_file: Option<String>,
+    solver_private_key: Option<SecretString>,
+    solver_chain: Option<String>,
+    solver_oracle_url: Option<String>,
+    solver_oracle_key: Option<SecretString>,
 }
 
 /// A configuration that can be started.
@@ -66,6 +80,8 @@ pub struct Config {
     pub image_tag: Option<String>,
     pub service: Option<String>,
     pub log_format: LogFormat,
+    /// `None`: this daemon is an oracle only.
+    pub integrator: Option<Integrator>,
     /// Variables for the chain lists.
     pub variables: Variables,
     /// Variables that are set in vain, to be warned about.
@@ -143,6 +159,26 @@ pub struct Multisig {
 #[derive(Clone, Debug)]
 pub enum Signing {
     RawPrivateKey(SecretString),
+}
+
+/// The integrator API and the solver behind it.
+#[derive(Clone, Debug)]
+pub struct Integrator {
+    pub http_port: u16,
+    pub market_file: PathBuf,
+    /// 0x and 64 hex digits: the key that orders are signed and filled with.
+    pub solver_key: SecretString,
+    /// The network whose account the solver is paid on; `None`: the market's first.
+    pub solver_chain: Option<String>,
+    /// Who attests what the solver did; `None`: nothing is settled.
+    pub oracle: Option<SolverOracle>,
+}
+
+/// The oracle that the settlement worker asks.
+#[derive(Clone, Debug)]
+pub struct SolverOracle {
+    pub url: url::Url,
+    pub key: Option<SecretString>,
 }
 
 /// The environment as the chain lists see it: what is set and not empty, without this daemon's own
@@ -262,7 +298,16 @@ impl Config {
             raw.unauthenticated_rate_limit_window_ms,
         );
         let timeout_ms = read.peer_timeout_ms(raw.peer_request_timeout_ms);
+        let integrator = read.integrator(integrator::Texts {
+            http_port: raw.integrator_http_port,
+            market_file: raw.market_file,
+            solver_key: raw.solver_private_key,
+            solver_chain: raw.solver_chain,
+            oracle_url: raw.solver_oracle_url,
+            oracle_key: raw.solver_oracle_key,
+        });
         Self {
+            integrator,
             http_host: read.parse("HTTP_HOST", raw.http_host, IpAddr::from([0, 0, 0, 0])),
             http_port,
             data_dir: raw.data_dir.unwrap_or_else(|| DATA_DIR.into()).into(),

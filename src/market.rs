@@ -51,7 +51,7 @@ pub struct Network {
     pub wrapped_native: Option<String>,
     #[serde(default)]
     pub uniswap_v3: Option<UniswapV3>,
-    /// The first block that the index looks at; unset: the head at first start.
+    /// The first block that the index must look at; unset: the head at first start.
     #[serde(default)]
     pub index_from: Option<u64>,
     /// Blocks on top of a fill before it is told as done.
@@ -113,7 +113,7 @@ pub enum Class {
 }
 
 /// Where a currency's USD price comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum PriceFeed {
     /// Chainlink's AggregatorV3 interface on a network; older than `maxAge` seconds it is no price.

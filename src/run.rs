@@ -3,6 +3,7 @@
 mod background;
 mod parts;
 mod ready;
+mod trading;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,12 +13,14 @@ use std::{
 };
 
 use anyhow::Context;
+use futures::{FutureExt, future::join_all};
 use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use vm::EvmAddress;
 
 use self::background::Background;
-pub use self::parts::{Parts, signer};
+pub use self::parts::{Parts, Trading, signer};
 use crate::{
     admin::Admin,
     api::oracle::{self, Listed},
@@ -44,16 +47,24 @@ use crate::{
 /// The sockets that a daemon answers on.
 pub struct Listeners {
     pub oracle: TcpListener,
+    /// There when the integrator API is wanted.
+    pub integrator: Option<TcpListener>,
 }
 
 impl Listeners {
     /// Binds the configured address; port 0 takes a free one.
     pub async fn bind(config: &Config) -> anyhow::Result<Self> {
-        let address = (config.http_host, config.http_port);
-        let oracle = TcpListener::bind(address)
-            .await
-            .with_context(|| format!("cannot listen on {}:{}", address.0, address.1))?;
-        Ok(Self { oracle })
+        let bind = async |port| {
+            let address = (config.http_host, port);
+            let bound = TcpListener::bind(address).await;
+            bound.with_context(|| format!("cannot listen on {}:{}", address.0, address.1))
+        };
+        let oracle = bind(config.http_port).await?;
+        let integrator = match &config.integrator {
+            Some(wanted) => Some(bind(wanted.http_port).await?),
+            None => None,
+        };
+        Ok(Self { oracle, integrator })
     }
 }
 
@@ -65,6 +76,11 @@ pub struct Daemon {
     watchers: Vec<Watcher>,
     data_dir: PathBuf,
     metrics: Metrics,
+    chains: Arc<Chains>,
+    system: Arc<System>,
+    /// Where executions are settled.
+    contract: EvmAddress,
+    trading: Option<Trading>,
 }
 
 impl Daemon {
@@ -79,7 +95,9 @@ impl Daemon {
             signer,
             chains,
             settings,
+            trading,
         } = parts;
+        let contract = settings.oracle_address;
         tracing::info!(address = %format_args!("{:#x}", signer.address()), "signer loaded");
         let metrics = Metrics::install()?;
         ready::warn_about_closed_chains(&chains);
@@ -110,6 +128,10 @@ impl Daemon {
             journal,
             data_dir: config.data_dir.clone(),
             metrics,
+            chains,
+            system,
+            contract,
+            trading,
         })
     }
 
@@ -130,8 +152,20 @@ impl Daemon {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
-        let answering = server::serve(listeners.oracle, self.app, shutdown);
-        let ended = background.guard(answering).await;
+        let mut answering =
+            vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
+        if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
+            let over = (self.store.clone(), &self.system);
+            let opened =
+                trading::open(trading, &self.chains, over, self.contract, shutdown.clone());
+            let opened = opened.await?;
+            for (name, task) in opened.tasks {
+                background.spawn(name, task);
+            }
+            tracing::info!(address = %listener.local_addr()?, "integrator API listening");
+            answering.push(server::serve(listener, opened.app, shutdown).boxed());
+        }
+        let ended = background.guard(join_all(answering).map(drop)).await;
         self.store.close().await;
         ended?;
         tracing::info!("stopped");

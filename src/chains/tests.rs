@@ -124,6 +124,17 @@ fn quorum_below_a_majority_is_seen() {
 }
 
 #[test]
+fn every_provider_is_opened_for_trading_where_the_family_trades() {
+    let three = "https://a.example,https://b.example, https://c.example/key";
+    let bitcoin = ("BITCOIN_RPC_URL", "https://a.example");
+    let hub = ("RELAY_RPC_URL", "https://b.example");
+    let chains = load(&[("BASE_RPC_URL", three), bitcoin, hub]).unwrap();
+    assert_eq!(opened(&chains, "base").trades.len(), 3);
+    assert_eq!(opened(&chains, "bitcoin").trades.len(), 0);
+    assert_eq!(chains.hub().unwrap().trades.len(), 1);
+}
+
+#[test]
 fn strict_profile_demands_the_finalized_tag() {
     let chains = load(&[("FINALITY_PROFILE", "strict")]).unwrap();
     assert_eq!(

@@ -3,7 +3,7 @@
 use crate::{
     chains::{Loaded, Opened},
     config::Config,
-    run::Parts,
+    run::{Parts, Trading},
 };
 
 pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
@@ -16,6 +16,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         signer,
         chains,
         settings,
+        trading,
     } = Parts::of(&config, mistakes)?;
     let lines = [
         format!("environment  {}", config.environment),
@@ -30,6 +31,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         format!("peers        {}", config.peers.len()),
         format!("hub          {}, {}", settings.id, settlement(chains.hub())),
         format!("allocator    {}", settlement(chains.allocator())),
+        format!("integrator   {}", integrator(&config, trading.as_ref())),
         format!("unused       {}", config.unused.join(" ")),
         format!("chains       {}", chains.list().len()),
     ];
@@ -38,6 +40,20 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         println!("{line}");
     }
     Ok(())
+}
+
+fn integrator(config: &Config, trading: Option<&Trading>) -> String {
+    match (&config.integrator, trading) {
+        (Some(wanted), Some(trading)) => format!(
+            "{}:{}, {} networks, solver {:#x} on {}",
+            config.http_host,
+            wanted.http_port,
+            trading.market.networks().len(),
+            trading.signer.address(),
+            trading.solver_chain,
+        ),
+        _ => "off".to_owned(),
+    }
 }
 
 fn settlement(chain: Result<&Opened, &str>) -> String {

@@ -16,6 +16,10 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    pub fn mistake(&mut self, variable: &str, what: &str) {
+        self.mistakes.add(variable, what);
+    }
+
     pub fn new(mistakes: &'a mut Mistakes) -> Self {
         Self { mistakes }
     }

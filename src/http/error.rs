@@ -89,6 +89,9 @@ pub enum ApiError {
     /// 404: no such route, or not with this method.
     #[error("no route {method}:{path}")]
     NoRoute { method: String, path: String },
+    /// 404: nothing is known under an id.
+    #[error("{code}: {message}")]
+    Missing { code: &'static str, message: String },
     /// 408: the body did not arrive in time.
     #[error("the body did not arrive in time")]
     SlowBody,
@@ -129,6 +132,14 @@ impl ApiError {
         }
     }
 
+    /// 404 with a stable code in capitals and a message for people.
+    pub fn missing(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Missing {
+            code,
+            message: message.into(),
+        }
+    }
+
     /// 409 with a stable code in capitals and a message for people.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::Conflict {
@@ -162,7 +173,7 @@ impl ApiError {
         match self {
             Self::Refused { .. } => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::NoRoute { .. } => StatusCode::NOT_FOUND,
+            Self::NoRoute { .. } | Self::Missing { .. } => StatusCode::NOT_FOUND,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict { .. } => StatusCode::CONFLICT,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -202,12 +213,37 @@ impl ApiError {
         }
     }
 
+    /// What a caller is told, for surfaces with bodies of their own.
+    pub fn told(&self) -> Told {
+        let (code, message) = match self {
+            Self::Refused { code, message }
+            | Self::Missing { code, message }
+            | Self::Conflict { code, message } => (*code, message.clone()),
+            Self::Unavailable { code, message, .. } => (*code, (*message).to_owned()),
+            Self::Unauthorized => ("UNAUTHORIZED", "A known x-api-key is required".into()),
+            Self::RateLimited(_) => ("RATE_LIMITED", "Too many requests".into()),
+            Self::NoRoute { method, path } => (
+                "ROUTE_NOT_FOUND",
+                format!("Route {method}:{path} not found"),
+            ),
+            Self::MediaType(given) => (
+                "UNSUPPORTED_MEDIA_TYPE",
+                format!("Unsupported Media Type: {given}"),
+            ),
+            Self::BodyTooLarge => ("BODY_TOO_LARGE", "Request body is too large".into()),
+            Self::SlowBody => ("REQUEST_TIMEOUT", "The body did not arrive in time".into()),
+            Self::Internal { .. } => ("UNKNOWN_ERROR", "Something went wrong".into()),
+            Self::Deadline => ("REQUEST_TIMED_OUT", "The request took too long".into()),
+        };
+        Told { code, message }
+    }
+
     /// Shapes and field order of oracle.md section 2; what was recorded without a code got one.
     fn body(&self) -> Result<Vec<u8>, serde_json::Error> {
         match self {
-            Self::Refused { code, message } | Self::Conflict { code, message } => {
-                serde_json::to_vec(&Plain { message, code })
-            }
+            Self::Refused { code, message }
+            | Self::Missing { code, message }
+            | Self::Conflict { code, message } => serde_json::to_vec(&Plain { message, code }),
             Self::Unavailable { code, message, .. } => serde_json::to_vec(&Plain { message, code }),
             Self::Unauthorized => Ok(br#"{"error":"Unauthorized"}"#.to_vec()),
             Self::RateLimited(_) => Ok(br#"{"error":"Rate limit exceeded"}"#.to_vec()),
@@ -239,6 +275,15 @@ impl ApiError {
             message,
         })
     }
+}
+
+/// See [`ApiError::told`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Stable, in capitals.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
 }
 
 #[derive(Serialize)]

@@ -69,11 +69,13 @@ struct Lives {
     with_report: Option<String>,
 }
 
-/// The table of this file.
-pub static ROUTES: [Route<System>; 3] = [
+/// For surfaces that tell nothing of the inside.
+pub static LIVES: [Route<System>; 2] = [alive("/lives"), alive("/lives/v1")];
+
+const fn alive(path: &'static str) -> Route<System> {
     Route {
         method: Method::GET,
-        path: "/lives/v1",
+        path,
         access: Access::Open,
         handler: |system, request| async move { lives(&system, &request) }.boxed(),
         docs: Some(Docs {
@@ -83,7 +85,12 @@ pub static ROUTES: [Route<System>; 3] = [
             body: None,
             answer: Shape::of::<Alive>(),
         }),
-    },
+    }
+}
+
+/// The table of this file.
+pub static ROUTES: [Route<System>; 3] = [
+    alive("/lives/v1"),
     Route {
         method: Method::GET,
         path: "/readyz",

@@ -1,10 +1,20 @@
 //! What currencies are worth. Prices are integers with 18 decimals; there is no price rather than an
 //! old or a doubtful one.
 
+mod bounded;
+mod cached;
+mod chainlink;
+mod feed;
+mod peg;
+mod prices;
+mod pyth;
+
 use alloy::primitives::U256;
 use async_trait::async_trait;
 
 use crate::market::Currency;
+
+pub use prices::{FeedError, Prices, SPREAD};
 
 /// Dollars per whole unit of a currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

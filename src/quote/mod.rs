@@ -1,4 +1,29 @@
 //! Quotes: a body made valid, priced, and turned into steps and an order. Amounts are integers
 //! throughout; only answers hold formatted texts.
+//!
+//! `intent`, `route`, `fees`, `order`, `details`, `record` and `show` are pure; `service` puts them
+//! together, `reads`, `offers`, `fill` and `steps` ask the world.
 
+pub mod answer;
+pub mod body;
+pub mod code;
+pub mod details;
+pub mod fees;
+pub mod figures;
+pub mod fill;
+pub mod intent;
+pub mod offers;
+pub mod order;
+pub mod reads;
+pub mod record;
+pub mod route;
+#[cfg(test)]
+pub mod scene;
+pub mod service;
+pub mod show;
+pub mod steps;
 pub mod swap;
+#[cfg(test)]
+mod tests;
+pub mod usd;
+pub mod venue;

@@ -6,6 +6,7 @@
 
 pub mod fact;
 pub mod reason;
+pub mod render;
 #[cfg(test)]
 pub mod scene;
 pub mod status;

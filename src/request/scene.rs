@@ -84,3 +84,52 @@ fn order() -> Order {
         fees: Vec::new(),
     }
 }
+
+/// Block `number` of the only fork.
+pub fn place(number: u64) -> fact::Place {
+    fact::Place {
+        number,
+        hash: B256::with_last_byte(u8::try_from(number).unwrap()),
+        time: 1_700_000_000 + number,
+    }
+}
+
+/// A deposit of the whole amount in block `number`; its ids are made of the number.
+pub fn deposit(number: u8, standing: fact::Standing) -> fact::Deposit {
+    fact::Deposit {
+        onchain_id: B256::with_last_byte(number),
+        network: "origin".into(),
+        transaction: format!("0x{number:064x}"),
+        depository: USER.into(),
+        depositor: USER.into(),
+        currency: USDC.into(),
+        amount: U256::from(100_000_000),
+        place: place(number.into()),
+        standing,
+    }
+}
+
+/// A transaction of the solver's: `0xf111`, or `0x4ef0` for a refund.
+pub fn attempt(purpose: fact::Purpose, state: fact::State) -> fact::Attempt {
+    let (network, transaction) = match purpose {
+        fact::Purpose::Fill => ("destination", "0xf111"),
+        fact::Purpose::Refund => ("origin", "0x4ef0"),
+    };
+    fact::Attempt {
+        purpose,
+        network: network.into(),
+        transaction: transaction.into(),
+        currency: USDC.into(),
+        amount: U256::from(99_900_000),
+        state,
+    }
+}
+
+/// A transaction of the user's.
+pub fn sent(transaction: &str, state: fact::State) -> fact::Sent {
+    fact::Sent {
+        network: "origin".into(),
+        transaction: transaction.into(),
+        state,
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::{
     Execution, Request,
-    fact::{Facts, Purpose, Sent, Standing, State},
+    fact::{Facts, Purpose, Sent, State},
     reason::{FailReason, RefundFailReason},
 };
 
@@ -50,38 +50,41 @@ pub fn of(request: &Request, facts: &Facts) -> Verdict {
     }
 }
 
+/// The rows are in the order of their force; the first that holds is the status.
 fn solved(facts: &Facts) -> Verdict {
     let confirmed = |purpose| {
         facts
             .alive(purpose)
             .any(|attempt| matches!(attempt.state, State::Confirmed(_)))
     };
-    let filling = facts.alive(Purpose::Fill).next().is_some();
+    let sent = |purpose| facts.alive(purpose).next().is_some();
     let deposited = facts.standing().next().is_some();
-    let reorged = facts
-        .deposits
-        .iter()
-        .any(|deposit| deposit.standing == Standing::Reorged);
+    // Deposits that were there and are gone; a fill ahead of its deposit is none of these.
+    let reorged = !deposited && !facts.deposits.is_empty();
     let reason = facts.failure.unwrap_or(FailReason::Unknown);
-    if confirmed(Purpose::Refund) {
-        return ended(Status::Refund, reason, facts);
-    }
-    if filling && !deposited && reorged {
+    if sent(Purpose::Fill) && reorged {
         return ended(Status::Failure, FailReason::DepositReorged, facts);
     }
     if confirmed(Purpose::Fill) {
         return plain(Status::Success);
     }
-    if filling {
+    if confirmed(Purpose::Refund) {
+        return ended(Status::Refund, reason, facts);
+    }
+    if sent(Purpose::Fill) {
         return plain(Status::Submitted);
     }
-    if facts.refund_failure.is_some() {
+    if sent(Purpose::Refund) {
+        return plain(Status::Pending);
+    }
+    // Nothing is left to refund, and nothing will be filled.
+    let empty = reorged && facts.failure.is_some();
+    if empty || facts.refund_failure.is_some() {
         return ended(Status::Failure, reason, facts);
     }
-    plain(if deposited {
-        Status::Pending
-    } else {
-        Status::Waiting
+    plain(match deposited {
+        true => Status::Pending,
+        false => Status::Waiting,
     })
 }
 
@@ -114,3 +117,6 @@ fn ended(status: Status, reason: FailReason, facts: &Facts) -> Verdict {
         refund_fail_reason: facts.refund_failure,
     }
 }
+
+#[cfg(test)]
+mod tests;

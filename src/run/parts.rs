@@ -8,8 +8,9 @@ use secrecy::ExposeSecret;
 use crate::{
     attest::finality,
     chains::Chains,
-    config::{Config, Mistakes, Signing},
+    config::{Config, Integrator, Mistakes, Signing, SolverOracle},
     hub::Settings,
+    market::Market,
     sign::{Signer, raw::RawKey},
 };
 
@@ -18,6 +19,17 @@ pub struct Parts {
     pub signer: Arc<dyn Signer>,
     pub chains: Arc<Chains>,
     pub settings: Settings,
+    /// `None`: an oracle only.
+    pub trading: Option<Trading>,
+}
+
+/// What the integrator API and its solver are made of.
+pub struct Trading {
+    pub market: Arc<Market>,
+    pub signer: Arc<dyn Signer>,
+    /// The network whose account the solver is paid on.
+    pub solver_chain: String,
+    pub oracle: Option<SolverOracle>,
 }
 
 impl Parts {
@@ -26,8 +38,10 @@ impl Parts {
     pub fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
         let signer = signer(config, &mut mistakes);
         let chains = Chains::gather(config, &mut mistakes);
-        let mut settings = None;
+        let (mut settings, mut trading) = (None, None);
         if let Some(chains) = &chains {
+            let integrator = config.integrator.as_ref();
+            trading = integrator.and_then(|wanted| self::trading(wanted, chains, &mut mistakes));
             settings = hub(chains, &mut mistakes);
             finalities(chains, settings.as_ref(), &mut mistakes);
         }
@@ -36,6 +50,7 @@ impl Parts {
             signer,
             chains: Arc::new(chains),
             settings,
+            trading,
         }))
     }
 }
@@ -80,4 +95,33 @@ fn finalities(chains: &Chains, settings: Option<&Settings>, mistakes: &mut Mista
             Ok(_) => {}
         }
     }
+}
+
+/// The market, the solver's key and where it is paid.
+fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Trading> {
+    let key = RawKey::parse(wanted.solver_key.expose_secret())
+        .map_err(|error| mistakes.add("SOLVER_PRIVATE_KEY", error.to_string()))
+        .ok();
+    let path = &wanted.market_file;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| mistakes.add("MARKET_FILE", format!("{}: {error}", path.display())))
+        .ok()?;
+    let family = |name: &str| vm::family(&chains.get(name)?.vm_type);
+    let market = Market::parse(&text, family)
+        .map_err(|error| mistakes.add("MARKET_FILE", error.to_string()))
+        .ok()?;
+    let solver_chain = match &wanted.solver_chain {
+        Some(name) => name.clone(),
+        None => market.networks().first()?.name.clone(),
+    };
+    if chains.get(&solver_chain).is_none() {
+        let what = format!("{solver_chain} is not a chain of the chains file");
+        mistakes.add("SOLVER_CHAIN", what);
+    }
+    Some(Trading {
+        market: Arc::new(market),
+        signer: Arc::new(key?),
+        solver_chain,
+        oracle: wanted.oracle.clone(),
+    })
 }

@@ -131,6 +131,42 @@ impl Requests {
             }
         }
     }
+
+    /// Like [`Requests::record`], but for a decision that rests on the facts `seen`: refused when
+    /// they are not the stored ones any more. Durable also where `change` changes nothing.
+    pub async fn decide(
+        &self,
+        (id, seen): (&B256, &Facts),
+        now: u64,
+        with: Batch,
+        change: impl FnOnce(&mut Facts) + Send,
+    ) -> Result<Facts, RequestsError> {
+        let key = rows::facts::key(id);
+        let found = self.store.read(&key).await?;
+        let stored = found.as_deref().map(rows::facts::decode).transpose()?;
+        if stored.unwrap_or_default() != *seen {
+            return Err(RequestsError::Refused);
+        }
+        let mut after = seen.clone();
+        change(&mut after);
+        let changed = after != *seen;
+        let mut batch = with.expect(key.clone(), found.map_or(Expect::Absent, Expect::Equals));
+        if changed {
+            after.version = seen.version + 1;
+            after.updated_at = now.max(seen.updated_at);
+            batch = batch.put(key, rows::facts::encode(&after)?);
+        }
+        match self.store.commit(batch).await? {
+            Outcome::Refused { .. } => Err(RequestsError::Refused),
+            Outcome::Applied => {
+                if changed {
+                    self.changes
+                        .send_modify(|count| *count = count.wrapping_add(1));
+                }
+                Ok(after)
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -68,6 +68,14 @@ impl Setup {
         self.with("ECDSA_PRIVATE_KEY", account.key())
     }
 
+    /// With the integrator API on a port of its own, and `account` as its solver, paid at the hub as
+    /// an account of `chain`.
+    pub fn solver(self, account: &Account, chain: &str) -> Self {
+        self.with("INTEGRATOR_HTTP_PORT", "0")
+            .with("SOLVER_PRIVATE_KEY", account.key())
+            .with("SOLVER_CHAIN", chain)
+    }
+
     /// Demands `key` of callers.
     pub fn key(self, key: &str) -> Self {
         self.with("API_KEYS", format!("{key}:caller"))
@@ -92,6 +100,7 @@ impl Setup {
         if let Some(files) = &self.files {
             fs::write(path("CHAINS_FILE", "chains.json"), files.chains.to_string()).unwrap();
             fs::write(path("HUB_FILE", "hub.json"), files.hub.to_string()).unwrap();
+            fs::write(path("MARKET_FILE", "market.json"), files.market.to_string()).unwrap();
         }
         variables
     }
@@ -104,12 +113,15 @@ impl Setup {
         let config = Config::from_variables(self.environment(directory.path())).unwrap();
         let listeners = Listeners::bind(&config).await.unwrap();
         let address = listeners.oracle.local_addr().unwrap();
+        let integrator = listeners.integrator.as_ref();
+        let integrator = integrator.map(|listener| listener.local_addr().unwrap());
         let daemon = run::Daemon::open(&config).unwrap();
         let shutdown = CancellationToken::new();
         let ended = shutdown.clone();
         let task = tokio::spawn(async move { daemon.serve(listeners, ended).await.unwrap() });
         Daemon {
             url: format!("http://{address}"),
+            integrator: integrator.map(|address| format!("http://{address}")),
             client: reqwest::Client::new(),
             shutdown,
             task,
@@ -122,6 +134,7 @@ impl Setup {
 /// A running daemon.
 pub struct Daemon {
     pub url: String,
+    integrator: Option<String>,
     client: reqwest::Client,
     shutdown: CancellationToken,
     task: JoinHandle<()>,
@@ -180,6 +193,11 @@ impl Daemon {
             signers: signers.map(|value| value.to_str().unwrap().to_owned()),
             body: response.text().await.unwrap(),
         }
+    }
+
+    /// Where the integrator API is; it must have been asked for.
+    pub fn integrator_url(&self) -> &str {
+        self.integrator.as_deref().unwrap()
     }
 
     /// POST of JSON with a key.

@@ -23,6 +23,8 @@ use crate::{
 pub struct Family {
     /// The name that configuration and the API use, for example `ethereum-vm`.
     pub name: &'static str,
+    /// What integrators' clients call it: `evm`, `svm`, …
+    pub short: &'static str,
     pub codec: &'static dyn Codec,
     pub lengths: Lengths,
     /// What callers write before the codec's text of a transaction id (`0x` on Tron).

@@ -48,7 +48,8 @@ pub struct Sighting {
 /// Why a range was not scanned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScanError {
-    /// The provider refuses so many blocks or results at once: ask for fewer.
+    /// The provider refuses so many blocks or results at once, or does not get done in time: ask
+    /// for fewer. Never said of a single block.
     #[error("range too large: {0}")]
     TooLarge(String),
     #[error(transparent)]
@@ -67,9 +68,10 @@ pub trait Accounts: Send + Sync {
         spender: &Address,
         currency: &Address,
     ) -> Result<Amount, ReadError>;
-    /// What a currency says of itself; `None` when there is no currency at the address.
+    /// What a currency says of itself; `None` when there is no currency at the address. A native
+    /// currency says nothing.
     async fn currency(&self, address: &Address) -> Result<Option<CurrencyInfo>, ReadError>;
-    /// Whether code lives at an address: it is no plain account.
+    /// Whether code lives at an address: it is no plain account. An EIP-7702 delegation is code.
     async fn is_contract(&self, address: &Address) -> Result<bool, ReadError>;
     /// A read-only call at the head. `Err` inside: the call reverted.
     async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError>;
@@ -253,9 +255,17 @@ pub struct PaymentTerms<'a> {
 pub struct FillTerms<'a> {
     pub solver: &'a Address,
     pub router: Option<&'a Address>,
-    pub payments: &'a [(Address, Address, Amount)],
+    pub payments: &'a [Payout],
     pub calls: &'a [crate::OrderCall],
     pub order: B256,
+}
+
+/// One payment of an order's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payout {
+    pub to: Address,
+    pub currency: Address,
+    pub amount: Amount,
 }
 
 /// One transaction of the user's.

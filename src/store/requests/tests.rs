@@ -73,3 +73,27 @@ async fn changes_at_the_same_time_are_all_kept() {
     futures::future::try_join_all(all).await.unwrap();
     assert_eq!(requests.facts(&id).await.unwrap().own.len(), 20);
 }
+
+#[tokio::test]
+async fn decisions_rest_on_the_facts_that_were_seen() {
+    let (requests, id) = (requests(), scene::request(1).id);
+    let fail = |facts: &mut Facts| facts.failure = Some(FailReason::TtlExpired);
+    let row = Key::new(Kind(200), "row");
+    let with = Batch::new().put(row.clone(), vec![1]);
+    let seen = Facts::default();
+    let after = requests
+        .decide((&id, &seen), 5, with.clone(), fail)
+        .await
+        .unwrap();
+    assert_eq!((after.version, after.updated_at), (1, 5));
+    assert_eq!(requests.facts(&id).await.unwrap(), after);
+    let with = Batch::new().delete(row.clone());
+    for change in [fail, |_: &mut Facts| ()] {
+        let late = requests.decide((&id, &seen), 6, with.clone(), change).await;
+        assert_eq!(late, Err(RequestsError::Refused));
+    }
+    assert!(requests.store().read(&row).await.unwrap().is_some());
+    let same = requests.decide((&id, &after), 7, with, |_| ()).await;
+    assert_eq!(same, Ok(after));
+    assert!(requests.store().read(&row).await.unwrap().is_none());
+}

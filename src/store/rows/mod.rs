@@ -3,16 +3,25 @@
 //! A value is one byte, the kind's `FORMAT`, and then the fields in postcard's encoding, unless the
 //! kind's file says otherwise. A reader refuses a format that it does not know: nobody guesses what was signed.
 
+pub mod claim;
 pub mod consumption;
+pub mod cursor;
 pub mod entry;
 pub mod facts;
 pub mod halt;
+pub mod lane;
+pub mod lease;
+pub mod open;
 pub mod order;
 pub mod request;
+pub mod reservation;
+pub mod settlement;
+pub mod sighting;
 pub mod signature;
 pub mod slot;
 #[cfg(test)]
 mod tests;
+pub mod transaction;
 pub mod void;
 pub mod watch;
 
@@ -31,6 +40,15 @@ pub const HALT: Kind = Kind(7);
 pub const REQUEST: Kind = Kind(8);
 pub const ORDER: Kind = Kind(9);
 pub const FACTS: Kind = Kind(10);
+pub const CURSOR: Kind = Kind(11);
+pub const SIGHTING: Kind = Kind(12);
+pub const TRANSACTION: Kind = Kind(13);
+pub const OPEN: Kind = Kind(14);
+pub const CLAIM: Kind = Kind(15);
+pub const LANE: Kind = Kind(16);
+pub const RESERVATION: Kind = Kind(17);
+pub const LEASE: Kind = Kind(18);
+pub const SETTLEMENT: Kind = Kind(19);
 
 /// Bytes that are not a row of their kind, or of a format that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

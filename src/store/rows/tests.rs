@@ -162,3 +162,299 @@ fn foreign_bytes_are_refused() {
     assert!(watch::decode("base", &key, &[&[3], &row[1..]].concat()).is_err());
     assert!(watch::decode("a much longer name", &key, &row).is_err());
 }
+
+fn cursor() -> cursor::Cursor {
+    let mark = |number, byte| cursor::Mark {
+        number,
+        hash: b(byte),
+    };
+    cursor::Cursor {
+        next: 301,
+        marks: vec![mark(7, 1), mark(300, 2)],
+    }
+}
+
+fn seen() -> sighting::Seen {
+    sighting::Seen {
+        hash: b(1),
+        request: Some(b(2)),
+    }
+}
+
+fn tracked() -> transaction::Tracked {
+    transaction::Tracked {
+        text: "0x1".into(),
+        requests: vec![b(1)],
+        outcome: transaction::Outcome::Failed,
+        tries: 2,
+        first: 3,
+        next: 300,
+    }
+}
+
+#[test]
+fn layouts_of_requests_and_their_index_never_change() {
+    let (one, two) = ("01".repeat(32), "02".repeat(32));
+    assert_eq!(
+        hex(&cursor().encode().unwrap()),
+        format!("01ad02020720{one}ac0220{two}")
+    );
+    assert_eq!(
+        hex(&sighting::encode(&seen()).unwrap()),
+        format!("0120{one}0120{two}")
+    );
+    assert_eq!(
+        hex(&tracked().encode().unwrap()),
+        format!("01033078310120{one}020203ac02")
+    );
+    assert_eq!(
+        hex(&open::encode(5, &b(1))),
+        format!("010000000000000005{one}")
+    );
+    assert_eq!(hex(&order::encode(&b(1))), format!("01{one}"));
+    let facts = facts::encode(&Default::default()).unwrap();
+    let empty = r#"{"version":0,"updated_at":0,"deposits":[],"own":[],"attempts":[],"#;
+    let empty = format!(r#"{empty}"failure":null,"refund_failure":null,"settlement":null}}"#);
+    assert_eq!((facts[0], &facts[1..]), (1, empty.as_bytes()));
+
+    let names = [
+        (request::key(&b(1)), 8, one.clone()),
+        (order::key(&b(1)), 9, one.clone()),
+        (facts::key(&b(1)), 10, one.clone()),
+        (cursor::key("base"), 11, "62617365".to_owned()),
+        (
+            sighting::key("base", 7, &b(1)),
+            12,
+            format!("62617365000000000000000007{one}"),
+        ),
+        (
+            transaction::watched("base", &[9]),
+            13,
+            "00626173650009".into(),
+        ),
+        (
+            transaction::settled("base", &[9]),
+            13,
+            "01626173650009".into(),
+        ),
+        (open::key(&b(1)), 14, one.clone()),
+    ];
+    for (key, kind, name) in names {
+        assert_eq!((key.kind.0, hex(&key.name)), (kind, name));
+    }
+}
+
+#[test]
+fn rows_of_requests_and_their_index_are_read_as_written() {
+    let written = crate::request::scene::request(1);
+    let bytes = request::encode(&written).unwrap();
+    assert_eq!((bytes[0], request::decode(&bytes)), (1, Ok(written)));
+    let read = cursor::Cursor::decode(&cursor().encode().unwrap());
+    assert_eq!(read, Ok(cursor()));
+    let key = sighting::key("base", 7, &b(3));
+    let row = sighting::decode("base", &key, &sighting::encode(&seen()).unwrap());
+    let (number, onchain_id) = (7, b(3));
+    let wanted = sighting::Row {
+        number,
+        onchain_id,
+        seen: seen(),
+    };
+    assert_eq!(row, Ok(wanted));
+    for key in [
+        transaction::watched("base", &[0, 9]),
+        transaction::settled("base", &[0, 9]),
+    ] {
+        let row = transaction::row(&key, &tracked().encode().unwrap()).unwrap();
+        assert_eq!((row.network.as_str(), row.id), ("base", vec![0, 9]));
+        assert_eq!(row.tracked, tracked());
+    }
+    let row = open::decode(&open::key(&b(1)), &open::encode(5, &b(2)));
+    assert_eq!(row, Ok(b(1)));
+}
+
+#[test]
+fn foreign_bytes_are_no_rows_of_the_index() {
+    for bytes in [&[][..], &[2, 0], &[1], &[1, 0xff]] {
+        assert!(cursor::Cursor::decode(bytes).is_err());
+        assert!(transaction::Tracked::decode(bytes).is_err());
+        assert!(open::decode(&open::key(&b(1)), bytes).is_err());
+        let key = sighting::key("base", 7, &b(1));
+        assert!(sighting::decode("base", &key, bytes).is_err());
+        assert!(facts::decode(bytes).is_err() && request::decode(bytes).is_err());
+    }
+    let (seen, tracked) = (
+        sighting::encode(&seen()).unwrap(),
+        tracked().encode().unwrap(),
+    );
+    let key = sighting::key("base", 7, &b(1));
+    assert!(sighting::decode("another name", &key, &seen).is_err());
+    let key = crate::store::Key::new(TRANSACTION, [0, 98, 97]);
+    assert!(transaction::row(&key, &tracked).is_err());
+    let (key, value) = (crate::store::Key::new(OPEN, [1, 2]), open::encode(5, &b(1)));
+    assert!(open::decode(&key, &value).is_err());
+}
+
+#[tokio::test]
+async fn sightings_of_a_network_are_a_range_from_any_block() {
+    use crate::store::{Batch, Store, memory::MemoryStore};
+    let (store, value) = (MemoryStore::new(), sighting::encode(&seen()).unwrap());
+    let mut batch = Batch::new();
+    for (network, number, id) in [
+        ("base", 0, 0),
+        ("base", 6, 0xff),
+        ("base", 7, 0),
+        ("base", 7, 0xff),
+        ("base", 300, 1),
+        ("base2", 7, 1),
+    ] {
+        batch = batch.put(sighting::key(network, number, &b(id)), value.clone());
+    }
+    store.commit(batch).await.unwrap();
+    for (from, wanted) in [
+        (0, vec![0, 6, 7, 7, 300]),
+        (7, vec![7, 7, 300]),
+        (8, vec![300]),
+        (301, vec![]),
+    ] {
+        let rows = store.scan(sighting::range("base", from, 9)).await.unwrap();
+        let numbers: Vec<_> = rows
+            .iter()
+            .map(|(key, value)| sighting::decode("base", key, value).unwrap().number)
+            .collect();
+        assert_eq!(numbers, wanted, "from {from}");
+    }
+}
+
+fn claim() -> claim::Claim {
+    claim::Claim {
+        failure: Some(crate::request::reason::FailReason::TtlExpired),
+        legs: vec![claim::Leg {
+            purpose: crate::request::fact::Purpose::Refund,
+            deposit: b(1),
+            reason: None,
+            network: "base".into(),
+            nonce: 7,
+            currency: "0x0".into(),
+            amount: alloy::primitives::U256::from(255),
+            transaction: None,
+            stage: claim::Stage::Open,
+        }],
+        given_up: vec![b(2)],
+        settling: false,
+    }
+}
+
+fn slot_of_lane() -> lane::Slot {
+    lane::Slot {
+        owner: lane::Owner::Request(b(1)),
+        to: "t".into(),
+        data: vec![9].into(),
+        value: alloy::primitives::U256::from(5),
+        authorizations: vec![lane::Authorization {
+            chain_id: 1,
+            address: "a".into(),
+            nonce: 2,
+            y_parity: 1,
+            r: b(2),
+            s: b(3),
+        }],
+        gas: 300,
+        spends: vec![("c".into(), alloy::primitives::U256::from(6))],
+        versions: vec![lane::Version {
+            hash: b(2),
+            raw: vec![8].into(),
+            max_fee: 300,
+            max_priority_fee: 1,
+            cancels: true,
+        }],
+        sent_at: 4,
+        refused: 1,
+        foreign_since: Some((3, 4)),
+    }
+}
+
+fn settlement() -> settlement::Settlement {
+    settlement::Settlement {
+        purpose: crate::request::fact::Purpose::Fill,
+        deposit: b(1),
+        transaction: "0x1".into(),
+        option: 0,
+        deposited: settlement::Part::Applied,
+        outcome: settlement::Part::Pending,
+        tries: 1,
+        not_before: 2,
+    }
+}
+
+#[test]
+fn layouts_of_the_solver_never_change() {
+    let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
+    let word = |last: &str| format!("{}{last}", "00".repeat(31));
+    let claimed = String::from_utf8(claim().encode().unwrap()).unwrap();
+    let expected = format!(
+        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","nonce":7,"currency":"0x0","amount":"0xff","transaction":null,"stage":"Open"}}],"given_up":["0x{two}"],"settling":false}}"#
+    );
+    assert_eq!(claimed, format!("\u{1}{expected}"));
+    let settled = String::from_utf8(settlement().encode().unwrap()).unwrap();
+    let expected = format!(
+        r#"{{"purpose":"Fill","deposit":"0x{one}","transaction":"0x1","option":0,"deposited":"Applied","outcome":"Pending","tries":1,"not_before":2}}"#
+    );
+    assert_eq!(settled, format!("\u{1}{expected}"));
+    let (five, six) = (word("05"), word("06"));
+    assert_eq!(
+        hex(&slot_of_lane().encode().unwrap()),
+        format!(
+            "010020{one}017401 0920{five}01010161020120{two}20{three}ac0201016320{six}0120{two}0108ac0201010401010304"
+        )
+        .replace(' ', "")
+    );
+    let lane = lane::Lane { next: 300 };
+    assert_eq!(hex(&lane.encode().unwrap()), "01ac02");
+    let lease = lease::Lease { fence: 3, since: 1 };
+    assert_eq!(hex(&lease.encode().unwrap()), "010301");
+    let amount = alloy::primitives::U256::from(5);
+    assert_eq!(hex(&reservation::encode(amount)), format!("01{five}"));
+    let names = [
+        (claim::key(&b(1)), 15, one.clone()),
+        (lane::key("base"), 16, "62617365".to_owned()),
+        (
+            lane::slot_key("base", 7),
+            16,
+            "62617365000000000000000007".to_owned(),
+        ),
+        (
+            reservation::key("base", &[0xab], 7),
+            17,
+            "62617365006162000000000000000007".to_owned(),
+        ),
+        (lease::key("lane/base"), 18, hex(b"lane/base")),
+        (settlement::key(&b(1)), 19, one),
+    ];
+    for (key, kind, name) in names {
+        assert_eq!((key.kind.0, hex(&key.name)), (kind, name));
+    }
+}
+
+#[test]
+fn rows_of_the_solver_are_read_as_written_and_no_others() {
+    let (claim, slot, settlement) = (claim(), slot_of_lane(), settlement());
+    assert_eq!(claim::Claim::decode(&claim.encode().unwrap()), Ok(claim));
+    assert_eq!(lane::Slot::decode(&slot.encode().unwrap()), Ok(slot));
+    let bytes = settlement.encode().unwrap();
+    assert_eq!(settlement::Settlement::decode(&bytes), Ok(settlement));
+    assert_eq!(settlement::id(&settlement::key(&b(1))), Ok(b(1)));
+    assert_eq!(lane::nonce("base", &lane::slot_key("base", 7)), Ok(7));
+    assert!(lane::nonce("b", &lane::slot_key("base", 7)).is_err());
+    assert!(lane::nonce("base", &lane::key("base")).is_err());
+    let amount = alloy::primitives::U256::MAX;
+    let bytes = reservation::encode(amount);
+    assert_eq!(reservation::decode(&bytes), Ok(amount));
+    for bytes in [&[][..], &[2, 1], &[1, 0xff], &[1; 8]] {
+        assert!(reservation::decode(bytes).is_err());
+        assert!(claim::Claim::decode(bytes).is_err());
+        assert!(lane::Slot::decode(bytes).is_err());
+        assert!(settlement::Settlement::decode(bytes).is_err());
+    }
+    assert!(lane::Lane::decode(&[]).is_err());
+    assert!(lease::Lease::decode(&[2, 3, 1]).is_err());
+}

@@ -19,6 +19,9 @@ contract FillRouter {
         uint256 value;
     }
 
+    /// A payment to the router itself is what the calls behind it spend.
+    receive() external payable {}
+
     /// A call without data is a native payment.
     function fill(Call[] calldata calls) external payable {
         for (uint256 i; i < calls.length; ++i) {

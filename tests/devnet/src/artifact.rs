@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::tools;
 
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 8] = [
     ("Attacks.sol", include_str!("../contracts/Attacks.sol")),
     (
         "Depository.sol",
@@ -25,6 +25,7 @@ const SOURCES: [(&str, &str); 7] = [
     ("Tokens.sol", include_str!("../contracts/Tokens.sol")),
     ("Typed.sol", include_str!("../contracts/Typed.sol")),
     ("Views.sol", include_str!("../contracts/Views.sol")),
+    ("Weth.sol", include_str!("../contracts/Weth.sol")),
 ];
 
 /// Creation bytecode by contract name.
@@ -51,6 +52,15 @@ impl Artifacts {
             .get(contract)
             .with_context(|| format!("there is no contract {contract}"))
     }
+}
+
+/// The creation bytecode in an artifact that an npm package ships. Blocking.
+pub fn published(path: &str) -> Result<Bytes> {
+    let artifact: Value = serde_json::from_str(&tools::packaged(path)?)?;
+    let code = artifact["bytecode"].as_str();
+    Ok(code
+        .with_context(|| format!("no bytecode in {path}"))?
+        .parse()?)
 }
 
 fn input() -> Value {

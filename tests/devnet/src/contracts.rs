@@ -179,4 +179,25 @@ sol! {
         function run(Call[] calls) external payable;
         function runAndUndo(Call[] calls) external payable;
     }
+
+    /// Uniswap V3's NonfungiblePositionManager.
+    #[derive(Debug, PartialEq, Eq)]
+    contract Positions {
+        struct MintParams {
+            address token0;
+            address token1;
+            uint24 fee;
+            int24 tickLower;
+            int24 tickUpper;
+            uint256 amount0Desired;
+            uint256 amount1Desired;
+            uint256 amount0Min;
+            uint256 amount1Min;
+            address recipient;
+            uint256 deadline;
+        }
+
+        function createAndInitializePoolIfNecessary(address token0, address token1, uint24 fee, uint160 sqrtPriceX96) external payable;
+        function mint(MintParams params) external payable;
+    }
 }

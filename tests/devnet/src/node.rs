@@ -166,15 +166,18 @@ impl Node {
         arguments: &[u8],
         artifacts: &Artifacts,
     ) -> Result<Address> {
-        let code = [artifacts.bytecode(contract)?, arguments].concat();
+        self.create(from, artifacts.bytecode(contract)?, arguments)
+            .await
+            .with_context(|| format!("cannot deploy {contract}"))
+    }
+
+    /// Deploys creation bytecode with encoded constructor arguments.
+    pub async fn create(&self, from: Address, code: &[u8], arguments: &[u8]) -> Result<Address> {
         let creation = Payload {
-            data: code,
+            data: [code, arguments].concat(),
             ..Payload::default()
         };
-        let receipt = self
-            .transact(from, creation)
-            .await
-            .with_context(|| format!("cannot deploy {contract}"))?;
+        let receipt = self.transact(from, creation).await?;
         receipt.contract_address.context("no contract address")
     }
 

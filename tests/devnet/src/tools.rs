@@ -1,4 +1,4 @@
-//! The pinned npm tools (anvil, solc), installed on first use.
+//! The pinned npm tools (anvil, solc) and published contracts, installed on first use.
 //!
 //! They live in a cache directory outside `target/`, named after the pins, so that a change of a
 //! pin never meets an old installation. Blocking; nothing here starts a chain.
@@ -36,6 +36,12 @@ pub fn anvil() -> Result<PathBuf> {
         path.display()
     );
     Ok(path)
+}
+
+/// The text of a file of the npm packages: `@scope/package/path`.
+pub fn packaged(path: &str) -> Result<String> {
+    let path = install()?.join("node_modules").join(path);
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Runs solc over a standard-JSON input and returns its standard-JSON output.
@@ -109,21 +115,36 @@ fn cache_root() -> Result<PathBuf> {
 }
 
 fn install() -> Result<PathBuf> {
-    let key = [PACKAGE, LOCK, COMPILE].concat();
-    build_once("tools", key.as_bytes(), |directory| {
+    packages(
+        "tools",
+        &[
+            ("package.json", PACKAGE),
+            ("package-lock.json", LOCK),
+            ("compile.mjs", COMPILE),
+        ],
+    )
+}
+
+/// A directory with `node_modules` as the given `package.json` and lock file ask for, installed from
+/// npm on first use. `files` are names and contents; all of them are written there.
+pub fn packages(name: &str, files: &[(&str, &str)]) -> Result<PathBuf> {
+    let key: String = files.iter().map(|(_, content)| *content).collect();
+    build_once(name, key.as_bytes(), |directory| {
         ensure_node()?;
-        tracing::info!("installing anvil and solc from npm (once)");
-        fs::write(directory.join("package.json"), PACKAGE)?;
-        fs::write(directory.join("package-lock.json"), LOCK)?;
-        fs::write(directory.join("compile.mjs"), COMPILE)?;
+        tracing::info!(name, "installing npm packages (once)");
+        for (file, content) in files {
+            fs::write(directory.join(file), content)?;
+        }
         // `install`, not `ci`: the lock pins what it names, and other platforms' binaries, which
         // it does not name, are pinned by anvil's own manifest.
         let npm = Command::new("npm")
             .args(["install", "--ignore-scripts", "--no-audit", "--no-fund"])
+            // Uniswap's packages ask for the tools that they were built with.
+            .arg("--legacy-peer-deps")
             .current_dir(directory)
             .stdin(Stdio::null())
             .output()
-            .context("npm is needed to install anvil and solc: install Node.js 20 or newer")?;
+            .context("npm is needed: install Node.js 20 or newer")?;
         ensure!(
             npm.status.success(),
             "npm install failed:\n{}",
@@ -134,8 +155,8 @@ fn install() -> Result<PathBuf> {
 }
 
 fn ensure_node() -> Result<()> {
-    let version = version_of(Path::new("node"))
-        .context("node is needed to install anvil and solc: install Node.js 20 or newer")?;
+    let version =
+        version_of(Path::new("node")).context("node is needed: install Node.js 20 or newer")?;
     let major = version.trim().trim_start_matches('v').split('.').next();
     ensure!(
         major
@@ -176,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lock_pins_both_tools_and_names_no_registry() {
+    fn lock_pins_tools_and_contracts_and_names_no_registry() {
         let lock: serde_json::Value = serde_json::from_str(LOCK).unwrap();
         let packages = &lock["packages"];
         assert_eq!(packages["node_modules/solc"]["version"], "0.8.30");
@@ -184,6 +205,14 @@ mod tests {
             packages["node_modules/@foundry-rs/anvil"]["version"],
             ANVIL_VERSION
         );
+        for (package, version) in [
+            ("v3-core", "1.0.1"),
+            ("v3-periphery", "1.4.4"),
+            ("swap-router-contracts", "1.3.1"),
+        ] {
+            let name = format!("node_modules/@uniswap/{package}");
+            assert_eq!(packages[name]["version"], version);
+        }
         assert!(!LOCK.contains("resolved") && !LOCK.contains("registry"));
     }
 

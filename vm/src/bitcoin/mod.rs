@@ -23,6 +23,7 @@ use crate::{Family, Lengths, spec::FinalityDefaults};
 /// The table entry of `bitcoin-vm`.
 pub static FAMILY: Family = Family {
     name: "bitcoin-vm",
+    short: "bvm",
     codec: &address::Addresses,
     lengths: Lengths::ANY,
     tx_prefix: "",

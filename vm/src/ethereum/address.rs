@@ -1,6 +1,6 @@
 //! Addresses, currencies and transaction ids of `ethereum-vm` (settlement.md 1).
 
-use crate::{Codec, CodecError, protocol::text};
+use crate::{Address, Codec, CodecError, EvmAddress, protocol::text};
 
 /// See the module.
 pub struct Addresses;
@@ -25,4 +25,10 @@ impl Codec for Addresses {
     fn decode_transaction_id(&self, bytes: &[u8]) -> Result<String, CodecError> {
         Ok(alloy::hex::encode_prefixed(bytes))
     }
+}
+
+/// The 20 bytes of an account or contract.
+pub fn evm(address: &Address) -> Result<EvmAddress, CodecError> {
+    EvmAddress::try_from(address.bytes())
+        .map_err(|_| CodecError(format!("Not a contract address: {address}")))
 }

@@ -75,6 +75,11 @@ impl Rules {
         self.depositories.contains(emitter)
     }
 
+    /// Whose word about deposits and withdrawals is heard.
+    pub fn depositories(&self) -> &[EvmAddress] {
+        &self.depositories
+    }
+
     /// The chain-neutral spelling: lower case.
     pub fn address(&self, evm: &EvmAddress) -> Address {
         if evm.is_zero() {
@@ -163,7 +168,7 @@ fn check_logs(receipt: &RawReceipt, block: &B256) -> Result<(), Doubt> {
 }
 
 /// [`DIRECT`] is not a log.
-fn log_index(log: &RawLog) -> Option<u32> {
+pub fn log_index(log: &RawLog) -> Option<u32> {
     u32::try_from(log.log_index.small()?)
         .ok()
         .filter(|index| *index != DIRECT)
@@ -198,7 +203,7 @@ pub fn decode(rules: &Rules, mined: &Mined, block: &Block) -> Result<Transaction
     }))
 }
 
-fn input<'a>(rules: &Rules, transaction: &'a RawTransaction) -> Result<&'a [u8], Doubt> {
+pub fn input<'a>(rules: &Rules, transaction: &'a RawTransaction) -> Result<&'a [u8], Doubt> {
     let nested = || {
         let call = transaction.calls.as_ref()?.first()?;
         call.input.as_ref().filter(|_| rules.nested_input)

@@ -16,19 +16,33 @@ pub struct Http(pub Channel);
 impl Http {
     async fn send(self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
         let body = serde_json::to_vec(&packet).map_err(TransportError::ser_err)?;
-        let answer = self.0.post(body).await.map_err(|error| match error {
-            PostError::Status {
+        let answer = match self.0.post(body).await {
+            Ok(answer) => answer,
+            Err(PostError::Status {
                 status,
                 retry_after,
-                ..
-            } => {
-                TransportErrorKind::http_error_with_retry_after(status, String::new(), retry_after)
+                body,
+            }) => {
+                let failed = TransportErrorKind::http_error_with_retry_after;
+                return refusal(&packet, status, &body)
+                    .ok_or_else(|| failed(status, String::new(), retry_after));
             }
-            PostError::Failed(why) => TransportErrorKind::custom_str(&why),
-        })?;
+            Err(PostError::Failed(why)) => return Err(TransportErrorKind::custom_str(&why)),
+        };
         serde_json::from_slice(&answer)
             .map_err(|error| TransportErrorKind::custom(Unreadable(error)))
     }
+}
+
+/// Some providers answer one call's refusal with a status of their own; nothing but a refusal is
+/// taken from such an answer.
+fn refusal(asked: &RequestPacket, status: u16, body: &[u8]) -> Option<ResponsePacket> {
+    let alone = matches!(asked, RequestPacket::Single(_));
+    if !alone || !matches!(status, 400 | 404 | 422 | 500) {
+        return None;
+    }
+    let packet: ResponsePacket = serde_json::from_slice(body).ok()?;
+    packet.as_single()?.is_error().then_some(packet)
 }
 
 /// The body is no JSON-RPC answer.

@@ -2,8 +2,15 @@
 //!
 //! `read` and `head` talk to one node through `rpc` and `http`; `raw`, `decode`, `event`, `deposit`
 //! and `suffix` are pure: node answers in, chain-neutral facts out.
+//!
+//! For trading: `scan`, `accounts` and `writer` talk to one node, opened by `trade`; `sighting`,
+//! `complaint` and `revert` read its answers, `steps` and `transaction` make what is signed. Those five
+//! are pure.
 
+mod abi;
+mod accounts;
 pub mod address;
+mod complaint;
 pub mod decode;
 mod deposit;
 mod event;
@@ -14,15 +21,23 @@ pub mod order;
 pub mod owner;
 pub mod raw;
 mod read;
+mod revert;
 mod rpc;
+mod scan;
+mod sighting;
+mod steps;
 mod suffix;
+mod trade;
+mod transaction;
 pub mod withdrawal;
+mod writer;
 
 use crate::{Family, Lengths, spec::FinalityDefaults};
 
 /// The table entry of `ethereum-vm`.
 pub static FAMILY: Family = Family {
     name: "ethereum-vm",
+    short: "evm",
     codec: &address::Addresses,
     lengths: Lengths::both(20),
     tx_prefix: "",
@@ -37,7 +52,7 @@ pub static FAMILY: Family = Family {
         has_tags: true,
     },
     open: Some(read::open),
-    trade: None,
-    steps: None,
-    transactions: None,
+    trade: Some(trade::open),
+    steps: Some(&steps::Steps),
+    transactions: Some(&transaction::Transactions),
 };

@@ -2,6 +2,7 @@
 
 use alloy::sol_types::{SolValue, sol_data};
 
+use super::address::evm;
 use crate::{Address, Bytes, CodecError, EvmAddress, OrderCall, OrderCodec, U256};
 
 /// Three tuples of one field each. The middle one is dynamic, so that its head is an offset to a
@@ -30,7 +31,7 @@ impl OrderCodec for Orders {
 
     fn encode_call(&self, call: &OrderCall) -> Result<Vec<u8>, CodecError> {
         let fields: ((EvmAddress,), (Bytes,), (U256,)) =
-            ((contract(&call.to)?,), (call.data.clone(),), (call.value,));
+            ((evm(&call.to)?,), (call.data.clone(),), (call.value,));
         Ok(fields.abi_encode_params())
     }
 
@@ -41,15 +42,10 @@ impl OrderCodec for Orders {
     }
 
     fn encode_extra_data(&self, fill_contract: &Address) -> Result<Vec<u8>, CodecError> {
-        Ok(contract(fill_contract)?.abi_encode())
+        Ok(evm(fill_contract)?.abi_encode())
     }
 }
 
 fn text(contract: &EvmAddress) -> Address {
     Address::from_parts(&format!("{contract:#x}"), contract.to_vec())
-}
-
-fn contract(address: &Address) -> Result<EvmAddress, CodecError> {
-    EvmAddress::try_from(address.bytes())
-        .map_err(|_| CodecError(format!("Not a contract address: {address}")))
 }

@@ -25,6 +25,8 @@ use crate::{Endpoint, ReadError, types::ChainId, types::U256};
 
 /// The longest silence that a provider's `Retry-After` buys.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
+/// Bytes of an error's `data`.
+const MAX_DATA: usize = 64 << 10;
 
 /// One call.
 pub struct Call {
@@ -37,6 +39,8 @@ pub struct Call {
 pub struct Refused {
     pub code: i64,
     pub message: String,
+    /// The error's `data` as JSON; `None` when it is larger than any revert worth reading.
+    pub data: Option<Box<str>>,
 }
 
 /// An answer's JSON, or the node's refusal.
@@ -177,6 +181,10 @@ fn answered(answer: Result<Box<RawValue>, TransportError>) -> Result<Answer, Tra
         Err(RpcError::ErrorResp(error)) => Ok(Err(Refused {
             code: error.code,
             message: error.message.chars().take(200).collect(),
+            data: error
+                .data
+                .filter(|data| data.get().len() <= MAX_DATA)
+                .map(|data| data.get().into()),
         })),
         Err(error) => Err(error),
     }

@@ -9,6 +9,7 @@ use crate::{Family, Lengths, spec::FinalityDefaults};
 /// The table entry of `hyperliquid-vm`.
 pub static FAMILY: Family = Family {
     name: "hyperliquid-vm",
+    short: "hypevm",
     codec: &address::Addresses,
     lengths: Lengths {
         account: (20, 20),

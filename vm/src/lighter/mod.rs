@@ -9,6 +9,7 @@ use crate::{Family, Lengths, spec::FinalityDefaults};
 /// The table entry of `lighter-vm`.
 pub static FAMILY: Family = Family {
     name: "lighter-vm",
+    short: "lvm",
     codec: &address::Addresses,
     lengths: Lengths::ANY,
     tx_prefix: "",

@@ -9,6 +9,7 @@ use crate::{Family, Lengths, spec::FinalityDefaults};
 /// The table entry of `solana-vm`.
 pub static FAMILY: Family = Family {
     name: "solana-vm",
+    short: "svm",
     codec: &address::Addresses,
     lengths: Lengths::both(32),
     tx_prefix: "",

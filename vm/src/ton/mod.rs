@@ -9,6 +9,7 @@ use crate::{Family, Lengths, spec::FinalityDefaults};
 /// The table entry of `ton-vm`.
 pub static FAMILY: Family = Family {
     name: "ton-vm",
+    short: "tonvm",
     codec: &address::Addresses,
     lengths: Lengths::ANY,
     tx_prefix: "",

@@ -10,6 +10,7 @@ use crate::{Family, Lengths, spec::FinalityDefaults};
 /// The table entry of `tron-vm`.
 pub static FAMILY: Family = Family {
     name: "tron-vm",
+    short: "tvm",
     codec: &address::Addresses,
     lengths: Lengths::ANY,
     tx_prefix: "0x",

@@ -8,6 +8,7 @@ use crate::{Family, Lengths, spec::FinalityDefaults};
 /// The table entry of `xrp-vm`.
 pub static FAMILY: Family = Family {
     name: "xrp-vm",
+    short: "xrpvm",
     codec: &address::Addresses,
     lengths: Lengths::ANY,
     tx_prefix: "",

@@ -42,7 +42,10 @@ impl Oracles {
             let config = Config::from_variables(variables)?;
             let daemon = Daemon::open(&config)
                 .with_context(|| format!("oracle {} does not start", number + 1))?;
-            let listeners = Listeners { oracle: listener };
+            let listeners = Listeners {
+                oracle: listener,
+                integrator: None,
+            };
             tasks.spawn(daemon.serve(listeners, shutdown.clone()));
         }
         Ok(Self {

@@ -1,14 +1,16 @@
 //! The configuration of a daemon that is to watch this world (oracle.md 1.2 and 1.3).
 
+use alloy::primitives::Address;
 use serde_json::{Value, json};
 
-use super::{Devnet, Site, settlement::ORACLE_VERSION};
+use super::{Devnet, Site, order::text, settlement::ORACLE_VERSION};
 
-/// The contents of `CHAINS_FILE` and `HUB_FILE`, and the variables that they refer to.
+/// The contents of `CHAINS_FILE`, `HUB_FILE` and `MARKET_FILE`, and the variables that they refer to.
 #[derive(Clone, Debug)]
 pub struct Files {
     pub chains: Value,
     pub hub: Value,
+    pub market: Value,
     /// `ORIGIN_RPC_URL`, `DESTINATION_RPC_URL`, `RELAY_RPC_URL`, `AURORA_RPC_URL`: point one of
     /// them at a proxy to lie to the daemon.
     pub environment: Vec<(String, String)>,
@@ -30,6 +32,10 @@ impl Devnet {
                 self.chain_entry(&self.destination)
             ]),
             hub: self.hub_entry(),
+            market: json!([
+                self.market_entry(&self.origin),
+                self.market_entry(&self.destination)
+            ]),
             environment: environment
                 .map(|(name, value)| (name.to_owned(), value))
                 .into(),
@@ -51,6 +57,32 @@ impl Devnet {
         json!({
             "finalizationBlocks": self.options.finality_blocks,
             "finalizationTime": self.options.finality_seconds,
+        })
+    }
+
+    /// What can be traded at a site: its native currency at 2,500 dollars and its token at one.
+    fn market_entry(&self, site: &Site) -> Value {
+        json!({
+            "name": site.id,
+            "chainId": site.node.chain_id,
+            "displayName": site.id,
+            "publicRpcUrl": site.node.url.to_string(),
+            "fillRouter": text(site.router),
+            "indexFrom": 0,
+            "fillConfirmations": 1,
+            "blockSeconds": 1,
+            "currencies": [
+                {
+                    "address": text(Address::ZERO), "symbol": "ETH", "name": "Ether", "decimals": 18,
+                    "group": "eth", "class": "major", "solver": true,
+                    "prices": [{"kind": "peg", "usd": "2500"}],
+                },
+                {
+                    "address": text(site.token), "symbol": "USD", "name": "Dollar", "decimals": 6,
+                    "group": "usd", "class": "stable", "solver": true,
+                    "prices": [{"kind": "peg", "usd": "1"}],
+                },
+            ],
         })
     }
 

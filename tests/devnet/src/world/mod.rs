@@ -5,6 +5,7 @@ mod files;
 pub mod order;
 mod settlement;
 mod site;
+mod uniswap;
 mod withdrawal;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub use files::Files;
 pub use order::{Deposit, Money, SignedOrder, Terms};
 pub use settlement::{Execution, ORACLE_VERSION, Refusal, Settlement};
 pub use site::Site;
+pub use uniswap::{Pool, Uniswap};
 pub use withdrawal::Withdrawal;
 
 /// 10,000 of the native currency, given to every account that a devnet knows.

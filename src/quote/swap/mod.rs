@@ -1,8 +1,21 @@
 //! Exchanges on one chain.
+//!
+//! A swap at the destination is a call of the fill router's: it holds the input, is the payer and the
+//! recipient, and pays the order's recipient itself; only what the router pays counts as a fill.
+
+mod routing;
+mod uniswap;
+mod wrap;
 
 use alloy::primitives::U256;
 use async_trait::async_trait;
 use vm::{Address, trade::Call};
+
+pub use self::{
+    routing::SwapRouting,
+    uniswap::{UniswapV3, VenueError},
+    wrap::Wrap,
+};
 
 /// What is to be exchanged on one network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +57,7 @@ pub struct SwapOrder {
 /// The transaction of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwapCall {
-    /// Who must be allowed to take the input; `None` for a native input.
+    /// Who must be allowed to take the input; `None` where nobody need be.
     pub spender: Option<Address>,
     pub call: Call,
 }
@@ -69,4 +82,19 @@ pub trait SwapSource: Send + Sync {
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError>;
     /// The transaction of an offer of its own.
     fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError>;
+}
+
+/// Whether the offer itself keeps to the order's limit.
+fn within(offer: &SwapOffer, order: &SwapOrder) -> Result<(), SwapError> {
+    let kept = if offer.terms.exact_input {
+        order.limit <= offer.output
+    } else {
+        order.limit >= offer.input
+    };
+    if kept {
+        return Ok(());
+    }
+    Err(SwapError::Unavailable(
+        "the offer is beyond the limit".to_owned(),
+    ))
 }

@@ -1,0 +1,203 @@
+//! `GET /chains`, `/chains/liquidity`, `/chains/health` (integrator-api.md 13, Appendix A).
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Shared, State};
+use crate::{
+    http::{ApiError, Request, Response},
+    market::{Currency, Network},
+};
+
+/// Query of `/chains`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter {
+    /// Private chains to list too, by number: a comma list.
+    include_chains: Option<String>,
+}
+
+/// The answer of `/chains`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Chains)]
+pub struct Chains {
+    chains: Vec<Chain>,
+}
+
+/// One chain, as clients build their own configuration from it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = IntegratorChain)]
+pub struct Chain {
+    id: u64,
+    name: String,
+    display_name: String,
+    http_rpc_url: String,
+    ws_rpc_url: String,
+    explorer_url: String,
+    explorer_name: String,
+    explorer_paths: Option<()>,
+    deposit_enabled: bool,
+    token_support: &'static str,
+    disabled: bool,
+    partial_disable_limit: u64,
+    block_production_lagging: bool,
+    currency: Option<ChainCurrency>,
+    withdrawal_fee: u64,
+    deposit_fee: u64,
+    surge_enabled: bool,
+    featured_tokens: Vec<ChainCurrency>,
+    erc20_currencies: Vec<ChainCurrency>,
+    solver_currencies: Vec<ChainCurrency>,
+    icon_url: Option<String>,
+    logo_url: Option<String>,
+    brand_color: Option<String>,
+    contracts: Contracts,
+    vm_type: &'static str,
+    explorer_query_params: Option<()>,
+    base_chain_id: Option<u64>,
+    status_message: Option<String>,
+    solver_addresses: Vec<String>,
+    tags: Vec<String>,
+    protocol: Protocol,
+}
+
+/// A currency in a chain's entry.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChainCurrency {
+    /// The asset's name over all chains (`usdc`).
+    id: String,
+    symbol: String,
+    name: String,
+    address: String,
+    decimals: u8,
+    supports_bridging: bool,
+    supports_permit: bool,
+    metadata: Logo,
+}
+
+/// Where a currency's picture is.
+#[derive(Serialize, ToSchema)]
+pub struct Logo {
+    #[serde(rename = "logoURI")]
+    logo_uri: Option<String>,
+}
+
+/// Contracts that clients may call.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Contracts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erc20_router: Option<String>,
+}
+
+/// Where deposits go.
+#[derive(Serialize, ToSchema)]
+pub struct Protocol {
+    v2: ProtocolV2,
+}
+
+/// See [`Protocol`].
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ChainProtocolV2)]
+pub struct ProtocolV2 {
+    /// The chain's name in orders.
+    chain_id: String,
+    depository: Option<String>,
+    depository_vault: Option<String>,
+}
+
+pub async fn list(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let filter: Filter = request.query()?;
+    let included = filter.include_chains.unwrap_or_default();
+    let asked = |network: &Network| {
+        let mut names = included.split(',').map(str::trim);
+        names.any(|name| name.parse() == Ok(network.chain_id))
+    };
+    let networks = state.market.networks().iter();
+    let shown = networks.filter(|network| !network.private || asked(network));
+    Response::json(&Chains {
+        chains: shown.map(|network| Chain::of(&state, network)).collect(),
+    })
+}
+
+impl Chain {
+    fn of(state: &State, network: &Network) -> Self {
+        let spec = state.spec(network);
+        let depository = spec.and_then(|spec| spec.depository.as_ref());
+        let all = |wanted: fn(&Currency) -> bool| {
+            let chosen = network.currencies.iter().filter(|one| wanted(one));
+            chosen.map(ChainCurrency::of).collect::<Vec<_>>()
+        };
+        let usable = !network.disabled && depository.is_some();
+        Self {
+            id: network.chain_id,
+            name: network.name.clone(),
+            display_name: network.display_name.clone(),
+            http_rpc_url: network.public_rpc_url.clone(),
+            ws_rpc_url: network.public_ws_url.clone(),
+            explorer_url: network.explorer_url.clone(),
+            explorer_name: network.explorer_name.clone(),
+            explorer_paths: None,
+            deposit_enabled: usable,
+            token_support: if network.uniswap_v3.is_some() {
+                "All"
+            } else {
+                "Limited"
+            },
+            disabled: !usable,
+            partial_disable_limit: 0,
+            block_production_lagging: false,
+            currency: network.native().map(ChainCurrency::of),
+            withdrawal_fee: 0,
+            deposit_fee: 0,
+            surge_enabled: false,
+            featured_tokens: all(|currency| currency.solver),
+            erc20_currencies: network
+                .currencies
+                .iter()
+                .skip(1)
+                .map(ChainCurrency::of)
+                .collect(),
+            solver_currencies: all(|currency| currency.solver),
+            icon_url: network.icon_url.clone(),
+            logo_url: network.icon_url.clone(),
+            brand_color: None,
+            contracts: Contracts {
+                erc20_router: network.fill_router.clone(),
+            },
+            vm_type: spec.map_or("", |spec| spec.family.short),
+            explorer_query_params: None,
+            base_chain_id: None,
+            status_message: None,
+            solver_addresses: vec![state.solver.clone()],
+            tags: Vec::new(),
+            protocol: Protocol {
+                v2: ProtocolV2 {
+                    chain_id: network.name.clone(),
+                    depository: depository.map(|depository| depository.text().to_owned()),
+                    depository_vault: None,
+                },
+            },
+        }
+    }
+}
+
+impl ChainCurrency {
+    fn of(currency: &Currency) -> Self {
+        Self {
+            id: currency.group.clone(),
+            symbol: currency.symbol.clone(),
+            name: currency.name.clone(),
+            address: currency.address.clone(),
+            decimals: currency.decimals,
+            supports_bridging: currency.solver,
+            supports_permit: false,
+            metadata: Logo {
+                logo_uri: currency.logo_uri.clone(),
+            },
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! `GET /config/v2`, `/chains/liquidity` and `/chains/health`: what the solver can pay, and where.
+
+use alloy::primitives::U256;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Shared, State};
+use crate::{
+    http::{ApiError, Request, Response},
+    market::{Currency, Network},
+    quote::show,
+};
+
+/// What the routes about one chain read of the query.
+pub const CHAIN: &[(&str, &str)] = &[("chainId", "The chain's number")];
+/// What `/config/v2` reads of the query.
+pub const ROUTE: &[(&str, &str)] = &[
+    ("originChainId", "The chain to deposit on"),
+    ("destinationChainId", "The chain to be paid on"),
+    ("user", "Whose balance to tell"),
+    (
+        "currency",
+        "The asset's name, for example `usdc`; the native currency where it is left out",
+    ),
+];
+
+/// What the solver holds on a chain.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChainLiquidity)]
+pub struct Liquidity {
+    liquidity: Vec<Held>,
+}
+
+/// One currency of it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HeldCurrency)]
+pub struct Held {
+    chain_id: u64,
+    currency_id: String,
+    symbol: String,
+    address: String,
+    decimals: u8,
+    balance: String,
+    amount_usd: String,
+}
+
+/// Whether a chain can be read.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChainHealth)]
+pub struct Health {
+    healthy: bool,
+}
+
+/// What a route can carry.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RouteConfig {
+    enabled: bool,
+    user: Own,
+    fee: String,
+    solver: Capacity,
+    supports_external_liquidity: bool,
+}
+
+/// The user's side of it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RouteUser)]
+pub struct Own {
+    balance: String,
+    max_bridge_amount: String,
+}
+
+/// The solver's side of it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RouteSolver)]
+pub struct Capacity {
+    address: String,
+    balance: String,
+    capacity_per_request: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    chain_id: Option<u64>,
+    origin_chain_id: Option<u64>,
+    destination_chain_id: Option<u64>,
+    user: Option<String>,
+    currency: Option<String>,
+}
+
+impl Asked {
+    fn chain(&self) -> Result<u64, ApiError> {
+        needed("chainId", self.chain_id)
+    }
+}
+
+fn needed(field: &str, value: Option<u64>) -> Result<u64, ApiError> {
+    value.ok_or_else(|| ApiError::refused("INVALID_QUERY", format!("{field}: must be given")))
+}
+
+pub async fn liquidity(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let asked: Asked = request.query()?;
+    let network = state.network(asked.chain()?)?;
+    let mut liquidity = Vec::new();
+    for currency in network.currencies.iter().filter(|one| one.solver) {
+        liquidity.push(held(&state, network, currency).await?);
+    }
+    Response::json(&Liquidity { liquidity })
+}
+
+async fn held(state: &State, network: &Network, currency: &Currency) -> Result<Held, ApiError> {
+    let balance = available(state, network, currency).await?;
+    let price = state.prices.price(currency, (state.clock)() / 1000).await;
+    let usd = price.ok().and_then(|price| {
+        let whole = U256::from(10).checked_pow(U256::from(currency.decimals))?;
+        Some(balance.checked_mul(price.usd)? / whole)
+    });
+    let micro = show::micro(usd.unwrap_or_default());
+    Ok(Held {
+        chain_id: network.chain_id,
+        currency_id: currency.group.clone(),
+        symbol: currency.symbol.clone(),
+        address: currency.address.clone(),
+        decimals: currency.decimals,
+        balance: balance.to_string(),
+        amount_usd: show::units(micro, 6),
+    })
+}
+
+async fn available(
+    state: &State,
+    network: &Network,
+    currency: &Currency,
+) -> Result<U256, ApiError> {
+    let Some(spec) = state.spec(network) else {
+        return Ok(U256::ZERO);
+    };
+    let address = spec.family.address(&currency.address);
+    let address = address.map_err(ApiError::internal)?;
+    let unknown = |error| {
+        ApiError::unavailable(
+            "SERVICE_UNAVAILABLE",
+            "The solver's balances are not known now",
+            error,
+        )
+    };
+    let found = state.capacity.available(&network.name, &address).await;
+    Ok(found.map_err(unknown)?.unwrap_or_default())
+}
+
+pub async fn health(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let asked: Asked = request.query()?;
+    let network = state.network(asked.chain()?)?;
+    let healthy = match state.venues.get(&network.name) {
+        Some(venue) if !network.disabled => venue
+            .ask(|trade| async move { trade.scanner.head().await })
+            .await
+            .is_ok(),
+        _ => false,
+    };
+    Response::json(&Health { healthy })
+}
+
+pub async fn route(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let asked: Asked = request.query()?;
+    let origin = state.network(needed("originChainId", asked.origin_chain_id)?)?;
+    let destination = state.network(needed("destinationChainId", asked.destination_chain_id)?)?;
+    let one = |network: &'static str| {
+        ApiError::refused(
+            "UNSUPPORTED_CURRENCY",
+            format!("currency: not listed on the {network}"),
+        )
+    };
+    let from = named(origin, asked.currency.as_deref()).ok_or_else(|| one("origin"))?;
+    let to = named(destination, asked.currency.as_deref()).ok_or_else(|| one("destination"))?;
+    let capacity = available(&state, destination, to).await?;
+    let balance = balance(&state, origin, from, asked.user.as_deref()).await?;
+    Response::json(&RouteConfig {
+        enabled: !origin.disabled && !destination.disabled && from.solver && to.solver,
+        user: Own {
+            balance: balance.to_string(),
+            max_bridge_amount: balance.min(capacity).to_string(),
+        },
+        fee: "0".into(),
+        solver: Capacity {
+            address: state.solver.clone(),
+            balance: capacity.to_string(),
+            capacity_per_request: capacity.to_string(),
+        },
+        supports_external_liquidity: false,
+    })
+}
+
+/// The currency of an asset's name; the native one where none is named.
+fn named<'a>(network: &'a Network, asset: Option<&str>) -> Option<&'a Currency> {
+    let Some(asset) = asset.filter(|asset| !asset.is_empty()) else {
+        return network.native();
+    };
+    let same = |currency: &&Currency| currency.group.eq_ignore_ascii_case(asset);
+    network.currencies.iter().find(same)
+}
+
+async fn balance(
+    state: &State,
+    network: &Network,
+    currency: &Currency,
+    user: Option<&str>,
+) -> Result<U256, ApiError> {
+    let (Some(user), Some(venue)) = (user, state.venues.get(&network.name)) else {
+        return Ok(U256::ZERO);
+    };
+    let wrong = |error| ApiError::refused("INVALID_ADDRESS", format!("user: {error}"));
+    let owner = venue.spec.family.account(user).map_err(wrong)?;
+    let address = venue.spec.family.address(&currency.address);
+    let address = address.map_err(ApiError::internal)?;
+    let read = venue.ask(|trade| {
+        let (owner, address) = (owner.clone(), address.clone());
+        async move { trade.accounts.balance(&owner, &address).await }
+    });
+    Ok(read.await?)
+}

@@ -1,0 +1,154 @@
+//! `POST /currencies/v1`, `/v2` and `GET /currencies/token/price` (integrator-api.md 13).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Shared, State};
+use crate::{
+    http::{ApiError, Request, Response},
+    market::{Currency, Network},
+};
+
+/// How many currencies are listed unless the caller says otherwise, and at most.
+const LIMIT: usize = 20;
+const MOST: usize = 1_000;
+
+/// Which currencies to list; every part is optional and all of them must hold.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schema(as = CurrencyFilter)]
+pub struct Filter {
+    /// Those that the service itself holds.
+    default_list: Option<bool>,
+    chain_ids: Option<Vec<u64>>,
+    /// Part of a symbol or name, or an address.
+    term: Option<String>,
+    address: Option<String>,
+    currency_id: Option<String>,
+    /// `chainId:address`.
+    tokens: Option<Vec<String>>,
+    verified: Option<bool>,
+    limit: Option<usize>,
+    deposit_address_only: Option<bool>,
+}
+
+/// A currency.
+#[derive(Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ListedCurrency)]
+pub struct Listed {
+    #[serde(rename = "groupID", skip_serializing_if = "Option::is_none")]
+    group_id: Option<String>,
+    chain_id: u64,
+    address: String,
+    symbol: String,
+    name: String,
+    decimals: u8,
+    vm_type: &'static str,
+    metadata: Metadata,
+}
+
+/// See [`Listed`].
+#[derive(Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ListedMetadata)]
+pub struct Metadata {
+    #[serde(rename = "logoURI")]
+    logo_uri: Option<String>,
+    verified: bool,
+    is_native: bool,
+}
+
+/// `POST /currencies/v2`: a flat list.
+pub async fn flat(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let filter = filter(&request)?;
+    let found = found(&state, &filter);
+    let plain = found.into_iter().map(|listed| Listed {
+        group_id: None,
+        ..listed
+    });
+    Response::json(&plain.collect::<Vec<_>>())
+}
+
+/// `POST /currencies/v1`: a list per asset.
+pub async fn grouped(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let filter = filter(&request)?;
+    let mut groups = BTreeMap::<_, Vec<Listed>>::new();
+    for listed in found(&state, &filter) {
+        let group = listed.group_id.clone().unwrap_or_default();
+        groups.entry(group).or_default().push(listed);
+    }
+    Response::json(&groups.into_values().collect::<Vec<_>>())
+}
+
+fn filter(request: &Request) -> Result<Filter, ApiError> {
+    if request.body.is_empty() {
+        return Ok(Filter::default());
+    }
+    request.json()
+}
+
+fn found(state: &State, filter: &Filter) -> Vec<Listed> {
+    let limit = filter.limit.unwrap_or(LIMIT).min(MOST);
+    let networks = state.market.networks().iter();
+    let all = networks.flat_map(|network| {
+        let currencies = network.currencies.iter().enumerate();
+        currencies.map(move |(at, currency)| (network, at, currency))
+    });
+    let wanted = all.filter(|(network, _, currency)| filter.takes(network, currency));
+    wanted
+        .take(limit)
+        .map(|(network, at, currency)| Listed {
+            group_id: Some(currency.group.clone()),
+            chain_id: network.chain_id,
+            address: currency.address.clone(),
+            symbol: currency.symbol.clone(),
+            name: currency.name.clone(),
+            decimals: currency.decimals,
+            vm_type: state.spec(network).map_or("", |spec| spec.family.short),
+            metadata: Metadata {
+                logo_uri: currency.logo_uri.clone(),
+                verified: true,
+                is_native: at == 0,
+            },
+        })
+        .collect()
+}
+
+impl Filter {
+    fn takes(&self, network: &Network, currency: &Currency) -> bool {
+        let token = |token: &String| {
+            let (chain, address) = token.split_once(':').unwrap_or_default();
+            chain.parse() == Ok(network.chain_id) && is_at(network, currency, address)
+        };
+        let list = self.default_list != Some(true) || currency.solver;
+        let chain = self.chain_ids.as_ref();
+        let chain = chain.is_none_or(|ids| ids.is_empty() || ids.contains(&network.chain_id));
+        let address = self.address.as_deref();
+        let address = address.is_none_or(|address| is_at(network, currency, address));
+        let id = self.currency_id.as_deref();
+        let id = id.is_none_or(|id| id.eq_ignore_ascii_case(&currency.group));
+        let tokens = self.tokens.as_ref();
+        let tokens = tokens.is_none_or(|all| all.is_empty() || all.iter().any(token));
+        // Everything listed is verified, and no currency has deposit addresses yet.
+        let verified = self.verified != Some(false) && self.deposit_address_only != Some(true);
+        let shown = !network.private && verified;
+        shown && list && chain && address && id && tokens && self.names(network, currency)
+    }
+
+    fn names(&self, network: &Network, currency: &Currency) -> bool {
+        let Some(term) = self.term.as_deref().filter(|term| !term.is_empty()) else {
+            return true;
+        };
+        let term = term.to_lowercase();
+        let within = |text: &str| text.to_lowercase().contains(&term);
+        within(&currency.symbol) || within(&currency.name) || is_at(network, currency, &term)
+    }
+}
+
+fn is_at(network: &Network, currency: &Currency, address: &str) -> bool {
+    let found = network.currency(address);
+    found.is_some_and(|found| found.address == currency.address)
+}

@@ -1,0 +1,103 @@
+//! How the integrator API says no: `message`, `errorCode`, and `statusCode`, since the published client
+//! reads the status from the body only (integrator-api.md 4.3).
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    http::{
+        ApiError, Errors, Response,
+        error::{Described, Told},
+    },
+    index::manual::ManualError,
+    quote::code::Refused,
+    store::requests::RequestsError,
+};
+
+/// Every status that a route may answer with besides 200.
+pub const ERRORS: Errors = Errors {
+    answer,
+    described: &[
+        Described::of::<Failure>(
+            "400",
+            "The request cannot be used; `errorCode` says why",
+            false,
+        ),
+        Described::of::<Failure>("401", "A known key is required", true),
+        Described::of::<Failure>("404", "Nothing is known under this id", false),
+        Described::of::<Failure>("413", "The body is above 1 MiB", true),
+        Described::of::<Failure>("415", "The body is not JSON", false),
+        Described::of::<Failure>("429", "Too many requests", true),
+        Described::of::<Failure>("500", "A fault of the service's own", true),
+        Described::of::<Failure>(
+            "503",
+            "Prices, chains or the store cannot be used now",
+            true,
+        ),
+    ],
+};
+
+/// The body of every refusal.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = IntegratorFailure)]
+struct Failure {
+    message: String,
+    error_code: &'static str,
+    status_code: u16,
+}
+
+fn answer(error: ApiError) -> Response {
+    let Told { code, message } = error.told();
+    let body = Failure {
+        message,
+        error_code: code,
+        status_code: error.status().as_u16(),
+    };
+    let plain = error.into_response();
+    match serde_json::to_vec(&body) {
+        Ok(body) => Response {
+            body: body.into(),
+            ..plain
+        },
+        Err(_) => plain,
+    }
+}
+
+/// A quote's refusal is its own body.
+pub fn refused(refused: &Refused) -> Result<Response, ApiError> {
+    let status = hyper::StatusCode::from_u16(refused.status_code).map_err(ApiError::internal)?;
+    if status.is_server_error() {
+        tracing::warn!(error = %refused, code = refused.code.text(), "no quote");
+    }
+    Response::json_with(status, refused)
+}
+
+impl From<ManualError> for ApiError {
+    fn from(error: ManualError) -> Self {
+        let message = error.to_string();
+        match error {
+            ManualError::UnknownChain(_) => Self::refused("UNSUPPORTED_CHAIN", message),
+            ManualError::BadHash(_) => Self::refused("INVALID_TRANSACTION_HASH", message),
+            ManualError::BadTransaction(_) => Self::refused("INVALID_TRANSACTION", message),
+            ManualError::UnknownRequest(_) => Self::missing("REQUEST_NOT_FOUND", message),
+            ManualError::NotIncluded(_) | ManualError::UnknownTransaction(_) => {
+                Self::missing("TRANSACTION_NOT_FOUND", message)
+            }
+            ManualError::Busy => {
+                Self::unavailable("SERVICE_UNAVAILABLE", "Too many transactions wait", message)
+            }
+            ManualError::Index(error) => Self::unavailable(
+                "SERVICE_UNAVAILABLE",
+                "The transaction cannot be looked up now",
+                error,
+            ),
+        }
+    }
+}
+
+impl From<RequestsError> for ApiError {
+    fn from(error: RequestsError) -> Self {
+        Self::unavailable("SERVICE_UNAVAILABLE", "Requests cannot be read now", error)
+    }
+}

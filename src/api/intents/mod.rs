@@ -1,0 +1,246 @@
+//! The integrator API's routes: one file per subject, with its data types and short handlers. What is
+//! promised, found or done is decided elsewhere.
+
+mod chains;
+mod config;
+mod currencies;
+pub mod error;
+mod prices;
+mod quotes;
+mod status;
+mod transactions;
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures::future::BoxFuture;
+use hyper::Method;
+use vm::ChainSpec;
+
+use crate::{
+    http::{Access, ApiError, Docs, Handler, Response, Route, Shape},
+    index::manual::Transactions,
+    market::{Market, Network},
+    price::PriceSource,
+    quote::{service::Quoter, swap::SwapRouting, venue::Capacity, venue::Venue},
+    store::requests::Requests,
+};
+
+/// What the handlers answer from.
+pub struct State {
+    pub market: Arc<Market>,
+    /// By the network's name.
+    pub venues: HashMap<String, Venue>,
+    pub prices: Arc<dyn PriceSource>,
+    pub swaps: SwapRouting,
+    pub capacity: Arc<dyn Capacity>,
+    pub quoter: Quoter,
+    pub requests: Requests,
+    pub transactions: Arc<Transactions>,
+    /// The solver's address.
+    pub solver: String,
+    /// Unix milliseconds.
+    pub clock: fn() -> u64,
+}
+
+impl State {
+    fn spec(&self, network: &Network) -> Option<&Arc<ChainSpec>> {
+        self.venues.get(&network.name).map(|venue| &venue.spec)
+    }
+
+    /// The network of a number as a caller sent it.
+    fn network(&self, number: u64) -> Result<&Network, ApiError> {
+        let missing = || {
+            let what = format!("chainId: {number} is not a chain of GET /chains");
+            ApiError::refused("UNSUPPORTED_CHAIN", what)
+        };
+        self.market.by_number(number).ok_or_else(missing)
+    }
+}
+
+/// The state as a handler gets it.
+type Shared = Arc<State>;
+
+type Answer = BoxFuture<'static, Result<Response, ApiError>>;
+
+/// The integrator API's table.
+pub static ROUTES: &[Route<State>] = &[
+    post(
+        "/quote/v2",
+        (
+            "Quotes",
+            "Quotes a request: what it costs, and the steps to take",
+        ),
+        (Shape::of::<quotes::Body>(), Shape::of::<quotes::Answer>()),
+        |state, request| -> Answer { Box::pin(quotes::quote(state, request)) },
+    ),
+    post(
+        "/quote",
+        ("Quotes", "Deprecated: POST /quote/v2"),
+        (Shape::of::<quotes::Body>(), Shape::of::<quotes::Answer>()),
+        |state, request| -> Answer { Box::pin(quotes::deprecated(state, request)) },
+    ),
+    post(
+        "/price",
+        ("Quotes", "What a request would cost; nothing is kept"),
+        (
+            Shape::of::<quotes::Body>(),
+            Shape::of::<quotes::PriceAnswer>(),
+        ),
+        |state, request| -> Answer { Box::pin(quotes::price(state, request)) },
+    ),
+    get(
+        "/intents/status/v3",
+        ("Status", "Where a request stands"),
+        (status::QUERY, Shape::of::<status::V3>()),
+        |state, request| -> Answer { Box::pin(status::v3(state, request)) },
+    ),
+    get(
+        "/intents/status/v2",
+        ("Status", "Where a request stands, as version 2 said it"),
+        (status::QUERY, Shape::of::<status::V2>()),
+        |state, request| -> Answer { Box::pin(status::v2(state, request)) },
+    ),
+    get(
+        "/intents/status",
+        ("Status", "Where a request stands, as version 1 said it"),
+        (status::QUERY, Shape::of::<status::V1>()),
+        |state, request| -> Answer { Box::pin(status::v1(state, request)) },
+    ),
+    post(
+        "/transactions/index",
+        ("Transactions", "Looks for a transaction's deposits now"),
+        (
+            Shape::of::<transactions::Index>(),
+            Shape::of::<transactions::Done>(),
+        ),
+        |state, request| -> Answer { Box::pin(transactions::index(state, request)) },
+    ),
+    post(
+        "/transactions/single",
+        (
+            "Transactions",
+            "Names the transaction that a user sent for a request",
+        ),
+        (
+            Shape::of::<transactions::Single>(),
+            Shape::of::<transactions::Done>(),
+        ),
+        |state, request| -> Answer { Box::pin(transactions::single(state, request)) },
+    ),
+    get(
+        "/transactions/status",
+        ("Transactions", "What is known of a transaction"),
+        (transactions::QUERY, Shape::of::<transactions::Standing>()),
+        |state, request| -> Answer { Box::pin(transactions::status(state, request)) },
+    ),
+    get(
+        "/chains",
+        (
+            "Chains",
+            "The chains that can be quoted, and what clients need to know of them",
+        ),
+        (
+            &[(
+                "includeChains",
+                "Private chains to list too: a comma list of numbers",
+            )],
+            Shape::of::<chains::Chains>(),
+        ),
+        |state, request| -> Answer { Box::pin(chains::list(state, request)) },
+    ),
+    get(
+        "/chains/liquidity",
+        ("Chains", "What the solver can pay on a chain"),
+        (config::CHAIN, Shape::of::<config::Liquidity>()),
+        |state, request| -> Answer { Box::pin(config::liquidity(state, request)) },
+    ),
+    get(
+        "/chains/health",
+        ("Chains", "Whether a chain can be read now"),
+        (config::CHAIN, Shape::of::<config::Health>()),
+        |state, request| -> Answer { Box::pin(config::health(state, request)) },
+    ),
+    get(
+        "/config/v2",
+        ("Chains", "What a route can carry"),
+        (config::ROUTE, Shape::of::<config::RouteConfig>()),
+        |state, request| -> Answer { Box::pin(config::route(state, request)) },
+    ),
+    post(
+        "/currencies/v1",
+        ("Currencies", "Currencies, a list per asset"),
+        (
+            Shape::of::<currencies::Filter>(),
+            Shape::of::<Vec<Vec<currencies::Listed>>>(),
+        ),
+        |state, request| -> Answer { Box::pin(currencies::grouped(state, request)) },
+    ),
+    post(
+        "/currencies/v2",
+        ("Currencies", "Currencies, one list"),
+        (
+            Shape::of::<currencies::Filter>(),
+            Shape::of::<Vec<currencies::Listed>>(),
+        ),
+        |state, request| -> Answer { Box::pin(currencies::flat(state, request)) },
+    ),
+    get(
+        "/currencies/token/price",
+        ("Currencies", "What one whole unit is worth in dollars"),
+        (prices::QUERY, Shape::of::<prices::Body>()),
+        |state, request| -> Answer { Box::pin(prices::token(state, request)) },
+    ),
+    get(
+        "/swap-sources",
+        ("Currencies", "The exchanges that routes may use"),
+        (
+            &[("chainId", "Only those of this chain")],
+            Shape::of::<prices::Sources>(),
+        ),
+        |state, request| -> Answer { Box::pin(prices::sources(state, request)) },
+    ),
+];
+
+type Said = (&'static str, &'static str);
+
+const fn post(
+    path: &'static str,
+    (group, summary): Said,
+    (body, answer): (Shape, Shape),
+    handler: Handler<State>,
+) -> Route<State> {
+    Route {
+        method: Method::POST,
+        path,
+        access: Access::Counted,
+        handler,
+        docs: Some(Docs {
+            summary,
+            group,
+            query: &[],
+            body: Some(body),
+            answer,
+        }),
+    }
+}
+
+const fn get(
+    path: &'static str,
+    (group, summary): Said,
+    (query, answer): (&'static [(&'static str, &'static str)], Shape),
+    handler: Handler<State>,
+) -> Route<State> {
+    Route {
+        method: Method::GET,
+        path,
+        access: Access::Counted,
+        handler,
+        docs: Some(Docs {
+            summary,
+            group,
+            query,
+            body: None,
+            answer,
+        }),
+    }
+}

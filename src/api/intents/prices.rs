@@ -1,0 +1,102 @@
+//! `GET /currencies/token/price` and `/swap-sources`.
+
+use alloy::primitives::U256;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Shared;
+use crate::{
+    http::{ApiError, Request, Response},
+    price::PriceError,
+    quote::show,
+};
+
+/// What `/currencies/token/price` reads of the query.
+pub const QUERY: &[(&str, &str)] = &[
+    ("address", "The currency"),
+    ("chainId", "Its chain's number"),
+];
+
+/// A price for display: decisions are made with integers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TokenPrice)]
+pub struct Body {
+    /// Dollars of one whole unit.
+    #[schema(value_type = f64)]
+    price: serde_json::Number,
+}
+
+/// Names of exchanges.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SwapSources)]
+pub struct Sources {
+    sources: Vec<&'static str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    address: Option<String>,
+    chain_id: Option<u64>,
+}
+
+pub async fn token(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let asked: Asked = request.query()?;
+    let needed = |what: &str| ApiError::refused("INVALID_QUERY", format!("{what}: must be given"));
+    let number = asked.chain_id.ok_or_else(|| needed("chainId"))?;
+    let address = asked.address.ok_or_else(|| needed("address"))?;
+    let network = state.network(number)?;
+    let currency = network.currency(&address).ok_or_else(|| {
+        let what = format!("address: {address} is not listed on this chain");
+        ApiError::refused("UNSUPPORTED_CURRENCY", what)
+    })?;
+    let now = (state.clock)() / 1000;
+    let price = state.prices.price(currency, now).await.map_err(|error| {
+        let unknown = matches!(error, PriceError::Unknown(_));
+        match unknown {
+            true => ApiError::refused("UNSUPPORTED_CURRENCY", error.to_string()),
+            false => ApiError::unavailable("PRICE_FETCH_FAILED", "There is no price now", error),
+        }
+    })?;
+    let price = dollars(price.usd).map_err(ApiError::internal)?;
+    Response::json(&Body { price })
+}
+
+/// A number as JSON has it, of USD with 18 decimals.
+fn dollars(usd: U256) -> Result<serde_json::Number, serde_json::Error> {
+    serde_json::from_str(&show::units(usd, 18))
+}
+
+pub async fn sources(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let asked: Asked = request.query()?;
+    let network = asked
+        .chain_id
+        .map(|number| state.network(number))
+        .transpose()?;
+    let networks = match network {
+        Some(network) => std::slice::from_ref(network),
+        None => state.market.networks(),
+    };
+    let names = networks.iter().flat_map(|one| state.swaps.names(&one.name));
+    let mut sources: Vec<_> = names.collect();
+    sources.sort_unstable();
+    sources.dedup();
+    Response::json(&Sources { sources })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_shown_as_numbers() {
+        let e18 = U256::from(10).pow(U256::from(18));
+        for (usd, shown) in [
+            (e18, "1.0"),
+            (e18 * U256::from(2500), "2500.0"),
+            (e18 / U256::from(4), "0.25"),
+        ] {
+            assert_eq!(dollars(usd).unwrap().to_string(), shown);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `POST /quote/v2`, `/quote` (deprecated) and `/price`.
+
+use hyper::header::HeaderValue;
+
+use super::{Shared, error};
+use crate::http::{ApiError, Request, Response};
+
+pub use crate::quote::{
+    answer::{Answer, PriceAnswer},
+    body::Body,
+};
+
+/// Since when `/quote` is deprecated (RFC 9745), unix seconds: 2026-01-01.
+const DEPRECATED: &str = "@1767225600";
+
+pub async fn quote(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let body = match Body::read(request.value()?) {
+        Ok(body) => body,
+        Err(refused) => return error::refused(&refused),
+    };
+    match state.quoter.quote(&body, label(&request)).await {
+        Ok(answer) => Response::json(&answer),
+        Err(refused) => error::refused(&refused),
+    }
+}
+
+pub async fn deprecated(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let answer = quote(state, request).await?;
+    Ok(answer
+        .with("deprecation", HeaderValue::from_static(DEPRECATED))
+        .with(
+            "link",
+            HeaderValue::from_static("</quote/v2>; rel=\"successor-version\""),
+        ))
+}
+
+pub async fn price(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let body = match Body::read(request.value()?) {
+        Ok(body) => body,
+        Err(refused) => return error::refused(&refused),
+    };
+    match state.quoter.price(&body, label(&request)).await {
+        Ok(answer) => Response::json(&answer),
+        Err(refused) => error::refused(&refused),
+    }
+}
+
+/// What the caller's key is called.
+fn label(request: &Request) -> Option<&str> {
+    request.key.as_ref().map(|label| label.as_str())
+}

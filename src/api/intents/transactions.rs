@@ -1,0 +1,128 @@
+//! `POST /transactions/index`, `/transactions/single`, `GET /transactions/status`
+//! (integrator-api.md 12).
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Shared, status::request_id};
+use crate::{
+    http::{ApiError, Number, Request, Response, Text},
+    index::manual::{Known, Told},
+    request::render::{self, V3},
+    store::rows::transaction::Outcome,
+};
+
+/// What `/transactions/status` reads of the query.
+pub const QUERY: &[(&str, &str)] = &[
+    ("txHash", "The transaction"),
+    ("chainId", "Its chain, where it is known"),
+];
+
+/// Body of `/transactions/index`.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TransactionIndex)]
+pub struct Index {
+    /// A number, or its digits.
+    chain_id: Number,
+    tx_hash: Text,
+    request_id: Option<Text>,
+}
+
+/// Body of `/transactions/single`.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TransactionSingle)]
+pub struct Single {
+    request_id: Text,
+    /// A number, or its digits.
+    chain_id: Number,
+    /// The transaction as a JSON text, with `txHash` or `replacementTxHash`.
+    tx: Text,
+}
+
+/// It was taken note of.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TransactionNoted)]
+pub struct Done {
+    message: &'static str,
+}
+
+const DONE: Done = Done { message: "Success" };
+
+/// What is known of a transaction.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TransactionStanding)]
+pub struct Standing {
+    chain_id: u64,
+    tx_hash: String,
+    /// `pending`, `success` or `failure`.
+    transaction_status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    #[serde(flatten)]
+    request: Option<V3>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    tx_hash: Option<String>,
+    chain_id: Option<u64>,
+}
+
+pub async fn index(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let body: Index = request.json()?;
+    let named = body.request_id.filter(|text| !text.is_empty());
+    let named = named.map(|text| request_id(&text)).transpose()?;
+    let told = Told {
+        chain: body.chain_id.0,
+        transaction: &body.tx_hash,
+        request: named,
+    };
+    state.transactions.index(told, (state.clock)()).await?;
+    Response::json(&DONE)
+}
+
+pub async fn single(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let body: Single = request.json()?;
+    let id = request_id(&body.request_id)?;
+    let now = (state.clock)();
+    let noted = state
+        .transactions
+        .single(id, body.chain_id.0, &body.tx, now);
+    noted.await?;
+    Response::json(&DONE)
+}
+
+pub async fn status(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let asked: Asked = request.query()?;
+    let hash = asked
+        .tx_hash
+        .filter(|hash| !hash.is_empty())
+        .ok_or_else(|| ApiError::refused("INVALID_TRANSACTION_HASH", "txHash: must be given"))?;
+    let known = state.transactions.status(&hash, asked.chain_id).await?;
+    let network = state.market.by_name(&known.network);
+    Response::json(&Standing::of(
+        &known,
+        network.map_or(0, |found| found.chain_id),
+    ))
+}
+
+impl Standing {
+    fn of(known: &Known, chain_id: u64) -> Self {
+        let request = known.request.as_ref();
+        Self {
+            chain_id,
+            tx_hash: known.transaction.clone(),
+            transaction_status: match known.outcome {
+                Outcome::Waiting => "pending",
+                Outcome::Included => "success",
+                Outcome::Failed | Outcome::GivenUp => "failure",
+            },
+            request_id: request.map(|(request, _)| request.id.to_string()),
+            request: request.map(|(request, facts)| render::v3(request, facts)),
+        }
+    }
+}

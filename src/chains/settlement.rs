@@ -1,0 +1,94 @@
+//! The hub file: the settlement chain and the allocator's, as chains that are read like all others.
+
+use serde_json::{Map, Value};
+use vm::ChainEntry;
+
+use super::{ALLOCATOR, Opened, Source, World, open, resolve};
+use crate::config::Mistakes;
+
+/// What the hub file names.
+pub(super) struct Settlement {
+    pub entry: Map<String, Value>,
+    pub hub: Result<Opened, String>,
+    pub allocator: Result<Opened, String>,
+}
+
+/// The settlement chain and the allocator's are EVM chains of their own: not in the list, no
+/// depository. Their finality is the family's, or what `additionalData` and `auroraAdditionalData`
+/// of the hub file say as a chain's entry does.
+pub(super) fn read(text: &str, world: &World<'_>, mistakes: &mut Mistakes) -> Settlement {
+    let nothing = || Settlement {
+        entry: Map::new(),
+        hub: Err("no hub file".to_owned()),
+        allocator: Err("no hub file".to_owned()),
+    };
+    if text.is_empty() {
+        return nothing();
+    }
+    let mut entry: Map<String, Value> = match serde_json::from_str(text) {
+        Ok(entry) => entry,
+        Err(error) => {
+            mistakes.add("HUB_FILE", format!("expected a JSON object: {error}"));
+            return nothing();
+        }
+    };
+    let id = field(&entry, "id").unwrap_or_default();
+    let sources = (
+        Source::of(&id, entry.get("httpRpcUrl")),
+        Source::of(ALLOCATOR, entry.get("auroraHttpRpcUrl")),
+    );
+    resolve(&mut entry, &world.config.variables);
+    let hub = ChainEntry {
+        id,
+        http_rpc_url: field(&entry, "httpRpcUrl"),
+        hub_chain_id: field(&entry, "evmChainId"),
+        additional_data: object(&entry, "additionalData"),
+        ..ChainEntry::default()
+    };
+    let allocator = ChainEntry {
+        id: ALLOCATOR.to_owned(),
+        http_rpc_url: field(&entry, "auroraHttpRpcUrl"),
+        public_rpc_url: field(&entry, "auroraPublicRpcUrl"),
+        hub_chain_id: field(&entry, "auroraEvmChainId"),
+        additional_data: object(&entry, "auroraAdditionalData"),
+        ..ChainEntry::default()
+    };
+    let hub = evm(hub, "hub", (&sources.0, world), mistakes);
+    let allocator = match entry.contains_key("auroraAllocatorAddress") {
+        true => evm(allocator, "allocator", (&sources.1, world), mistakes),
+        false => Err("the hub file names no auroraAllocatorAddress".to_owned()),
+    };
+    for providers in ["httpRpcUrl", "auroraHttpRpcUrl"] {
+        entry.remove(providers);
+    }
+    Settlement {
+        entry,
+        hub,
+        allocator,
+    }
+}
+
+fn evm(
+    entry: ChainEntry,
+    what: &str,
+    (source, world): (&Source, &World<'_>),
+    mistakes: &mut Mistakes,
+) -> Result<Opened, String> {
+    let entry = ChainEntry {
+        vm_type: Some(vm::SETTLEMENT.name.to_owned()),
+        ..entry
+    };
+    open(&entry, source, world).unwrap_or_else(|why| {
+        mistakes.add(&source.name, format!("{what}: {why}"));
+        Err(why)
+    })
+}
+
+fn field(entry: &Map<String, Value>, name: &str) -> Option<String> {
+    entry.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn object(entry: &Map<String, Value>, name: &str) -> Map<String, Value> {
+    let found = entry.get(name).and_then(Value::as_object);
+    found.cloned().unwrap_or_default()
+}

@@ -1,0 +1,254 @@
+//! What is seen of transactions → changes of facts. Pure; every change may come again.
+
+use vm::{B256, Block, TxRef, protocol::id};
+
+use crate::request::fact::{Deposit, Facts, Place, Sent, Standing, State};
+
+/// The protocol's id of the deposit at `index` of a transaction (oracle.md 7).
+pub fn onchain_id(network: &str, transaction: &str, index: u32) -> B256 {
+    id::deterministic(&[network, transaction, &index.to_string()])
+}
+
+/// The order that a deposit names; `None` where it names none.
+pub fn order(deposit: &vm::Deposit) -> Option<B256> {
+    deposit.id.parse().ok().filter(|id: &B256| !id.is_zero())
+}
+
+/// Where a block is.
+pub fn place(block: &Block) -> Place {
+    Place {
+        number: block.number,
+        hash: block.hash,
+        time: block.time,
+    }
+}
+
+/// A deposit of `transaction` in the block at `place`, as facts tell it.
+pub fn deposit(
+    network: &str,
+    transaction: &TxRef,
+    place: &Place,
+    deposit: &vm::Deposit,
+) -> Deposit {
+    Deposit {
+        onchain_id: onchain_id(network, &transaction.text, deposit.index),
+        network: network.to_owned(),
+        transaction: transaction.text.to_string(),
+        depository: deposit.depository.text().to_owned(),
+        depositor: deposit.depositor.text().to_owned(),
+        currency: deposit.currency.text().to_owned(),
+        amount: deposit.amount,
+        place: place.clone(),
+        standing: Standing::Included,
+    }
+}
+
+/// A deposit is in a block. In another block than before it has to become final anew.
+pub fn seen(facts: &mut Facts, deposit: &Deposit) {
+    let known = |one: &&mut Deposit| one.onchain_id == deposit.onchain_id;
+    match facts.deposits.iter_mut().find(known) {
+        None => facts.deposits.push(deposit.clone()),
+        Some(before) if before.place.hash != deposit.place.hash => *before = deposit.clone(),
+        Some(before) if before.standing == Standing::Reorged => *before = deposit.clone(),
+        Some(_) => {}
+    }
+}
+
+/// One provider says that the block `hash` with this deposit left the chain. What a quorum called
+/// final is only doubted for that: the quorum has the last word.
+pub fn lost(facts: &mut Facts, onchain_id: B256, hash: B256) {
+    if let Some(deposit) = at(facts, onchain_id, hash) {
+        deposit.standing = match deposit.standing {
+            Standing::Final => Standing::Included,
+            Standing::Included | Standing::Reorged => Standing::Reorged,
+        };
+    }
+}
+
+/// A quorum says that the deposit that stood in block `hash` is final, at `place`.
+pub fn settled(facts: &mut Facts, onchain_id: B256, hash: B256, place: &Place) {
+    let found = at(facts, onchain_id, hash);
+    if let Some(deposit) = found.filter(|one| one.standing == Standing::Included) {
+        deposit.place = place.clone();
+        deposit.standing = Standing::Final;
+    }
+}
+
+/// A quorum says that the deposit that stood in block `hash` is not there.
+pub fn gone(facts: &mut Facts, onchain_id: B256, hash: B256) {
+    let found = at(facts, onchain_id, hash);
+    if let Some(deposit) = found.filter(|one| one.standing == Standing::Included) {
+        deposit.standing = Standing::Reorged;
+    }
+}
+
+fn at(facts: &mut Facts, onchain_id: B256, hash: B256) -> Option<&mut Deposit> {
+    let mut all = facts.deposits.iter_mut();
+    all.find(|one| one.onchain_id == onchain_id && one.place.hash == hash)
+}
+
+/// A transaction of the user's own is at `state`. That it was sent is no news of one in a block.
+pub fn own(facts: &mut Facts, sent: &Sent) {
+    let same = |one: &&mut Sent| one.network == sent.network && one.transaction == sent.transaction;
+    match facts.own.iter_mut().find(same) {
+        None => facts.own.push(sent.clone()),
+        Some(before) if sent.state != State::Broadcast => before.state = sent.state.clone(),
+        Some(_) => {}
+    }
+}
+
+/// Another transaction took the place of one of the user's own that is in no block.
+pub fn replaced(facts: &mut Facts, network: &str, transaction: &str) {
+    let same = |one: &&mut Sent| one.network == network && one.transaction == transaction;
+    let found = facts.own.iter_mut().find(same);
+    if let Some(sent) = found.filter(|one| one.state == State::Broadcast) {
+        sent.state = State::Replaced;
+    }
+}
+
+/// A transaction that was said to be the user's own is not, or is in no block any more.
+pub fn disowned(facts: &mut Facts, network: &str, transaction: &str) {
+    facts
+        .own
+        .retain(|one| one.network != network || one.transaction != transaction);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::scene;
+
+    /// Deposit 1 in block `number` of the scene.
+    fn in_block(number: u64) -> Deposit {
+        let mut deposit = scene::deposit(1, Standing::Included);
+        deposit.place = scene::place(number);
+        deposit
+    }
+
+    enum Event {
+        Seen(u64),
+        Lost(u64),
+        Settled(u64, u64),
+        Gone(u64),
+    }
+
+    fn after(events: &[Event]) -> Vec<(u64, Standing)> {
+        let mut facts = Facts::default();
+        let id = in_block(1).onchain_id;
+        let hash = |number| scene::place(number).hash;
+        for event in events {
+            match event {
+                Event::Seen(number) => seen(&mut facts, &in_block(*number)),
+                Event::Lost(number) => lost(&mut facts, id, hash(*number)),
+                Event::Settled(from, to) => {
+                    settled(&mut facts, id, hash(*from), &scene::place(*to));
+                }
+                Event::Gone(number) => gone(&mut facts, id, hash(*number)),
+            }
+        }
+        let told = facts.deposits.iter();
+        told.map(|one| (one.place.number, one.standing)).collect()
+    }
+
+    #[test]
+    fn one_deposit_through_every_turn() {
+        use Event::{Gone, Lost, Seen, Settled};
+        use Standing::{Final, Included, Reorged};
+        type Case<'a> = (&'a [Event], &'a [(u64, Standing)]);
+        let cases: &[Case<'_>] = &[
+            (&[], &[]),
+            (&[Seen(5)], &[(5, Included)]),
+            // Twice is once, and says nothing new of what is final.
+            (&[Seen(5), Seen(5)], &[(5, Included)]),
+            (&[Seen(5), Settled(5, 5), Seen(5)], &[(5, Final)]),
+            // Reorged, and in another block, in either order of the news.
+            (&[Seen(5), Lost(5)], &[(5, Reorged)]),
+            (&[Seen(5), Lost(5), Lost(5)], &[(5, Reorged)]),
+            (&[Seen(5), Lost(5), Seen(6)], &[(6, Included)]),
+            (&[Seen(5), Seen(6), Lost(5)], &[(6, Included)]),
+            (&[Seen(5), Lost(5), Seen(5)], &[(5, Included)]),
+            // Final is doubted by one provider, never undone.
+            (&[Seen(5), Settled(5, 5), Lost(5)], &[(5, Included)]),
+            (&[Seen(5), Settled(5, 5), Seen(6)], &[(6, Included)]),
+            (&[Seen(5), Settled(5, 5), Gone(5)], &[(5, Final)]),
+            // The quorum's word about a block that is not the deposit's any more is late.
+            (&[Seen(5), Seen(6), Settled(5, 5)], &[(6, Included)]),
+            (&[Seen(5), Seen(6), Gone(5)], &[(6, Included)]),
+            (&[Seen(5), Lost(5), Settled(5, 5)], &[(5, Reorged)]),
+            (&[Seen(5), Gone(5)], &[(5, Reorged)]),
+            (&[Seen(5), Gone(5), Seen(6), Settled(6, 6)], &[(6, Final)]),
+            // The quorum knows the block better.
+            (&[Seen(5), Settled(5, 6)], &[(6, Final)]),
+            // News of what was never seen.
+            (&[Lost(5), Settled(5, 5), Gone(5)], &[]),
+        ];
+        for (row, (events, wanted)) in cases.iter().enumerate() {
+            assert_eq!(after(events), *wanted, "row {row}");
+        }
+    }
+
+    #[test]
+    fn deposits_of_one_order_stand_for_themselves() {
+        let mut facts = Facts::default();
+        let mut elsewhere = scene::deposit(3, Standing::Included);
+        elsewhere.network = "destination".into();
+        for deposit in [
+            scene::deposit(2, Standing::Included),
+            scene::deposit(1, Standing::Included),
+            elsewhere,
+        ] {
+            seen(&mut facts, &deposit);
+        }
+        let first = scene::deposit(1, Standing::Included);
+        lost(&mut facts, first.onchain_id, first.place.hash);
+        let told: Vec<_> = facts
+            .deposits
+            .iter()
+            .map(|one| (one.onchain_id[31], one.network.as_str(), one.standing))
+            .collect();
+        let wanted = [
+            (2, "origin", Standing::Included),
+            (1, "origin", Standing::Reorged),
+            (3, "destination", Standing::Included),
+        ];
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn own_transactions_move_on_and_never_back_to_sent() {
+        let mut facts = Facts::default();
+        let included = State::Included(scene::place(1));
+        for (state, wanted) in [
+            (State::Broadcast, State::Broadcast),
+            (included.clone(), included.clone()),
+            (State::Broadcast, included.clone()),
+            (
+                State::Confirmed(scene::place(1)),
+                State::Confirmed(scene::place(1)),
+            ),
+        ] {
+            own(&mut facts, &scene::sent("0x1", state));
+            assert_eq!(facts.own, [scene::sent("0x1", wanted)]);
+        }
+        disowned(&mut facts, "destination", "0x1");
+        disowned(&mut facts, "origin", "0x2");
+        assert_eq!(facts.own.len(), 1);
+        disowned(&mut facts, "origin", "0x1");
+        assert!(facts.own.is_empty());
+    }
+
+    #[test]
+    fn order_ids_are_whole_or_none() {
+        let named = |id: &str| vm::Deposit {
+            id: id.into(),
+            ..crate::index::scene::deposit(B256::ZERO, 1)
+        };
+        assert_eq!(
+            order(&named(&B256::repeat_byte(7).to_string())),
+            Some(B256::repeat_byte(7))
+        );
+        for none in [B256::ZERO.to_string(), String::new(), "0x07".into()] {
+            assert_eq!(order(&named(&none)), None, "{none}");
+        }
+    }
+}

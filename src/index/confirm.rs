@@ -1,0 +1,245 @@
+//! Asks each network's quorum about deposits that single providers have shown. Only what it finds
+//! here is final, and only what a quorum misses for as long as finality takes is gone.
+
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use vm::{B256, Block, Chain, ReadError};
+
+use self::verdict::{Verdict, judge};
+use super::{Bell, IndexError, apply, book::opened, tail::rewound};
+use crate::{
+    request::{
+        Request,
+        fact::{Deposit, Facts, Standing},
+    },
+    store::{
+        Batch, Expect,
+        requests::{Requests, RequestsError},
+        rows::{
+            cursor::{self, Cursor},
+            open,
+        },
+    },
+};
+
+/// Open requests read at a time.
+const PAGE: usize = 256;
+/// Deposits asked about at the same time.
+const AT_ONCE: usize = 8;
+/// Between two looks while no facts change; heads move meanwhile.
+const POLL: Duration = Duration::from_secs(1);
+
+/// A network as the confirmer knows it.
+#[derive(Clone)]
+pub struct Network {
+    pub chain: Chain,
+    /// Rings when the network's tail has to read something again.
+    pub bell: Arc<Bell>,
+}
+
+/// What a look found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Deposits that are final now.
+    pub confirmed: usize,
+    /// Deposits that are not there.
+    pub gone: usize,
+    /// Deposits that it is too early to tell about.
+    pub early: usize,
+    /// Deposits that nobody answered about.
+    pub unanswered: usize,
+}
+
+/// See the module.
+pub struct Confirmer {
+    requests: Requests,
+    networks: HashMap<String, Network>,
+}
+
+impl Confirmer {
+    /// `networks` by the name that orders use.
+    pub fn new(requests: Requests, networks: HashMap<String, Network>) -> Self {
+        Self { requests, networks }
+    }
+
+    /// Looks again and again until `shutdown`. `clock` gives unix milliseconds.
+    pub async fn run(self, clock: fn() -> u64, shutdown: CancellationToken) {
+        let mut changes = self.requests.changes();
+        loop {
+            changes.mark_unchanged();
+            match shutdown.run_until_cancelled(self.look(clock())).await {
+                None => return,
+                Some(Ok(look)) if look.unanswered > 0 => {
+                    tracing::warn!(deposits = look.unanswered, "deposits without an answer");
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => tracing::error!(%error, "deposits not confirmed"),
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                Ok(()) = changes.changed() => {}
+                () = sleep(POLL) => {}
+            }
+        }
+    }
+
+    /// Looks once at every deposit of an open request that is not final. `now` in unix milliseconds.
+    pub async fn look(&self, now: u64) -> Result<Look, IndexError> {
+        let pending = self.pending().await?;
+        let mut all = Look::default();
+        for some in pending.chunks(AT_ONCE) {
+            let looks = some.iter().map(|one| self.look_at(one, now));
+            let looks: Vec<_> = looks.collect();
+            for look in join_all(looks).await {
+                let look = look?;
+                all.confirmed += look.confirmed;
+                all.gone += look.gone;
+                all.early += look.early;
+                all.unanswered += look.unanswered;
+            }
+        }
+        Ok(all)
+    }
+
+    async fn look_at(&self, one: &(Request, Deposit), now: u64) -> Result<Look, IndexError> {
+        let (request, deposit) = one;
+        match self.verdict(request, deposit).await {
+            Ok(verdict) => self.settle(request, deposit, &verdict, now).await,
+            Err(_) => Ok(Look {
+                unanswered: 1,
+                ..Look::default()
+            }),
+        }
+    }
+
+    async fn pending(&self) -> Result<Vec<(Request, Deposit)>, IndexError> {
+        let mut pending = Vec::new();
+        let mut after = None;
+        loop {
+            let range = open::range(after.as_ref(), PAGE);
+            let page = self.requests.store().scan(range).await?;
+            for (key, value) in &page {
+                let id = open::decode(key, value)?;
+                let facts = self.requests.facts(&id).await?;
+                let mut waiting = facts.deposits.into_iter().filter(is_included).peekable();
+                if waiting.peek().is_none() {
+                    continue;
+                }
+                let unknown = || RequestsError::Unknown(id);
+                let request = self.requests.by_id(&id).await?.ok_or_else(unknown)?;
+                pending.extend(waiting.map(|deposit| (request.clone(), deposit)));
+            }
+            if page.len() < PAGE {
+                return Ok(pending);
+            }
+            after = page.last().map(|(key, _)| key.clone());
+        }
+    }
+
+    async fn verdict(&self, request: &Request, deposit: &Deposit) -> Result<Verdict, ReadError> {
+        let Some(network) = self.networks.get(&deposit.network) else {
+            return Ok(Verdict::Early);
+        };
+        let chain = &network.chain;
+        let head = chain.reader.head().await?;
+        let block = Block {
+            number: deposit.place.number,
+            hash: deposit.place.hash,
+            parent: B256::ZERO,
+            time: deposit.place.time,
+        };
+        // Nothing is decided before, so nothing needs to be read.
+        if !chain.spec.finality.met(&block, &head) {
+            return Ok(Verdict::Early);
+        }
+        let family = chain.spec.family;
+        let Ok(transaction) = family.tx(&deposit.transaction, None) else {
+            return Ok(Verdict::Doubtful);
+        };
+        let found = chain.reader.transaction(&transaction, &head).await?;
+        let seen = verdict::Seen {
+            spec: &chain.spec,
+            transaction: &transaction,
+            head: &head,
+            found: &found,
+        };
+        Ok(judge(&seen, &request.order_id, deposit))
+    }
+
+    async fn settle(
+        &self,
+        request: &Request,
+        deposit: &Deposit,
+        verdict: &Verdict,
+        now: u64,
+    ) -> Result<Look, IndexError> {
+        let mut look = Look::default();
+        let (id, hash) = (deposit.onchain_id, deposit.place.hash);
+        let batch = opened(Batch::new(), request.id, id, now);
+        match verdict {
+            Verdict::Early => look.early = 1,
+            Verdict::Doubtful => {
+                self.count(deposit, "doubtful");
+                look.early = 1;
+            }
+            Verdict::Final(place) => {
+                let change = |facts: &mut Facts| apply::settled(facts, id, hash, place);
+                self.requests
+                    .record(&request.id, now, batch, change)
+                    .await?;
+                self.count(deposit, "confirmed");
+                look.confirmed = 1;
+            }
+            Verdict::Gone => {
+                let batch = self.reread(batch, deposit).await?;
+                let change = |facts: &mut Facts| apply::gone(facts, id, hash);
+                match self.requests.record(&request.id, now, batch, change).await {
+                    Ok(_) => look.gone = 1,
+                    // The tail moved its cursor meanwhile: next time.
+                    Err(RequestsError::Refused) => look.early = 1,
+                    Err(error) => return Err(error.into()),
+                }
+                self.count(deposit, "gone");
+                if let Some(network) = self.networks.get(&deposit.network) {
+                    network.bell.ring();
+                }
+            }
+        }
+        Ok(look)
+    }
+
+    /// `batch`, and the network's cursor before the block of a deposit that is not there: whoever
+    /// showed it may have left out others.
+    async fn reread(&self, batch: Batch, deposit: &Deposit) -> Result<Batch, IndexError> {
+        let key = cursor::key(&deposit.network);
+        let Some(bytes) = self.requests.store().read(&key).await? else {
+            return Ok(batch);
+        };
+        let cursor = Cursor::decode(&bytes)?;
+        let below = |mark: &cursor::Mark| mark.number < deposit.place.number;
+        let Some(kept) = cursor.marks.iter().rposition(below) else {
+            return Ok(batch);
+        };
+        let back = rewound(&cursor, kept).encode()?;
+        Ok(batch
+            .expect(key.clone(), Expect::Equals(bytes))
+            .put(key, back))
+    }
+
+    fn count(&self, deposit: &Deposit, verdict: &'static str) {
+        let chain = deposit.network.clone();
+        metrics::counter!("intentd_index_verdicts_total", "chain" => chain, "verdict" => verdict)
+            .increment(1);
+    }
+}
+
+fn is_included(deposit: &Deposit) -> bool {
+    deposit.standing == Standing::Included
+}

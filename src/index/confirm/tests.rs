@@ -1,0 +1,249 @@
+use vm::{Refusal, Transaction, U256, testing::Script};
+
+use super::*;
+use crate::{
+    index::{
+        apply,
+        book::{Book, Entry},
+        scene,
+    },
+    request,
+    store::{
+        Store,
+        memory::MemoryStore,
+        rows::{cursor::Mark, sighting},
+    },
+};
+
+const NOW: u64 = 1_800_000_000_000;
+/// The deposit's block.
+const AT: u64 = 1_000;
+
+struct Bench {
+    script: Arc<Script>,
+    request: Request,
+    requests: Requests,
+    confirmer: Confirmer,
+}
+
+/// A request whose deposit one provider has shown in block [`AT`].
+async fn bench() -> Bench {
+    let script = Script::at(AT);
+    let requests = Requests::new(Arc::new(MemoryStore::new()));
+    let network = Network {
+        chain: scene::chain("origin", &script),
+        bell: Arc::default(),
+    };
+    let networks = HashMap::from([("origin".to_owned(), network)]);
+    let request = request::scene::request(1);
+    requests.insert(&request, Batch::new()).await.unwrap();
+    let bench = Bench {
+        confirmer: Confirmer::new(requests.clone(), networks),
+        script,
+        request,
+        requests,
+    };
+    bench.show(AT, 0).await;
+    bench
+}
+
+impl Bench {
+    fn deposit(&self) -> vm::Deposit {
+        scene::deposit(self.request.order_id, 3)
+    }
+
+    async fn show(&self, number: u64, fork: u8) {
+        let place = apply::place(&vm::testing::block(number, fork));
+        let deposit = apply::deposit("origin", &scene::tx(1), &place, &self.deposit());
+        let entry = Entry {
+            request: &self.request,
+            deposit: &deposit,
+            transaction: &scene::tx(1).bytes,
+        };
+        let book = Book {
+            requests: self.requests.clone(),
+        };
+        book.seen(entry, NOW).await.unwrap();
+    }
+
+    /// The quorum shows these deposits in a block.
+    fn put(&self, number: u64, deposits: Result<Vec<vm::Deposit>, Refusal>) {
+        let mut receipt = vm::testing::receipt(self.script.block(number));
+        receipt.deposits = deposits;
+        self.script
+            .put(&scene::tx(1), Transaction::Succeeded(receipt));
+    }
+
+    async fn standing(&self) -> (u64, Standing) {
+        let facts = self.requests.facts(&self.request.id).await.unwrap();
+        let deposit = &facts.deposits[0];
+        (deposit.place.number, deposit.standing)
+    }
+
+    /// A look when the head is `depth` above the deposit's block, and where the deposit is then.
+    async fn look(&self, depth: u64) -> (u64, Standing) {
+        self.script.set_head(AT + depth);
+        self.confirmer.look(NOW).await.unwrap();
+        self.standing().await
+    }
+}
+
+#[tokio::test]
+async fn a_deposit_is_final_when_the_quorum_shows_it_deep_enough() {
+    let bench = bench().await;
+    bench.put(AT, Ok(vec![bench.deposit()]));
+    let asked = bench.script.asked();
+    assert_eq!(bench.look(9).await, (AT, Standing::Included));
+    assert_eq!(
+        bench.script.asked(),
+        asked + 1,
+        "the head tells that it is too early"
+    );
+    let mut changes = bench.requests.changes();
+    changes.mark_unchanged();
+    assert_eq!(bench.look(10).await, (AT, Standing::Final));
+    assert!(changes.has_changed().unwrap());
+    let again = bench.confirmer.look(NOW).await.unwrap();
+    assert_eq!(again, Look::default());
+}
+
+#[tokio::test]
+async fn doubt_is_never_final() {
+    let changed = |change: fn(&mut vm::Deposit)| {
+        move |bench: &Bench| {
+            let mut deposit = bench.deposit();
+            change(&mut deposit);
+            Ok(vec![deposit])
+        }
+    };
+    type Shown = Box<dyn Fn(&Bench) -> Result<Vec<vm::Deposit>, Refusal>>;
+    let gone: Vec<Shown> = vec![
+        Box::new(|_| Ok(Vec::new())),
+        Box::new(changed(|one| one.amount -= U256::from(1))),
+        Box::new(changed(|one| one.amount += U256::from(1))),
+        Box::new(changed(|one| one.index = 4)),
+        Box::new(changed(|one| {
+            one.currency = scene::address(scene::DEPOSITORY);
+        })),
+        Box::new(changed(|one| {
+            one.depositor = scene::address(scene::DEPOSITORY);
+        })),
+        Box::new(changed(|one| {
+            one.depository = scene::address(request::scene::USER);
+        })),
+        Box::new(changed(|one| one.id = B256::ZERO.to_string().into())),
+        Box::new(changed(|one| {
+            one.id = B256::repeat_byte(9).to_string().into();
+        })),
+    ];
+    for (row, shown) in gone.iter().enumerate() {
+        let bench = bench().await;
+        bench.put(AT, shown(&bench));
+        assert_eq!(bench.look(10).await, (AT, Standing::Reorged), "row {row}");
+    }
+    // There, and nothing that the oracle would attest.
+    let doubtful: Vec<Shown> = vec![
+        Box::new(|_| Err(Refusal("two of them".into()))),
+        Box::new(|bench| Ok(vec![bench.deposit(), bench.deposit()])),
+        Box::new(|bench| {
+            let mut nothing = bench.deposit();
+            (nothing.index, nothing.amount) = (9, U256::ZERO);
+            Ok(vec![bench.deposit(), nothing])
+        }),
+        Box::new(|bench| {
+            let (mut one, mut other) = (bench.deposit(), bench.deposit());
+            (one.index, other.index) = (9, 9);
+            Ok(vec![bench.deposit(), one, other])
+        }),
+    ];
+    for (row, shown) in doubtful.iter().enumerate() {
+        let bench = bench().await;
+        bench.put(AT, shown(&bench));
+        assert_eq!(bench.look(99).await, (AT, Standing::Included), "row {row}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_quorum_misses_is_gone_only_after_finality() {
+    let bench = bench().await;
+    assert_eq!(bench.look(9).await, (AT, Standing::Included));
+    assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
+    // It may come back, in another block, and is judged anew.
+    bench.script.fork(AT, 1);
+    bench.show(AT + 5, 1).await;
+    bench.put(AT + 5, Ok(vec![bench.deposit()]));
+    assert_eq!(bench.look(14).await, (AT + 5, Standing::Included));
+    assert_eq!(bench.look(15).await, (AT + 5, Standing::Final));
+}
+
+#[tokio::test]
+async fn a_failed_transaction_deposits_nothing() {
+    let bench = bench().await;
+    let block = bench.script.block(AT);
+    bench.script.put(&scene::tx(1), Transaction::Failed(block));
+    assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
+}
+
+#[tokio::test]
+async fn another_block_counts_from_there() {
+    let bench = bench().await;
+    bench.put(AT + 5, Ok(vec![bench.deposit()]));
+    assert_eq!(bench.look(14).await, (AT, Standing::Included));
+    assert_eq!(bench.look(15).await, (AT + 5, Standing::Final));
+}
+
+#[tokio::test]
+async fn no_answer_says_nothing() {
+    let bench = bench().await;
+    bench.put(AT, Ok(vec![bench.deposit()]));
+    bench
+        .script
+        .fail(Some(ReadError::Quorum("two against one".into())));
+    bench.script.set_head(AT + 50);
+    let look = bench.confirmer.look(NOW).await.unwrap();
+    assert_eq!(look.unanswered, 1);
+    assert_eq!(bench.standing().await, (AT, Standing::Included));
+    // Nor does a network that is not configured.
+    let nowhere = Confirmer::new(bench.requests.clone(), HashMap::new());
+    assert_eq!(nowhere.look(NOW).await.unwrap().early, 1);
+}
+
+#[tokio::test]
+async fn the_tail_reads_again_where_it_was_shown_what_is_not_there() {
+    let bench = bench().await;
+    let mark = |number| Mark {
+        number,
+        hash: B256::ZERO,
+    };
+    let marks = [AT - 20, AT - 1, AT, AT + 7].map(mark).to_vec();
+    let next = AT + 8;
+    let cursor = Cursor { next, marks }.encode().unwrap();
+    let store: &Arc<dyn Store> = bench.requests.store();
+    let key = cursor::key("origin");
+    let batch = Batch::new().put(key.clone(), cursor);
+    store.commit(batch).await.unwrap();
+    assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
+    let cursor = Cursor::decode(&store.read(&key).await.unwrap().unwrap()).unwrap();
+    assert_eq!(cursor.next, AT);
+    assert_eq!(cursor.marks, [AT - 20, AT - 1].map(mark));
+    let network = &bench.confirmer.networks["origin"];
+    network.bell.rung().await;
+    // The row of what was shown stays until the tail has read the block again.
+    let rows = store.scan(sighting::range("origin", AT, 9)).await.unwrap();
+    assert_eq!(rows.len(), 1);
+}
+
+#[tokio::test]
+async fn it_runs_until_it_is_told_to_stop() {
+    let bench = bench().await;
+    bench.put(AT, Ok(vec![bench.deposit()]));
+    bench.script.set_head(AT + 10);
+    let mut changes = bench.requests.changes();
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(bench.confirmer.run(|| NOW, shutdown.clone()));
+    changes.changed().await.unwrap();
+    let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+    assert_eq!(facts.deposits[0].standing, Standing::Final);
+    shutdown.cancel();
+    running.await.unwrap();
+}

@@ -1,0 +1,86 @@
+//! What a quorum's reading means for a deposit. Doubt is never final.
+
+use vm::{B256, Block, ChainSpec, Head, Receipt, Transaction, TxRef};
+
+use crate::{
+    index::apply,
+    request::fact::{Deposit, Place},
+};
+
+/// A deposit's transaction as a quorum shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    pub spec: &'a ChainSpec,
+    pub transaction: &'a TxRef,
+    pub head: &'a Head,
+    pub found: &'a Transaction,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not yet.
+    Early,
+    /// It is there, at this place.
+    Final(Place),
+    /// It is not there, and its block is old enough to be.
+    Gone,
+    /// It is there, among deposits that the oracle does not attest.
+    Doubtful,
+}
+
+/// Judges `deposit`, which names `order`.
+pub fn judge(seen: &Seen<'_>, order: &B256, deposit: &Deposit) -> Verdict {
+    let finality = &seen.spec.finality;
+    let old = Block {
+        number: deposit.place.number,
+        hash: deposit.place.hash,
+        parent: B256::ZERO,
+        time: deposit.place.time,
+    };
+    let absent = match finality.met(&old, seen.head) {
+        true => Verdict::Gone,
+        false => Verdict::Early,
+    };
+    let Transaction::Succeeded(receipt) = seen.found else {
+        return absent;
+    };
+    let Ok(deposits) = &receipt.deposits else {
+        return Verdict::Doubtful;
+    };
+    let same = |one: &&vm::Deposit| is_same(seen, order, deposit, one);
+    match deposits.iter().filter(same).count() {
+        0 => absent,
+        1 if !attestable(receipt) => Verdict::Doubtful,
+        1 if finality.met(&receipt.block, seen.head) => {
+            Verdict::Final(apply::place(&receipt.block))
+        }
+        1 => Verdict::Early,
+        _ => Verdict::Doubtful,
+    }
+}
+
+fn is_same(seen: &Seen<'_>, order: &B256, one: &Deposit, other: &vm::Deposit) -> bool {
+    let (network, transaction) = (seen.spec.id.as_str(), &seen.transaction.text);
+    let address = |text: &str, found: &vm::Address| {
+        let parsed = seen.spec.family.address(text);
+        parsed.is_ok_and(|address| address == *found)
+    };
+    apply::onchain_id(network, transaction, other.index) == one.onchain_id
+        && apply::order(other).as_ref() == Some(order)
+        && other.amount == one.amount
+        && address(&one.currency, &other.currency)
+        && address(&one.depositor, &other.depositor)
+        && address(&one.depository, &other.depository)
+}
+
+/// The oracle refuses a whole transaction for one deposit of nothing, or two of one index.
+fn attestable(receipt: &Receipt) -> bool {
+    let Ok(deposits) = &receipt.deposits else {
+        return false;
+    };
+    let mut indexes: Vec<u32> = deposits.iter().map(|one| one.index).collect();
+    indexes.sort_unstable();
+    indexes.dedup();
+    indexes.len() == deposits.len() && deposits.iter().all(|one| !one.amount.is_zero())
+}

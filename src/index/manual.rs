@@ -1,0 +1,373 @@
+//! Transactions that somebody tells of (integrator-api.md 12): looked for at once and again until
+//! the network's quorum shows them, however fresh they were. What they hold is recorded as the tail
+//! records it; what the teller says of them is only a hint.
+
+mod error;
+mod look;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::future::try_join_all;
+use serde::Deserialize;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use vm::{B256, Chain, CodecError, TxRef};
+
+pub use self::error::ManualError;
+use super::{Bell, IndexError, apply, book::Book};
+use crate::{
+    market::Market,
+    request::{
+        Execution, Request,
+        fact::{Facts, Sent, State},
+    },
+    store::{
+        Batch,
+        requests::Requests,
+        rows::transaction::{self, Outcome, Row, Tracked},
+    },
+};
+
+/// Transactions that are looked for at the same time, in all.
+const MOST: usize = 10_000;
+/// Requests that one transaction may be said to belong to.
+const MOST_REQUESTS: usize = 8;
+/// Bytes of a transaction id: a hash, up to a signature. Codecs of ids take any length.
+const ID_BYTES: std::ops::RangeInclusive<usize> = 32..=64;
+/// Rows read at a time.
+const PAGE: usize = 256;
+/// Transactions asked about at the same time.
+const AT_ONCE: usize = 8;
+/// Between two rounds while something is looked for.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// A network as this room knows it.
+#[derive(Clone)]
+pub struct Network {
+    pub chain: Chain,
+    /// Rings the network's tail.
+    pub bell: Arc<Bell>,
+    /// Blocks follow each other after so many seconds.
+    pub block_seconds: u64,
+    /// Whether a transaction may be told of before it is in a block.
+    pub fresh: bool,
+}
+
+/// The body of `POST /transactions/index`.
+#[derive(Clone, Debug)]
+pub struct Told<'a> {
+    /// The chain as the API numbers it.
+    pub chain: u64,
+    pub transaction: &'a str,
+    pub request: Option<B256>,
+}
+
+/// What is known of a transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    pub network: String,
+    pub transaction: String,
+    pub outcome: Outcome,
+    /// The first request that it belongs to, with its facts.
+    pub request: Option<(Request, Facts)>,
+}
+
+/// See the module.
+pub struct Transactions {
+    market: Arc<Market>,
+    networks: HashMap<String, Network>,
+    book: Book,
+    /// Wakes the rounds.
+    bell: Bell,
+    waiting: AtomicUsize,
+}
+
+/// The part of the client's transaction that is read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spelled {
+    tx_hash: Option<String>,
+    replacement_tx_hash: Option<String>,
+}
+
+impl Transactions {
+    /// `networks` by the name that orders use.
+    pub fn new(
+        market: Arc<Market>,
+        networks: HashMap<String, Network>,
+        requests: Requests,
+    ) -> Self {
+        Self {
+            market,
+            networks,
+            book: Book { requests },
+            bell: Bell::default(),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// `POST /transactions/index`: looks for a transaction, now and for as long as it takes. Durable
+    /// when it returns. `now` in unix milliseconds.
+    pub async fn index(&self, told: Told<'_>, now: u64) -> Result<(), ManualError> {
+        let (name, network) = self.network(told.chain)?;
+        let transaction = parse(network, told.transaction)?;
+        let request = match told.request {
+            Some(id) => Some(self.request(&id).await?),
+            None => None,
+        };
+        if !network.fresh {
+            return self.at_once(name, &transaction, now).await;
+        }
+        self.watch(name, &transaction, request.as_ref(), now)
+            .await?;
+        network.bell.ring();
+        self.bell.ring();
+        Ok(())
+    }
+
+    /// `POST /transactions/single`: `spelled` is the client's transaction in JSON with `txHash`, or
+    /// with `replacementTxHash` after it was replaced.
+    pub async fn single(
+        &self,
+        request: B256,
+        chain: u64,
+        spelled: &str,
+        now: u64,
+    ) -> Result<(), ManualError> {
+        let bad = |what: &str| ManualError::BadTransaction(what.to_owned());
+        let spelled: Spelled =
+            serde_json::from_str(spelled).map_err(|_| bad("tx: expected a JSON object"))?;
+        let (hash, replaced) = match (spelled.replacement_tx_hash, spelled.tx_hash) {
+            (Some(new), old) => (new, old),
+            (None, Some(hash)) => (hash, None),
+            (None, None) => return Err(bad("tx: neither txHash nor replacementTxHash")),
+        };
+        let told = Told {
+            chain,
+            transaction: &hash,
+            request: Some(request),
+        };
+        self.index(told, now).await?;
+        let Some(old) = replaced.filter(|old| !old.eq_ignore_ascii_case(&hash)) else {
+            return Ok(());
+        };
+        let (name, network) = self.network(chain)?;
+        let old = parse(network, &old)?;
+        let change = |facts: &mut Facts| apply::replaced(facts, name, &old.text);
+        let requests = &self.book.requests;
+        requests.record(&request, now, Batch::new(), change).await?;
+        Ok(())
+    }
+
+    /// `GET /transactions/status`: on one chain, or on the first that knows it.
+    pub async fn status(&self, text: &str, chain: Option<u64>) -> Result<Known, ManualError> {
+        let networks: Vec<(&str, &Network)> = match chain {
+            Some(number) => vec![self.network(number)?],
+            None => self.all().collect(),
+        };
+        let parsed = networks
+            .into_iter()
+            .map(|(name, network)| Ok((name, parse(network, text)?)));
+        let parsed: Vec<Result<(&str, TxRef), ManualError>> = parsed.collect();
+        let mut refused = None;
+        let mut readable = false;
+        for one in parsed {
+            match one {
+                Err(error) => refused = Some(error),
+                Ok((name, transaction)) => {
+                    readable = true;
+                    if let Some(known) = self.known(name, &transaction).await? {
+                        return Ok(known);
+                    }
+                }
+            }
+        }
+        match refused {
+            Some(error) if !readable => Err(error),
+            _ => Err(ManualError::UnknownTransaction(text.to_owned())),
+        }
+    }
+
+    /// Looks for what is due, again and again until `shutdown`. `clock` gives unix milliseconds.
+    pub async fn run(self: Arc<Self>, clock: fn() -> u64, shutdown: CancellationToken) {
+        loop {
+            let waiting = match shutdown.run_until_cancelled(self.round(clock())).await {
+                None => return,
+                Some(Ok(waiting)) => waiting,
+                Some(Err(error)) => {
+                    tracing::error!(%error, "transactions not looked for");
+                    1
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = self.bell.rung() => {}
+                () = sleep(ROUND), if waiting > 0 => {}
+            }
+        }
+    }
+
+    /// Looks once for everything that is due at `now` (unix milliseconds). Answers with how many
+    /// transactions were still looked for when it began.
+    pub async fn round(&self, now: u64) -> Result<usize, IndexError> {
+        let rows = self.rows().await?;
+        self.waiting.store(rows.len(), Ordering::Relaxed);
+        metrics::gauge!("intentd_index_transactions")
+            .set(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+        let due: Vec<&Row> = rows.iter().filter(|row| row.tracked.next <= now).collect();
+        for some in due.chunks(AT_ONCE) {
+            let looks: Vec<_> = some.iter().map(|row| self.look(row, now)).collect();
+            try_join_all(looks).await?;
+        }
+        Ok(rows.len())
+    }
+
+    async fn rows(&self) -> Result<Vec<Row>, IndexError> {
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let range = transaction::range(after.as_ref(), PAGE);
+            let page = self.book.requests.store().scan(range).await?;
+            for (key, value) in &page {
+                rows.push(transaction::row(key, value)?);
+            }
+            if page.len() < PAGE {
+                return Ok(rows);
+            }
+            after = page.last().map(|(key, _)| key.clone());
+        }
+    }
+
+    /// Remembers to look for `transaction`, and that it is said to be the user's own.
+    async fn watch(
+        &self,
+        network: &str,
+        transaction: &TxRef,
+        request: Option<&Request>,
+        now: u64,
+    ) -> Result<(), ManualError> {
+        let store = self.book.requests.store();
+        let key = transaction::watched(network, &transaction.bytes);
+        let before = store.read(&key).await?;
+        if before.is_none() && self.waiting.load(Ordering::Relaxed) >= MOST {
+            return Err(ManualError::Busy);
+        }
+        let mut tracked = match &before {
+            Some(bytes) => Tracked::decode(bytes)?,
+            None => Tracked {
+                text: transaction.text.to_string(),
+                requests: Vec::new(),
+                outcome: Outcome::Waiting,
+                tries: 0,
+                first: now,
+                next: now,
+            },
+        };
+        tracked.next = now;
+        if let Some(request) = request
+            && !tracked.requests.contains(&request.id)
+            && tracked.requests.len() < MOST_REQUESTS
+        {
+            tracked.requests.push(request.id);
+        }
+        let batch = Batch::new().put(key, tracked.encode()?);
+        let own = request.filter(|request| {
+            request.execution == Execution::User && request.origin.network == network
+        });
+        match own {
+            None => drop(store.commit(batch).await?),
+            Some(request) => {
+                let sent = sent(network, transaction, State::Broadcast);
+                let change = |facts: &mut Facts| apply::own(facts, &sent);
+                let requests = &self.book.requests;
+                requests.record(&request.id, now, batch, change).await?;
+            }
+        }
+        if before.is_none() {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    async fn known(&self, network: &str, tx: &TxRef) -> Result<Option<Known>, ManualError> {
+        let store = self.book.requests.store();
+        let mut found = store
+            .read(&transaction::settled(network, &tx.bytes))
+            .await?;
+        if found.is_none() {
+            found = store
+                .read(&transaction::watched(network, &tx.bytes))
+                .await?;
+        }
+        let Some(bytes) = found else {
+            return Ok(None);
+        };
+        let tracked = Tracked::decode(&bytes)?;
+        let requests = &self.book.requests;
+        let request = match tracked.requests.first() {
+            None => None,
+            Some(id) => match requests.by_id(id).await? {
+                None => None,
+                Some(request) => Some((request, requests.facts(id).await?)),
+            },
+        };
+        Ok(Some(Known {
+            network: network.to_owned(),
+            transaction: tracked.text,
+            outcome: tracked.outcome,
+            request,
+        }))
+    }
+
+    async fn request(&self, id: &B256) -> Result<Request, ManualError> {
+        let found = self.book.requests.by_id(id).await?;
+        found.ok_or(ManualError::UnknownRequest(*id))
+    }
+
+    fn network(&self, number: u64) -> Result<(&str, &Network), ManualError> {
+        let unknown = || ManualError::UnknownChain(number.to_string());
+        let listed = self.market.by_number(number).ok_or_else(unknown)?;
+        let network = self.networks.get(&listed.name).ok_or_else(unknown)?;
+        Ok((&listed.name, network))
+    }
+
+    /// Every network in the market's order.
+    fn all(&self) -> impl Iterator<Item = (&str, &Network)> {
+        let listed = self.market.networks().iter();
+        listed.filter_map(|one| Some((one.name.as_str(), self.networks.get(&one.name)?)))
+    }
+}
+
+/// A transaction id in the network's own spelling, whatever the caller's.
+fn parse(network: &Network, text: &str) -> Result<TxRef, ManualError> {
+    let family = network.chain.spec.family;
+    let bad = |error: CodecError| ManualError::BadHash(error.0);
+    let asked = family.tx(text, None).map_err(bad)?;
+    if !ID_BYTES.contains(&asked.bytes.len()) {
+        let what = format!("txHash: {} bytes are no transaction id", asked.bytes.len());
+        return Err(ManualError::BadHash(what));
+    }
+    let spelled = family
+        .codec
+        .decode_transaction_id(&asked.bytes)
+        .map_err(bad)?;
+    family
+        .tx(&format!("{}{spelled}", family.tx_prefix), None)
+        .map_err(bad)
+}
+
+fn sent(network: &str, transaction: &TxRef, state: State) -> Sent {
+    Sent {
+        network: network.to_owned(),
+        transaction: transaction.text.to_string(),
+        state,
+    }
+}

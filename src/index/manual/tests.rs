@@ -1,0 +1,324 @@
+use vm::{Block, Receipt, Transaction, testing::Script};
+
+use super::*;
+use crate::{
+    index::scene,
+    request::{self, fact::Standing, status},
+    store::memory::MemoryStore,
+};
+
+const NOW: u64 = 1_800_000_000_000;
+/// The block of every transaction.
+const AT: u64 = 1_000;
+const ORIGIN: u64 = 31_001;
+
+struct Bench {
+    script: Arc<Script>,
+    rows: Arc<MemoryStore>,
+    requests: Requests,
+    transactions: Transactions,
+}
+
+fn bench() -> Bench {
+    let script = Script::at(AT);
+    let rows = Arc::new(MemoryStore::new());
+    over(script, rows, true)
+}
+
+fn over(script: Arc<Script>, rows: Arc<MemoryStore>, fresh: bool) -> Bench {
+    let requests = Requests::new(rows.clone());
+    let network = Network {
+        chain: scene::chain("origin", &script),
+        bell: Arc::default(),
+        block_seconds: 2,
+        fresh,
+    };
+    let networks = HashMap::from([("origin".to_owned(), network)]);
+    let market = Arc::new(scene::market());
+    Bench {
+        transactions: Transactions::new(market, networks, requests.clone()),
+        script,
+        rows,
+        requests,
+    }
+}
+
+fn hash(number: u64) -> String {
+    scene::tx(number).text.to_string()
+}
+
+impl Bench {
+    async fn request(&self, number: u8, execution: Execution) -> Request {
+        let mut request = request::scene::request(number);
+        request.execution = execution;
+        self.requests.insert(&request, Batch::new()).await.unwrap();
+        request
+    }
+
+    fn receipt(&self, change: impl FnOnce(&mut Receipt)) {
+        let mut receipt = vm::testing::receipt(self.script.block(AT));
+        change(&mut receipt);
+        self.script
+            .put(&scene::tx(1), Transaction::Succeeded(receipt));
+    }
+
+    async fn index(&self, number: u64, request: Option<&Request>) -> Result<(), ManualError> {
+        let told = Told {
+            chain: ORIGIN,
+            transaction: &hash(number),
+            request: request.map(|request| request.id),
+        };
+        self.transactions.index(told, NOW).await
+    }
+
+    async fn round(&self, later: u64) -> usize {
+        self.transactions.round(NOW + later).await.unwrap()
+    }
+
+    async fn facts(&self, request: &Request) -> Facts {
+        self.requests.facts(&request.id).await.unwrap()
+    }
+
+    async fn status(&self, request: &Request) -> &'static str {
+        let facts = self.facts(request).await;
+        status::of(request, &facts).status.text()
+    }
+
+    async fn known(&self) -> Result<Known, ManualError> {
+        self.transactions.status(&hash(1), Some(ORIGIN)).await
+    }
+}
+
+#[tokio::test]
+async fn a_fresh_transaction_is_taken_and_found_when_it_is_in_a_block() {
+    let bench = bench();
+    let request = bench.request(1, Execution::Solver).await;
+    bench.index(1, Some(&request)).await.unwrap();
+    let waiting = bench.known().await.unwrap();
+    assert_eq!(waiting.outcome, Outcome::Waiting);
+    assert_eq!(waiting.request.unwrap().0.id, request.id);
+    assert_eq!(bench.round(0).await, 1);
+    assert_eq!(bench.status(&request).await, "waiting");
+
+    // Nobody asks again before it is due, and another daemon goes on with it.
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![scene::deposit(request.order_id, 3)]));
+    assert_eq!(bench.round(999).await, 1);
+    assert!(bench.facts(&request).await.deposits.is_empty());
+    let bench = over(bench.script, bench.rows, true);
+    assert_eq!(bench.round(1_000).await, 1);
+    let facts = bench.facts(&request).await;
+    let (place, standing) = (&facts.deposits[0].place, facts.deposits[0].standing);
+    assert_eq!((place.number, standing), (AT, Standing::Included));
+    assert_eq!(bench.status(&request).await, "pending");
+    assert_eq!(bench.round(9_000).await, 0);
+    assert_eq!(bench.known().await.unwrap().outcome, Outcome::Included);
+
+    // Told again, it is the same deposit.
+    bench.index(1, None).await.unwrap();
+    bench.round(0).await;
+    assert_eq!(bench.facts(&request).await, facts);
+    assert_eq!(bench.round(0).await, 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_looked_for_is_refused() {
+    let bench = bench();
+    let stranger = request::scene::request(9);
+    let told = |chain, transaction| Told {
+        chain,
+        transaction,
+        request: None,
+    };
+    let (good, long) = (hash(1), format!("0x{}", "ab".repeat(65)));
+    for (chain, text) in [
+        (ORIGIN, "0x12"),
+        (ORIGIN, "no"),
+        (ORIGIN, ""),
+        (ORIGIN, &long),
+    ] {
+        let refused = bench.transactions.index(told(chain, text), NOW).await;
+        assert!(matches!(refused, Err(ManualError::BadHash(_))), "{text}");
+    }
+    // Unlisted, and listed without a provider.
+    for chain in [1, 31_002] {
+        let refused = bench.transactions.index(told(chain, &good), NOW).await;
+        assert_eq!(refused, Err(ManualError::UnknownChain(chain.to_string())));
+    }
+    let refused = bench.index(1, Some(&stranger)).await;
+    assert_eq!(refused, Err(ManualError::UnknownRequest(stranger.id)));
+    assert_eq!(bench.round(0).await, 0);
+    let unknown = Err(ManualError::UnknownTransaction(good.clone()));
+    assert_eq!(bench.transactions.status(&good, None).await, unknown);
+    let bad = bench.transactions.status("0x12", None).await;
+    assert!(matches!(bad, Err(ManualError::BadHash(_))));
+    bench.transactions.waiting.store(MOST, Ordering::Relaxed);
+    assert_eq!(bench.index(1, None).await, Err(ManualError::Busy));
+}
+
+#[tokio::test]
+async fn a_network_of_blocks_only_is_looked_at_once() {
+    let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), false);
+    let request = bench.request(1, Execution::Solver).await;
+    let missing = Err(ManualError::NotIncluded(hash(1)));
+    assert_eq!(bench.index(1, None).await, missing);
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![scene::deposit(request.order_id, 3)]));
+    assert_eq!(bench.index(1, None).await, Ok(()));
+    assert_eq!(bench.facts(&request).await.deposits.len(), 1);
+    assert_eq!(bench.round(0).await, 0);
+    bench
+        .script
+        .fail(Some(vm::ReadError::Unavailable("down".into())));
+    let refused = bench.index(1, None).await;
+    assert!(matches!(
+        refused,
+        Err(ManualError::Index(IndexError::Read(_)))
+    ));
+}
+
+#[tokio::test]
+async fn the_users_own_transaction_is_followed_to_its_end() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    let spelled = serde_json::json!({ "from": "0x", "txHash": hash(1) }).to_string();
+    let single = bench.transactions.single(request.id, ORIGIN, &spelled, NOW);
+    single.await.unwrap();
+    assert_eq!(bench.status(&request).await, "pending");
+    bench.receipt(|receipt| receipt.references = vec![request.order_id.to_string().into()]);
+    bench.round(0).await;
+    assert_eq!(bench.status(&request).await, "success");
+    // Reorged before it is final: it is on its way again.
+    let receipt = vm::testing::receipt(bench.script.block(AT));
+    bench.script.put(&scene::tx(1), Transaction::Missing);
+    bench.round(2_000).await;
+    assert_eq!(bench.status(&request).await, "pending");
+    let receipt = Receipt {
+        references: vec![request.order_id.to_string().into()],
+        ..receipt
+    };
+    bench
+        .script
+        .put(&scene::tx(1), Transaction::Succeeded(receipt));
+    bench.script.set_head(AT + 10);
+    assert_eq!(bench.round(60_000).await, 1);
+    let facts = bench.facts(&request).await;
+    assert!(matches!(facts.own[0].state, State::Confirmed(_)));
+    assert_eq!(bench.round(120_000).await, 0);
+}
+
+#[tokio::test]
+async fn a_transaction_that_names_the_order_needs_nobody_to_claim_it() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.receipt(|receipt| receipt.references = vec![request.order_id.to_string().into()]);
+    bench.index(1, None).await.unwrap();
+    bench.round(0).await;
+    assert_eq!(bench.status(&request).await, "success");
+    bench.script.put(&scene::tx(1), Transaction::Missing);
+    bench.round(2_000).await;
+    assert_eq!(bench.status(&request).await, "pending");
+}
+
+#[tokio::test]
+async fn a_failed_transaction_is_a_failure() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.index(1, Some(&request)).await.unwrap();
+    let block: Block = bench.script.block(AT);
+    bench.script.put(&scene::tx(1), Transaction::Failed(block));
+    bench.round(0).await;
+    assert_eq!(bench.status(&request).await, "failure");
+    bench.script.set_head(AT + 10);
+    bench.round(2_000).await;
+    assert_eq!(bench.round(9_000).await, 0);
+    assert_eq!(bench.known().await.unwrap().outcome, Outcome::Failed);
+}
+
+#[tokio::test]
+async fn anothers_transaction_is_nobodys_success() {
+    let bench = bench();
+    let claimed = bench.request(1, Execution::User).await;
+    let solved = bench.request(2, Execution::Solver).await;
+    bench.index(1, Some(&claimed)).await.unwrap();
+    bench.index(1, Some(&solved)).await.unwrap();
+    // It names the order of a request that a solver fills, and not the claimed one.
+    bench.receipt(|receipt| receipt.references = vec![solved.order_id.to_string().into()]);
+    bench.round(0).await;
+    assert_eq!(bench.status(&claimed).await, "waiting");
+    assert_eq!(bench.status(&solved).await, "waiting");
+    assert!(bench.facts(&claimed).await.own.is_empty());
+    assert_eq!(bench.round(9_000).await, 0);
+}
+
+#[tokio::test]
+async fn a_replacement_takes_the_place_of_what_it_replaced() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.index(2, Some(&request)).await.unwrap();
+    let spelled =
+        serde_json::json!({ "txHash": hash(2), "replacementTxHash": hash(1) }).to_string();
+    let single = bench.transactions.single(request.id, ORIGIN, &spelled, NOW);
+    single.await.unwrap();
+    let facts = bench.facts(&request).await;
+    let states: Vec<_> = facts.own.iter().map(|sent| &sent.state).collect();
+    assert_eq!(states, [&State::Replaced, &State::Broadcast]);
+    assert_eq!(bench.status(&request).await, "pending");
+    for bad in ["", "[]", "{}", "{\"txHash\":1}"] {
+        let refused = bench
+            .transactions
+            .single(request.id, ORIGIN, bad, NOW)
+            .await;
+        assert!(
+            matches!(refused, Err(ManualError::BadTransaction(_))),
+            "{bad}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_never_comes_is_given_up() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.index(1, Some(&request)).await.unwrap();
+    bench.index(2, None).await.unwrap();
+    let mut looks = 0;
+    for second in 0..=700 {
+        let before = bench.script.asked();
+        bench.round(second * 1_000).await;
+        looks += bench.script.asked() - before;
+    }
+    assert!((20..100).contains(&looks), "{looks}");
+    assert_eq!(bench.round(701_000).await, 1, "one is claimed");
+    assert_eq!(bench.status(&request).await, "pending");
+    bench.round(6 * 3_600_000).await;
+    assert_eq!(bench.status(&request).await, "waiting");
+    assert_eq!(bench.known().await.unwrap().outcome, Outcome::GivenUp);
+    let unclaimed = bench.transactions.status(&hash(2), None).await;
+    assert!(matches!(unclaimed, Err(ManualError::UnknownTransaction(_))));
+    // Whoever is asked and does not answer says nothing.
+    bench.index(1, Some(&request)).await.unwrap();
+    bench
+        .script
+        .fail(Some(vm::ReadError::Unavailable("down".into())));
+    bench.round(0).await;
+    assert_eq!(bench.round(0).await, 1);
+}
+
+#[tokio::test]
+async fn it_looks_as_soon_as_it_is_told_and_stops_when_it_is_told_to() {
+    let bench = bench();
+    let request = bench.request(1, Execution::Solver).await;
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![scene::deposit(request.order_id, 3)]));
+    let shutdown = CancellationToken::new();
+    let transactions = Arc::new(bench.transactions);
+    let running = tokio::spawn(transactions.clone().run(|| NOW, shutdown.clone()));
+    let mut changes = bench.requests.changes();
+    let told = Told {
+        chain: ORIGIN,
+        transaction: &hash(1),
+        request: None,
+    };
+    transactions.index(told, NOW).await.unwrap();
+    changes.changed().await.unwrap();
+    shutdown.cancel();
+    running.await.unwrap();
+}

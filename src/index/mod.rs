@@ -1,0 +1,64 @@
+//! The index: what networks show of requests, kept as their facts.
+//!
+//! - [`tail`]: one per network; follows the chain through single providers, block by block.
+//! - [`manual`]: transactions that somebody tells of, looked for until they are found.
+//! - [`confirm`]: asks the quorum; nothing is final before.
+//! - [`apply`]: what a sighting does to facts. [`book`]: facts and rows in one commit.
+//!
+//! Everything may happen twice: after a crash or a reorg blocks are simply read again.
+
+pub mod apply;
+pub mod book;
+pub mod confirm;
+pub mod manual;
+mod progress;
+#[cfg(test)]
+pub mod scene;
+pub mod tail;
+
+use tokio::sync::Notify;
+use vm::ReadError;
+
+use crate::store::{StoreError, requests::RequestsError, rows::RowError};
+
+/// Why the index did not come further.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IndexError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Requests(#[from] RequestsError),
+    /// The provider's chain has nothing in common with what was indexed.
+    #[error("no common block with what was indexed: block {0} and all before differ")]
+    Foreign(u64),
+    /// Another commit moved the cursor.
+    #[error("the cursor was moved meanwhile")]
+    Moved,
+}
+
+impl From<StoreError> for IndexError {
+    fn from(error: StoreError) -> Self {
+        Self::Requests(error.into())
+    }
+}
+
+impl From<RowError> for IndexError {
+    fn from(error: RowError) -> Self {
+        Self::Requests(error.into())
+    }
+}
+
+/// Makes who waits for a network look now. It carries nothing.
+#[derive(Debug, Default)]
+pub struct Bell(Notify);
+
+impl Bell {
+    pub fn ring(&self) {
+        self.0.notify_one();
+    }
+
+    /// Until it rings; a ring that nobody waited for counts.
+    pub async fn rung(&self) {
+        self.0.notified().await;
+    }
+}

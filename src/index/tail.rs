@@ -1,0 +1,319 @@
+//! Follows one network: reads ranges of blocks, records the deposits in them, and moves a cursor.
+//!
+//! A range's facts are committed before the cursor passes it, and every one of these commits may
+//! come again, so a stop anywhere loses and repeats nothing. After a reorg the cursor goes back to
+//! the last common block; reading on from there, what stands in [`sighting`] rows and is in the
+//! blocks no more is marked. It believes one provider at a time; the confirmer does not.
+
+mod range;
+mod span;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use vm::{
+    Block, ReadError,
+    trade::{ScanError, Scanner},
+};
+
+use self::{range::Blocks, span::Span};
+use super::{Bell, IndexError, book::Book, progress::Progress};
+use crate::{
+    market::Network,
+    store::{
+        Batch, Expect, Outcome,
+        requests::Requests,
+        rows::{
+            cursor::{self, Cursor, Mark},
+            sighting,
+        },
+    },
+};
+
+/// Blocks that the cursor remembers: as many steps can be taken back.
+const MARKS: usize = 256;
+/// Blocks below the head that begin with a mark, so that a reorg of them ends at one.
+const DEEP: u64 = 128;
+/// Blocks below the cursor that are read again at the head: providers know a block before its logs.
+const AGAIN: u64 = 16;
+/// A range that took longer is large enough.
+const FAST: Duration = Duration::from_secs(1);
+/// Sightings forgotten in one step.
+const FORGOTTEN: usize = 256;
+/// Between two looks at the head.
+const SHORTEST: Duration = Duration::from_millis(250);
+/// See [`SHORTEST`].
+const LONGEST: Duration = Duration::from_secs(6);
+/// After errors in a row.
+const RESIGNED: Duration = Duration::from_secs(30);
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Everything up to `to` is indexed.
+    Moved { to: u64, head: u64 },
+    /// There is no new block.
+    Idle,
+    /// Blocks were reorged: everything after `to` is read again.
+    Rewound { to: u64 },
+    /// Nothing was done, and another try is due: the range was too large, or the chain moved.
+    Again,
+}
+
+/// See the module.
+pub struct Tail {
+    network: Network,
+    /// Never empty; the first of [`Tail::turn`] is asked.
+    scanners: Vec<Arc<dyn Scanner>>,
+    turn: usize,
+    book: Book,
+    bell: Arc<Bell>,
+    span: Span,
+}
+
+/// A cursor as it is stored.
+struct Stored {
+    cursor: Cursor,
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    pub fn new(
+        network: Network,
+        scanners: Vec<Arc<dyn Scanner>>,
+        requests: Requests,
+        bell: Arc<Bell>,
+    ) -> Self {
+        Self {
+            network,
+            scanners,
+            turn: 0,
+            book: Book { requests },
+            bell,
+            span: Span::default(),
+        }
+    }
+
+    /// Steps until `shutdown`. `clock` gives unix milliseconds.
+    pub async fn run(mut self, clock: fn() -> u64, shutdown: CancellationToken) {
+        let poll = Duration::from_millis(self.network.block_seconds.saturating_mul(500));
+        let poll = poll.clamp(SHORTEST, LONGEST);
+        let mut progress = Progress::new(&self.network.name);
+        let mut errors = 0_u32;
+        loop {
+            let Some(stepped) = shutdown.run_until_cancelled(self.step(clock())).await else {
+                return;
+            };
+            errors = stepped.as_ref().map_or(errors + 1, |_| 0);
+            let wait = match stepped {
+                Ok(Step::Moved { to, head }) => {
+                    progress.show(to, head);
+                    match to < head {
+                        true => continue,
+                        false => poll,
+                    }
+                }
+                Ok(Step::Idle) => poll,
+                Ok(Step::Rewound { .. } | Step::Again) => SHORTEST,
+                Err(error) => {
+                    self.failed(&error);
+                    poll.saturating_mul(1 << errors.min(6)).min(RESIGNED)
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = self.bell.rung() => {}
+                () = sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Reads one range, or takes one back. `now` in unix milliseconds. After an error the next step
+    /// asks the next provider.
+    pub async fn step(&mut self, now: u64) -> Result<Step, IndexError> {
+        let stepped = self.stepped(now).await;
+        if stepped.is_err() {
+            self.turn = self.turn.wrapping_add(1);
+        }
+        stepped
+    }
+
+    async fn stepped(&mut self, now: u64) -> Result<Step, IndexError> {
+        let scanner = self.scanner()?;
+        let blocks = Blocks::of(&*scanner).await?;
+        let Some(stored) = self.stored().await? else {
+            return self.begin(&blocks).await;
+        };
+        let (next, head) = (stored.cursor.next, blocks.head().number);
+        let to = self.to(next, head);
+        let end = match to >= next {
+            true => Some(blocks.at(to).await?),
+            false => None,
+        };
+        if let Some(kept) = blocks.fork(&stored.cursor.marks).await? {
+            return self.rewind(&stored, kept).await;
+        }
+        self.measure(next.saturating_sub(1), head);
+        let Some(end) = end else {
+            return Ok(Step::Idle);
+        };
+        let from = self.from(&stored.cursor, to, head);
+        let began = Instant::now();
+        let sightings = match scanner.deposits(from..=to).await {
+            Ok(sightings) => sightings,
+            Err(ScanError::Read(error)) => return Err(error.into()),
+            Err(ScanError::TooLarge(why)) => return self.refused(to - from + 1, why),
+        };
+        if began.elapsed() < FAST {
+            self.span.borne(to - from + 1);
+        }
+        // What the range was read from must still be the chain, or it came from two.
+        if !blocks.is(&end).await? {
+            return Ok(Step::Again);
+        }
+        let unknown = self.record(&blocks, from..=to, &sightings, now).await?;
+        self.advance(&stored, &end, unknown).await?;
+        self.measure(to, head);
+        Ok(Step::Moved { to, head })
+    }
+
+    fn scanner(&self) -> Result<Arc<dyn Scanner>, IndexError> {
+        let none = || ReadError::Unavailable("no provider".into());
+        let at = self.turn.checked_rem(self.scanners.len());
+        let scanner = at.and_then(|at| self.scanners.get(at));
+        Ok(scanner.cloned().ok_or_else(none)?)
+    }
+
+    async fn stored(&self) -> Result<Option<Stored>, IndexError> {
+        let key = cursor::key(&self.network.name);
+        let Some(bytes) = self.book.requests.store().read(&key).await? else {
+            return Ok(None);
+        };
+        let cursor = Cursor::decode(&bytes)?;
+        Ok(Some(Stored { cursor, bytes }))
+    }
+
+    /// The first cursor: before `index_from` or the head, and never where a reorg would leave no mark.
+    /// The first block of all has no transactions: it is always the least mark.
+    async fn begin(&self, blocks: &Blocks<'_>) -> Result<Step, IndexError> {
+        let head = blocks.head().number;
+        let from = self.network.index_from.unwrap_or(u64::MAX);
+        let below = from.saturating_sub(1).min(head.saturating_sub(DEEP));
+        let cursor = Cursor {
+            next: below.saturating_add(1),
+            marks: vec![mark(&blocks.at(below).await?)],
+        };
+        self.commit(Expect::Absent, &cursor, Batch::new()).await?;
+        Ok(Step::Again)
+    }
+
+    /// Where a range from `next` on ends: a range from afar ends before what may be reorged.
+    fn to(&self, next: u64, head: u64) -> u64 {
+        let to = next.saturating_add(self.span.blocks() - 1);
+        let settled = head.saturating_sub(DEEP);
+        match next <= settled {
+            true => to.min(settled),
+            false => to.min(head),
+        }
+    }
+
+    /// Where a range that ends at `to` begins.
+    fn from(&self, cursor: &Cursor, to: u64, head: u64) -> u64 {
+        let oldest = cursor.marks.first().map_or(0, |mark| mark.number + 1);
+        let least = to.saturating_sub(self.span.blocks() - 1);
+        match to == head {
+            true => cursor.next.saturating_sub(AGAIN).max(oldest).max(least),
+            false => cursor.next,
+        }
+        .min(cursor.next)
+    }
+
+    fn refused(&mut self, blocks: u64, why: String) -> Result<Step, IndexError> {
+        match self.span.refused(blocks) {
+            true => Ok(Step::Again),
+            false => Err(ReadError::Unavailable(format!("one block is too large: {why}")).into()),
+        }
+    }
+
+    /// The cursor after `end`. Sightings that no rewind can reach any more are forgotten.
+    async fn advance(
+        &self,
+        stored: &Stored,
+        end: &Block,
+        mut batch: Batch,
+    ) -> Result<(), IndexError> {
+        let mut marks = stored.cursor.marks.clone();
+        marks.push(mark(end));
+        marks.drain(..marks.len().saturating_sub(MARKS));
+        if marks.len() == MARKS {
+            let network = &self.network.name;
+            let oldest = marks.first().map_or(0, |mark| mark.number);
+            let rows = sighting::range(network, 0, FORGOTTEN);
+            for (key, value) in self.book.requests.store().scan(rows).await? {
+                if sighting::decode(network, &key, &value)?.number <= oldest {
+                    batch = batch.delete(key);
+                }
+            }
+        }
+        let next = end.number.saturating_add(1);
+        let cursor = Cursor { next, marks };
+        let before = Expect::Equals(stored.bytes.clone());
+        self.commit(before, &cursor, batch).await
+    }
+
+    /// The cursor back to the mark at `kept`.
+    async fn rewind(&self, stored: &Stored, kept: usize) -> Result<Step, IndexError> {
+        let cursor = rewound(&stored.cursor, kept);
+        let to = cursor.next.saturating_sub(1);
+        let before = Expect::Equals(stored.bytes.clone());
+        self.commit(before, &cursor, Batch::new()).await?;
+        let network = self.network.name.clone();
+        tracing::warn!(%network, from = stored.cursor.next - 1, to, "reorg: blocks are read again");
+        metrics::counter!("intentd_index_reorgs_total", "chain" => network).increment(1);
+        Ok(Step::Rewound { to })
+    }
+
+    async fn commit(&self, before: Expect, cursor: &Cursor, with: Batch) -> Result<(), IndexError> {
+        let key = cursor::key(&self.network.name);
+        let batch = with.expect(key.clone(), before).put(key, cursor.encode()?);
+        match self.book.requests.store().commit(batch).await? {
+            Outcome::Applied => Ok(()),
+            Outcome::Refused { .. } => Err(IndexError::Moved),
+        }
+    }
+
+    fn measure(&self, at: u64, head: u64) {
+        let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        let chain = || self.network.name.clone();
+        metrics::gauge!("intentd_index_height", "chain" => chain()).set(number(at));
+        metrics::gauge!("intentd_index_lag_blocks", "chain" => chain())
+            .set(number(head.saturating_sub(at)));
+    }
+
+    fn failed(&self, error: &IndexError) {
+        let network = self.network.name.clone();
+        match error {
+            IndexError::Moved => tracing::debug!(%network, %error, "indexing again"),
+            IndexError::Read(_) => tracing::warn!(%network, %error, "not indexed"),
+            _ => tracing::error!(%network, %error, "not indexed"),
+        }
+        metrics::counter!("intentd_index_errors_total", "chain" => network).increment(1);
+    }
+}
+
+/// The cursor as it was at its mark `kept`.
+pub(super) fn rewound(cursor: &Cursor, kept: usize) -> Cursor {
+    let marks = cursor.marks.get(..=kept).unwrap_or(&cursor.marks).to_vec();
+    let next = marks.last().map_or(cursor.next, |mark| mark.number + 1);
+    Cursor { next, marks }
+}
+
+fn mark(block: &Block) -> Mark {
+    Mark {
+        number: block.number,
+        hash: block.hash,
+    }
+}

@@ -1,0 +1,570 @@
+use std::collections::BTreeSet;
+
+use vm::B256;
+
+use super::*;
+use crate::{
+    index::{
+        apply,
+        scene::{self, Dying, World},
+    },
+    request::{
+        self, Request,
+        fact::{Facts, Standing},
+    },
+    store::{
+        Store,
+        memory::MemoryStore,
+        rows::{open, transaction},
+    },
+};
+
+const NOW: u64 = 1_800_000_000_000;
+
+struct Bench {
+    rows: Arc<MemoryStore>,
+    world: Arc<World>,
+    index_from: Option<u64>,
+}
+
+impl Bench {
+    fn new(world: Arc<World>, index_from: Option<u64>) -> Self {
+        let rows = Arc::new(MemoryStore::new());
+        Self {
+            rows,
+            world,
+            index_from,
+        }
+    }
+
+    fn requests(&self) -> Requests {
+        Requests::new(self.rows.clone())
+    }
+
+    fn tail_over(&self, store: Arc<dyn Store>, scanners: Vec<Arc<dyn Scanner>>) -> Tail {
+        let mut network = scene::market().by_name("origin").unwrap().clone();
+        network.index_from = self.index_from;
+        Tail::new(network, scanners, Requests::new(store), Arc::default())
+    }
+
+    fn tail(&self) -> Tail {
+        self.tail_over(self.rows.clone(), vec![self.world.clone()])
+    }
+
+    async fn request(&self, number: u8) -> Request {
+        let request = request::scene::request(number);
+        self.requests()
+            .insert(&request, Batch::new())
+            .await
+            .unwrap();
+        request
+    }
+
+    async fn facts(&self, request: &Request) -> Facts {
+        self.requests().facts(&request.id).await.unwrap()
+    }
+
+    async fn told(&self, request: &Request) -> Vec<(u64, Standing)> {
+        let facts = self.facts(request).await;
+        let deposits = facts.deposits.iter();
+        deposits
+            .map(|one| (one.place.number, one.standing))
+            .collect()
+    }
+
+    async fn cursor(&self) -> Cursor {
+        let bytes = self.rows.read(&cursor::key("origin")).await.unwrap();
+        Cursor::decode(&bytes.unwrap()).unwrap()
+    }
+
+    async fn is_open(&self, request: &Request) -> bool {
+        let row = self.rows.read(&open::key(&request.id)).await.unwrap();
+        row.is_some()
+    }
+}
+
+/// Steps until there is nothing new.
+async fn settle(tail: &mut Tail) {
+    for _ in 0..1_000 {
+        if tail.step(NOW).await.unwrap() == Step::Idle {
+            return;
+        }
+    }
+    panic!("it never comes to rest");
+}
+
+#[tokio::test]
+async fn a_first_start_begins_at_the_head() {
+    let bench = Bench::new(World::at(50), None);
+    let old = bench.request(1).await;
+    bench
+        .world
+        .deposit(1, vec![scene::deposit(old.order_id, 0)]);
+    bench.world.mine(DEEP);
+    let mut tail = bench.tail();
+    settle(&mut tail).await;
+    let head = bench.world.head_number();
+    assert_eq!(bench.cursor().await.next, head + 1);
+    assert_eq!(bench.world.asked(), [head - DEEP + 1..=head]);
+
+    let request = bench.request(2).await;
+    let number = bench
+        .world
+        .deposit(2, vec![scene::deposit(request.order_id, 7)]);
+    settle(&mut tail).await;
+    let facts = bench.facts(&request).await;
+    let seen = &facts.deposits[0];
+    assert_eq!(
+        seen.onchain_id,
+        apply::onchain_id("origin", &scene::tx(2).text, 7)
+    );
+    assert_eq!(
+        (seen.place.number, seen.standing),
+        (number, Standing::Included)
+    );
+    assert_eq!(seen.place.time, bench.world.block_at(number).time);
+    assert_eq!(seen.depository, scene::DEPOSITORY);
+    assert!(bench.is_open(&request).await);
+    let key = transaction::settled("origin", &scene::tx(2).bytes);
+    let row = bench.rows.read(&key).await.unwrap().unwrap();
+    let tracked = transaction::Tracked::decode(&row).unwrap();
+    assert_eq!(tracked.requests, [request.id]);
+    assert_eq!(bench.facts(&old).await, Facts::default());
+}
+
+#[tokio::test]
+async fn the_past_is_read_from_the_configured_block() {
+    let world = World::at(9);
+    let bench = Bench::new(world.clone(), Some(10));
+    let request = bench.request(1).await;
+    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    world.mine(5_000);
+    settle(&mut bench.tail()).await;
+    assert_eq!(bench.told(&request).await, [(10, Standing::Included)]);
+    let asked = world.asked();
+    assert_eq!(asked.first().map(|range| *range.start()), Some(10));
+    assert!(asked.len() > 3, "{asked:?}");
+
+    let later = Bench::new(world.clone(), Some(u64::MAX));
+    settle(&mut later.tail()).await;
+    assert_eq!(later.cursor().await.marks.len(), 2);
+    let whole = Bench::new(world, Some(0));
+    whole.request(1).await;
+    settle(&mut whole.tail()).await;
+    assert_eq!(whole.told(&request).await, [(10, Standing::Included)]);
+}
+
+#[tokio::test]
+async fn ranges_adapt_to_the_provider_and_leave_no_gap() {
+    let world = World::at(0);
+    let bench = Bench::new(world.clone(), Some(0));
+    let mut requests = Vec::new();
+    for number in 1..=20 {
+        let request = bench.request(number).await;
+        world.deposit(number.into(), vec![scene::deposit(request.order_id, 0)]);
+        world.mine(37);
+        requests.push(request);
+    }
+    world.limit(Some(100));
+    let mut tail = bench.tail();
+    let mut refused = 0;
+    loop {
+        match tail.step(NOW).await.unwrap() {
+            Step::Idle => break,
+            Step::Again => refused += 1,
+            Step::Moved { .. } => {}
+            Step::Rewound { .. } => panic!("nothing was reorged"),
+        }
+    }
+    assert!(refused > 3);
+    let asked = world.asked();
+    let mut next = 1;
+    for range in &asked {
+        assert!(*range.start() <= next && range.end() - range.start() < 100);
+        next = range.end() + 1;
+    }
+    assert_eq!(next, world.head_number() + 1);
+    for request in &requests {
+        assert_eq!(bench.told(request).await.len(), 1);
+        assert_eq!(bench.facts(request).await.version, 1);
+    }
+    world.limit(Some(0));
+    world.mine(1);
+    let mut tail = bench.tail();
+    let stuck = async {
+        for _ in 0..20 {
+            if let Err(error) = tail.step(NOW).await {
+                return error;
+            }
+        }
+        panic!("a provider that takes no block at all was not told of");
+    };
+    assert!(matches!(stuck.await, IndexError::Read(_)));
+}
+
+#[tokio::test]
+async fn another_provider_is_asked_after_an_error() {
+    let (world, down) = (World::at(5), World::at(5));
+    down.fail(Some(ReadError::Unavailable("down".into())));
+    let bench = Bench::new(world.clone(), Some(0));
+    let request = bench.request(1).await;
+    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    let mut tail = bench.tail_over(bench.rows.clone(), vec![down, world]);
+    assert!(matches!(tail.step(NOW).await, Err(IndexError::Read(_))));
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, [(6, Standing::Included)]);
+    let mut nobody = bench.tail_over(bench.rows.clone(), Vec::new());
+    assert!(matches!(nobody.step(NOW).await, Err(IndexError::Read(_))));
+}
+
+#[tokio::test]
+async fn a_provider_that_is_behind_undoes_nothing() {
+    let (world, behind) = (World::at(20), World::at(5));
+    let bench = Bench::new(world.clone(), Some(0));
+    let request = bench.request(1).await;
+    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    settle(&mut bench.tail()).await;
+    let before = bench.cursor().await;
+    let mut late = bench.tail_over(bench.rows.clone(), vec![behind]);
+    assert_eq!(late.step(NOW).await, Ok(Step::Idle));
+    assert_eq!(bench.cursor().await, before);
+    assert_eq!(bench.told(&request).await, [(21, Standing::Included)]);
+}
+
+#[tokio::test]
+async fn reorgs_of_every_depth_mark_what_they_took_and_find_it_again() {
+    for depth in [1, 2, 3, 15, 16, 17, 33, 64] {
+        let world = World::at(10);
+        let bench = Bench::new(world.clone(), Some(0));
+        let mut tail = bench.tail();
+        let deep = bench.request(1).await;
+        world.deposit(1, vec![scene::deposit(deep.order_id, 0)]);
+        // Block by block, as when the head is followed.
+        for _ in 0..70 {
+            world.mine(1);
+            settle(&mut tail).await;
+        }
+        let taken = bench.request(2).await;
+        let moved = bench.request(3).await;
+        world.mine(depth - 1);
+        settle(&mut tail).await;
+        world.reorg(usize::try_from(depth - 1).unwrap());
+        // The oldest block of the reorg holds both deposits.
+        let both = vec![
+            scene::deposit(taken.order_id, 0),
+            scene::deposit(moved.order_id, 1),
+        ];
+        let number = world.deposit(2, both);
+        for _ in 1..depth {
+            world.mine(1);
+            settle(&mut tail).await;
+        }
+        settle(&mut tail).await;
+        assert_eq!(bench.told(&taken).await, [(number, Standing::Included)]);
+
+        world.reorg(usize::try_from(depth).unwrap());
+        world.mine(depth);
+        settle(&mut tail).await;
+        for request in [&taken, &moved] {
+            assert_eq!(
+                bench.told(request).await,
+                [(number, Standing::Reorged)],
+                "depth {depth}"
+            );
+        }
+        let again = world.deposit(
+            2,
+            vec![
+                scene::deposit(taken.order_id, 0),
+                scene::deposit(moved.order_id, 1),
+            ],
+        );
+        settle(&mut tail).await;
+        for request in [&taken, &moved] {
+            assert_eq!(bench.told(request).await, [(again, Standing::Included)]);
+        }
+        assert_eq!(bench.told(&deep).await, [(11, Standing::Included)]);
+    }
+}
+
+#[tokio::test]
+async fn a_deposit_that_only_changes_its_block_is_never_undone() {
+    let world = World::at(10);
+    let bench = Bench::new(world.clone(), Some(0));
+    let request = bench.request(1).await;
+    let mut tail = bench.tail();
+    settle(&mut tail).await;
+    let deposits = || vec![scene::deposit(request.order_id, 0)];
+    let first = world.deposit(1, deposits());
+    settle(&mut tail).await;
+    world.reorg(1);
+    world.mine(1);
+    let second = world.deposit(1, deposits());
+    settle(&mut tail).await;
+    assert_eq!((first, second), (11, 12));
+    assert_eq!(bench.told(&request).await, [(12, Standing::Included)]);
+    let facts = bench.facts(&request).await;
+    assert_eq!(facts.version, 2);
+    assert_eq!(facts.deposits[0].place.hash, world.block_at(12).hash);
+}
+
+#[tokio::test]
+async fn final_deposits_are_doubted_by_a_provider_not_undone() {
+    let world = World::at(10);
+    let bench = Bench::new(world.clone(), Some(0));
+    let request = bench.request(1).await;
+    let mut tail = bench.tail();
+    settle(&mut tail).await;
+    let number = world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    settle(&mut tail).await;
+    let place = apply::place(&world.block_at(number));
+    let id = bench.facts(&request).await.deposits[0].onchain_id;
+    bench
+        .requests()
+        .record(&request.id, NOW, Batch::new(), |facts| {
+            apply::settled(facts, id, place.hash, &place);
+        })
+        .await
+        .unwrap();
+    world.reorg(1);
+    world.mine(2);
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, [(number, Standing::Included)]);
+}
+
+#[tokio::test]
+async fn logs_that_come_late_are_found_and_logs_left_out_undo_nothing() {
+    let world = World::at(10);
+    let bench = Bench::new(world.clone(), Some(0));
+    let request = bench.request(1).await;
+    let mut tail = bench.tail();
+    settle(&mut tail).await;
+    world.deafen(true);
+    let number = world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    settle(&mut tail).await;
+    assert!(bench.told(&request).await.is_empty());
+    world.deafen(false);
+    world.mine(3);
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, [(number, Standing::Included)]);
+    world.deafen(true);
+    world.mine(1);
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, [(number, Standing::Included)]);
+}
+
+#[tokio::test]
+async fn what_was_read_twice_opens_nothing_again() {
+    let world = World::at(10);
+    let bench = Bench::new(world.clone(), Some(0));
+    let request = bench.request(1).await;
+    let mut tail = bench.tail();
+    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    settle(&mut tail).await;
+    let done = Batch::new().delete(open::key(&request.id));
+    bench.rows.commit(done).await.unwrap();
+    for _ in 0..3 {
+        world.mine(1);
+        settle(&mut tail).await;
+    }
+    assert!(!bench.is_open(&request).await);
+    // Another deposit for the order is work again.
+    world.deposit(2, vec![scene::deposit(request.order_id, 0)]);
+    settle(&mut tail).await;
+    assert!(bench.is_open(&request).await);
+    assert_eq!(bench.told(&request).await.len(), 2);
+}
+
+#[tokio::test]
+async fn deposits_of_nobody_are_remembered_and_disturb_nothing() {
+    let world = World::at(10);
+    let bench = Bench::new(world.clone(), Some(0));
+    world.deposit(1, vec![scene::deposit(B256::repeat_byte(9), 0)]);
+    world.deposit(2, vec![scene::deposit(B256::ZERO, 0)]);
+    let mut tail = bench.tail();
+    settle(&mut tail).await;
+    let rows = sighting::range("origin", 0, 9);
+    let rows = bench.rows.scan(rows).await.unwrap();
+    let known = |(key, value): &(_, Vec<u8>)| {
+        let row = sighting::decode("origin", key, value).unwrap();
+        (row.number, row.seen.request)
+    };
+    let rows: Vec<_> = rows.iter().map(known).collect();
+    assert_eq!(rows, [(11, None), (12, None)]);
+    world.reorg(1);
+    world.mine(2);
+    settle(&mut tail).await;
+    let rows = bench.rows.scan(sighting::range("origin", 0, 9)).await;
+    assert_eq!(rows.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_chain_with_nothing_in_common_stops_the_tail() {
+    let (world, other) = (World::at(10), World::at(4));
+    other.reorg(5);
+    other.mine(20);
+    let bench = Bench::new(world.clone(), Some(5));
+    settle(&mut bench.tail()).await;
+    let before = bench.cursor().await;
+    let mut foreign = bench.tail_over(bench.rows.clone(), vec![other]);
+    assert_eq!(foreign.step(NOW).await, Err(IndexError::Foreign(0)));
+    assert_eq!(bench.cursor().await, before);
+}
+
+#[tokio::test]
+async fn whatever_was_read_at_once_a_reorg_of_it_ends_at_a_mark() {
+    for (head, index_from) in [(10, None), (10, Some(0)), (500, None), (5_000, Some(7))] {
+        for depth in [1, 9, 64] {
+            let world = World::at(head);
+            let bench = Bench::new(world.clone(), index_from);
+            let mut tail = bench.tail();
+            settle(&mut tail).await;
+            let depth = depth.min(head);
+            world.reorg(usize::try_from(depth).unwrap());
+            world.mine(depth + 1);
+            settle(&mut tail).await;
+            assert_eq!(bench.cursor().await.next, head + 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn marks_and_sightings_are_kept_as_far_as_a_rewind_reaches() {
+    let world = World::at(10);
+    let bench = Bench::new(world.clone(), Some(0));
+    let request = bench.request(1).await;
+    let mut tail = bench.tail();
+    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    for _ in 0..MARKS + 20 {
+        world.mine(1);
+        settle(&mut tail).await;
+    }
+    assert_eq!(bench.cursor().await.marks.len(), MARKS);
+    let rows = bench.rows.scan(sighting::range("origin", 0, 9)).await;
+    assert!(rows.unwrap().is_empty());
+    assert_eq!(bench.told(&request).await, [(11, Standing::Included)]);
+}
+
+/// A history with reorgs, told to tails that die; how many commits it takes to tell it all.
+async fn history(bench: &Bench, requests: &[Request], kill: Option<(u64, bool)>) -> u64 {
+    let world = &bench.world;
+    let deposit = |request: usize, index| scene::deposit(requests[request].order_id, index);
+    let mut counted = 0;
+    let mut left = kill;
+    for act in 0..6 {
+        match act {
+            0 => drop(world.deposit(1, vec![deposit(0, 0), deposit(1, 1)])),
+            1 => drop(world.deposit(2, vec![deposit(2, 0)])),
+            2 => {
+                world.reorg(2);
+                world.mine(1);
+                world.deposit(1, vec![deposit(0, 0), deposit(1, 1)]);
+            }
+            3 => drop(world.deposit(3, vec![deposit(0, 3)])),
+            4 => {
+                world.reorg(1);
+                world.mine(2);
+            }
+            _ => world.mine(3),
+        }
+        loop {
+            let (commits, late) = left.unwrap_or((1_000, false));
+            let store = Dying::after(bench.rows.clone(), commits, late);
+            let mut tail = bench.tail_over(store.clone(), vec![world.clone()]);
+            let mut alive = true;
+            while alive {
+                match tail.step(NOW).await {
+                    Ok(Step::Idle) => break,
+                    Ok(_) => {}
+                    Err(IndexError::Requests(_)) => alive = false,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            let used = commits - store.left();
+            counted += used;
+            match alive {
+                true => {
+                    left = left.map(|(commits, late)| (commits - used, late));
+                    break;
+                }
+                // It starts again and lives.
+                false => left = None,
+            }
+        }
+    }
+    counted
+}
+
+#[tokio::test]
+async fn a_kill_at_any_commit_loses_and_repeats_nothing() {
+    let play = async |kill| {
+        let bench = Bench::new(World::at(10), Some(0));
+        let mut requests = Vec::new();
+        for number in 1..=3 {
+            requests.push(bench.request(number).await);
+        }
+        let commits = history(&bench, &requests, kill).await;
+        let mut facts = Vec::new();
+        for request in &requests {
+            let mut told = bench.facts(request).await;
+            told.deposits.sort_by_key(|one| one.onchain_id);
+            // A death between two commits may take a detour.
+            told.version = 0;
+            facts.push(told);
+            assert!(bench.is_open(request).await);
+        }
+        let rows = bench.rows.scan(sighting::range("origin", 0, 99)).await;
+        (facts, rows.unwrap(), bench.cursor().await.next, commits)
+    };
+    let (facts, rows, next, commits) = play(None).await;
+    let standing: BTreeSet<_> = facts
+        .iter()
+        .flat_map(|facts| &facts.deposits)
+        .map(|one| format!("{} {:?}", one.place.number, one.standing))
+        .collect();
+    assert_eq!(
+        standing.into_iter().collect::<Vec<_>>(),
+        ["12 Included", "12 Reorged", "13 Reorged"]
+    );
+    assert!(commits > 10, "{commits}");
+    for kill in 0..commits {
+        for late in [false, true] {
+            let again = play(Some((kill, late))).await;
+            assert_eq!(again.0, facts, "killed at {kill}, late {late}");
+            assert_eq!((again.1, again.2), (rows.clone(), next));
+        }
+    }
+}
+
+#[tokio::test]
+async fn it_runs_until_it_is_told_to_stop_and_looks_when_it_is_told_to() {
+    let world = World::at(10);
+    let bench = Bench::new(world.clone(), None);
+    let mut network = scene::market().by_name("origin").unwrap().clone();
+    network.block_seconds = u64::MAX;
+    let requests = bench.requests();
+    let bell: Arc<Bell> = Arc::default();
+    let tail = Tail::new(network, vec![world.clone()], requests.clone(), bell.clone());
+    let shutdown = CancellationToken::new();
+    let mut changes = requests.changes();
+    let running = tokio::spawn(tail.run(|| NOW, shutdown.clone()));
+    // The first step takes the head as its beginning.
+    while bench
+        .rows
+        .read(&cursor::key("origin"))
+        .await
+        .unwrap()
+        .is_none()
+    {
+        tokio::task::yield_now().await;
+    }
+    let request = bench.request(1).await;
+    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    bell.ring();
+    changes.changed().await.unwrap();
+    assert_eq!(bench.told(&request).await, [(11, Standing::Included)]);
+    world.fail(Some(ReadError::Unavailable("down".into())));
+    bell.ring();
+    shutdown.cancel();
+    running.await.unwrap();
+}

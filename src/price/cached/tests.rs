@@ -1,0 +1,144 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use alloy::primitives::U256;
+use tokio::sync::Semaphore;
+
+use super::*;
+use crate::price::feed::timely;
+
+const MAX_AGE: u64 = 100;
+
+/// Answers what stands in `says`, once `gate` lets it.
+struct Scripted {
+    says: Mutex<Result<Price, Doubt>>,
+    asked: AtomicUsize,
+    gate: Semaphore,
+}
+
+#[async_trait]
+impl Feed for Arc<Scripted> {
+    async fn read(&self, _: u64) -> Result<Price, Doubt> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let _open = self.gate.acquire().await.unwrap();
+        self.says.lock().unwrap().clone()
+    }
+
+    fn believable(&self, price: &Price, now: u64) -> bool {
+        timely(price.at, MAX_AGE, now)
+    }
+}
+
+fn told(usd: u64, at: u64) -> Result<Price, Doubt> {
+    let usd = U256::from(usd);
+    Ok(Price { usd, at })
+}
+
+fn scripted(gates: usize) -> (Arc<Scripted>, Arc<Cached>) {
+    let feed = Arc::new(Scripted {
+        says: Mutex::new(told(7, 1000)),
+        asked: AtomicUsize::new(0),
+        gate: Semaphore::new(gates),
+    });
+    let cached = Cached::new(Box::new(feed.clone()));
+    (feed, Arc::new(cached))
+}
+
+impl Scripted {
+    fn says(&self, what: Result<Price, Doubt>) {
+        *self.says.lock().unwrap() = what;
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn answers_stay_fresh_and_outlive_failures_up_to_their_age() {
+    let (feed, cached) = scripted(1);
+    assert_eq!(cached.read(1000).await, told(7, 1000));
+    feed.says(told(8, 1004));
+    assert_eq!(cached.read(1004).await, told(7, 1000));
+    assert_eq!(feed.asked(), 1);
+    assert_eq!(cached.read(1005).await, told(8, 1004));
+    feed.says(Err(Doubt::Senseless));
+    assert_eq!(cached.read(1010).await, told(8, 1004));
+    assert_eq!(cached.read(1104).await, told(8, 1004));
+    assert_eq!(cached.read(1110).await, Err(Doubt::Senseless));
+}
+
+#[tokio::test]
+async fn price_that_grew_too_old_is_gone_within_its_freshness() {
+    let (feed, cached) = scripted(1);
+    assert_eq!(cached.read(1099).await, told(7, 1000));
+    feed.says(Err(Doubt::Senseless));
+    assert_eq!(cached.read(1100).await, told(7, 1000));
+    assert_eq!(cached.read(1101).await, Err(Doubt::Senseless));
+}
+
+#[tokio::test]
+async fn failure_is_remembered_as_long_as_an_answer() {
+    let (feed, cached) = scripted(1);
+    feed.says(Err(Doubt::Senseless));
+    for now in [1000, 1001, 1004] {
+        assert_eq!(cached.read(now).await, Err(Doubt::Senseless));
+    }
+    assert_eq!(feed.asked(), 1);
+    feed.says(told(7, 1000));
+    assert_eq!(cached.read(1005).await, told(7, 1000));
+}
+
+#[tokio::test]
+async fn many_who_ask_at_once_are_one_question() {
+    let (feed, cached) = scripted(0);
+    let readers: Vec<_> = (0..10)
+        .map(|_| {
+            tokio::spawn({
+                let cached = cached.clone();
+                async move { cached.read(1000).await }
+            })
+        })
+        .collect();
+    feed.gate.add_permits(1);
+    for reader in readers {
+        assert_eq!(reader.await.unwrap(), told(7, 1000));
+    }
+    assert_eq!(feed.asked(), 1);
+}
+
+#[tokio::test]
+async fn while_one_asks_again_the_others_have_the_last_answer() {
+    let (feed, cached) = scripted(1);
+    assert_eq!(cached.read(1000).await, told(7, 1000));
+    feed.says(told(8, 1006));
+    feed.gate.forget_permits(1);
+    let asking = tokio::spawn({
+        let cached = cached.clone();
+        async move { cached.read(1006).await }
+    });
+    while feed.asked() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(cached.read(1006).await, told(7, 1000));
+    feed.gate.add_permits(1);
+    assert_eq!(asking.await.unwrap(), told(8, 1006));
+}
+
+#[tokio::test]
+async fn one_who_gives_up_leaves_the_turn_to_the_next() {
+    let (feed, cached) = scripted(0);
+    let first = tokio::spawn({
+        let cached = cached.clone();
+        async move { cached.read(1000).await }
+    });
+    while feed.asked() < 1 {
+        tokio::task::yield_now().await;
+    }
+    first.abort();
+    assert!(first.await.is_err());
+    feed.gate.add_permits(1);
+    assert_eq!(cached.read(1000).await, told(7, 1000));
+}

@@ -1,0 +1,99 @@
+//! Chainlink's AggregatorV3 interface on a chain.
+
+use std::sync::Arc;
+
+use alloy::{
+    sol,
+    sol_types::{SolCall, SolValue},
+};
+use async_trait::async_trait;
+use vm::{Address, trade::Accounts};
+
+use super::{
+    Price, bounded,
+    feed::{Doubt, Feed, dollars, timely},
+};
+use crate::chains::Views;
+
+sol! {
+    /// One round as the aggregator answers it.
+    struct Round {
+        uint80 roundId;
+        int256 answer;
+        uint256 startedAt;
+        uint256 updatedAt;
+        uint80 answeredInRound;
+    }
+
+    function latestRoundData();
+    function decimals() returns (uint8);
+}
+
+/// Every provider of the chain is asked: one that lies alone makes the price unavailable, not wrong.
+pub struct Chainlink {
+    pub views: Views,
+    pub aggregator: Address,
+    /// Seconds.
+    pub max_age: u64,
+    /// How far providers may be apart, in basis points: one may be a round behind.
+    pub spread: u32,
+}
+
+#[async_trait]
+impl Feed for Chainlink {
+    async fn read(&self, now: u64) -> Result<Price, Doubt> {
+        let providers = self.views.accounts.iter();
+        let answers = providers.map(|accounts| self.one(accounts, now));
+        let answers = futures::future::join_all(answers).await;
+        bounded::agreed(&answers, self.spread)
+    }
+
+    fn believable(&self, price: &Price, now: u64) -> bool {
+        timely(price.at, self.max_age, now)
+    }
+}
+
+impl Chainlink {
+    async fn one(&self, accounts: &Arc<dyn Accounts>, now: u64) -> Result<Price, Doubt> {
+        let (round, decimals) = tokio::try_join!(
+            self.view(accounts, latestRoundDataCall {}),
+            self.view(accounts, decimalsCall {}),
+        )?;
+        let round = Round::abi_decode_validate(&round).map_err(|_| senseless("latestRoundData"))?;
+        let decimals = decimalsCall::abi_decode_returns_validate(&decimals)
+            .map_err(|_| senseless("decimals"))?;
+        self.judge(&round, decimals, now)
+    }
+
+    async fn view(
+        &self,
+        accounts: &Arc<dyn Accounts>,
+        call: impl SolCall,
+    ) -> Result<vm::Bytes, Doubt> {
+        let data = call.abi_encode().into();
+        match self.views.one(accounts, &self.aggregator, data).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(revert)) => Err(Doubt::Silent(format!("reverted: {}", revert.reason))),
+            Err(error) => Err(Doubt::Silent(error.to_string())),
+        }
+    }
+
+    fn judge(&self, round: &Round, decimals: u8, now: u64) -> Result<Price, Doubt> {
+        let at = u64::try_from(round.updatedAt).unwrap_or(u64::MAX);
+        if !timely(at, self.max_age, now) {
+            return Err(Doubt::Untimely(at));
+        }
+        if round.answeredInRound < round.roundId {
+            return Err(Doubt::Unfinished);
+        }
+        if !round.answer.is_positive() {
+            return Err(Doubt::Senseless);
+        }
+        let usd = dollars(round.answer.into_raw(), -i32::from(decimals))?;
+        Ok(Price { usd, at })
+    }
+}
+
+fn senseless(what: &str) -> Doubt {
+    Doubt::Silent(format!("{what} answered something else"))
+}

@@ -1,0 +1,145 @@
+//! The feeds of a market, put together.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+
+use super::{
+    Price, PriceError, PriceSource, bounded,
+    cached::Cached,
+    chainlink::Chainlink,
+    feed::{Doubt, Feed},
+    peg::Peg,
+    pyth::Pyth,
+};
+use crate::{
+    chains::Views,
+    market::{Currency, Market, PriceFeed},
+};
+
+/// How far a currency's feeds may be apart unless said otherwise, in basis points.
+pub const SPREAD: u32 = 200;
+
+/// A feed of the market file that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{network}: price of {currency}: {why}")]
+pub struct FeedError {
+    pub network: String,
+    pub currency: String,
+    pub why: String,
+}
+
+/// Prices by the feeds of the market file. All feeds of a currency are asked; the first that answers
+/// is believed unless another that answers is more than the spread away. Currencies with the same
+/// feed share its answers.
+pub struct Prices {
+    feeds: HashMap<PriceFeed, Cached>,
+    spread: u32,
+}
+
+impl Prices {
+    /// `views` shows a network's head; `None` is a network that cannot be read, whose feeds are
+    /// silent. `client` asks HTTP services and must not follow redirects. `spread`: basis points.
+    pub fn new(
+        market: &Market,
+        client: &reqwest::Client,
+        views: impl Fn(&str) -> Option<Views>,
+        spread: u32,
+    ) -> Result<Self, FeedError> {
+        let mut feeds = HashMap::new();
+        let listed = market
+            .networks()
+            .iter()
+            .flat_map(|network| network.currencies.iter().map(move |of| (network, of)));
+        for (network, currency) in listed {
+            for feed in &currency.prices {
+                if feeds.contains_key(feed) {
+                    continue;
+                }
+                let opened = open(feed, client, &views, spread).map_err(|why| FeedError {
+                    network: network.name.clone(),
+                    currency: currency.symbol.clone(),
+                    why,
+                })?;
+                feeds.insert(feed.clone(), Cached::new(opened));
+            }
+        }
+        Ok(Self { feeds, spread })
+    }
+
+    async fn ask(&self, feed: &PriceFeed, now: u64) -> Result<Price, Doubt> {
+        match self.feeds.get(feed) {
+            Some(feed) => feed.read(now).await,
+            None => Err(Doubt::Silent("not a feed of the market".to_owned())),
+        }
+    }
+}
+
+#[async_trait]
+impl PriceSource for Prices {
+    async fn price(&self, currency: &Currency, now: u64) -> Result<Price, PriceError> {
+        if currency.prices.is_empty() {
+            return Err(PriceError::Unknown(currency.symbol.clone()));
+        }
+        let answers = currency.prices.iter().map(|feed| self.ask(feed, now));
+        let answers = futures::future::join_all(answers).await;
+        for doubt in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+            tracing::debug!(currency = currency.symbol, %doubt, "a price feed is left out");
+        }
+        bounded::agreed(&answers, self.spread).map_err(|doubt| PriceError::Unavailable {
+            currency: currency.symbol.clone(),
+            why: doubt.to_string(),
+        })
+    }
+}
+
+fn open(
+    feed: &PriceFeed,
+    client: &reqwest::Client,
+    views: impl Fn(&str) -> Option<Views>,
+    spread: u32,
+) -> Result<Box<dyn Feed>, String> {
+    match feed {
+        PriceFeed::Chainlink {
+            network,
+            address,
+            max_age,
+        } => {
+            let Some(views) = views(network) else {
+                return Ok(Box::new(Silent));
+            };
+            let aggregator = views.family.address(address);
+            Ok(Box::new(Chainlink {
+                aggregator: aggregator.map_err(|error| error.to_string())?,
+                views,
+                max_age: *max_age,
+                spread,
+            }))
+        }
+        PriceFeed::Pyth { url, id, max_age } => {
+            let pyth = Pyth::new(client.clone(), url, id, *max_age);
+            Ok(Box::new(pyth.map_err(str::to_owned)?))
+        }
+        PriceFeed::Peg { usd } => {
+            let peg = Peg::new(usd).map_err(|_| format!("usd: not a decimal number: {usd}"))?;
+            Ok(Box::new(peg))
+        }
+    }
+}
+
+/// A feed on a chain that cannot be read.
+struct Silent;
+
+#[async_trait]
+impl Feed for Silent {
+    async fn read(&self, _: u64) -> Result<Price, Doubt> {
+        Err(Doubt::Silent("the chain cannot be read".to_owned()))
+    }
+
+    fn believable(&self, _: &Price, _: u64) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! What a quote answers, in the fields and order of interface.md. Every amount is a text already.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use vm::protocol::order::Order;
+
+/// A 200 of `POST /quote/v2`.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Answer {
+    pub steps: Vec<Step>,
+    pub fees: Fees,
+    pub details: Details,
+    pub protocol: Protocol,
+}
+
+/// A 200 of `POST /price`.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PriceAnswer {
+    pub fees: Fees,
+    pub details: Details,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// `approve`, `deposit`, `swap` or `send`.
+    pub id: &'static str,
+    pub action: String,
+    pub description: String,
+    /// `transaction`.
+    pub kind: &'static str,
+    pub request_id: String,
+    /// Empty: deposit addresses are not used.
+    pub deposit_address: String,
+    pub items: Vec<Item>,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Item {
+    /// `incomplete`; clients change it.
+    pub status: &'static str,
+    pub data: Transaction,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
+}
+
+/// What the user signs; numbers are decimal texts but for the chain's.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Transaction {
+    pub from: String,
+    pub to: String,
+    pub data: String,
+    pub value: String,
+    pub chain_id: u64,
+    pub gas: String,
+    pub max_fee_per_gas: String,
+    pub max_priority_fee_per_gas: String,
+}
+
+/// What to poll after the transaction.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Check {
+    pub endpoint: String,
+    pub method: &'static str,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Amount {
+    pub currency: Currency,
+    pub amount: String,
+    pub amount_formatted: String,
+    pub amount_usd: String,
+    pub minimum_amount: String,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Currency {
+    pub chain_id: u64,
+    pub address: String,
+    pub symbol: String,
+    pub name: String,
+    pub decimals: u8,
+    pub metadata: Metadata,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    #[serde(rename = "logoURI")]
+    pub logo_uri: String,
+    pub verified: bool,
+    pub is_native: bool,
+}
+
+/// `gas` in the origin's native currency, the others in the deposited one.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Fees {
+    pub gas: Amount,
+    pub relayer: Amount,
+    pub relayer_gas: Amount,
+    pub relayer_service: Amount,
+    pub app: Amount,
+    pub subsidized: Amount,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Details {
+    pub operation: String,
+    pub sender: String,
+    pub recipient: String,
+    pub currency_in: Amount,
+    pub currency_out: Amount,
+    pub refund_currency: Amount,
+    pub total_impact: Impact,
+    pub swap_impact: Impact,
+    /// Not in prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expanded_price_impact: Option<Expanded>,
+    pub rate: String,
+    pub slippage_tolerance: Tolerances,
+    /// Seconds.
+    pub time_estimate: u64,
+    pub user_balance: String,
+    /// Not in prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_fixed_rate: Option<bool>,
+    /// Not in prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Impact {
+    pub usd: String,
+    pub percent: String,
+}
+
+/// The parts of the total impact: they add up to it. Costs are negative.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Expanded {
+    pub swap: Usd,
+    pub execution: Usd,
+    pub relay: Usd,
+    pub app: Usd,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Usd {
+    pub usd: String,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Tolerances {
+    pub origin: Tolerance,
+    pub destination: Tolerance,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Tolerance {
+    pub usd: String,
+    pub value: String,
+    pub percent: String,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Route {
+    pub origin: RouteLeg,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<RouteLeg>,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RouteLeg {
+    pub input_currency: Amount,
+    pub output_currency: Amount,
+    /// `relay` for the solver, else the swap source's name.
+    pub router: String,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Protocol {
+    pub v2: ProtocolV2,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProtocolV2 {
+    pub order_id: String,
+    pub hub_type: &'static str,
+    #[schema(value_type = Object)]
+    pub order_data: Order,
+    /// The solver's EIP-191 signature of the order id; only with `includeProtocolData`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order_signature: Option<String>,
+    /// What goes into which depository; absent where nothing is deposited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payment_details: Option<PaymentDetails>,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaymentDetails {
+    /// The network's name.
+    pub chain_id: String,
+    pub depository: String,
+    pub currency: String,
+    pub amount: String,
+}

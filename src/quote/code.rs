@@ -1,0 +1,208 @@
+//! Why there is no quote: the wire's codes and what goes with them (integrator-api.md 4.3, 21).
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use vm::trade::{Call, Revert};
+
+/// The wire's error codes of quotes and prices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Code {
+    AmountTooLow,
+    ChainDisabled,
+    UnsupportedChain,
+    ExtraTxsNotSupported,
+    InvalidExtraTxs,
+    InvalidGasLimitForDepositSpecifiedTxs,
+    Forbidden,
+    Unauthorized,
+    InsufficientFunds,
+    InsufficientLiquidity,
+    InvalidAddress,
+    InvalidRecipient,
+    InvalidInputCurrency,
+    InvalidOutputCurrency,
+    UnsupportedCurrency,
+    InvalidSlippageTolerance,
+    NoQuotes,
+    NoSwapRoutesFound,
+    NoInternalSwapRoutesFound,
+    UnsupportedRoute,
+    PriceFetchFailed,
+    ServiceUnavailable,
+    RequestTimedOut,
+    RpcHttpError,
+    RouteTemporarilyRestricted,
+    SanctionedCurrency,
+    SanctionedWalletAddress,
+    SolanaTxTooLarge,
+    SwapImpactTooHigh,
+    UnsupportedExecutionType,
+    UserRecipientMismatch,
+    DestinationTxFailed,
+    Erc20RouterAddressNotFound,
+    SwapQuoteFailed,
+    PermitFailed,
+    UnknownError,
+}
+
+impl Code {
+    /// As `errorCode` spells it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::AmountTooLow => "AMOUNT_TOO_LOW",
+            Self::ChainDisabled => "CHAIN_DISABLED",
+            Self::UnsupportedChain => "UNSUPPORTED_CHAIN",
+            Self::ExtraTxsNotSupported => "EXTRA_TXS_NOT_SUPPORTED",
+            Self::InvalidExtraTxs => "INVALID_EXTRA_TXS",
+            Self::InvalidGasLimitForDepositSpecifiedTxs => {
+                "INVALID_GAS_LIMIT_FOR_DEPOSIT_SPECIFIED_TXS"
+            }
+            Self::Forbidden => "FORBIDDEN",
+            Self::Unauthorized => "UNAUTHORIZED",
+            Self::InsufficientFunds => "INSUFFICIENT_FUNDS",
+            Self::InsufficientLiquidity => "INSUFFICIENT_LIQUIDITY",
+            Self::InvalidAddress => "INVALID_ADDRESS",
+            Self::InvalidRecipient => "INVALID_RECIPIENT",
+            Self::InvalidInputCurrency => "INVALID_INPUT_CURRENCY",
+            Self::InvalidOutputCurrency => "INVALID_OUTPUT_CURRENCY",
+            Self::UnsupportedCurrency => "UNSUPPORTED_CURRENCY",
+            Self::InvalidSlippageTolerance => "INVALID_SLIPPAGE_TOLERANCE",
+            Self::NoQuotes => "NO_QUOTES",
+            Self::NoSwapRoutesFound => "NO_SWAP_ROUTES_FOUND",
+            Self::NoInternalSwapRoutesFound => "NO_INTERNAL_SWAP_ROUTES_FOUND",
+            Self::UnsupportedRoute => "UNSUPPORTED_ROUTE",
+            Self::PriceFetchFailed => "PRICE_FETCH_FAILED",
+            Self::ServiceUnavailable => "SERVICE_UNAVAILABLE",
+            Self::RequestTimedOut => "REQUEST_TIMED_OUT",
+            Self::RpcHttpError => "RPC_HTTP_ERROR",
+            Self::RouteTemporarilyRestricted => "ROUTE_TEMPORARILY_RESTRICTED",
+            Self::SanctionedCurrency => "SANCTIONED_CURRENCY",
+            Self::SanctionedWalletAddress => "SANCTIONED_WALLET_ADDRESS",
+            Self::SolanaTxTooLarge => "SOLANA_TX_TOO_LARGE",
+            Self::SwapImpactTooHigh => "SWAP_IMPACT_TOO_HIGH",
+            Self::UnsupportedExecutionType => "UNSUPPORTED_EXECUTION_TYPE",
+            Self::UserRecipientMismatch => "USER_RECIPIENT_MISMATCH",
+            Self::DestinationTxFailed => "DESTINATION_TX_FAILED",
+            Self::Erc20RouterAddressNotFound => "ERC20_ROUTER_ADDRESS_NOT_FOUND",
+            Self::SwapQuoteFailed => "SWAP_QUOTE_FAILED",
+            Self::PermitFailed => "PERMIT_FAILED",
+            Self::UnknownError => "UNKNOWN_ERROR",
+        }
+    }
+
+    /// The HTTP status that goes with it.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::PriceFetchFailed
+            | Self::ServiceUnavailable
+            | Self::RequestTimedOut
+            | Self::RpcHttpError => 503,
+            Self::Erc20RouterAddressNotFound
+            | Self::SwapQuoteFailed
+            | Self::PermitFailed
+            | Self::UnknownError => 500,
+            _ => 400,
+        }
+    }
+}
+
+/// No quote, and why. Its JSON is the answer's body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, ToSchema)]
+#[error("{message}")]
+#[serde(rename_all = "camelCase")]
+pub struct Refused {
+    /// Names the field and what was expected of it.
+    pub message: String,
+    #[serde(rename = "errorCode")]
+    #[schema(value_type = String)]
+    pub code: Code,
+    /// Set with [`Code::DestinationTxFailed`] when a simulation said so.
+    #[serde(flatten)]
+    pub simulation: Option<Box<Simulation>>,
+    /// The published client reads the HTTP status from the body only.
+    pub status_code: u16,
+}
+
+/// What reverted, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Simulation {
+    /// What the contract said.
+    pub error_data: String,
+    /// The head at which it reverted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approx_simulated_block: Option<u64>,
+    pub failed_call_data: FailedCall,
+}
+
+/// The call that reverted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FailedCall {
+    pub from: String,
+    pub to: String,
+    pub data: String,
+    pub value: String,
+}
+
+impl Refused {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            code,
+            simulation: None,
+            status_code: code.status(),
+        }
+    }
+
+    /// The destination's transaction reverts.
+    pub fn reverted(call: &Call, revert: &Revert, block: Option<u64>) -> Self {
+        let reason = if revert.reason.is_empty() {
+            revert.data.to_string()
+        } else {
+            revert.reason.clone()
+        };
+        let message = format!("the destination transaction would fail: {reason}");
+        let simulation = Simulation {
+            error_data: reason,
+            approx_simulated_block: block,
+            failed_call_data: FailedCall {
+                from: call.from.to_string(),
+                to: call.to.to_string(),
+                data: call.data.to_string(),
+                value: call.value.to_string(),
+            },
+        };
+        Self {
+            simulation: Some(Box::new(simulation)),
+            ..Self::new(Code::DestinationTxFailed, message)
+        }
+    }
+}
+
+/// A chain could not be read: the caller may try again.
+impl From<vm::ReadError> for Refused {
+    fn from(error: vm::ReadError) -> Self {
+        tracing::warn!(%error, "no quote: a chain cannot be read");
+        Self::new(Code::RpcHttpError, "a chain cannot be read right now")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn body_has_what_clients_read() {
+        let refused = Refused::new(Code::InvalidGasLimitForDepositSpecifiedTxs, "why");
+        let json = serde_json::to_value(&refused).unwrap();
+        let code = Code::InvalidGasLimitForDepositSpecifiedTxs.text();
+        let wanted = serde_json::json!({"message": "why", "errorCode": code, "statusCode": 400});
+        assert_eq!(json, wanted);
+        let erc20 = serde_json::to_value(Code::Erc20RouterAddressNotFound).unwrap();
+        assert_eq!(erc20, Code::Erc20RouterAddressNotFound.text());
+        assert_eq!(Code::PriceFetchFailed.status(), 503);
+    }
+}

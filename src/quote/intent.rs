@@ -1,0 +1,323 @@
+//! A body made valid: every refusal that needs no network is here. Pure.
+
+mod calls;
+mod later;
+mod text;
+
+use std::sync::Arc;
+
+use alloy::primitives::U256;
+use serde_json::Value;
+use vm::{Address, ChainSpec, OrderCall, trade::Authorization};
+
+use super::{
+    body::Body,
+    code::{Code, Refused},
+};
+use crate::{
+    market::{Currency, Market, Network},
+    request::{Operation, TradeType},
+};
+
+pub use calls::total;
+pub use text::AppFee;
+
+/// What a body is read against.
+pub struct Ground<'m, 'a> {
+    pub market: &'m Market,
+    /// The chain of a network, where it is loaded.
+    pub spec: &'a (dyn Fn(&str) -> Option<Arc<ChainSpec>> + Sync),
+    /// The solver's account.
+    pub solver: &'a Address,
+    /// The caller has shown a key.
+    pub keyed: bool,
+}
+
+/// A network and a currency of it.
+#[derive(Clone, Debug)]
+pub struct Side<'m> {
+    pub network: &'m Network,
+    pub spec: Arc<ChainSpec>,
+    pub currency: &'m Currency,
+    pub address: Address,
+}
+
+/// What somebody wants, in full and valid.
+#[derive(Clone, Debug)]
+pub struct Intent<'m> {
+    pub user: Address,
+    pub recipient: Address,
+    pub refund_to: Address,
+    pub origin: Side<'m>,
+    pub destination: Side<'m>,
+    /// Never zero. Of the origin's currency for an exact input, else of the destination's.
+    pub amount: U256,
+    pub trade_type: TradeType,
+    pub operation: Operation,
+    /// The user's own transaction does everything.
+    pub own: bool,
+    pub calls: Vec<OrderCall>,
+    pub calls_gas: Option<u64>,
+    pub authorizations: Vec<Authorization>,
+    /// As they came.
+    pub authorization_list: Vec<Value>,
+    /// Basis points.
+    pub slippage: Option<u16>,
+    pub late_slippage: Option<u16>,
+    pub app_fees: Vec<AppFee>,
+    pub explicit_deposit: bool,
+    pub true_exact_output: bool,
+    pub override_price_impact: bool,
+    pub use_fallbacks: bool,
+    pub disable_origin_swaps: bool,
+    pub include_protocol_data: bool,
+    pub origin_gas_overhead: u64,
+    pub ttl: Option<u64>,
+    pub referrer: Option<String>,
+    pub sources: Sources,
+}
+
+/// Which swap sources may be asked.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    included: Option<Vec<String>>,
+    excluded: Vec<String>,
+    origin: Option<Vec<String>>,
+    destination: Option<Vec<String>>,
+}
+
+impl Sources {
+    /// Whether the source called `name` may exchange on the origin (or else the destination).
+    pub fn allow(&self, name: &str, origin: bool) -> bool {
+        let listed = |list: &Vec<String>| list.iter().any(|wanted| wanted == name);
+        let side = if origin {
+            &self.origin
+        } else {
+            &self.destination
+        };
+        self.included.as_ref().is_none_or(listed)
+            && side.as_ref().is_none_or(listed)
+            && !listed(&self.excluded)
+    }
+}
+
+impl<'m> Intent<'m> {
+    /// Reads `body`; the first thing that is wrong is refused with its code.
+    pub fn of(body: &Body, ground: &Ground<'m, '_>) -> Result<Self, Refused> {
+        later::refuse(body, ground.keyed)?;
+        let trade_type = trade_type(&body.trade_type)?;
+        let (origin, destination) = sides(body, ground)?;
+        let user = text::account(&origin.spec, "user", &body.user)?;
+        let recipient = match &body.recipient {
+            Some(given) => recipient(given, &destination, ground)?,
+            None if user == *ground.solver => {
+                let what = "user: must not be an account of this service";
+                return Err(Refused::new(Code::InvalidAddress, what));
+            }
+            None => user.clone(),
+        };
+        let refund_to = match &body.refund_to {
+            Some(given) => text::account(&origin.spec, "refundTo", given)?,
+            None => recipient.clone(),
+        };
+        let calls = calls::read(body, trade_type, &destination)?;
+        let authorizations = calls::authorizations(body)?;
+        let operation = operation(&origin, &destination);
+        let app_fees = text::app_fees(body.app_fees.as_deref().unwrap_or_default())?;
+        let forced = body.force_solver_execution == Some(true)
+            || !calls.is_empty()
+            || !authorizations.is_empty()
+            || (operation == Operation::Swap && !app_fees.is_empty());
+        let intent = Self {
+            own: origin.network.chain_id == destination.network.chain_id && !forced,
+            amount: text::amount(&body.amount)?,
+            slippage: text::slippage("slippageTolerance", body.slippage_tolerance.as_deref())?,
+            late_slippage: text::slippage(
+                "latePaymentSlippageTolerance",
+                body.late_payment_slippage_tolerance.as_deref(),
+            )?,
+            calls_gas: calls::gas(body, trade_type)?,
+            authorization_list: body.authorization_list.clone().unwrap_or_default(),
+            explicit_deposit: body.explicit_deposit != Some(false),
+            true_exact_output: body.enable_true_exact_output == Some(true),
+            override_price_impact: body.override_price_impact == Some(true),
+            use_fallbacks: body.use_fallbacks == Some(true),
+            disable_origin_swaps: body.disable_origin_swaps == Some(true),
+            include_protocol_data: body.include_protocol_data == Some(true),
+            origin_gas_overhead: text::gas("originGasOverhead", body.origin_gas_overhead)?
+                .unwrap_or_default(),
+            ttl: text::ttl(body.ttl)?,
+            referrer: text::referrer(body)?,
+            sources: sources(body),
+            user,
+            recipient,
+            refund_to,
+            origin,
+            destination,
+            trade_type,
+            operation,
+            calls,
+            authorizations,
+            app_fees,
+        };
+        intent.deliverable()?;
+        Ok(intent)
+    }
+
+    /// Both sides are on one chain.
+    pub fn same_chain(&self) -> bool {
+        self.origin.network.chain_id == self.destination.network.chain_id
+    }
+
+    /// What the route cannot do for these people.
+    fn deliverable(&self) -> Result<(), Refused> {
+        let to_self = self.user == self.recipient;
+        let idle = self.operation == Operation::Send && to_self && self.calls.is_empty();
+        if idle {
+            let what = "destinationCurrency: expected another currency, chain or recipient than the \
+                        origin's";
+            return Err(Refused::new(Code::UnsupportedRoute, what));
+        }
+        let turning = matches!(self.operation, Operation::Wrap | Operation::Unwrap);
+        if turning && self.own && !to_self {
+            let what = "recipient: wrapping and unwrapping reach the user only";
+            return Err(Refused::new(Code::UserRecipientMismatch, what));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a side's currency is its chain's native one.
+pub fn is_native(side: &Side<'_>) -> bool {
+    side.spec.family.native().ok().as_ref() == Some(&side.address)
+}
+
+fn trade_type(text: &str) -> Result<TradeType, Refused> {
+    match text {
+        "EXACT_INPUT" => Ok(TradeType::ExactInput),
+        "EXACT_OUTPUT" => Ok(TradeType::ExactOutput),
+        "EXPECTED_OUTPUT" => Ok(TradeType::ExpectedOutput),
+        _ => Err(Refused::new(
+            Code::UnsupportedExecutionType,
+            "tradeType: expected EXACT_INPUT, EXACT_OUTPUT or EXPECTED_OUTPUT",
+        )),
+    }
+}
+
+fn sides<'m>(body: &Body, ground: &Ground<'m, '_>) -> Result<(Side<'m>, Side<'m>), Refused> {
+    let origin = network("originChainId", body.origin_chain_id, ground)?;
+    let destination = network("destinationChainId", body.destination_chain_id, ground)?;
+    let input = side(
+        origin,
+        ("originCurrency", &body.origin_currency),
+        Code::InvalidInputCurrency,
+    )?;
+    let output = side(
+        destination,
+        ("destinationCurrency", &body.destination_currency),
+        Code::InvalidOutputCurrency,
+    )?;
+    Ok((input, output))
+}
+
+type Place<'m> = (&'m Network, Arc<ChainSpec>);
+
+fn network<'m>(field: &str, number: u64, ground: &Ground<'m, '_>) -> Result<Place<'m>, Refused> {
+    let Some(network) = ground.market.by_number(number) else {
+        return Err(later::chain(field, number));
+    };
+    if network.disabled {
+        let what = format!("{field}: chain {number} is switched off");
+        return Err(Refused::new(Code::ChainDisabled, what));
+    }
+    let spec = (ground.spec)(&network.name).filter(|spec| spec.family.steps.is_some());
+    spec.map(|spec| (network, spec)).ok_or_else(|| {
+        let what = format!("{field}: chain {number} is not traded yet");
+        Refused::new(Code::UnsupportedRoute, what)
+    })
+}
+
+fn side<'m>(
+    (network, spec): Place<'m>,
+    (field, given): (&str, &str),
+    malformed: Code,
+) -> Result<Side<'m>, Refused> {
+    let Some(currency) = network.currency(given) else {
+        let known = text::address(&spec, given).is_some();
+        let code = if known {
+            Code::UnsupportedCurrency
+        } else {
+            malformed
+        };
+        let what = format!("{field}: expected the address of a supported currency");
+        return Err(Refused::new(code, what));
+    };
+    let address = text::address(&spec, &currency.address).ok_or_else(|| {
+        Refused::new(
+            Code::UnsupportedCurrency,
+            format!("{field}: has no usable address"),
+        )
+    })?;
+    Ok(Side {
+        network,
+        spec,
+        currency,
+        address,
+    })
+}
+
+/// Money sent to a contract that does not expect it is lost.
+fn recipient(given: &str, side: &Side<'_>, ground: &Ground<'_, '_>) -> Result<Address, Refused> {
+    let refused = |what: &str| {
+        Err(Refused::new(
+            Code::InvalidRecipient,
+            format!("recipient: {what}"),
+        ))
+    };
+    let recipient = text::address(&side.spec, given).ok_or_else(|| text::bad("recipient"))?;
+    if text::is_zero(&recipient) {
+        return refused("must not be the zero address");
+    }
+    if side.network.currency(given).is_some() {
+        return refused("must not be a token's contract");
+    }
+    let router = side.network.fill_router.as_deref();
+    let router = router.and_then(|router| text::address(&side.spec, router));
+    let contract = router.as_ref() == Some(&recipient)
+        || side.spec.depositories().any(|one| *one == recipient);
+    if contract || recipient == *ground.solver {
+        return refused("must not be an account of this service");
+    }
+    Ok(recipient)
+}
+
+fn operation(origin: &Side<'_>, destination: &Side<'_>) -> Operation {
+    if origin.network.chain_id != destination.network.chain_id {
+        return Operation::Swap;
+    }
+    if origin.address == destination.address {
+        return Operation::Send;
+    }
+    let wrapped = origin.network.wrapped_native.as_deref();
+    let wrapped = wrapped.and_then(|wrapped| text::address(&origin.spec, wrapped));
+    let is_wrapped = |side: &Side<'_>| Some(&side.address) == wrapped.as_ref();
+    if is_native(origin) && is_wrapped(destination) {
+        Operation::Wrap
+    } else if is_wrapped(origin) && is_native(destination) {
+        Operation::Unwrap
+    } else {
+        Operation::Swap
+    }
+}
+
+fn sources(body: &Body) -> Sources {
+    Sources {
+        included: body.included_swap_sources.clone(),
+        excluded: body.excluded_swap_sources.clone().unwrap_or_default(),
+        origin: body.included_origin_swap_sources.clone(),
+        destination: body.included_destination_swap_sources.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Texts of a body as values.
+
+use alloy::primitives::U256;
+use vm::{Address, ChainSpec, protocol::text::evm_address};
+
+use super::{
+    super::{
+        body::{self, Body},
+        code::{Code, Refused},
+        order::LIFE,
+    },
+    later::unsupported,
+};
+
+/// Digits of 2^256.
+const DIGITS: usize = 78;
+/// More gas than any chain's block has.
+const MOST_GAS: u64 = 1_000_000_000;
+const BASIS: u64 = 10_000;
+/// Fractions of a basis point that an app fee may name.
+const FRACTION: u32 = 6;
+const MOST_FEES: usize = 16;
+const MOST_TEXT: usize = 256;
+
+/// An integrator's fee.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppFee {
+    /// As the caller spelled it; an EVM address.
+    pub recipient: String,
+    /// Basis points as the caller wrote them.
+    pub bps: String,
+    /// Millionths of a basis point.
+    pub parts: u64,
+}
+
+impl AppFee {
+    /// `parts` of the whole.
+    pub const WHOLE: u64 = BASIS * 10_u64.pow(FRACTION);
+}
+
+/// An address of the chain's family, as long as its native currency's.
+pub fn address(spec: &ChainSpec, text: &str) -> Option<Address> {
+    let address = spec.family.address(text).ok()?;
+    let native = spec.family.native().ok()?;
+    let hex = native.text().starts_with("0x");
+    let sound =
+        address.bytes().len() == native.bytes().len() && (!hex || evm_address(text).is_ok());
+    sound.then_some(address)
+}
+
+pub fn is_zero(address: &Address) -> bool {
+    address.bytes().iter().all(|byte| *byte == 0)
+}
+
+/// An account that can own something.
+pub fn account(spec: &ChainSpec, field: &str, text: &str) -> Result<Address, Refused> {
+    address(spec, text)
+        .filter(|address| !is_zero(address))
+        .ok_or_else(|| bad(field))
+}
+
+pub fn bad(field: &str) -> Refused {
+    let what = format!("{field}: expected an address of its chain");
+    Refused::new(Code::InvalidAddress, what)
+}
+
+fn digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Digits only; zeros in front mean nothing. More than there can be of any currency is more than we
+/// have of it.
+pub fn amount(text: &str) -> Result<U256, Refused> {
+    if !digits(text) {
+        let what = "amount: expected digits only, in the currency's smallest unit";
+        return Err(Refused::new(Code::AmountTooLow, what));
+    }
+    let number = (text.len() <= DIGITS).then(|| U256::from_str_radix(text, 10).ok());
+    let number = number.flatten().ok_or_else(|| {
+        let what = "amount: expected at most 2^256 - 1, in at most 78 digits";
+        Refused::new(Code::InsufficientLiquidity, what)
+    })?;
+    if number.is_zero() {
+        let what = "amount: expected more than 0";
+        return Err(Refused::new(Code::AmountTooLow, what));
+    }
+    Ok(number)
+}
+
+/// Digits of at most 256 bits, for what is not the amount.
+pub fn number(text: &str) -> Option<U256> {
+    let clean = digits(text) && text.len() <= DIGITS;
+    clean.then(|| U256::from_str_radix(text, 10).ok()).flatten()
+}
+
+pub fn slippage(field: &str, text: Option<&str>) -> Result<Option<u16>, Refused> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let bps = digits(text).then(|| text.parse::<u16>().ok()).flatten();
+    bps.filter(|bps| u64::from(*bps) <= BASIS)
+        .map(Some)
+        .ok_or_else(|| {
+            let what = format!("{field}: expected an integer text from 0 to 10000");
+            Refused::new(Code::InvalidSlippageTolerance, what)
+        })
+}
+
+pub fn gas(field: &str, gas: Option<u64>) -> Result<Option<u64>, Refused> {
+    if gas.is_some_and(|gas| gas > MOST_GAS) {
+        let what = format!("{field}: expected at most {MOST_GAS}");
+        return Err(unsupported(&what));
+    }
+    Ok(gas)
+}
+
+pub fn ttl(ttl: Option<u64>) -> Result<Option<u64>, Refused> {
+    if ttl.is_some_and(|ttl| ttl == 0 || ttl > LIFE) {
+        let what = format!("ttl: expected 1 to {LIFE} seconds");
+        return Err(unsupported(&what));
+    }
+    Ok(ttl)
+}
+
+pub fn referrer(body: &Body) -> Result<Option<String>, Refused> {
+    if let Some(address) = &body.referrer_address
+        && evm_address(address).is_err()
+    {
+        let what = "referrerAddress: expected 0x and 40 hex digits";
+        return Err(Refused::new(Code::InvalidAddress, what));
+    }
+    let referrer = body.referrer.clone();
+    if referrer.as_ref().is_some_and(|text| text.len() > MOST_TEXT) {
+        let what = format!("referrer: expected at most {MOST_TEXT} bytes");
+        return Err(unsupported(&what));
+    }
+    Ok(referrer)
+}
+
+pub fn app_fees(fees: &[body::AppFee]) -> Result<Vec<AppFee>, Refused> {
+    if fees.len() > MOST_FEES {
+        let what = format!("appFees: expected at most {MOST_FEES}");
+        return Err(unsupported(&what));
+    }
+    let read = fees.iter().map(|fee| {
+        if evm_address(&fee.recipient).is_err() {
+            let what = "appFees.recipient: expected 0x and 40 hex digits";
+            return Err(Refused::new(Code::InvalidAddress, what));
+        }
+        let what = "appFees.fee: expected basis points as a decimal text, at most six decimals";
+        Ok(AppFee {
+            recipient: fee.recipient.clone(),
+            bps: fee.fee.clone(),
+            parts: parts(&fee.fee).ok_or_else(|| unsupported(what))?,
+        })
+    });
+    let read = read.collect::<Result<Vec<_>, _>>()?;
+    let total: u64 = read.iter().map(|fee| fee.parts).sum();
+    if total > AppFee::WHOLE {
+        return Err(unsupported("appFees: expected at most 10000 basis points"));
+    }
+    Ok(read)
+}
+
+/// Millionths of a basis point.
+fn parts(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let short = whole.len() <= 5 && fraction.len() <= FRACTION as usize;
+    if !short || !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let whole: u64 = whole.parse().ok().filter(|whole| *whole <= BASIS)?;
+    let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
+    Some(whole * 10_u64.pow(FRACTION) + fraction)
+}

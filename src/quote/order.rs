@@ -1,0 +1,118 @@
+//! The order of a quote: what its id promises. Pure.
+
+use alloy::primitives::{B256, U256};
+use vm::{
+    Address, CodecError, OrderCall,
+    protocol::order::{Input, InputPayment, Order, Output, OutputPayment, Refund, VERSION},
+};
+
+use super::intent::Side;
+
+/// Seconds from the quote to the deadline of its fill and refunds.
+pub const LIFE: u64 = 604_800;
+
+/// What an order is made of.
+pub struct Promise<'a> {
+    pub solver_chain: &'a str,
+    pub solver: &'a Address,
+    pub salt: B256,
+    pub paid: (&'a Side<'a>, U256),
+    pub given: &'a Side<'a>,
+    pub payments: &'a [Due],
+    pub calls: &'a [OrderCall],
+    pub refund_to: &'a Address,
+    /// Unix seconds.
+    pub now: u64,
+}
+
+/// One payment of the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    pub to: Address,
+    pub currency: Address,
+    pub amount: U256,
+    pub minimum: U256,
+}
+
+impl Promise<'_> {
+    /// The order. Refunds are possible on both chains, on the destination in what the solver gives.
+    pub fn order(&self) -> Result<Order, CodecError> {
+        let (paid, amount) = self.paid;
+        let deadline = u32::try_from(self.now.saturating_add(LIFE))
+            .map_err(|_| CodecError("the deadline is above 32 bits".into()))?;
+        let mut refunds = vec![self.refund(paid, deadline)?];
+        if paid.network.name != self.given.network.name {
+            refunds.push(self.refund(self.given, deadline)?);
+        }
+        let payment = InputPayment {
+            chain_id: paid.network.name.clone(),
+            currency: paid.address.to_string(),
+            amount: amount.to_string(),
+            weight: "1".into(),
+        };
+        Ok(Order {
+            version: VERSION.into(),
+            solver_chain_id: self.solver_chain.to_owned(),
+            solver: self.solver.to_string(),
+            salt: self.salt.to_string(),
+            inputs: vec![Input { payment, refunds }],
+            output: Output {
+                chain_id: self.given.network.name.clone(),
+                payments: self.payments.iter().map(Due::payment).collect(),
+                calls: self.calls()?,
+                deadline,
+                extra_data: extra_data(self.given)?,
+            },
+            fees: Vec::new(),
+        })
+    }
+
+    fn refund(&self, side: &Side<'_>, deadline: u32) -> Result<Refund, CodecError> {
+        Ok(Refund {
+            chain_id: side.network.name.clone(),
+            recipient: self.refund_to.to_string(),
+            currency: side.address.to_string(),
+            minimum_amount: "0".into(),
+            deadline,
+            extra_data: extra_data(side)?,
+        })
+    }
+
+    fn calls(&self) -> Result<Vec<String>, CodecError> {
+        let orders = self.given.spec.family.orders;
+        let calls = self.calls.iter().map(|call| {
+            let orders = orders.ok_or_else(|| CodecError("the family has no calls".into()))?;
+            Ok(alloy::hex::encode_prefixed(orders.encode_call(call)?))
+        });
+        calls.collect()
+    }
+}
+
+impl Due {
+    fn payment(&self) -> OutputPayment {
+        OutputPayment {
+            recipient: self.to.to_string(),
+            currency: self.currency.to_string(),
+            minimum_amount: self.minimum.to_string(),
+            expected_amount: self.amount.to_string(),
+        }
+    }
+}
+
+/// The chain's fill router, as orders name it; `0x` where there is none.
+fn extra_data(side: &Side<'_>) -> Result<String, CodecError> {
+    let Some((router, orders)) = router(side)?.zip(side.spec.family.orders) else {
+        return Ok("0x".into());
+    };
+    Ok(alloy::hex::encode_prefixed(
+        orders.encode_extra_data(&router)?,
+    ))
+}
+
+/// The contract that makes fills of several payments or calls.
+pub fn router(side: &Side<'_>) -> Result<Option<Address>, CodecError> {
+    let router = side.network.fill_router.as_deref();
+    router
+        .map(|text| side.spec.family.address(text))
+        .transpose()
+}

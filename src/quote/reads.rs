@@ -1,0 +1,189 @@
+//! Everything that a quote must know of the world, read at the same time.
+
+use alloy::primitives::U256;
+use futures::TryFutureExt;
+use vm::{
+    Address,
+    trade::{Fees, Trade},
+};
+
+use super::{
+    code::{Code, Refused},
+    intent::{Intent, Side},
+    route::Route,
+    service::Quoter,
+    usd::Worth,
+    venue::Venue,
+};
+use crate::{market::Currency, price::PriceError};
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct Reads {
+    pub input: Worth,
+    pub output: Worth,
+    pub paid: Worth,
+    pub given: Worth,
+    pub origin_native: Worth,
+    pub destination_native: Worth,
+    pub origin_fees: GasPrice,
+    pub destination_fees: GasPrice,
+    /// What the user has of the origin's currency.
+    pub balance: U256,
+    /// What the user has allowed the depository of the deposited currency.
+    pub allowance: U256,
+    /// What the solver can give; without end where the user does everything.
+    pub available: U256,
+}
+
+/// Wei per gas unit.
+#[derive(Clone, Copy, Debug)]
+pub struct GasPrice(pub Fees);
+
+impl GasPrice {
+    /// What a transaction is expected to pay.
+    pub fn price(self) -> U256 {
+        U256::from(self.0.base).saturating_add(self.tip())
+    }
+
+    pub fn tip(self) -> U256 {
+        U256::from(self.0.priority)
+    }
+
+    /// What it must be ready to pay while the base fee grows for some blocks.
+    pub fn most(self) -> U256 {
+        let base = U256::from(self.0.base);
+        base.saturating_add(base).saturating_add(self.tip())
+    }
+}
+
+impl Quoter {
+    /// Reads for `intent`; the first thing that cannot be read refuses the quote.
+    pub(super) async fn reads(
+        &self,
+        intent: &Intent<'_>,
+        route: &Route<'_>,
+    ) -> Result<Reads, Refused> {
+        let (origin, destination) = (&intent.origin, &intent.destination);
+        let prices = async {
+            let now = (self.parts.clock)() / 1000;
+            let coins = [
+                Some(origin.currency),
+                Some(destination.currency),
+                Some(route.paid.currency),
+                Some(route.given.currency),
+                origin.network.native(),
+                destination.network.native(),
+            ];
+            let asked = coins.map(|currency| self.worth(currency, now));
+            futures::future::try_join_all(asked).await
+        };
+        let accounts = async {
+            futures::try_join!(
+                self.balance(origin, &intent.user),
+                self.allowance(intent, route)
+            )
+        };
+        let fees = async { futures::try_join!(self.fees(origin), self.fees(destination)) };
+        let (worths, accounts, fees, available) =
+            futures::try_join!(prices, accounts, fees, self.available(intent, route))?;
+        let worths: [Worth; 6] = worths
+            .try_into()
+            .map_err(|_| Refused::new(Code::UnknownError, "prices are missing"))?;
+        let [
+            input,
+            output,
+            paid,
+            given,
+            origin_native,
+            destination_native,
+        ] = worths;
+        Ok(Reads {
+            input,
+            output,
+            paid,
+            given,
+            origin_native,
+            destination_native,
+            origin_fees: fees.0,
+            destination_fees: fees.1,
+            balance: accounts.0,
+            allowance: accounts.1,
+            available,
+        })
+    }
+
+    async fn worth(&self, currency: Option<&Currency>, now: u64) -> Result<Worth, Refused> {
+        let currency =
+            currency.ok_or_else(|| Refused::new(Code::UnsupportedRoute, "no native currency"))?;
+        let price = self.parts.prices.price(currency, now).await;
+        let price = price.map_err(|error| match error {
+            PriceError::Unknown(name) => {
+                let what = format!("{name}: the currency cannot be priced");
+                Refused::new(Code::UnsupportedCurrency, what)
+            }
+            PriceError::Unavailable { currency, why } => {
+                tracing::warn!(currency, why, "no quote: no price");
+                let what = format!("{currency}: no price that can be believed right now");
+                Refused::new(Code::PriceFetchFailed, what)
+            }
+        })?;
+        Ok(Worth {
+            price: price.usd,
+            decimals: currency.decimals,
+        })
+    }
+
+    pub(super) fn venue(&self, side: &Side<'_>) -> Result<&Venue, Refused> {
+        self.parts.venues.get(&side.network.name).ok_or_else(|| {
+            let what = format!("{} is not traded", side.network.display_name);
+            Refused::new(Code::UnsupportedRoute, what)
+        })
+    }
+
+    async fn balance(&self, side: &Side<'_>, owner: &Address) -> Result<U256, Refused> {
+        let ask = |trade: Trade| async move { trade.accounts.balance(owner, &side.address).await };
+        self.venue(side)?.ask(ask).err_into().await
+    }
+
+    async fn fees(&self, side: &Side<'_>) -> Result<GasPrice, Refused> {
+        let ask = |trade: Trade| async move { trade.writer.fees().await };
+        Ok(GasPrice(self.venue(side)?.ask(ask).await?))
+    }
+
+    async fn allowance(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<U256, Refused> {
+        match &route.paid.spec.depository {
+            Some(depository) if !intent.own => {
+                self.allowed(&intent.user, depository, &route.paid).await
+            }
+            _ => Ok(U256::ZERO),
+        }
+    }
+
+    /// What `spender` may take of `owner`'s.
+    pub(super) async fn allowed(
+        &self,
+        owner: &Address,
+        spender: &Address,
+        side: &Side<'_>,
+    ) -> Result<U256, Refused> {
+        let ask = |trade: Trade| async move {
+            let currency = &side.address;
+            trade.accounts.allowance(owner, spender, currency).await
+        };
+        self.venue(side)?.ask(ask).err_into().await
+    }
+
+    async fn available(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<U256, Refused> {
+        if intent.own {
+            return Ok(U256::MAX);
+        }
+        let (network, currency) = (&route.given.network.name, &route.given.address);
+        let available = self.parts.capacity.available(network, currency).await;
+        let available = available.map_err(|error| {
+            tracing::warn!(%error, "no quote");
+            Refused::new(Code::ServiceUnavailable, "the solver does not answer")
+        })?;
+        Ok(available.unwrap_or_default())
+    }
+}

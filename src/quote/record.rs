@@ -1,0 +1,76 @@
+//! A quote as the request that is stored. Pure.
+
+use alloy::primitives::{B256, Bytes, U256};
+use serde_json::json;
+use vm::protocol::order::Order;
+
+use super::{
+    answer::{Details, Fees},
+    figures::Figures,
+    intent::{Intent, Side},
+};
+use crate::request::{Call, Execution, Leg, Request};
+
+/// What was promised besides the amounts.
+pub struct Promised<'a> {
+    pub id: B256,
+    pub order_id: B256,
+    pub order: Order,
+    pub signature: Bytes,
+    pub fill_gas: u64,
+    /// Unix milliseconds.
+    pub now: u64,
+    pub key: Option<&'a str>,
+    pub fees: &'a Fees,
+    pub details: &'a Details,
+}
+
+/// The request of a quote.
+pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -> Request {
+    let calls = intent.calls.iter().map(|call| Call {
+        to: call.to.to_string(),
+        value: call.value,
+        data: call.data.clone(),
+    });
+    Request {
+        id: promised.id,
+        order_id: promised.order_id,
+        order: promised.order.clone(),
+        order_signature: promised.signature.clone(),
+        operation: intent.operation,
+        execution: if intent.own {
+            Execution::User
+        } else {
+            Execution::Solver
+        },
+        trade_type: intent.trade_type,
+        user: intent.user.to_string(),
+        recipient: intent.recipient.to_string(),
+        refund_to: intent.refund_to.to_string(),
+        origin: leg(&intent.origin, figures.input, figures.input),
+        destination: leg(&intent.destination, figures.output, figures.minimum),
+        calls: calls.collect(),
+        calls_gas: intent.calls_gas,
+        authorizations: intent.authorization_list.clone(),
+        late_slippage_bps: intent.late_slippage,
+        true_exact_output: intent.true_exact_output,
+        fill_gas: promised.fill_gas,
+        referrer: intent.referrer.clone(),
+        api_key: promised.key.map(str::to_owned),
+        created_at: promised.now,
+        expires_at: intent
+            .ttl
+            .map(|ttl| (promised.now / 1000).saturating_add(ttl)),
+        quoted: json!({"fees": promised.fees, "details": promised.details}),
+    }
+}
+
+fn leg(side: &Side<'_>, amount: U256, minimum: U256) -> Leg {
+    Leg {
+        chain: side.network.chain_id,
+        network: side.network.name.clone(),
+        currency: side.address.to_string(),
+        amount,
+        minimum,
+    }
+}

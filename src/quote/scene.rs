@@ -1,0 +1,373 @@
+//! Two chains, a solver, prices and a swap source, all scripted.
+
+mod steps;
+
+use std::sync::{
+    Arc, LazyLock, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+use alloy::primitives::{B256, Bytes, U256};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use vm::{
+    Address, ChainEntry, ChainSpec, Family, ReadError,
+    trade::{
+        Accounts, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Revert, ScanError, Scanner,
+        Sighting, Trade, Writer,
+    },
+};
+
+use super::{
+    body::Body,
+    code::Refused,
+    offers::Offers,
+    service::{Parts, Quoter},
+    swap::{SwapCall, SwapError, SwapOffer, SwapOrder, SwapRouting, SwapSource, SwapTerms},
+    venue::{Capacity, CapacityError, Venue},
+};
+use crate::{
+    market::{Currency, Market},
+    price::{Price, PriceError, PriceSource},
+    sign::raw::RawKey,
+    store::{memory::MemoryStore, requests::Requests},
+};
+
+pub const NATIVE: &str = "0x0000000000000000000000000000000000000000";
+pub const USDC: &str = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913";
+pub const WETH: &str = "0x4200000000000000000000000000000000000006";
+/// A currency that the solver does not hold.
+pub const TOKEN: &str = "0x1111111111111111111111111111111111111111";
+pub const USER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+pub const OTHER: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
+pub const ROUTER: &str = "0x2222222222222222222222222222222222222222";
+pub const DEPOSITORY: &str = "0x3333333333333333333333333333333333333333";
+/// The account of [`KEY`].
+pub const SOLVER: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+pub const EXCHANGE: &str = "0x4444444444444444444444444444444444444444";
+pub const NOW: u64 = 1_700_000_000_123;
+/// Gas of every estimate, unless a test says otherwise.
+pub const GAS: u64 = 40_000;
+
+pub fn address(text: &str) -> Address {
+    vm::SETTLEMENT.address(text).unwrap()
+}
+
+/// The settlement family with scripted steps.
+fn family() -> &'static Family {
+    static FAMILY: LazyLock<Family> = LazyLock::new(|| Family {
+        steps: Some(&steps::Steps),
+        trade: None,
+        transactions: None,
+        ..*vm::SETTLEMENT
+    });
+    &FAMILY
+}
+
+pub fn spec(name: &str) -> Option<Arc<ChainSpec>> {
+    let entry = ChainEntry {
+        id: name.into(),
+        hub_chain_id: Some("1".into()),
+        depository: Some(DEPOSITORY.into()),
+        ..ChainEntry::default()
+    };
+    (name != "nowhere").then(|| entry.spec(family(), false).unwrap())
+}
+
+pub fn market() -> Market {
+    let currency = |address: &str, symbol: &str, decimals: u8, group: &str, class: &str| {
+        let solver = ["ETH", "USDC"].contains(&symbol);
+        json!({"address": address, "symbol": symbol, "name": symbol, "decimals": decimals,
+               "group": group, "class": class, "solver": solver})
+    };
+    let network = |name: &str, number: u64| {
+        json!({"name": name, "chainId": number, "displayName": name, "wrappedNative": WETH,
+        "currencies": [
+            currency(NATIVE, "ETH", 18, "eth", "major"),
+            currency(USDC, "USDC", 6, "usdc", "stable"),
+            currency(WETH, "WETH", 18, "eth", "major"),
+            currency(TOKEN, "TOKEN", 18, "token", "other"),
+        ]})
+    };
+    let mut file = json!([
+        network("origin", 31_001),
+        network("destination", 31_002),
+        network("off", 31_003),
+        network("nowhere", 31_004),
+    ]);
+    file[1]["fillRouter"] = json!(ROUTER);
+    file[2]["disabled"] = json!(true);
+    Market::parse(&file.to_string(), |_| Some(family())).unwrap()
+}
+
+/// 100 USDC from `origin` to `destination`.
+pub fn body() -> Value {
+    json!({
+        "user": USER, "originChainId": 31_001, "destinationChainId": 31_002,
+        "originCurrency": USDC, "destinationCurrency": USDC, "amount": "100000000",
+        "tradeType": "EXACT_INPUT",
+    })
+}
+
+/// What tests change.
+pub struct World {
+    pub allowance: U256,
+    pub balance: U256,
+    pub available: Option<U256>,
+    /// Units of every estimate that does not revert.
+    pub gas: u64,
+    pub revert: Option<Revert>,
+    /// Drafts that were estimated.
+    pub drafts: Vec<Draft>,
+    /// No provider answers.
+    pub down: bool,
+    pub prices: fn(&str) -> Result<u64, bool>,
+    /// Basis points that the swap source loses; `None`: it has no way.
+    pub loss: Option<u64>,
+    pub store: Arc<MemoryStore>,
+}
+
+#[derive(Clone)]
+pub struct Scene(Arc<Mutex<World>>);
+
+/// Cents of a coin.
+fn cents(symbol: &str) -> Result<u64, bool> {
+    Ok(match symbol {
+        "USDC" => 100,
+        "TOKEN" => 200,
+        _ => 250_000,
+    })
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        let most = U256::from(10).pow(U256::from(30));
+        Self(Arc::new(Mutex::new(World {
+            allowance: U256::ZERO,
+            balance: most,
+            available: Some(most),
+            gas: GAS,
+            revert: None,
+            drafts: Vec::new(),
+            down: false,
+            prices: cents,
+            loss: Some(0),
+            store: Arc::new(MemoryStore::default()),
+        })))
+    }
+}
+
+impl Scene {
+    pub fn with<T>(&self, with: impl FnOnce(&mut World) -> T) -> T {
+        with(&mut self.0.lock().unwrap())
+    }
+
+    pub fn requests(&self) -> Requests {
+        Requests::new(self.with(|world| world.store.clone()))
+    }
+
+    pub fn quoter(&self) -> Quoter {
+        let trade = Trade {
+            scanner: Arc::new(self.clone()),
+            accounts: Arc::new(self.clone()),
+            writer: Arc::new(self.clone()),
+        };
+        let venues = ["origin", "destination", "off"].map(|name| {
+            let venue = Venue {
+                spec: spec(name).unwrap(),
+                trades: vec![trade.clone()],
+            };
+            (name.to_owned(), venue)
+        });
+        Quoter::new(Parts {
+            market: Arc::new(market()),
+            venues: venues.into(),
+            prices: Arc::new(self.clone()),
+            offers: Offers(SwapRouting::new(vec![Arc::new(self.clone())])),
+            capacity: Arc::new(self.clone()),
+            signer: Arc::new(RawKey::parse(KEY).unwrap()),
+            solver_chain: "destination".into(),
+            requests: self.requests(),
+            clock: || NOW,
+            entropy,
+        })
+    }
+
+    /// Quotes [`body`] with changes.
+    pub async fn quote(&self, changes: Value) -> Result<Value, Refused> {
+        let answer = self.quoter().quote(&changed(changes), None).await?;
+        Ok(serde_json::to_value(answer).unwrap())
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&mut World) -> T) -> Result<T, ReadError> {
+        self.with(|world| {
+            if world.down {
+                return Err(ReadError::Unavailable("down".into()));
+            }
+            Ok(read(world))
+        })
+    }
+}
+
+pub fn changed(changes: Value) -> Body {
+    let mut body = body();
+    for (field, value) in changes.as_object().unwrap() {
+        body[field] = value.clone();
+    }
+    Body::read(body).unwrap()
+}
+
+fn entropy() -> Option<B256> {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    Some(alloy::primitives::keccak256(count.to_be_bytes()))
+}
+
+#[async_trait]
+impl PriceSource for Scene {
+    async fn price(&self, currency: &Currency, now: u64) -> Result<Price, PriceError> {
+        let name = currency.symbol.clone();
+        let cents = self.with(|world| (world.prices)(&currency.symbol));
+        let cents = cents.map_err(|unknown| match unknown {
+            true => PriceError::Unknown(name.clone()),
+            false => PriceError::Unavailable {
+                currency: name,
+                why: "old".into(),
+            },
+        })?;
+        Ok(Price {
+            usd: U256::from(cents) * U256::from(10_000_000_000_000_000_u64),
+            at: now,
+        })
+    }
+}
+
+#[async_trait]
+impl Capacity for Scene {
+    async fn available(&self, _: &str, _: &Address) -> Result<Option<U256>, CapacityError> {
+        Ok(self.with(|world| world.available))
+    }
+}
+
+#[async_trait]
+impl SwapSource for Scene {
+    fn name(&self) -> &'static str {
+        "exchange"
+    }
+
+    fn serves(&self, _: &str) -> bool {
+        true
+    }
+
+    async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
+        let loss = self.with(|world| world.loss).ok_or(SwapError::NoRoute)?;
+        let market = market();
+        let network = market.by_name(&terms.network).unwrap();
+        let worth = |address: &Address| {
+            let currency = network.currency(address.text()).unwrap();
+            let cents = cents(&currency.symbol).unwrap();
+            (
+                U256::from(cents),
+                U256::from(10).pow(U256::from(currency.decimals)),
+            )
+        };
+        let ((from, from_coin), (to, to_coin)) = (worth(&terms.input), worth(&terms.output));
+        let (kept, whole) = (U256::from(10_000 - loss), U256::from(10_000));
+        let (up, down) = (from * to_coin * kept, to * from_coin * whole);
+        let (input, output) = if terms.exact_input {
+            (terms.amount, terms.amount * up / down)
+        } else {
+            ((terms.amount * down).div_ceil(up), terms.amount)
+        };
+        Ok(SwapOffer {
+            source: "exchange",
+            terms: terms.clone(),
+            input,
+            output,
+            gas: 120_000,
+            route: Vec::new(),
+        })
+    }
+
+    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
+        let native = offer.terms.input == address(NATIVE);
+        let data = [order.recipient.bytes(), &order.limit.to_be_bytes::<32>()].concat();
+        Ok(SwapCall {
+            spender: (!native).then(|| address(EXCHANGE)),
+            call: Call {
+                from: order.payer.clone(),
+                to: address(EXCHANGE),
+                data: data.into(),
+                value: if native { offer.input } else { U256::ZERO },
+            },
+        })
+    }
+}
+
+#[async_trait]
+impl Scanner for Scene {
+    async fn head(&self) -> Result<vm::Block, ReadError> {
+        Ok(vm::testing::block(77, 0))
+    }
+
+    async fn block(&self, _: u64) -> Result<Option<vm::Block>, ReadError> {
+        Ok(None)
+    }
+
+    async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Accounts for Scene {
+    async fn balance(&self, _: &Address, _: &Address) -> Result<U256, ReadError> {
+        self.read(|world| world.balance)
+    }
+
+    async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<U256, ReadError> {
+        self.read(|world| world.allowance)
+    }
+
+    async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
+        Ok(None)
+    }
+
+    async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
+        Ok(false)
+    }
+
+    async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
+        Ok(Ok(Bytes::new()))
+    }
+}
+
+#[async_trait]
+impl Writer for Scene {
+    async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError> {
+        self.read(|world| {
+            world.drafts.push(draft.clone());
+            world.revert.clone().map_or(Ok(world.gas), Err)
+        })
+    }
+
+    async fn fees(&self) -> Result<Fees, ReadError> {
+        self.read(|_| Fees {
+            base: 1_000_000_000,
+            priority: 100_000_000,
+        })
+    }
+
+    async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
+        Ok(0)
+    }
+
+    async fn broadcast(&self, _: &Bytes) -> Result<Broadcast, ReadError> {
+        Ok(Broadcast::Accepted)
+    }
+
+    async fn fate(&self, _: &B256) -> Result<Fate, ReadError> {
+        Ok(Fate::Unknown)
+    }
+}

@@ -1,0 +1,323 @@
+//! The quoter: reads, prices, simulates, promises, stores.
+
+use std::{collections::HashMap, sync::Arc};
+
+use alloy::primitives::{B256, Bytes, U256};
+use vm::{Address, protocol::order::Order, protocol::signature::eip191};
+
+use super::{
+    answer::{Answer, PaymentDetails, PriceAnswer, Protocol, ProtocolV2},
+    body::Body,
+    code::{Code, Refused},
+    details::Sheet,
+    figures::{Figures, Pricing},
+    fill::{self, Fill},
+    intent::{Ground, Intent},
+    offers::Offers,
+    order::Promise,
+    reads::Reads,
+    record::{Promised, record},
+    route::Route,
+    steps::{self, Plan},
+    venue::{Capacity, Venue},
+};
+use crate::{
+    market::Market,
+    price::PriceSource,
+    sign::Signer,
+    store::{Batch, requests::Requests},
+};
+
+/// What a quoter works with.
+pub struct Parts {
+    pub market: Arc<Market>,
+    /// By the network's name.
+    pub venues: HashMap<String, Venue>,
+    pub prices: Arc<dyn PriceSource>,
+    pub offers: Offers,
+    pub capacity: Arc<dyn Capacity>,
+    /// The solver's key.
+    pub signer: Arc<dyn Signer>,
+    /// The network whose account the solver is paid on.
+    pub solver_chain: String,
+    pub requests: Requests,
+    /// Unix milliseconds.
+    pub clock: fn() -> u64,
+    /// 32 bytes that nobody can guess; `None` where the machine has none.
+    pub entropy: fn() -> Option<B256>,
+}
+
+/// See the module.
+pub struct Quoter {
+    pub(super) parts: Parts,
+    pub(super) solver: Address,
+}
+
+/// A valid intent with its amounts and what the solver will do.
+struct Priced<'m> {
+    intent: Intent<'m>,
+    route: Route<'m>,
+    reads: Reads,
+    figures: Figures,
+    fill: Fill,
+    fill_gas: u64,
+    /// Unix milliseconds.
+    now: u64,
+}
+
+impl Quoter {
+    pub fn new(parts: Parts) -> Self {
+        let account = parts.signer.address();
+        let solver = Address::from_parts(&format!("{account:#x}"), account.to_vec());
+        Self { parts, solver }
+    }
+
+    /// Quotes a body. The request is durable when the answer is given. `key` is the label of the
+    /// caller's API key.
+    pub async fn quote(&self, body: &Body, key: Option<&str>) -> Result<Answer, Refused> {
+        let priced = self.priced(body, key.is_some()).await?;
+        let order = self.order(&priced)?;
+        let order_id = order
+            .id(|chain| Some(self.parts.venues.get(chain)?.spec.family))
+            .map_err(|error| {
+                tracing::error!(%error, "no quote: the order has no id");
+                Refused::new(Code::UnknownError, "the order cannot be built")
+            })?;
+        let plan = Plan {
+            intent: &priced.intent,
+            route: &priced.route,
+            reads: &priced.reads,
+            figures: &priced.figures,
+            order_id,
+            now: priced.now / 1000,
+        };
+        let (planned, signature) = futures::try_join!(self.plan(&plan), self.signature(&order_id))?;
+        let sheet = priced.sheet(steps::gas(&planned, &priced.intent));
+        let (fees, details) = (sheet.fees(), sheet.details(true));
+        let promised = Promised {
+            id: self.entropy()?,
+            order_id,
+            order,
+            signature,
+            fill_gas: priced.fill_gas,
+            now: priced.now,
+            key,
+            fees: &fees,
+            details: &details,
+        };
+        let request = record(&priced.intent, &priced.figures, &promised);
+        let stored = self.parts.requests.insert(&request, Batch::new()).await;
+        stored.map_err(|error| {
+            tracing::error!(%error, "no quote: the request cannot be stored");
+            Refused::new(Code::ServiceUnavailable, "the quote cannot be kept")
+        })?;
+        Ok(Answer {
+            steps: steps::shown(&planned, &plan, request.id),
+            fees,
+            details,
+            protocol: priced.protocol(request.order, order_id, &request.order_signature),
+        })
+    }
+
+    fn entropy(&self) -> Result<B256, Refused> {
+        let none = || {
+            Refused::new(
+                Code::ServiceUnavailable,
+                "no randomness for the request's id",
+            )
+        };
+        (self.parts.entropy)().ok_or_else(none)
+    }
+
+    /// Prices a body; nothing is stored.
+    pub async fn price(&self, body: &Body, key: Option<&str>) -> Result<PriceAnswer, Refused> {
+        let priced = self.priced(body, key.is_some()).await?;
+        let plan = Plan {
+            intent: &priced.intent,
+            route: &priced.route,
+            reads: &priced.reads,
+            figures: &priced.figures,
+            order_id: B256::repeat_byte(0xee),
+            now: priced.now / 1000,
+        };
+        let planned = self.plan(&plan).await?;
+        let sheet = priced.sheet(steps::gas(&planned, &priced.intent));
+        Ok(PriceAnswer {
+            fees: sheet.fees(),
+            details: sheet.details(false),
+        })
+    }
+
+    async fn priced(&self, body: &Body, keyed: bool) -> Result<Priced<'_>, Refused> {
+        let spec = |name: &str| Some(self.parts.venues.get(name)?.spec.clone());
+        let ground = Ground {
+            market: &self.parts.market,
+            spec: &spec,
+            solver: &self.solver,
+            keyed,
+        };
+        let intent = Intent::of(body, &ground)?;
+        let route = Route::of(&intent)?;
+        let now = (self.parts.clock)();
+        let plain = !intent.own && intent.calls.is_empty() && !route.swap_out;
+        let (reads, direct) = futures::join!(self.reads(&intent, &route), async {
+            if plain {
+                Some(self.direct(&intent).await)
+            } else {
+                None
+            }
+        });
+        let reads = reads?;
+        if reads.available.is_zero() {
+            return Err(drained(&route));
+        }
+        let direct = direct.transpose()?;
+        let pricing = Pricing {
+            intent: &intent,
+            route: &route,
+            reads: &reads,
+            offers: &self.parts.offers,
+        };
+        let (figures, fill, fill_gas) = self.settled(&pricing, direct, now).await?;
+        let priced = Priced {
+            intent,
+            route,
+            reads,
+            figures,
+            fill,
+            fill_gas,
+            now,
+        };
+        priced.sheet(U256::ZERO).check()?;
+        Ok(priced)
+    }
+
+    /// A payment of the least amount, to learn whether it works and what it takes; the table's gas
+    /// where no node says. Runs beside the reads.
+    async fn direct(&self, intent: &Intent<'_>) -> Result<u64, Refused> {
+        let due = super::order::Due {
+            to: intent.recipient.clone(),
+            currency: intent.destination.address.clone(),
+            amount: U256::from(1),
+            minimum: U256::from(1),
+        };
+        let payment = Fill {
+            payments: vec![due],
+            calls: Vec::new(),
+        };
+        match self.simulate(intent, &payment).await {
+            Err(refused) if refused.code == Code::RpcHttpError => Ok(fill::table(intent, None)),
+            answer => answer,
+        }
+    }
+
+    /// Amounts and fill that agree on the gas: priced by the table, simulated, and priced again with
+    /// what the simulation took.
+    async fn settled(
+        &self,
+        pricing: &Pricing<'_, '_>,
+        direct: Option<u64>,
+        now: u64,
+    ) -> Result<(Figures, Fill, u64), Refused> {
+        let (intent, route) = (pricing.intent, pricing.route);
+        let seconds = now / 1000;
+        let guess = direct.unwrap_or_else(|| fill::table(intent, None));
+        let mut figures = pricing.figures(guess).await?;
+        let mut fill = self.fill(intent, route, &figures, seconds)?;
+        let simulated = !intent.own && direct.is_none();
+        let mut gas = guess;
+        if simulated {
+            enough(pricing, &figures)?;
+            gas = self.simulate(intent, &fill).await?;
+            limited(intent, &figures, gas)?;
+            figures = pricing.figures(gas).await?;
+            fill = self.fill(intent, route, &figures, seconds)?;
+        }
+        enough(pricing, &figures)?;
+        Ok((figures, fill, gas))
+    }
+
+    fn order(&self, priced: &Priced<'_>) -> Result<Order, Refused> {
+        let promise = Promise {
+            solver_chain: &self.parts.solver_chain,
+            solver: &self.solver,
+            salt: self.entropy()?,
+            paid: (&priced.route.paid, priced.figures.sum.paid),
+            given: &priced.route.given,
+            payments: &priced.fill.payments,
+            calls: &priced.fill.calls,
+            refund_to: &priced.intent.refund_to,
+            now: priced.now / 1000,
+        };
+        Ok(promise.order()?)
+    }
+
+    /// The solver's word for an order.
+    async fn signature(&self, order: &B256) -> Result<Bytes, Refused> {
+        let digest = eip191(order.as_slice());
+        let signature = self.parts.signer.sign(&digest).await.map_err(|error| {
+            tracing::error!(%error, "no quote: the solver's key does not sign");
+            Refused::new(Code::ServiceUnavailable, "the solver does not answer")
+        })?;
+        Ok(Bytes::copy_from_slice(signature.as_bytes()))
+    }
+}
+
+fn drained(route: &Route<'_>) -> Refused {
+    let what = format!(
+        "amount: the solver has not enough {} on {}",
+        route.given.currency.symbol, route.given.network.display_name
+    );
+    Refused::new(Code::InsufficientLiquidity, what)
+}
+
+fn enough(pricing: &Pricing<'_, '_>, figures: &Figures) -> Result<(), Refused> {
+    if figures.sum.given > pricing.reads.available {
+        return Err(drained(pricing.route));
+    }
+    Ok(())
+}
+
+/// The calls may use what the caller allowed, besides what a transaction and its payments take.
+fn limited(intent: &Intent<'_>, figures: &Figures, gas: u64) -> Result<(), Refused> {
+    let allowed = fill::table(intent, Some(figures));
+    if intent.calls_gas.is_some() && gas > allowed {
+        let what = format!("txsGasLimit: the destination transaction takes {gas} gas");
+        return Err(Refused::new(Code::DestinationTxFailed, what));
+    }
+    Ok(())
+}
+
+impl<'m> Priced<'m> {
+    fn sheet(&self, gas: U256) -> Sheet<'_, 'm> {
+        Sheet {
+            intent: &self.intent,
+            route: &self.route,
+            reads: &self.reads,
+            figures: &self.figures,
+            gas,
+        }
+    }
+
+    fn protocol(&self, order: Order, id: B256, signature: &Bytes) -> Protocol {
+        let paid = &self.route.paid;
+        let depository = paid.spec.depository.as_ref();
+        let depository = depository.filter(|_| !self.intent.own);
+        let v2 = ProtocolV2 {
+            order_id: id.to_string(),
+            hub_type: "onchain",
+            order_data: order,
+            order_signature: self
+                .intent
+                .include_protocol_data
+                .then(|| signature.to_string()),
+            payment_details: depository.map(|depository| PaymentDetails {
+                chain_id: paid.network.name.clone(),
+                depository: depository.to_string(),
+                currency: paid.address.to_string(),
+                amount: self.figures.sum.paid.to_string(),
+            }),
+        };
+        Protocol { v2 }
+    }
+}

@@ -1,0 +1,605 @@
+use alloy::primitives::{B256, Bytes, I256, U256};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use vm::{protocol::order::Order, protocol::signature, trade::Revert};
+
+use super::{
+    code::Code,
+    scene::{
+        self, DEPOSITORY, EXCHANGE, GAS, NATIVE, NOW, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC,
+        USER, WETH,
+    },
+};
+use crate::request::{Execution, Operation, Request};
+
+const ETH: &str = "1000000000000000000";
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    let found = value.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_else(|| panic!("{pointer} in {value}"))
+}
+
+fn amount(value: &Value, pointer: &str) -> I256 {
+    text(value, pointer).parse().unwrap()
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    let steps = answer["steps"].as_array().unwrap();
+    steps.iter().map(|step| text(step, "/id")).collect()
+}
+
+async fn quoted(changes: Value) -> (Scene, Value) {
+    let scene = Scene::default();
+    let answer = scene.quote(changes).await.unwrap();
+    (scene, answer)
+}
+
+async fn refused(scene: &Scene, changes: Value) -> super::code::Refused {
+    scene.quote(changes).await.unwrap_err()
+}
+
+async fn stored(scene: &Scene, answer: &Value) -> Request {
+    let id: B256 = text(answer, "/steps/0/requestId").parse().unwrap();
+    scene.requests().by_id(&id).await.unwrap().unwrap()
+}
+
+fn order(answer: &Value) -> Order {
+    serde_json::from_value(answer["protocol"]["v2"]["orderData"].clone()).unwrap()
+}
+
+#[tokio::test]
+async fn exact_input_of_a_token_is_approved_deposited_and_stored() {
+    let (scene, answer) = quoted(json!({"referrer": "me", "ttl": 60})).await;
+    assert_eq!(ids(&answer), ["approve", "deposit"]);
+    // 40,000 gas at 1.1 gwei and $2500, and $0.02.
+    assert_eq!(text(&answer, "/fees/relayerGas/amount"), "110000");
+    assert_eq!(text(&answer, "/fees/relayerService/amount"), "20000");
+    assert_eq!(text(&answer, "/fees/relayer/amountUsd"), "0.130000");
+    assert_eq!(text(&answer, "/fees/app/amountUsd"), "0");
+    assert_eq!(text(&answer, "/details/currencyOut/amount"), "99870000");
+    assert_eq!(
+        text(&answer, "/details/currencyOut/minimumAmount"),
+        "97872600"
+    );
+    assert_eq!(text(&answer, "/details/rate"), "0.9987");
+    assert_eq!(text(&answer, "/details/totalImpact/usd"), "-0.130000");
+    assert_eq!(
+        text(&answer, "/details/expandedPriceImpact/execution/usd"),
+        "-0.13"
+    );
+    let (approve, deposit) = (&answer["steps"][0], &answer["steps"][1]);
+    assert!(approve["items"][0].get("check").is_none());
+    assert_eq!(approve["items"][0]["data"]["gas"], GAS.to_string());
+    let id = text(deposit, "/requestId");
+    let endpoint = format!("/intents/status/v3?requestId={id}");
+    assert_eq!(text(deposit, "/items/0/check/endpoint"), endpoint);
+    assert_eq!(text(deposit, "/depositAddress"), "");
+    assert_eq!(text(deposit, "/items/0/data/to"), DEPOSITORY);
+    assert_eq!(
+        text(deposit, "/items/0/data/data"),
+        text(&answer, "/protocol/v2/orderId")
+    );
+    assert!(answer["protocol"]["v2"].get("orderSignature").is_none());
+    let request = stored(&scene, &answer).await;
+    assert_eq!(
+        (request.operation, request.execution),
+        (Operation::Swap, Execution::Solver)
+    );
+    assert_eq!(request.expires_at, Some(NOW / 1000 + 60));
+    assert_eq!(request.fill_gas, GAS);
+    assert_eq!(request.referrer.as_deref(), Some("me"));
+    assert_eq!(request.quoted["fees"], answer["fees"]);
+    assert_eq!(request.order, order(&answer));
+    assert_ne!(request.id, request.order_id);
+    let paid = json!({"chainId": "origin", "depository": DEPOSITORY, "currency": USDC,
+                      "amount": "100000000"});
+    assert_eq!(answer["protocol"]["v2"]["paymentDetails"], paid);
+}
+
+#[tokio::test]
+async fn order_says_what_was_promised_and_the_solver_signs_it() {
+    let changes = json!({"includeProtocolData": true, "recipient": OTHER, "refundTo": USER});
+    let (scene, answer) = quoted(changes).await;
+    let order = order(&answer);
+    let id: B256 = text(&answer, "/protocol/v2/orderId").parse().unwrap();
+    assert_eq!(order.id(|_| Some(vm::SETTLEMENT)), Ok(id));
+    assert_eq!(
+        (order.solver_chain_id.as_str(), order.solver.as_str()),
+        ("destination", SOLVER)
+    );
+    let refunds = &order.inputs[0].refunds;
+    let chains = refunds
+        .iter()
+        .map(|one| one.chain_id.as_str())
+        .collect::<Vec<_>>();
+    assert_eq!(chains, ["origin", "destination"]);
+    assert_eq!(
+        (
+            refunds[0].recipient.as_str(),
+            refunds[0].minimum_amount.as_str()
+        ),
+        (USER, "0")
+    );
+    assert_eq!(refunds[0].extra_data, "0x");
+    assert_eq!(refunds[0].deadline, 1_700_604_800);
+    assert_eq!(
+        order.output.extra_data,
+        format!("0x{}{}", "00".repeat(12), &ROUTER[2..])
+    );
+    assert_eq!(order.output.payments[0].recipient, OTHER);
+    assert_eq!(order.output.payments[0].expected_amount, "99870000");
+    assert_eq!(order.output.payments[0].minimum_amount, "97872600");
+    let signed = stored(&scene, &answer).await.order_signature;
+    assert_eq!(
+        text(&answer, "/protocol/v2/orderSignature"),
+        signed.to_string()
+    );
+    let signed = signature::Signature::from_bytes(&signed).unwrap();
+    let signer = signed.recover(&signature::eip191(id.as_slice())).unwrap();
+    assert_eq!(format!("{signer:#x}"), SOLVER);
+}
+
+#[tokio::test]
+async fn exact_output_costs_the_fees_more_and_loses_nothing() {
+    let changes = json!({"tradeType": "EXACT_OUTPUT", "originCurrency": NATIVE,
+                         "destinationCurrency": NATIVE, "amount": ETH});
+    let (_, answer) = quoted(changes).await;
+    assert_eq!(ids(&answer), ["deposit"]);
+    let input = amount(&answer, "/details/currencyIn/amount");
+    let fees = amount(&answer, "/fees/relayer/amount");
+    assert_eq!(input, amount(&answer, "/details/currencyOut/amount") + fees);
+    assert_eq!(text(&answer, "/details/currencyOut/amount"), ETH);
+    assert_eq!(text(&answer, "/details/currencyOut/minimumAmount"), ETH);
+    assert_eq!(
+        text(&answer, "/details/slippageTolerance/destination/value"),
+        "0"
+    );
+    assert_eq!(
+        text(&answer, "/steps/0/items/0/data/value"),
+        input.to_string()
+    );
+    let changes = json!({"tradeType": "EXPECTED_OUTPUT", "slippageTolerance": "50"});
+    let (_, answer) = quoted(changes).await;
+    assert_eq!(text(&answer, "/details/currencyOut/amount"), "100000000");
+    assert_eq!(
+        text(&answer, "/details/currencyOut/minimumAmount"),
+        "99500000"
+    );
+    assert_eq!(
+        text(&answer, "/details/slippageTolerance/destination/percent"),
+        "0.50"
+    );
+}
+
+#[tokio::test]
+async fn deposit_is_bare_or_needs_no_allowance() {
+    let (_, bare) = quoted(json!({"explicitDeposit": false})).await;
+    assert_eq!(ids(&bare), ["deposit"]);
+    assert_eq!(text(&bare, "/steps/0/items/0/data/to"), USDC);
+    let scene = Scene::default();
+    scene.with(|world| world.allowance = U256::from(100_000_000));
+    assert_eq!(ids(&scene.quote(json!({})).await.unwrap()), ["deposit"]);
+}
+
+#[tokio::test]
+async fn gas_of_a_poor_user_comes_from_the_table_with_the_overhead() {
+    let scene = Scene::default();
+    scene.with(|world| world.balance = U256::ZERO);
+    let answer = scene
+        .quote(json!({"originGasOverhead": "10000"}))
+        .await
+        .unwrap();
+    let gas = |at: usize| amount(&answer, &format!("/steps/{at}/items/0/data/gas"));
+    let whole = gas(0) + gas(1) + I256::try_from(10_000).unwrap();
+    let wei = whole * I256::try_from(1_100_000_000_u64).unwrap();
+    assert_eq!(amount(&answer, "/fees/gas/amount"), wei);
+    assert_eq!(text(&answer, "/details/userBalance"), "0");
+    assert_eq!(text(&answer, "/fees/gas/currency/symbol"), "ETH");
+    assert_eq!(
+        text(&answer, "/steps/0/items/0/data/maxFeePerGas"),
+        "2100000000"
+    );
+}
+
+#[tokio::test]
+async fn app_fees_come_out_of_the_input() {
+    let fees = json!([{"recipient": OTHER, "fee": "5"}, {"recipient": USER, "fee": "0.5"}]);
+    let (_, answer) = quoted(json!({"appFees": fees})).await;
+    assert_eq!(text(&answer, "/fees/app/amount"), "55000");
+    assert_eq!(text(&answer, "/details/currencyOut/amount"), "99815000");
+    assert_eq!(
+        text(&answer, "/details/expandedPriceImpact/app/usd"),
+        "-0.055"
+    );
+}
+
+#[tokio::test]
+async fn calls_are_paid_through_the_router_and_the_rest_reaches_the_recipient() {
+    let txs = json!([
+        {"to": OTHER, "data": "0x1234", "value": "100"},
+        {"to": OTHER, "value": "7"},
+        {"to": ROUTER, "data": "0x56"},
+    ]);
+    let changes = json!({"txs": txs, "destinationCurrency": NATIVE, "amount": "1000",
+                         "tradeType": "EXACT_OUTPUT"});
+    let (scene, answer) = quoted(changes).await;
+    let output = order(&answer).output;
+    let payments = output.payments.iter();
+    let paid = payments.map(|one| (one.recipient.as_str(), one.minimum_amount.as_str()));
+    assert_eq!(
+        paid.collect::<Vec<_>>(),
+        [(ROUTER, "100"), (OTHER, "7"), (USER, "893")]
+    );
+    let orders = vm::SETTLEMENT.orders.unwrap();
+    let calls = output.calls.iter().map(|call| {
+        let call = orders
+            .decode_call(&alloy::hex::decode(call).unwrap())
+            .unwrap();
+        (
+            call.to.to_string(),
+            call.data.to_string(),
+            call.value.to_string(),
+        )
+    });
+    let wanted = [(OTHER, "0x1234", "100"), (ROUTER, "0x56", "0")];
+    let wanted = wanted.map(|(to, data, value)| (to.into(), data.into(), value.into()));
+    assert_eq!(calls.collect::<Vec<_>>(), wanted);
+    assert_eq!(stored(&scene, &answer).await.calls.len(), 3);
+    let (_, token) = quoted(json!({"txs": [{"to": OTHER, "data": "0x12"}]})).await;
+    let payments = order(&token).output.payments;
+    assert_eq!(
+        (payments.len(), payments[0].recipient.as_str()),
+        (1, ROUTER)
+    );
+    assert_eq!(payments[0].minimum_amount, payments[0].expected_amount);
+}
+
+#[tokio::test]
+async fn calls_keep_to_their_gas_limit() {
+    let scene = Scene::default();
+    let txs = json!([{"to": OTHER, "data": "0x12"}]);
+    scene.with(|world| world.gas = 120_000);
+    let limit = |gas: u64| json!({"txs": txs, "txsGasLimit": gas});
+    assert!(scene.quote(limit(20_000)).await.is_ok());
+    assert_eq!(
+        refused(&scene, limit(19_999)).await.code,
+        Code::DestinationTxFailed
+    );
+    let mut swapped = limit(1);
+    swapped["destinationCurrency"] = json!(TOKEN);
+    assert!(scene.quote(swapped).await.is_ok());
+}
+
+#[tokio::test]
+async fn authorizations_are_simulated_and_kept() {
+    let one = json!({"chainId": 31_002, "address": OTHER, "nonce": 3, "yParity": 0,
+                     "r": "0x1", "s": "0x2"});
+    let (scene, answer) = quoted(json!({"authorizationList": [one]})).await;
+    let draft = scene.with(|world| world.drafts[0].clone());
+    assert_eq!(
+        (draft.authorizations.len(), draft.authorizations[0].nonce),
+        (1, 3)
+    );
+    assert_eq!(stored(&scene, &answer).await.authorizations, [one]);
+}
+
+#[tokio::test]
+async fn user_executes_a_swap_on_one_chain() {
+    let same = json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN});
+    let (scene, answer) = quoted(same).await;
+    assert_eq!(ids(&answer), ["approve", "swap"]);
+    let swap = &answer["steps"][1]["items"][0];
+    assert_eq!(text(swap, "/data/to"), EXCHANGE);
+    let order_id = text(&answer, "/protocol/v2/orderId");
+    assert!(text(swap, "/data/data").ends_with(&order_id[2..]));
+    assert!(swap.get("check").is_some());
+    assert_eq!(
+        text(&answer, "/details/currencyOut/amountFormatted"),
+        "50.0"
+    );
+    assert_eq!(
+        text(&answer, "/details/currencyOut/minimumAmount"),
+        "49000000000000000000"
+    );
+    assert_eq!(
+        text(&answer, "/details/slippageTolerance/origin/percent"),
+        "2.00"
+    );
+    assert_eq!(text(&answer, "/fees/relayer/amount"), "0");
+    assert_eq!(text(&answer, "/details/route/origin/router"), "exchange");
+    assert!(answer["details"]["route"].get("destination").is_none());
+    assert!(answer["protocol"]["v2"].get("paymentDetails").is_none());
+    assert_eq!(stored(&scene, &answer).await.execution, Execution::User);
+    let most = json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN,
+                      "tradeType": "EXACT_OUTPUT", "amount": ETH, "slippageTolerance": "100"});
+    let (_, answer) = quoted(most).await;
+    assert_eq!(text(&answer, "/details/currencyIn/amount"), "2000000");
+    let approved = text(&answer, "/steps/0/items/0/data/data");
+    assert!(
+        approved.ends_with(&format!("{:x}", 2_020_000)),
+        "{approved}"
+    );
+    assert_eq!(
+        text(&answer, "/details/slippageTolerance/origin/value"),
+        "20000"
+    );
+}
+
+#[tokio::test]
+async fn user_sends_wraps_and_unwraps() {
+    let send = json!({"destinationChainId": 31_001, "recipient": OTHER});
+    let (scene, answer) = quoted(send).await;
+    assert_eq!(ids(&answer), ["send"]);
+    assert_eq!(text(&answer, "/details/operation"), "send");
+    assert_eq!(text(&answer, "/details/currencyOut/amount"), "100000000");
+    assert!(answer["steps"][0]["items"][0].get("check").is_some());
+    assert_eq!(stored(&scene, &answer).await.operation, Operation::Send);
+    for (from, to, operation, steps) in [
+        (NATIVE, WETH, "wrap", &["swap"][..]),
+        (WETH, NATIVE, "unwrap", &["approve", "swap"][..]),
+    ] {
+        let changes = json!({"destinationChainId": 31_001, "originCurrency": from,
+                             "destinationCurrency": to, "amount": "1"});
+        let (_, answer) = quoted(changes).await;
+        assert_eq!(text(&answer, "/details/operation"), operation);
+        assert_eq!(ids(&answer), steps);
+        assert_eq!(text(&answer, "/details/currencyOut/minimumAmount"), "1");
+    }
+}
+
+#[tokio::test]
+async fn solver_swaps_what_it_does_not_hold() {
+    let scene = Scene::default();
+    scene.with(|world| world.loss = Some(100));
+    let answer = scene
+        .quote(json!({"destinationCurrency": TOKEN}))
+        .await
+        .unwrap();
+    assert_eq!(ids(&answer), ["approve", "deposit"]);
+    let output = order(&answer).output;
+    assert_eq!((output.payments.len(), output.calls.len()), (1, 2));
+    assert_eq!(output.payments[0].recipient, ROUTER);
+    assert_eq!(output.payments[0].currency, USDC);
+    let given = text(&answer, "/details/route/destination/inputCurrency/amount");
+    assert_eq!(output.payments[0].minimum_amount, given);
+    assert_eq!(
+        text(&answer, "/details/route/destination/router"),
+        "exchange"
+    );
+    // What the swap loses is part of the solver's fee.
+    let service = amount(&answer, "/fees/relayerService/amount");
+    assert!(service > I256::try_from(990_000).unwrap(), "{service}");
+    let exact = json!({"destinationCurrency": TOKEN, "tradeType": "EXACT_OUTPUT", "amount": ETH});
+    let answer = scene.quote(exact.clone()).await.unwrap();
+    assert_eq!(text(&answer, "/details/currencyOut/minimumAmount"), ETH);
+    let mut surplus = exact;
+    surplus["enableTrueExactOutput"] = json!(true);
+    assert_eq!(
+        refused(&scene, surplus).await.code,
+        Code::UnsupportedExecutionType
+    );
+}
+
+#[tokio::test]
+async fn user_swaps_into_what_can_be_deposited() {
+    let changes = json!({"originCurrency": TOKEN, "amount": ETH});
+    let (scene, answer) = quoted(changes).await;
+    assert_eq!(ids(&answer), ["approve", "swap", "approve", "deposit"]);
+    assert!(answer["steps"][1]["items"][0].get("check").is_none());
+    // What at least comes out of the swap is deposited.
+    assert_eq!(
+        text(&answer, "/protocol/v2/paymentDetails/amount"),
+        "1918200"
+    );
+    assert_eq!(
+        text(&answer, "/details/refundCurrency/currency/symbol"),
+        "USDC"
+    );
+    assert_eq!(stored(&scene, &answer).await.origin.currency, TOKEN);
+    let off = json!({"originCurrency": TOKEN, "amount": ETH, "disableOriginSwaps": true});
+    assert_eq!(refused(&scene, off).await.code, Code::NoSwapRoutesFound);
+    for filter in [
+        "excludedSwapSources",
+        "includedOriginSwapSources",
+        "includedSwapSources",
+    ] {
+        let other = if filter.starts_with("ex") {
+            "exchange"
+        } else {
+            "another"
+        };
+        let changes = json!({"originCurrency": TOKEN, "amount": ETH, filter: [other]});
+        assert_eq!(
+            refused(&scene, changes).await.code,
+            Code::NoSwapRoutesFound,
+            "{filter}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn reverting_destination_is_told_with_its_reason() {
+    let scene = Scene::default();
+    let revert = |reason: &str| Revert {
+        reason: reason.into(),
+        data: Bytes::from_static(&[1, 2]),
+    };
+    for (reason, wanted) in [("paused", "paused"), ("", "explained")] {
+        scene.with(|world| world.revert = Some(revert(reason)));
+        for changes in [json!({}), json!({"txs": [{"to": OTHER, "data": "0x12"}]})] {
+            let refused = refused(&scene, changes).await;
+            assert_eq!(refused.code, Code::DestinationTxFailed);
+            let json = serde_json::to_value(refused).unwrap();
+            assert_eq!(text(&json, "/errorData"), wanted);
+            assert_eq!(json["approxSimulatedBlock"], 77);
+            assert_eq!(text(&json, "/failedCallData/from"), SOLVER);
+        }
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "a table")]
+#[tokio::test]
+async fn world_that_is_not_ready_refuses_with_its_code() {
+    let changed = |change: fn(&mut scene::World)| {
+        let scene = Scene::default();
+        scene.with(change);
+        scene
+    };
+    let token = json!({"destinationCurrency": TOKEN});
+    let own = json!({"destinationCurrency": TOKEN, "destinationChainId": 31_001});
+    let small = json!({"destinationCurrency": TOKEN, "destinationChainId": 31_001,
+                       "amount": "49999"});
+    for (scene, changes, code) in [
+        (
+            changed(|w| w.available = None),
+            json!({}),
+            Code::InsufficientLiquidity,
+        ),
+        (
+            changed(|w| w.available = Some(U256::from(99_869_999))),
+            json!({}),
+            Code::InsufficientLiquidity,
+        ),
+        (
+            changed(|w| w.prices = |_| Err(false)),
+            json!({}),
+            Code::PriceFetchFailed,
+        ),
+        (
+            changed(|w| w.prices = |_| Err(true)),
+            json!({}),
+            Code::UnsupportedCurrency,
+        ),
+        (changed(|w| w.down = true), json!({}), Code::RpcHttpError),
+        (
+            changed(|w| w.loss = None),
+            token.clone(),
+            Code::NoInternalSwapRoutesFound,
+        ),
+        (changed(|w| w.loss = None), own, Code::NoSwapRoutesFound),
+        (
+            changed(|w| w.loss = Some(2_000)),
+            token.clone(),
+            Code::SwapImpactTooHigh,
+        ),
+        (Scene::default(), small, Code::AmountTooLow),
+        (
+            Scene::default(),
+            json!({"amount": "130000"}),
+            Code::AmountTooLow,
+        ),
+        (
+            Scene::default(),
+            json!({"amount": U256::MAX.to_string()}),
+            Code::InsufficientLiquidity,
+        ),
+        (
+            Scene::default(),
+            json!({"amount": U256::MAX.to_string(), "tradeType": "EXACT_OUTPUT"}),
+            Code::InsufficientLiquidity,
+        ),
+        (
+            Scene::default(),
+            json!({"txs": [{"to": OTHER, "data": "0x12", "value": "11"}], "amount": "10",
+                   "tradeType": "EXACT_OUTPUT", "destinationCurrency": NATIVE}),
+            Code::InvalidExtraTxs,
+        ),
+        (
+            changed(|w| w.store.fail("full")),
+            json!({}),
+            Code::ServiceUnavailable,
+        ),
+    ] {
+        let refused = refused(&scene, changes.clone()).await;
+        assert_eq!(refused.code, code, "{changes}: {}", refused.message);
+    }
+    let scene = changed(|w| w.loss = Some(2_000));
+    let mut taken = token;
+    taken["overridePriceImpact"] = json!(true);
+    assert!(scene.quote(taken).await.is_ok());
+}
+
+#[tokio::test]
+async fn price_is_the_quote_without_its_promise() {
+    let scene = Scene::default();
+    scene.with(|world| world.store.fail("a price needs no store"));
+    let price = scene
+        .quoter()
+        .price(&scene::changed(json!({})), None)
+        .await
+        .unwrap();
+    let price = serde_json::to_value(price).unwrap();
+    assert_eq!(text(&price, "/details/currencyOut/amount"), "99870000");
+    for absent in ["route", "isFixedRate", "expandedPriceImpact"] {
+        assert!(price["details"].get(absent).is_none(), "{absent}");
+    }
+}
+
+/// Millionths of a dollar.
+fn micro(value: &Value, pointer: &str) -> i128 {
+    let text = text(value, pointer);
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    sign * format!("{whole}{fraction:0<6}").parse::<i128>().unwrap()
+}
+
+/// integrator-api.md 16, over one answer.
+fn identities(answer: &Value) {
+    let details = |field: &str| micro(answer, &format!("/details/{field}"));
+    let fees = |field: &str| micro(answer, &format!("/fees/{field}/amountUsd"));
+    let unit = |field: &str| amount(answer, &format!("/fees/{field}/amount"));
+    let near = |one: i128, other: i128| assert!((one - other).abs() <= 1, "{one} {other}");
+    let total = details("totalImpact/usd");
+    assert_eq!(
+        total,
+        details("currencyOut/amountUsd") - details("currencyIn/amountUsd")
+    );
+    let swap = details("swapImpact/usd");
+    assert_eq!(swap, total + fees("relayer") + fees("app"));
+    let part = |field: &str| details(&format!("expandedPriceImpact/{field}/usd"));
+    assert_eq!(
+        total,
+        part("swap") + part("execution") + part("relay") + part("app")
+    );
+    if unit("relayer").is_zero() {
+        assert_eq!(part("execution"), 0);
+    } else {
+        near(-part("execution"), 20_000 + fees("relayerGas"));
+    }
+    assert_eq!(unit("relayer"), unit("relayerGas") + unit("relayerService"));
+    let out = amount(answer, "/details/currencyOut/amount");
+    let least = amount(answer, "/details/currencyOut/minimumAmount");
+    let lost = amount(answer, "/details/slippageTolerance/destination/value");
+    let own = amount(answer, "/details/slippageTolerance/origin/value");
+    assert!(least <= out && (out - least == lost || out - least == own));
+}
+
+proptest! {
+    #[test]
+    fn identities_hold_in_every_quote(
+        units in 1_u64.., trade in 0_usize..3, input in 0_usize..4, output in 0_usize..4,
+        same: bool, loss in 0_u64..1_000, bps in 0_u64..300, slippage in 0_u64..2_000,
+    ) {
+        let currencies = [NATIVE, USDC, WETH, TOKEN];
+        let types = ["EXACT_INPUT", "EXACT_OUTPUT", "EXPECTED_OUTPUT"];
+        let changes = json!({
+            "amount": units.to_string(), "tradeType": types[trade],
+            "originCurrency": currencies[input], "destinationCurrency": currencies[output],
+            "destinationChainId": if same { 31_001 } else { 31_002 },
+            "appFees": [{"recipient": OTHER, "fee": bps.to_string()}],
+            "slippageTolerance": slippage.to_string(), "overridePriceImpact": true,
+        });
+        let scene = Scene::default();
+        scene.with(|world| world.loss = Some(loss));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        match runtime.block_on(scene.quote(changes)) {
+            Ok(answer) => {
+                identities(&answer);
+                prop_assert_eq!(text(&answer, "/details/sender"), USER);
+            }
+            Err(refused) => prop_assert!(
+                refused.code.status() == 400, "{:?}: {}", refused.code, refused.message
+            ),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What the quoter knows of a chain, and what it must be told about the solver.
+
+use std::{future::Future, sync::Arc};
+
+use alloy::primitives::U256;
+use async_trait::async_trait;
+use vm::{Address, ChainSpec, CodecError, ReadError, trade::StepBuilder, trade::Trade};
+
+/// A chain that can be traded on: its rules, and providers to ask in turn.
+#[derive(Clone)]
+pub struct Venue {
+    pub spec: Arc<ChainSpec>,
+    pub trades: Vec<Trade>,
+}
+
+impl Venue {
+    /// The first provider's answer; the next is asked when one cannot be read.
+    pub async fn ask<T, F: Future<Output = Result<T, ReadError>>>(
+        &self,
+        question: impl Fn(Trade) -> F,
+    ) -> Result<T, ReadError> {
+        let mut last = ReadError::Unavailable("no provider for trading".into());
+        for trade in &self.trades {
+            match question(trade.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Builds this family's transactions.
+    pub fn steps(&self) -> Result<&'static dyn StepBuilder, CodecError> {
+        let missing = || CodecError(format!("{} has no steps", self.spec.family.name));
+        self.spec.family.steps.ok_or_else(missing)
+    }
+}
+
+/// What the solver can still promise.
+#[async_trait]
+pub trait Capacity: Send + Sync {
+    /// Units of `currency` that are neither spent nor reserved; `None`: the solver does not hold it.
+    async fn available(
+        &self,
+        network: &str,
+        currency: &Address,
+    ) -> Result<Option<U256>, CapacityError>;
+}
+
+/// The solver does not know what it has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("capacity unknown: {0}")]
+pub struct CapacityError(pub String);

@@ -1,0 +1,315 @@
+//! The three versions of the status body (integrator-api.md 7.1, 7.2).
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    Execution, Request,
+    fact::{Facts, Purpose, State},
+    reason::{FailReason, RefundFailReason},
+    status::{self, Status, Verdict},
+};
+
+/// `GET /intents/status/v3`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = StatusV3)]
+pub struct V3 {
+    status: &'static str,
+    #[serde(flatten)]
+    body: Body,
+    /// Unix milliseconds of the last change.
+    updated_at: u64,
+    /// Unix milliseconds.
+    quote_created_at: u64,
+}
+
+/// `GET /intents/status/v2`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = StatusV2)]
+pub struct V2 {
+    status: &'static str,
+    #[serde(flatten)]
+    body: Body,
+    /// Unix milliseconds of the last change.
+    time: u64,
+    /// Unix milliseconds.
+    quote_created_at: u64,
+}
+
+/// `GET /intents/status`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = StatusV1)]
+pub struct V1 {
+    status: &'static str,
+    #[serde(flatten)]
+    body: Body,
+    /// Unix milliseconds of the last change.
+    time: u64,
+}
+
+/// What all versions tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = StatusBody)]
+struct Body {
+    details: Option<String>,
+    in_tx_hashes: Vec<String>,
+    tx_hashes: Vec<String>,
+    origin_chain_id: u64,
+    destination_chain_id: u64,
+    /// Why it failed or was refunded; `N/A` otherwise.
+    #[schema(value_type = String)]
+    fail_reason: Reason<FailReason>,
+    /// Why there was no refund; `N/A` otherwise.
+    #[schema(value_type = String)]
+    refund_fail_reason: Reason<RefundFailReason>,
+    success: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+enum Reason<T> {
+    Known(T),
+    None(&'static str),
+}
+
+/// The current version.
+pub fn v3(request: &Request, facts: &Facts) -> V3 {
+    let verdict = status::of(request, facts);
+    V3 {
+        status: verdict.status.text(),
+        body: body(request, facts, verdict),
+        updated_at: updated_at(request, facts),
+        quote_created_at: request.created_at,
+    }
+}
+
+/// Without `submitted`.
+pub fn v2(request: &Request, facts: &Facts) -> V2 {
+    let verdict = status::of(request, facts);
+    V2 {
+        status: match verdict.status {
+            Status::Submitted => Status::Pending.text(),
+            other => other.text(),
+        },
+        body: body(request, facts, verdict),
+        time: updated_at(request, facts),
+        quote_created_at: request.created_at,
+    }
+}
+
+/// The five words of the first version: `received` is a deposit that was seen, `fallback` a refund.
+pub fn v1(request: &Request, facts: &Facts) -> V1 {
+    let verdict = status::of(request, facts);
+    V1 {
+        status: match verdict.status {
+            Status::Waiting => "pending",
+            Status::Depositing | Status::Pending if facts.standing().next().is_some() => "received",
+            Status::Depositing | Status::Pending | Status::Submitted => "pending",
+            Status::Success => "success",
+            Status::Failure => "failure",
+            Status::Refund => "fallback",
+        },
+        body: body(request, facts, verdict),
+        time: updated_at(request, facts),
+    }
+}
+
+fn body(request: &Request, facts: &Facts, verdict: Verdict) -> Body {
+    Body {
+        details: None,
+        in_tx_hashes: incoming(request, facts),
+        tx_hashes: outgoing(request, facts),
+        origin_chain_id: request.origin.chain,
+        destination_chain_id: request.destination.chain,
+        fail_reason: reason(verdict.fail_reason),
+        refund_fail_reason: reason(verdict.refund_fail_reason),
+        success: verdict.status == Status::Success,
+    }
+}
+
+fn reason<T>(reason: Option<T>) -> Reason<T> {
+    reason.map_or(Reason::None("N/A"), Reason::Known)
+}
+
+fn updated_at(request: &Request, facts: &Facts) -> u64 {
+    facts.updated_at.max(request.created_at)
+}
+
+/// The user's transactions, each once.
+fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
+    let deposits = facts.standing().map(|deposit| &deposit.transaction);
+    match request.execution {
+        Execution::Solver => each_once(deposits),
+        Execution::User => each_once(own(facts).chain(deposits)),
+    }
+}
+
+/// The transactions that pay the recipient, or pay back; the user's own where nobody else acts.
+fn outgoing(request: &Request, facts: &Facts) -> Vec<String> {
+    let solver = [Purpose::Fill, Purpose::Refund]
+        .into_iter()
+        .flat_map(|purpose| facts.alive(purpose))
+        .map(|attempt| &attempt.transaction);
+    match request.execution {
+        Execution::Solver => each_once(solver),
+        Execution::User => each_once(own(facts)),
+    }
+}
+
+fn own(facts: &Facts) -> impl Iterator<Item = &String> {
+    let there = facts
+        .own
+        .iter()
+        .filter(|sent| sent.state != State::Replaced);
+    there.map(|sent| &sent.transaction)
+}
+
+fn each_once<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut once: Vec<String> = Vec::new();
+    for one in all {
+        if !once.contains(one) {
+            once.push(one.clone());
+        }
+    }
+    once
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::request::{
+        fact::Standing,
+        scene::{self, attempt, deposit, sent},
+    };
+
+    fn body(status: &str, ins: Value, outs: Value) -> Value {
+        json!({
+            "status": status, "details": null, "inTxHashes": ins, "txHashes": outs,
+            "originChainId": 31_001, "destinationChainId": 31_002, "failReason": "N/A",
+            "refundFailReason": "N/A", "success": status == "success",
+        })
+    }
+
+    fn with(mut body: Value, more: Value) -> Value {
+        let more = more.as_object().unwrap().clone();
+        body.as_object_mut().unwrap().extend(more);
+        body
+    }
+
+    #[test]
+    fn a_quote_waits_since_it_was_given() {
+        let (request, facts) = (scene::request(1), Facts::default());
+        let created = request.created_at;
+        let waiting = body("waiting", json!([]), json!([]));
+        let v3_body = json!({"updatedAt": created, "quoteCreatedAt": created});
+        assert_eq!(
+            serde_json::to_value(v3(&request, &facts)).unwrap(),
+            with(waiting.clone(), v3_body)
+        );
+        let v2_body = json!({"time": created, "quoteCreatedAt": created});
+        assert_eq!(
+            serde_json::to_value(v2(&request, &facts)).unwrap(),
+            with(waiting, v2_body)
+        );
+        assert_eq!(
+            serde_json::to_value(v1(&request, &facts)).unwrap(),
+            with(
+                body("pending", json!([]), json!([])),
+                json!({"time": created})
+            )
+        );
+    }
+
+    #[test]
+    fn every_version_says_it_in_its_words() {
+        let request = scene::request(1);
+        let fill = |state| vec![attempt(Purpose::Fill, state)];
+        let refund = |state| vec![attempt(Purpose::Refund, state)];
+        let place = scene::place(9);
+        let cases = [
+            (vec![], ["pending", "pending", "received"]),
+            (fill(State::Broadcast), ["submitted", "pending", "pending"]),
+            (
+                fill(State::Confirmed(place.clone())),
+                ["success", "success", "success"],
+            ),
+            (
+                refund(State::Confirmed(place)),
+                ["refund", "refund", "fallback"],
+            ),
+        ];
+        for (attempts, words) in cases {
+            let facts = Facts {
+                deposits: vec![deposit(1, Standing::Final)],
+                attempts,
+                updated_at: request.created_at + 5,
+                ..Facts::default()
+            };
+            let told = [
+                v3(&request, &facts).status,
+                v2(&request, &facts).status,
+                v1(&request, &facts).status,
+            ];
+            assert_eq!(told, words);
+            assert_eq!(v3(&request, &facts).updated_at, request.created_at + 5);
+        }
+        let failed = Facts {
+            refund_failure: Some(RefundFailReason::AmountTooLowToRefund),
+            failure: Some(FailReason::Slippage),
+            deposits: vec![deposit(1, Standing::Final)],
+            ..Facts::default()
+        };
+        let told = serde_json::to_value(v3(&request, &failed)).unwrap();
+        assert_eq!(told["status"], "failure");
+        assert_eq!(told["failReason"], "SLIPPAGE");
+        assert_eq!(told["refundFailReason"], "AMOUNT_TOO_LOW_TO_REFUND");
+        assert_eq!(v1(&request, &failed).status, "failure");
+    }
+
+    #[test]
+    fn transactions_are_told_once_while_they_count() {
+        let request = scene::request(1);
+        let mut twice = deposit(2, Standing::Included);
+        twice.transaction = deposit(1, Standing::Final).transaction;
+        let mut replaced = attempt(Purpose::Fill, State::Replaced);
+        replaced.transaction = "0xdead".into();
+        let facts = Facts {
+            deposits: vec![
+                deposit(1, Standing::Final),
+                twice,
+                deposit(3, Standing::Reorged),
+            ],
+            attempts: vec![replaced, attempt(Purpose::Fill, State::Broadcast)],
+            ..Facts::default()
+        };
+        let told = serde_json::to_value(v3(&request, &facts)).unwrap();
+        let transaction = deposit(1, Standing::Final).transaction;
+        assert_eq!(told["inTxHashes"], json!([transaction]));
+        assert_eq!(told["txHashes"], json!(["0xf111"]));
+    }
+
+    #[test]
+    fn a_transaction_that_does_everything_goes_in_and_out() {
+        let mut request = scene::request(1);
+        request.execution = Execution::User;
+        let facts = Facts {
+            own: vec![
+                sent("0x0", State::Replaced),
+                sent("0x1", State::Included(scene::place(1))),
+            ],
+            ..Facts::default()
+        };
+        let told = serde_json::to_value(v3(&request, &facts)).unwrap();
+        assert_eq!(told["status"], "success");
+        assert_eq!(
+            (&told["inTxHashes"], &told["txHashes"]),
+            (&json!(["0x1"]), &json!(["0x1"]))
+        );
+    }
+}

@@ -1,0 +1,353 @@
+use super::*;
+use crate::request::{
+    fact::{Attempt, Deposit, Standing},
+    scene::{self, place, sent},
+};
+
+const FILL: Purpose = Purpose::Fill;
+const REFUND: Purpose = Purpose::Refund;
+
+fn facts(deposits: &[Standing], attempts: &[(Purpose, State)]) -> Facts {
+    let deposits = deposits.iter().zip(1..);
+    let deposit = |(standing, number): (&Standing, u8)| scene::deposit(number, *standing);
+    let attempt = |(purpose, state): &(Purpose, State)| scene::attempt(*purpose, state.clone());
+    Facts {
+        deposits: deposits.map(deposit).collect::<Vec<Deposit>>(),
+        attempts: attempts.iter().map(attempt).collect::<Vec<Attempt>>(),
+        ..Facts::default()
+    }
+}
+
+fn failing(mut facts: Facts, failure: FailReason) -> Facts {
+    facts.failure = Some(failure);
+    facts
+}
+
+fn judged(facts: &Facts) -> (Status, Option<FailReason>) {
+    let verdict = of(&scene::request(1), facts);
+    (verdict.status, verdict.fail_reason)
+}
+
+fn broadcast() -> State {
+    State::Broadcast
+}
+
+fn included() -> State {
+    State::Included(place(9))
+}
+
+fn confirmed() -> State {
+    State::Confirmed(place(9))
+}
+
+fn reverted() -> State {
+    State::Reverted {
+        place: place(9),
+        reason: None,
+    }
+}
+
+fn check(cases: Vec<(Facts, (Status, Option<FailReason>))>) {
+    for (row, (facts, wanted)) in cases.into_iter().enumerate() {
+        assert_eq!(judged(&facts), wanted, "row {row}: {facts:?}");
+    }
+}
+
+fn plain(status: Status) -> (Status, Option<FailReason>) {
+    (status, None)
+}
+
+#[test]
+fn deposits_and_fills_are_where_a_request_stands() {
+    use Standing::{Final, Included, Reorged};
+    use Status::{Pending, Submitted, Success, Waiting};
+    check(vec![
+        // Nothing, or nothing any more.
+        (facts(&[], &[]), plain(Waiting)),
+        (facts(&[Reorged], &[]), plain(Waiting)),
+        // A deposit that was indexed, wherever it is.
+        (facts(&[Included], &[]), plain(Pending)),
+        (facts(&[Final], &[]), plain(Pending)),
+        (facts(&[Reorged, Included], &[]), plain(Pending)),
+        // A fill on its way, and what comes of it.
+        (facts(&[Final], &[(FILL, broadcast())]), plain(Submitted)),
+        (facts(&[Final], &[(FILL, included())]), plain(Submitted)),
+        (facts(&[Final], &[(FILL, confirmed())]), plain(Success)),
+        (facts(&[Final], &[(FILL, reverted())]), plain(Pending)),
+        (facts(&[Final], &[(FILL, State::Replaced)]), plain(Pending)),
+        (
+            facts(&[Final], &[(FILL, State::Replaced), (FILL, broadcast())]),
+            plain(Submitted),
+        ),
+        (
+            facts(&[Final], &[(FILL, reverted()), (FILL, confirmed())]),
+            plain(Success),
+        ),
+        // A fill ahead of its deposit.
+        (facts(&[], &[(FILL, broadcast())]), plain(Submitted)),
+        (facts(&[], &[(FILL, confirmed())]), plain(Success)),
+    ]);
+}
+
+#[test]
+fn reorgs_are_where_a_request_stands() {
+    use FailReason::{DepositReorged, Slippage};
+    use Standing::{Final, Reorged};
+    use Status::{Failure, Refund, Success, Waiting};
+    check(vec![
+        // The deposit is reorged under a fill that was sent: told at once, until it comes back.
+        (
+            facts(&[Reorged], &[(FILL, broadcast())]),
+            (Failure, Some(DepositReorged)),
+        ),
+        (
+            facts(&[Reorged], &[(FILL, included())]),
+            (Failure, Some(DepositReorged)),
+        ),
+        (facts(&[Reorged], &[(FILL, reverted())]), plain(Waiting)),
+        (
+            facts(&[Reorged], &[(FILL, confirmed())]),
+            (Failure, Some(DepositReorged)),
+        ),
+        (
+            facts(&[Reorged, Final], &[(FILL, confirmed())]),
+            plain(Success),
+        ),
+        // A refund that was paid stays one.
+        (
+            failing(facts(&[Reorged], &[(REFUND, confirmed())]), Slippage),
+            (Refund, Some(Slippage)),
+        ),
+        // What is gone cannot be refunded; without a reason it may still come back.
+        (
+            failing(facts(&[Reorged], &[]), Slippage),
+            (Failure, Some(Slippage)),
+        ),
+    ]);
+}
+
+#[test]
+fn refunds_are_where_a_request_stands() {
+    use FailReason::{DoubleSpend, Slippage, Unknown};
+    use Standing::Final;
+    use Status::{Pending, Refund, Success, Waiting};
+    check(vec![
+        // A refund in progress is no failure.
+        (
+            failing(facts(&[Final], &[(FILL, reverted())]), Slippage),
+            plain(Pending),
+        ),
+        (
+            failing(facts(&[Final], &[(REFUND, broadcast())]), Slippage),
+            plain(Pending),
+        ),
+        (
+            failing(facts(&[Final], &[(REFUND, included())]), Slippage),
+            plain(Pending),
+        ),
+        (
+            failing(facts(&[Final], &[(REFUND, reverted())]), Slippage),
+            plain(Pending),
+        ),
+        (
+            failing(facts(&[Final], &[(REFUND, confirmed())]), Slippage),
+            (Refund, Some(Slippage)),
+        ),
+        (
+            facts(&[Final], &[(REFUND, confirmed())]),
+            (Refund, Some(Unknown)),
+        ),
+        // A second deposit goes back; the first was filled.
+        (
+            failing(
+                facts(
+                    &[Final, Final],
+                    &[(FILL, confirmed()), (REFUND, confirmed())],
+                ),
+                DoubleSpend,
+            ),
+            plain(Success),
+        ),
+        // A reason alone is none: nothing was deposited.
+        (failing(facts(&[], &[]), Slippage), plain(Waiting)),
+    ]);
+}
+
+#[test]
+fn a_failure_is_told_when_no_refund_will_come() {
+    let mut facts = failing(facts(&[Standing::Final], &[]), FailReason::Slippage);
+    facts.refund_failure = Some(RefundFailReason::AmountTooLowToRefund);
+    let verdict = of(&scene::request(1), &facts);
+    assert_eq!(verdict.status, Status::Failure);
+    assert_eq!(verdict.fail_reason, Some(FailReason::Slippage));
+    assert_eq!(
+        verdict.refund_fail_reason,
+        Some(RefundFailReason::AmountTooLowToRefund)
+    );
+    // One that is on its way after all is waited for.
+    facts.attempts = vec![scene::attempt(REFUND, broadcast())];
+    assert_eq!(judged(&facts), (Status::Pending, None));
+}
+
+#[test]
+fn a_filled_request_fails_with_its_deposit_and_recovers_with_it() {
+    let mut facts = facts(&[Standing::Final], &[(FILL, confirmed())]);
+    let mut told = vec![judged(&facts)];
+    for standing in [Standing::Reorged, Standing::Included, Standing::Final] {
+        facts.deposits[0].standing = standing;
+        told.push(judged(&facts));
+    }
+    let success = (Status::Success, None);
+    let reorged = (Status::Failure, Some(FailReason::DepositReorged));
+    assert_eq!(told, [success, reorged, success, success]);
+}
+
+#[test]
+fn transactions_of_the_users_own_speak_for_themselves() {
+    use Status::{Failure, Pending, Success, Waiting};
+    let mut request = scene::request(1);
+    request.execution = Execution::User;
+    let cases = [
+        (vec![], Waiting),
+        (vec![broadcast()], Pending),
+        (vec![included()], Success),
+        (vec![confirmed()], Success),
+        (vec![reverted()], Failure),
+        (vec![State::Replaced], Waiting),
+        (vec![State::Replaced, broadcast()], Pending),
+        (vec![reverted(), broadcast()], Pending),
+        (vec![reverted(), confirmed()], Success),
+        // Who names another's failed transaction undoes nothing.
+        (vec![confirmed(), reverted()], Success),
+    ];
+    for (states, status) in cases {
+        let own = states.iter().map(|state| sent("0x1", state.clone()));
+        let facts = Facts {
+            own: own.collect(),
+            ..Facts::default()
+        };
+        let verdict = of(&request, &facts);
+        assert_eq!(verdict.status, status, "{states:?}");
+        let failed = (status == Failure).then_some(FailReason::TransactionReverted);
+        assert_eq!(verdict.fail_reason, failed);
+    }
+}
+
+/// What can become of each fact in one step.
+fn steps<T: PartialEq + Clone>(from: &T, edges: &[(T, Vec<T>)]) -> Vec<T> {
+    let found = edges.iter().find(|(at, _)| at == from);
+    found.map(|(_, to)| to.clone()).unwrap_or_default()
+}
+
+type World = (
+    Option<Standing>,
+    Option<State>,
+    Option<State>,
+    Option<FailReason>,
+);
+
+fn world(world: &World) -> Facts {
+    let (deposit, fill, refund, failure) = world.clone();
+    let attempts = [(FILL, fill), (REFUND, refund)];
+    let attempts: Vec<_> = attempts
+        .into_iter()
+        .filter_map(|(purpose, state)| Some((purpose, state?)))
+        .collect();
+    let mut facts = facts(deposit.as_slice(), &attempts);
+    facts.failure = failure;
+    facts
+}
+
+fn next(at: &World) -> Vec<World> {
+    use Standing::{Final, Included, Reorged};
+    let deposits = [
+        (None, vec![Some(Included)]),
+        (Some(Included), vec![Some(Final), Some(Reorged)]),
+        (Some(Final), vec![Some(Included), Some(Reorged)]),
+        (Some(Reorged), vec![Some(Included)]),
+    ];
+    let states = [
+        (None, vec![Some(broadcast())]),
+        (
+            Some(broadcast()),
+            vec![Some(included()), Some(reverted()), Some(State::Replaced)],
+        ),
+        (Some(included()), vec![Some(confirmed()), Some(broadcast())]),
+        (Some(reverted()), vec![Some(broadcast())]),
+        (Some(State::Replaced), vec![Some(broadcast())]),
+    ];
+    let (deposit, fill, refund, failure) = at;
+    let dead = |state: &Option<State>| state.as_ref().is_none_or(|state| !state.alive());
+    let mut all: Vec<World> = Vec::new();
+    for to in steps(deposit, &deposits) {
+        all.push((to, fill.clone(), refund.clone(), *failure));
+    }
+    // The solver sends only on a final deposit, and never one thing while the other lives.
+    let funded = *deposit == Some(Final);
+    for to in steps(fill, &states) {
+        let begins = to == Some(State::Broadcast) && dead(fill);
+        if !begins || (funded && failure.is_none() && dead(refund)) {
+            all.push((*deposit, to, refund.clone(), *failure));
+        }
+    }
+    for to in steps(refund, &states) {
+        let begins = to == Some(State::Broadcast) && dead(refund);
+        if !begins || (funded && failure.is_some() && dead(fill)) {
+            all.push((*deposit, fill.clone(), to, *failure));
+        }
+    }
+    if failure.is_none() && funded && dead(fill) {
+        let failed = Some(FailReason::Slippage);
+        all.push((*deposit, fill.clone(), refund.clone(), failed));
+    }
+    all
+}
+
+#[test]
+fn no_step_leads_where_the_lifecycle_does_not() {
+    use Status::{Failure, Pending, Refund, Submitted, Success, Waiting};
+    // (from, to, only where the deposit is or was reorged)
+    let legal = [
+        (Waiting, Pending, false),
+        (Pending, Submitted, false),
+        (Submitted, Success, false),
+        (Submitted, Pending, false),
+        (Pending, Refund, false),
+        (Pending, Waiting, true),
+        (Pending, Failure, true),
+        (Submitted, Failure, true),
+        (Failure, Submitted, true),
+        (Failure, Waiting, true),
+        (Success, Failure, true),
+        (Failure, Success, true),
+        (Failure, Pending, true),
+    ];
+    let mut seen: Vec<World> = vec![(None, None, None, None)];
+    let mut used = Vec::new();
+    let mut at = 0;
+    while let Some(here) = seen.get(at).cloned() {
+        at += 1;
+        let (from, _) = judged(&world(&here));
+        for there in next(&here) {
+            let (to, _) = judged(&world(&there));
+            let reorg = [here.0, there.0].contains(&Some(Standing::Reorged));
+            let found = legal
+                .iter()
+                .find(|(a, b, only)| *a == from && *b == to && (reorg || !only));
+            assert!(
+                from == to || found.is_some(),
+                "{from:?} to {to:?}: {here:?} to {there:?}"
+            );
+            used.push((from, to));
+            if !seen.contains(&there) {
+                seen.push(there);
+            }
+        }
+    }
+    for (from, to, _) in legal {
+        assert!(
+            used.contains(&(from, to)),
+            "{from:?} to {to:?} never happens"
+        );
+    }
+}

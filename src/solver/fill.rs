@@ -1,0 +1,282 @@
+//! Paying what an order wants on its destination.
+
+use std::collections::HashMap;
+
+use alloy::primitives::B256;
+use serde_json::Value;
+use vm::{
+    Address, Amount, CodecError, OrderCall, U256,
+    protocol::text,
+    trade::{Authorization, Call, FillTerms, Payout, Spend},
+};
+
+use super::{
+    Paid, Solver, SolverError, View, claim,
+    lane::{Lane, Plan},
+};
+use crate::{
+    request::{Request, fact::Purpose, reason::FailReason},
+    store::{
+        requests::RequestsError,
+        rows::{
+            claim::{Leg, Stage},
+            lane::Owner,
+        },
+    },
+};
+
+/// What a fill may take beyond the gas that was quoted: twice as much, and this.
+const GAS_ROOM: u64 = 50_000;
+
+/// A fill as it goes on chain.
+struct Payment {
+    call: Call,
+    /// Sums per currency other than the native one.
+    spends: Vec<(Address, Amount)>,
+    /// Who takes those, where it is not the solver itself.
+    router: Option<Address>,
+    authorizations: Vec<Authorization>,
+    /// What is told of it: the first payment.
+    currency: String,
+    amount: Amount,
+}
+
+impl Solver {
+    /// Begins the fill that `deposit` pays for.
+    pub(super) async fn fill(&self, view: &View, deposit: B256) -> Result<Paid, SolverError> {
+        let request = &view.request;
+        if self.solver_of(request).is_none() {
+            return Err(SolverError::Elsewhere(request.order.solver.clone()));
+        }
+        let lane = self.lane(&request.order.output.chain_id)?;
+        let payment = match payment(request, lane) {
+            Ok(payment) => payment,
+            Err(error) => {
+                let order = request.order_id;
+                tracing::error!(%order, %error, "order cannot be filled");
+                return Ok(Paid::Fails(FailReason::Unknown));
+            }
+        };
+        if !self.covered(lane, &payment).await? {
+            return Ok(Paid::Short);
+        }
+        if !self.allowed(view, lane, &payment).await? {
+            return Ok(Paid::Later);
+        }
+        let gas = match lane
+            .estimate(&payment.call, &payment.authorizations)
+            .await?
+        {
+            Ok(gas) => gas,
+            Err(revert) => {
+                let order = request.order_id;
+                tracing::warn!(%order, reason = revert.reason, "fill would revert");
+                return Ok(Paid::Fails(FailReason::ExecutionReverted));
+            }
+        };
+        if gas > request.fill_gas.saturating_mul(2).saturating_add(GAS_ROOM) {
+            return Ok(Paid::Fails(FailReason::QuotedGasLimitExceeded));
+        }
+        self.pay(view, lane, (payment, gas), deposit).await
+    }
+
+    async fn pay(
+        &self,
+        view: &View,
+        lane: &Lane,
+        (payment, gas): (Payment, u64),
+        deposit: B256,
+    ) -> Result<Paid, SolverError> {
+        let plan = Plan {
+            owner: Owner::Request(view.request.id),
+            call: payment.call,
+            authorizations: payment.authorizations,
+            gas,
+            spends: payment.spends,
+        };
+        let taken = match lane.take(&plan, view.now / 1_000).await {
+            Err(SolverError::Short { .. }) => return Ok(Paid::Short),
+            taken => taken?,
+        };
+        let leg = Leg {
+            purpose: Purpose::Fill,
+            deposit,
+            reason: None,
+            network: lane.site.name.clone(),
+            nonce: taken.nonce,
+            currency: payment.currency,
+            amount: payment.amount,
+            transaction: None,
+            stage: Stage::Open,
+        };
+        let next = claim::fill(&view.claim, leg)?;
+        self.begin(view, lane, taken, next).await
+    }
+
+    /// Whether what it pays, gas apart, is there: an estimate without it would look like a revert.
+    async fn covered(&self, lane: &Lane, payment: &Payment) -> Result<bool, SolverError> {
+        let native = (lane.site.native.clone(), payment.call.value);
+        for (currency, amount) in payment.spends.iter().chain([&native]) {
+            if lane.available(currency).await? < *amount {
+                let (network, currency) = (lane.site.name.as_str(), currency.text());
+                tracing::warn!(network, currency, %amount, "too little to fill an order");
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the router may take what it pays. Where not, an allowance is on its way afterwards:
+    /// never more than what the payments that wait for it take, since a router may be anybody's tool.
+    async fn allowed(
+        &self,
+        view: &View,
+        lane: &Lane,
+        payment: &Payment,
+    ) -> Result<bool, SolverError> {
+        let Some(router) = &payment.router else {
+            return Ok(true);
+        };
+        for (currency, amount) in &payment.spends {
+            let waiting = lane.reserved(currency).await?.saturating_add(*amount);
+            let site = &lane.site;
+            if site.allowance(&lane.owner, router, currency).await? >= waiting {
+                continue;
+            }
+            let owner = Owner::Allowance {
+                spender: router.text().to_owned(),
+                currency: currency.text().to_owned(),
+            };
+            let mut slots = lane.slots().await?.into_iter();
+            if !slots.any(|(_, slot)| slot.owner == owner) {
+                let spend = Spend {
+                    spender: router,
+                    currency,
+                    amount: waiting,
+                };
+                self.allow(view, lane, &spend, owner).await?;
+            }
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    async fn allow(
+        &self,
+        view: &View,
+        lane: &Lane,
+        spend: &Spend<'_>,
+        owner: Owner,
+    ) -> Result<(), SolverError> {
+        let listed = lane.site.listed(spend.currency.text());
+        let reset = listed.is_some_and(|currency| currency.approval_reset);
+        for step in lane.site.steps.approve(&lane.owner, spend, reset)? {
+            let gas = lane.estimate(&step.call, &[]).await?.map_err(|revert| {
+                CodecError(format!("allowance would revert: {}", revert.reason))
+            })?;
+            let plan = Plan {
+                owner: owner.clone(),
+                call: step.call,
+                authorizations: Vec::new(),
+                gas,
+                spends: Vec::new(),
+            };
+            let mut taken = lane.take(&plan, view.now / 1_000).await?;
+            let batch = std::mem::take(&mut taken.batch);
+            match self.requests.store().commit(batch).await? {
+                crate::store::Outcome::Applied => {}
+                crate::store::Outcome::Refused { .. } => {
+                    return Err(RequestsError::Refused.into());
+                }
+            }
+            let slot = taken.slot.clone();
+            drop(taken);
+            lane.send(&slot).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Payments and calls of the order in one transaction.
+fn payment(request: &Request, lane: &Lane) -> Result<Payment, CodecError> {
+    let (site, output) = (&lane.site, &request.order.output);
+    let family = site.family();
+    let payments = payments(request, lane)?;
+    let codec = || family.orders.ok_or_else(|| CodecError("no orders".into()));
+    let calls = output
+        .calls
+        .iter()
+        .map(|call| codec()?.decode_call(&text::bytes(call)?))
+        .collect::<Result<Vec<OrderCall>, _>>()?;
+    let extra = text::bytes(&output.extra_data)?;
+    let router = (!extra.is_empty())
+        .then(|| codec()?.decode_extra_data(&extra))
+        .transpose()?;
+    let call = site.steps.fill(&FillTerms {
+        solver: &lane.owner,
+        router: router.as_ref(),
+        payments: &payments,
+        calls: &calls,
+        order: request.order_id,
+    })?;
+    let mut sums: HashMap<Address, Amount> = HashMap::new();
+    for payout in &payments {
+        let sum = sums.entry(payout.currency.clone()).or_default();
+        *sum = sum.saturating_add(payout.amount);
+    }
+    sums.remove(&site.native);
+    let first = payments.first();
+    Ok(Payment {
+        router: router.filter(|router| *router == call.to),
+        call,
+        spends: sums.into_iter().collect(),
+        authorizations: request
+            .authorizations
+            .iter()
+            .map(|value| authorization(value, lane))
+            .collect::<Result<_, _>>()?,
+        currency: first.map_or_else(String::new, |payout| payout.currency.text().to_owned()),
+        amount: first.map_or(Amount::ZERO, |payout| payout.amount),
+    })
+}
+
+/// Each payment that the order wants.
+pub(super) fn payments(request: &Request, lane: &Lane) -> Result<Vec<Payout>, CodecError> {
+    let family = lane.site.family();
+    let payments = request.order.output.payments.iter();
+    payments
+        .map(|payment| {
+            let expected = text::number(&payment.expected_amount)?;
+            let minimum = text::number(&payment.minimum_amount)?;
+            Ok(Payout {
+                to: family.address(&payment.recipient)?,
+                currency: family.address(&payment.currency)?,
+                amount: expected.max(minimum),
+            })
+        })
+        .collect()
+}
+
+/// An entry of `authorizationList`: numbers as JSON numbers or as decimal or hex texts.
+fn authorization(value: &Value, lane: &Lane) -> Result<Authorization, CodecError> {
+    let wrong = |field: &str| CodecError(format!("authorizationList: {field} is no number"));
+    let number = |field: &str| -> Result<U256, CodecError> {
+        match value.get(field) {
+            Some(Value::Number(number)) => {
+                number.as_u64().map(U256::from).ok_or_else(|| wrong(field))
+            }
+            Some(Value::String(number)) => text::number(number),
+            _ => Err(wrong(field)),
+        }
+    };
+    let small = |field: &str| u64::try_from(number(field)?).map_err(|_| wrong(field));
+    let address = value.get("address").and_then(Value::as_str);
+    Ok(Authorization {
+        chain_id: small("chainId")?,
+        address: lane.site.family().address(address.unwrap_or_default())?,
+        nonce: small("nonce")?,
+        y_parity: u8::try_from(small("yParity")?).map_err(|_| wrong("yParity"))?,
+        r: number("r")?.into(),
+        s: number("s")?.into(),
+    })
+}

@@ -1,0 +1,85 @@
+//! What the solver can spend: balances at the head minus what its transactions on their way will take.
+
+use std::sync::Arc;
+
+use vm::{Address, Amount, U256};
+
+use super::{SolverError, site::Site};
+use crate::store::{
+    Batch, Store,
+    rows::{lane::Slot, reservation},
+};
+
+/// Rows read at once.
+const PAGE: usize = 256;
+
+/// What `owner` has of a currency that no transaction on its way will take.
+pub async fn available(
+    store: &Arc<dyn Store>,
+    site: &Site,
+    owner: &Address,
+    currency: &Address,
+) -> Result<Amount, SolverError> {
+    // Reserved before the balance is read: what lands in between counts twice, never not at all.
+    let reserved = reserved(store, &site.name, currency).await?;
+    let balance = site.balance(owner, currency).await?;
+    Ok(balance.saturating_sub(reserved))
+}
+
+/// What transactions on their way will take of a currency.
+pub async fn reserved(
+    store: &Arc<dyn Store>,
+    network: &str,
+    currency: &Address,
+) -> Result<Amount, SolverError> {
+    let (mut total, mut after) = (Amount::ZERO, None);
+    loop {
+        let range = reservation::range(network, currency.bytes(), after.as_ref(), PAGE);
+        let rows = store.scan(range).await?;
+        for (_, amount) in &rows {
+            total = total.saturating_add(reservation::decode(amount)?);
+        }
+        if rows.len() < PAGE {
+            return Ok(total);
+        }
+        after = rows.into_iter().next_back().map(|(key, _)| key);
+    }
+}
+
+/// What a slot may take: of the native currency for gas and value, and of others.
+pub fn needs(site: &Site, slot: &Slot) -> Result<Vec<(Address, Amount)>, SolverError> {
+    let dearest = slot.versions.iter().map(|version| version.max_fee).max();
+    let gas = U256::from(slot.gas).saturating_mul(U256::from(dearest.unwrap_or_default()));
+    let mut needs = vec![(site.native.clone(), gas.saturating_add(slot.value))];
+    for (currency, amount) in &slot.spends {
+        needs.push((site.family().address(currency)?, *amount));
+    }
+    Ok(needs)
+}
+
+/// Adds the slot's reservations to a commit.
+pub fn reserve(
+    mut batch: Batch,
+    site: &Site,
+    slot: &Slot,
+    nonce: u64,
+) -> Result<Batch, SolverError> {
+    for (currency, amount) in needs(site, slot)? {
+        let key = reservation::key(&site.name, currency.bytes(), nonce);
+        batch = batch.put(key, reservation::encode(amount));
+    }
+    Ok(batch)
+}
+
+/// Adds to a commit that the slot takes nothing any more.
+pub fn release(
+    mut batch: Batch,
+    site: &Site,
+    slot: &Slot,
+    nonce: u64,
+) -> Result<Batch, SolverError> {
+    for (currency, _) in needs(site, slot)? {
+        batch = batch.delete(reservation::key(&site.name, currency.bytes(), nonce));
+    }
+    Ok(batch)
+}

@@ -1,0 +1,249 @@
+//! One chain's nonces. A nonce is taken by the commit that stores the transaction that has it, so no
+//! nonce is without a stored transaction and no transaction goes out that is not stored.
+//!
+//! [`Lane::tend`] brings a slot forward: it looks for any of the slot's versions on the chain, sends
+//! the same bytes again, and replaces a stuck version with one that pays more. A slot whose
+//! transaction nodes refuse for good is cancelled by a transaction with the same nonce.
+
+mod sign;
+mod tend;
+
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, MutexGuard};
+use vm::{
+    Address, Amount,
+    trade::{Authorization, Broadcast, Call, Draft, Fees},
+};
+
+pub use tend::{Depth, Landing};
+
+use super::{SolverError, inventory, site::Site};
+use crate::{
+    sign::Signer,
+    store::{
+        Batch, Expect, Outcome, Store,
+        rows::{
+            self,
+            lane::{Owner, Slot},
+            lease::Lease,
+        },
+    },
+};
+
+/// More slots than any lane has open.
+const MOST_SLOTS: usize = 4_096;
+
+/// How gas is paid for.
+#[derive(Clone, Copy, Debug)]
+pub struct Gas {
+    /// Seconds after which a transaction that is in no block is replaced.
+    pub stuck_after: u64,
+    /// Wei per gas unit above which no transaction is made.
+    pub most: u128,
+    /// Refusals by nodes after which a nonce is cancelled.
+    pub most_refusals: u32,
+}
+
+impl Default for Gas {
+    fn default() -> Self {
+        Self {
+            stuck_after: 30,
+            most: 1_000_000_000_000,
+            most_refusals: 20,
+        }
+    }
+}
+
+/// See the module. There is one per chain number and key: two would take each other's nonces.
+pub struct Lane {
+    pub site: Arc<Site>,
+    /// The solver's account.
+    pub owner: Address,
+    store: Arc<dyn Store>,
+    signer: Arc<dyn Signer>,
+    gas: Gas,
+    /// Our row of the lease; every commit demands it.
+    lease: Vec<u8>,
+    turn: Mutex<()>,
+}
+
+/// A transaction before it has a nonce.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub owner: Owner,
+    pub call: Call,
+    pub authorizations: Vec<Authorization>,
+    /// Gas units.
+    pub gas: u64,
+    /// What it takes of currencies other than the native one.
+    pub spends: Vec<(Address, Amount)>,
+}
+
+/// A nonce, a signed transaction that has it, and the commit that takes it. Until that commit is
+/// applied nothing has happened; nobody else takes a nonce meanwhile.
+pub struct Taken<'a> {
+    pub nonce: u64,
+    pub slot: Slot,
+    pub batch: Batch,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl Lane {
+    /// Takes the lane over from whoever held it. `now` in unix milliseconds.
+    pub async fn open(
+        site: Arc<Site>,
+        store: Arc<dyn Store>,
+        signer: Arc<dyn Signer>,
+        gas: Gas,
+        now: u64,
+    ) -> Result<Self, SolverError> {
+        let owner = site.family().address(&format!("{:#x}", signer.address()))?;
+        let key = rows::lease::key(&format!("lane/{}", site.name));
+        let found = store.read(&key).await?;
+        let before = found.as_deref().map(Lease::decode).transpose()?;
+        let fence = before.map_or(1, |lease| lease.fence + 1);
+        let lease = Lease { fence, since: now }.encode()?;
+        let expect = found.map_or(Expect::Absent, Expect::Equals);
+        let batch = Batch::new()
+            .expect(key.clone(), expect)
+            .put(key, lease.clone());
+        match store.commit(batch).await? {
+            Outcome::Refused { .. } => Err(SolverError::Fenced),
+            Outcome::Applied => Ok(Self {
+                site,
+                owner,
+                store,
+                signer,
+                gas,
+                lease,
+                turn: Mutex::new(()),
+            }),
+        }
+    }
+
+    /// An empty commit of this holder's.
+    pub fn batch(&self) -> Batch {
+        let key = rows::lease::key(&format!("lane/{}", self.site.name));
+        Batch::new().expect(key, Expect::Equals(self.lease.clone()))
+    }
+
+    /// Prepares a transaction with the next nonce. [`SolverError::Short`] if the account cannot pay
+    /// for it beside what is reserved. `now` in unix seconds.
+    pub async fn take(&self, plan: &Plan, now: u64) -> Result<Taken<'_>, SolverError> {
+        let turn = self.turn.lock().await;
+        let key = rows::lane::key(&self.site.name);
+        let found = self.store.read(&key).await?;
+        let stored = found.as_deref().map(rows::lane::Lane::decode).transpose()?;
+        // Also a stored lane looks at the chain: the key may have been used elsewhere meanwhile.
+        let mined = self.site.nonce(&self.owner, stored.is_none()).await?;
+        let nonce = stored.map_or(mined, |lane| lane.next.max(mined));
+        let slot = self.first(plan, nonce, now).await?;
+        self.check_funds(&slot).await?;
+        let next = rows::lane::Lane { next: nonce + 1 }.encode()?;
+        let slot_key = rows::lane::slot_key(&self.site.name, nonce);
+        let batch = self
+            .batch()
+            .expect(key.clone(), found.map_or(Expect::Absent, Expect::Equals))
+            .expect(slot_key.clone(), Expect::Absent)
+            .put(key, next)
+            .put(slot_key, slot.encode()?);
+        let batch = inventory::reserve(batch, &self.site, &slot, nonce)?;
+        Ok(Taken {
+            nonce,
+            slot,
+            batch,
+            _turn: turn,
+        })
+    }
+
+    /// Hands the newest version to the network. What nodes say is no proof of anything: `tend` looks.
+    pub async fn send(&self, slot: &Slot) -> Result<Option<Broadcast>, SolverError> {
+        let Some(version) = slot.versions.last() else {
+            return Ok(None);
+        };
+        let said = self.site.broadcast(&version.raw).await?;
+        if said != Broadcast::Accepted {
+            let (network, hash) = (self.site.name.as_str(), version.hash);
+            tracing::warn!(network, %hash, ?said, "transaction was not taken");
+        }
+        Ok(Some(said))
+    }
+
+    /// The transaction of a nonce, until it has been freed.
+    pub async fn slot(&self, nonce: u64) -> Result<Option<Slot>, SolverError> {
+        let key = rows::lane::slot_key(&self.site.name, nonce);
+        let found = self.store.read(&key).await?;
+        Ok(found.as_deref().map(Slot::decode).transpose()?)
+    }
+
+    /// Every nonce that is not done with, lowest first.
+    pub async fn slots(&self) -> Result<Vec<(u64, Slot)>, SolverError> {
+        let range = rows::lane::slots(&self.site.name, MOST_SLOTS);
+        let mut slots = Vec::new();
+        for (key, value) in self.store.scan(range).await? {
+            let nonce = rows::lane::nonce(&self.site.name, &key)?;
+            slots.push((nonce, Slot::decode(&value)?));
+        }
+        Ok(slots)
+    }
+
+    /// Adds to a commit that a nonce is done with.
+    pub fn free(&self, batch: Batch, nonce: u64, slot: &Slot) -> Result<Batch, SolverError> {
+        let batch = batch.delete(rows::lane::slot_key(&self.site.name, nonce));
+        inventory::release(batch, &self.site, slot, nonce)
+    }
+
+    /// What the account can spend of a currency.
+    pub async fn available(&self, currency: &Address) -> Result<Amount, SolverError> {
+        inventory::available(&self.store, &self.site, &self.owner, currency).await
+    }
+
+    /// What transactions on their way will take of a currency.
+    pub async fn reserved(&self, currency: &Address) -> Result<Amount, SolverError> {
+        inventory::reserved(&self.store, &self.site.name, currency).await
+    }
+
+    /// Gas units of a call, with room for what changes until it is included; or why it would revert.
+    pub async fn estimate(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Result<u64, vm::trade::Revert>, SolverError> {
+        let fees = self.fees().await?;
+        let draft = Draft {
+            call: call.clone(),
+            authorizations: authorizations.to_vec(),
+            nonce: self.site.nonce(&self.owner, true).await?,
+            gas: 0,
+            max_fee: fees.base.saturating_mul(2).saturating_add(fees.priority),
+            max_priority_fee: fees.priority,
+        };
+        let estimate = self.site.estimate(&draft).await?;
+        Ok(estimate.map(|gas| gas.saturating_add(gas / 4)))
+    }
+
+    /// What gas costs now; an error above the operator's limit.
+    pub async fn fees(&self) -> Result<Fees, SolverError> {
+        let fees = self.site.fees().await?;
+        if fees.base.saturating_add(fees.priority) > self.gas.most {
+            return Err(SolverError::Dear(self.site.name.clone()));
+        }
+        Ok(fees)
+    }
+
+    async fn check_funds(&self, slot: &Slot) -> Result<(), SolverError> {
+        for (currency, needed) in inventory::needs(&self.site, slot)? {
+            let available = self.available(&currency).await?;
+            if available < needed {
+                return Err(SolverError::Short {
+                    network: self.site.name.clone(),
+                    currency: currency.text().to_owned(),
+                    available,
+                    needed,
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! Versions of a slot: the first one, dearer ones, and the one that only uses the nonce up.
+
+use vm::{
+    Bytes, U256,
+    trade::{Authorization, Call, Draft},
+};
+
+use super::{Lane, Plan};
+use crate::{
+    solver::SolverError,
+    store::rows::lane::{self as row, Slot, Version},
+};
+
+/// A version that does nothing but use its nonce up costs what any transaction does.
+const PLAIN_GAS: u64 = 21_000;
+/// Nodes replace a waiting transaction from a tenth more on; an eighth is safe from rounding.
+const DEARER: u128 = 8;
+/// Bytes that a slot's versions may have together: a row has its limit.
+const MOST_BYTES: usize = 600 << 10;
+const MOST_VERSIONS: usize = 64;
+
+/// Wei per gas unit: at most, and the tip.
+type Price = (u128, u128);
+
+impl Lane {
+    /// A slot with its first version.
+    pub(super) async fn first(
+        &self,
+        plan: &Plan,
+        nonce: u64,
+        now: u64,
+    ) -> Result<Slot, SolverError> {
+        let fees = self.fees().await?;
+        let most = fees.base.saturating_mul(2).saturating_add(fees.priority);
+        let spends = plan.spends.iter();
+        let mut slot = Slot {
+            owner: plan.owner.clone(),
+            to: plan.call.to.text().to_owned(),
+            data: plan.call.data.clone(),
+            value: plan.call.value,
+            authorizations: plan.authorizations.iter().map(stored).collect(),
+            gas: plan.gas,
+            spends: spends
+                .map(|(currency, amount)| (currency.text().to_owned(), *amount))
+                .collect(),
+            versions: Vec::new(),
+            sent_at: now,
+            refused: 0,
+            foreign_since: None,
+        };
+        let price = (most.min(self.gas.most), fees.priority);
+        let version = self.version(&slot, nonce, price, false).await?;
+        slot.versions.push(version);
+        Ok(slot)
+    }
+
+    /// `slot` with a version that pays an eighth more than its newest and at least what is asked
+    /// now; `None` where that would be above the operator's limit. Once cancelled, a slot stays so.
+    pub(super) async fn dearer(
+        &self,
+        slot: &Slot,
+        nonce: u64,
+        now: u64,
+        cancel: bool,
+    ) -> Result<Option<Slot>, SolverError> {
+        let Some(newest) = slot.versions.last() else {
+            return Ok(None);
+        };
+        let bytes: usize = slot.versions.iter().map(|version| version.raw.len()).sum();
+        let cancels = cancel || newest.cancels;
+        let crowded = bytes > MOST_BYTES || slot.versions.len() >= MOST_VERSIONS;
+        if crowded && cancels == newest.cancels {
+            return Ok(None);
+        }
+        let fees = self.site.fees().await?;
+        let asked = fees.base.saturating_mul(2).saturating_add(fees.priority);
+        let raised = |price: u128| price.saturating_add(price.div_ceil(DEARER));
+        let priority = raised(newest.max_priority_fee).max(fees.priority);
+        let price = raised(newest.max_fee);
+        if price > self.gas.most {
+            return Ok(None);
+        }
+        let most = price.max(asked.min(self.gas.most));
+        let price = (most, priority.min(most));
+        let mut next = slot.clone();
+        next.versions
+            .push(self.version(slot, nonce, price, cancels).await?);
+        next.sent_at = now;
+        Ok(Some(next))
+    }
+
+    async fn version(
+        &self,
+        slot: &Slot,
+        nonce: u64,
+        (max_fee, max_priority_fee): Price,
+        cancels: bool,
+    ) -> Result<Version, SolverError> {
+        let mut draft = Draft {
+            call: Call {
+                from: self.owner.clone(),
+                to: self.owner.clone(),
+                data: Bytes::new(),
+                value: U256::ZERO,
+            },
+            authorizations: Vec::new(),
+            nonce,
+            gas: PLAIN_GAS,
+            max_fee,
+            max_priority_fee,
+        };
+        if !cancels {
+            let family = self.site.family();
+            draft.call.to = family.address(&slot.to)?;
+            draft.call.data = slot.data.clone();
+            draft.call.value = slot.value;
+            draft.gas = slot.gas;
+            for authorization in &slot.authorizations {
+                draft.authorizations.push(Authorization {
+                    chain_id: authorization.chain_id,
+                    address: family.address(&authorization.address)?,
+                    nonce: authorization.nonce,
+                    y_parity: authorization.y_parity,
+                    r: authorization.r,
+                    s: authorization.s,
+                });
+            }
+        }
+        self.signed(&draft, cancels).await
+    }
+
+    async fn signed(&self, draft: &Draft, cancels: bool) -> Result<Version, SolverError> {
+        let (codec, number) = (self.site.transactions, self.site.number);
+        let digest = codec.digest(number, draft)?;
+        let signature = self.signer.sign(&digest).await?;
+        if signature.recover(&digest) != Ok(self.signer.address()) {
+            return Err(SolverError::Sign(crate::sign::SignError::Foreign));
+        }
+        let (raw, hash) = codec.seal(number, draft, signature.as_bytes())?;
+        Ok(Version {
+            hash,
+            raw,
+            max_fee: draft.max_fee,
+            max_priority_fee: draft.max_priority_fee,
+            cancels,
+        })
+    }
+}
+
+fn stored(authorization: &Authorization) -> row::Authorization {
+    row::Authorization {
+        chain_id: authorization.chain_id,
+        address: authorization.address.text().to_owned(),
+        nonce: authorization.nonce,
+        y_parity: authorization.y_parity,
+        r: authorization.r,
+        s: authorization.s,
+    }
+}

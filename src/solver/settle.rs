@@ -1,0 +1,323 @@
+//! Has the solver paid: the oracles attest deposit and outcome, the settlement contract takes both.
+//! Never in the way of a fill: it works on rows of its own, and on a chain of its own.
+
+pub mod execution;
+pub mod oracle;
+
+use std::sync::Arc;
+
+use alloy::primitives::B256;
+use serde_json::Value;
+use vm::{
+    Address, Amount,
+    trade::{Call, Revert},
+};
+
+use self::oracle::{Oracle, Refused};
+use super::{
+    SolverError,
+    lane::{Depth, Landing, Lane, Plan},
+};
+use crate::{
+    request::{
+        Request,
+        fact::{Applied, Deposit, Facts, Settlement as Told},
+    },
+    store::{
+        Batch, Expect,
+        requests::Requests,
+        rows::{
+            lane::Owner,
+            settlement::{self as row, Part, Settlement},
+        },
+    },
+};
+
+/// Rows looked at in one round.
+const PAGE: usize = 256;
+/// Seconds between tries, at most.
+const LONGEST_PAUSE: u64 = 600;
+
+/// See the module.
+pub struct Settler {
+    pub requests: Requests,
+    /// Of the settlement chain.
+    pub lane: Arc<Lane>,
+    pub oracle: Oracle,
+    /// The oracle contract there.
+    pub contract: Address,
+}
+
+/// A row as it was read.
+struct Task {
+    request: Request,
+    facts: Facts,
+    row: Vec<u8>,
+    settlement: Settlement,
+    /// Unix milliseconds.
+    now: u64,
+}
+
+/// Which of the two executions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Deposit,
+    Outcome,
+}
+
+impl Settler {
+    /// Brings everything that is not settled a step forward. `now` in unix milliseconds.
+    pub async fn round(&self, now: u64) -> Result<(), SolverError> {
+        let mut after = None;
+        loop {
+            let range = row::range(after.as_ref(), PAGE);
+            let rows = self.requests.store().scan(range).await?;
+            for (key, value) in &rows {
+                let id = row::id(key)?;
+                if let Err(error) = self.advance(&id, value, now).await {
+                    tracing::warn!(request = %id, %error, "settlement waits");
+                    metrics::counter!("solver_settlement_errors_total").increment(1);
+                }
+            }
+            if rows.len() < PAGE {
+                return Ok(());
+            }
+            after = rows.into_iter().next_back().map(|(key, _)| key);
+        }
+    }
+
+    async fn advance(&self, id: &B256, value: &[u8], now: u64) -> Result<(), SolverError> {
+        let settlement = Settlement::decode(value)?;
+        if now < settlement.not_before {
+            return Ok(());
+        }
+        let Some(request) = self.requests.by_id(id).await? else {
+            return Ok(());
+        };
+        let task = Task {
+            facts: self.requests.facts(id).await?,
+            request,
+            row: value.to_vec(),
+            settlement,
+            now,
+        };
+        let sides = [
+            (Side::Deposit, &task.settlement.deposited),
+            (Side::Outcome, &task.settlement.outcome),
+        ];
+        let open = sides
+            .into_iter()
+            .find(|(_, part)| matches!(part, Part::Pending | Part::Sent { .. }));
+        let acted = match open {
+            None => return self.finish(&task).await,
+            Some((side, Part::Sent { nonce, execution })) => {
+                self.follow(&task, side, (*nonce, execution)).await
+            }
+            Some((side, _)) => self.attest(&task, side).await,
+        };
+        if let Err(error) = &acted
+            && !matches!(error, SolverError::Requests(_))
+        {
+            let next = task.later();
+            self.keep(&task, &next, self.lane.batch(), |_| ()).await?;
+        }
+        acted
+    }
+
+    /// Asks the oracles, and sends to the contract what they signed.
+    async fn attest(&self, task: &Task, side: Side) -> Result<(), SolverError> {
+        let deposits = &mut task.facts.deposits.iter();
+        let Some(deposit) = deposits.find(|d| d.onchain_id == task.settlement.deposit) else {
+            return self.refuse(task, side, "the deposit is unknown").await;
+        };
+        let answer = match side {
+            Side::Deposit => self.oracle.deposit(deposit).await,
+            Side::Outcome => self.outcome(task, deposit).await,
+        };
+        let execution = match answer {
+            Ok(execution) => execution,
+            Err(Refused::Final(why)) => return self.refuse(task, side, &why).await,
+            Err(Refused::Now(why)) => {
+                tracing::warn!(order = %task.request.order_id, why, "no attestation yet");
+                let next = task.later();
+                return self.keep(task, &next, self.lane.batch(), |_| ()).await;
+            }
+        };
+        let Ok(data) = execution::encode(&execution) else {
+            return self.refuse(task, side, "an unreadable execution").await;
+        };
+        let call = Call {
+            from: self.lane.owner.clone(),
+            to: self.contract.clone(),
+            data,
+            value: Amount::ZERO,
+        };
+        match self.lane.estimate(&call, &[]).await? {
+            Ok(gas) => self.submit(task, side, (call, gas), execution).await,
+            Err(revert) if execution::is_executed(&revert.data) => {
+                // Somebody else submitted it: its transaction is not ours to tell.
+                self.keep(
+                    task,
+                    &task.with(side, Part::Applied),
+                    self.lane.batch(),
+                    |_| (),
+                )
+                .await
+            }
+            Err(Revert { reason, .. }) => {
+                tracing::warn!(order = %task.request.order_id, reason, "execution would revert");
+                self.keep(task, &task.later(), self.lane.batch(), |_| ())
+                    .await
+            }
+        }
+    }
+
+    async fn outcome(&self, task: &Task, deposit: &Deposit) -> Result<Value, Refused> {
+        self.oracle
+            .outcome(&task.request, deposit, &task.settlement)
+            .await
+    }
+
+    async fn submit(
+        &self,
+        task: &Task,
+        side: Side,
+        (call, gas): (Call, u64),
+        execution: Value,
+    ) -> Result<(), SolverError> {
+        let plan = Plan {
+            owner: Owner::Settlement(task.request.id),
+            call,
+            authorizations: Vec::new(),
+            gas,
+            spends: Vec::new(),
+        };
+        let mut taken = self.lane.take(&plan, task.now / 1_000).await?;
+        let batch = std::mem::take(&mut taken.batch);
+        let nonce = taken.nonce;
+        let mut next = task.with(side, Part::Sent { nonce, execution });
+        next.tries = 0;
+        self.keep(task, &next, batch, |_| ()).await?;
+        let slot = taken.slot.clone();
+        drop(taken);
+        self.lane.send(&slot).await?;
+        Ok(())
+    }
+
+    /// What became of an execution that was sent.
+    async fn follow(
+        &self,
+        task: &Task,
+        side: Side,
+        (nonce, execution): (u64, &Value),
+    ) -> Result<(), SolverError> {
+        let Some(slot) = self.lane.slot(nonce).await? else {
+            return Ok(());
+        };
+        let tended = self.lane.tend(nonce, &slot, task.now / 1_000, false).await;
+        let (slot, landing) = tended?;
+        let applied = match &landing {
+            Landing::Landed {
+                version,
+                success,
+                depth: Depth::Final,
+                ..
+            } => (*success && !version.cancels).then(|| version.hash.to_string()),
+            Landing::Lost => None,
+            Landing::Waiting | Landing::Landed { .. } => return Ok(()),
+        };
+        let batch = self.lane.free(self.lane.batch(), nonce, &slot)?;
+        let Some(transaction) = applied else {
+            // Perhaps somebody else's came first: the next try's estimate says so.
+            let next = task.later().with(side, Part::Pending);
+            return self.keep(task, &next, batch, |_| ()).await;
+        };
+        let applied = Applied {
+            transaction,
+            execution: execution.clone(),
+        };
+        let next = task.with(side, Part::Applied);
+        self.keep(task, &next, batch, |facts| tell(facts, side, &applied))
+            .await
+    }
+
+    async fn refuse(&self, task: &Task, side: Side, why: &str) -> Result<(), SolverError> {
+        let order = task.request.order_id;
+        tracing::error!(%order, ?side, why, "will not be settled");
+        metrics::counter!("solver_settlements_refused_total").increment(1);
+        let mut next = task.with(side, Part::Refused(why.to_owned()));
+        if side == Side::Deposit {
+            next.outcome = Part::Refused("its deposit was refused".to_owned());
+        }
+        self.keep(task, &next, self.lane.batch(), |_| ()).await
+    }
+
+    async fn finish(&self, task: &Task) -> Result<(), SolverError> {
+        let key = row::key(&task.request.id);
+        let batch = Batch::new()
+            .expect(key.clone(), Expect::Equals(task.row.clone()))
+            .delete(key);
+        self.requests
+            .record(&task.request.id, task.now, batch, |_| ())
+            .await?;
+        Ok(())
+    }
+
+    async fn keep(
+        &self,
+        task: &Task,
+        next: &Settlement,
+        batch: Batch,
+        change: impl Fn(&mut Facts) + Send + Sync,
+    ) -> Result<(), SolverError> {
+        let key = row::key(&task.request.id);
+        let batch = batch
+            .expect(key.clone(), Expect::Equals(task.row.clone()))
+            .put(key, next.encode()?);
+        self.requests
+            .record(&task.request.id, task.now, batch, change)
+            .await?;
+        Ok(())
+    }
+}
+
+impl Task {
+    fn with(&self, side: Side, part: Part) -> Settlement {
+        self.settlement.clone().with(side, part)
+    }
+
+    /// The same, tried again after a pause that doubles.
+    fn later(&self) -> Settlement {
+        let mut next = self.settlement.clone();
+        let pause = 1_u64.checked_shl(next.tries).unwrap_or(LONGEST_PAUSE);
+        next.tries = next.tries.saturating_add(1);
+        next.not_before = self
+            .now
+            .saturating_add(pause.min(LONGEST_PAUSE).saturating_mul(1_000));
+        next
+    }
+}
+
+impl Settlement {
+    fn with(mut self, side: Side, part: Part) -> Self {
+        match side {
+            Side::Deposit => self.deposited = part,
+            Side::Outcome => self.outcome = part,
+        }
+        self
+    }
+}
+
+fn tell(facts: &mut Facts, side: Side, applied: &Applied) {
+    let settlement = facts.settlement.get_or_insert(Told {
+        deposit: None,
+        outcome: None,
+    });
+    match side {
+        Side::Deposit => settlement.deposit = Some(applied.clone()),
+        Side::Outcome => settlement.outcome = Some(applied.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use alloy::primitives::U256;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+use super::*;
+use crate::{
+    request::Request,
+    solver::tests::rig::{ROUTER, Rig},
+    store::rows,
+};
+
+type Answers = Arc<Mutex<VecDeque<(u16, Value)>>>;
+type Asked = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// An oracle that gives scripted answers in turn and remembers what it was asked.
+async fn oracle(answers: Vec<(u16, Value)>) -> (Oracle, Answers, Asked) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let answers: Answers = Arc::new(Mutex::new(answers.into()));
+    let asked = Asked::default();
+    let (script, seen) = (answers.clone(), asked.clone());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut text = String::new();
+            loop {
+                let mut bytes = [0; 4096];
+                let read = stream.read(&mut bytes).await.unwrap();
+                text += std::str::from_utf8(&bytes[..read]).unwrap();
+                let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                    continue;
+                };
+                if let Ok(body) = serde_json::from_str(body) {
+                    let path = head.split(' ').nth(1).unwrap().to_owned();
+                    seen.lock().unwrap().push((path, body));
+                    break;
+                }
+            }
+            let answer = script.lock().unwrap().pop_front();
+            let (status, body) = answer.unwrap_or((503, json!({})));
+            let body = body.to_string();
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    let oracle = Oracle::new(url.parse().unwrap(), None, Duration::from_secs(5)).unwrap();
+    (oracle, answers, asked)
+}
+
+fn attested(key: u8) -> (u16, Value) {
+    let execution = json!({
+        "idempotencyKey": B256::repeat_byte(key),
+        "actions": ["0x01"],
+        "signatures": [{ "signature": "0xaa" }],
+    });
+    (200, json!({ "execution": execution }))
+}
+
+/// A filled order whose settlement was handed over.
+async fn filled(rig: &mut Rig) -> Request {
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |_| ()).await;
+    let mut solver = rig.solver().await;
+    solver.settles = true;
+    for _ in 0..20 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    request
+}
+
+async fn settler(rig: &Rig, oracle: Oracle) -> Settler {
+    Settler {
+        requests: rig.requests.clone(),
+        lane: rig.solver().await.lanes["origin"].clone(),
+        oracle,
+        contract: vm::SETTLEMENT.address(ROUTER).unwrap(),
+    }
+}
+
+async fn row(rig: &Rig, request: &Request) -> Option<Settlement> {
+    let key = rows::settlement::key(&request.id);
+    let found = rig.store.read(&key).await.unwrap();
+    found.map(|bytes| Settlement::decode(&bytes).unwrap())
+}
+
+#[tokio::test]
+async fn deposit_and_fill_are_attested_submitted_and_told() {
+    let mut rig = Rig::new();
+    let request = filled(&mut rig).await;
+    let (oracle, _, asked) = oracle(vec![attested(1), attested(2)]).await;
+    let settler = settler(&rig, oracle).await;
+    for _ in 0..20 {
+        settler.round(rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert_eq!(row(&rig, &request).await, None);
+    let told = rig.facts(&request).await.settlement.unwrap();
+    let key =
+        |applied: &Option<Applied>| applied.as_ref().unwrap().execution["idempotencyKey"].clone();
+    assert_eq!(key(&told.deposit), json!(B256::repeat_byte(1)));
+    assert_eq!(key(&told.outcome), json!(B256::repeat_byte(2)));
+    let asked = asked.lock().unwrap().clone();
+    let paths: Vec<_> = asked.iter().map(|(path, _)| path.as_str()).collect();
+    let (deposits, fills) = (
+        "/attestations/depository-deposits/v1",
+        "/attestations/solver-fills/v1",
+    );
+    assert_eq!(paths, [deposits, fills]);
+    let facts = rig.facts(&request).await;
+    assert_eq!(asked[0].1["transactionId"], facts.deposits[0].transaction);
+    assert_eq!(asked[0].1["requestPeerSignatures"], true);
+    assert_eq!(
+        asked[1].1["fill"]["transactionId"],
+        facts.attempts[0].transaction
+    );
+    assert_eq!(
+        asked[1].1["inputs"][0]["onchainId"],
+        json!(facts.deposits[0].onchain_id)
+    );
+    assert_eq!(asked[1].1["orderSignature"], json!(request.order_signature));
+    assert_eq!(settler.lane.slots().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn oracle_that_says_no_is_not_asked_again() {
+    for status in [400, 409] {
+        let mut rig = Rig::new();
+        let request = filled(&mut rig).await;
+        let refusal = (
+            status,
+            json!({ "message": "no", "code": "ORDER_MALFORMED" }),
+        );
+        let (oracle, _, asked) = oracle(vec![refusal]).await;
+        let settler = settler(&rig, oracle).await;
+        for _ in 0..4 {
+            settler.round(rig.now).await.unwrap();
+            rig.mine(1);
+        }
+        assert_eq!(row(&rig, &request).await, None);
+        assert_eq!(rig.facts(&request).await.settlement, None);
+        assert_eq!(asked.lock().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn oracle_that_is_busy_is_asked_later() {
+    let mut rig = Rig::new();
+    let request = filled(&mut rig).await;
+    let (oracle, answers, _) = oracle(Vec::new()).await;
+    let settler = settler(&rig, oracle).await;
+    settler.round(rig.now).await.unwrap();
+    let waiting = row(&rig, &request).await.unwrap();
+    assert_eq!((waiting.tries, waiting.not_before), (1, rig.now + 1_000));
+    assert_eq!(waiting.deposited, Part::Pending);
+    answers.lock().unwrap().extend([attested(1), attested(2)]);
+    for _ in 0..20 {
+        rig.mine(1);
+        settler.round(rig.now).await.unwrap();
+    }
+    assert!(
+        rig.facts(&request)
+            .await
+            .settlement
+            .unwrap()
+            .outcome
+            .is_some()
+    );
+    assert_eq!(row(&rig, &request).await, None);
+}
+
+/// Whatever is on its way when the process dies is found again: one transaction per execution.
+#[tokio::test]
+async fn settlement_goes_on_where_the_process_died() {
+    for point in 1..40 {
+        let mut rig = Rig::new();
+        let request = filled(&mut rig).await;
+        // An answer may be lost with the process: the oracle gives the same one again.
+        let (oracle, answers, _) = oracle(vec![attested(1)]).await;
+        let fuse = rig.fuse.clone();
+        fuse.set(point);
+        let mut died = false;
+        for _ in 0..40 {
+            let applied = match row(&rig, &request).await {
+                None => break,
+                Some(settlement) => settlement.deposited == Part::Applied,
+            };
+            let answer = attested(if applied { 2 } else { 1 });
+            *answers.lock().unwrap() = VecDeque::from([answer]);
+            let alive = fuse
+                .survive(async {
+                    settler(&rig, oracle.clone())
+                        .await
+                        .round(rig.now)
+                        .await
+                        .ok();
+                })
+                .await;
+            if !alive {
+                died = true;
+                fuse.off();
+            }
+            rig.mine(1);
+            rig.now += 60_000;
+        }
+        fuse.off();
+        assert_eq!(row(&rig, &request).await, None, "{point}");
+        assert!(
+            rig.facts(&request)
+                .await
+                .settlement
+                .unwrap()
+                .outcome
+                .is_some()
+        );
+        let sent = rig.origin.with(|world| world.broadcasts.clone());
+        let distinct: std::collections::BTreeSet<_> = sent.iter().collect();
+        assert!(distinct.len() <= 4, "{point}: {}", distinct.len());
+        let spent = rig.origin.spent_on_gas() / U256::from(21_000 * 110);
+        assert_eq!(spent, U256::from(2), "{point}");
+        if !died {
+            return;
+        }
+    }
+}

@@ -1,0 +1,609 @@
+//! A chain in memory that executes what the test's codec made: it includes, drops, replaces and
+//! reorgs transactions, and knows every balance by replaying its blocks.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use alloy::primitives::{B256, Bytes, U256, keccak256};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use vm::{
+    Address, Amount, Block, Chain, ChainEntry, ChainReader, CodecError, Head, Payment, PaymentKind,
+    ReadError, Transaction, TxRef,
+    trade::{
+        Accounts, Broadcast, Call, CurrencyInfo, DepositTerms, Draft, Fate, Fees, FillTerms,
+        PaymentTerms, Payout, Revert, ScanError, Scanner, Sighting, Spend, Step, StepBuilder,
+        StepCall, Trade, TransactionCodec, Writer,
+    },
+};
+
+use super::fuse::Fuse;
+
+pub const GENESIS: u64 = 1_700_000_000;
+pub const PACE: u64 = 2;
+pub const FINAL: u64 = 5;
+/// What any transaction uses.
+pub const GAS: u64 = 21_000;
+
+pub struct FakeChain {
+    pub name: &'static str,
+    pub number: u64,
+    pub fuse: Arc<Fuse>,
+    world: Mutex<World>,
+}
+
+#[derive(Default)]
+pub struct World {
+    genesis: BTreeMap<(String, String), U256>,
+    blocks: Vec<(u64, Vec<Tx>)>,
+    forks: u64,
+    highest: usize,
+    pool: Vec<Tx>,
+    pub base: u128,
+    /// Nodes refuse transactions with data.
+    pub refuse: bool,
+    /// Transactions that name these orders revert, in estimates and in blocks.
+    pub revert_estimate: BTreeSet<B256>,
+    pub revert: BTreeSet<B256>,
+    pub broadcasts: Vec<B256>,
+}
+
+/// Recipient, currency and amount of each payment.
+type Effects = Vec<(String, String, U256)>;
+
+#[derive(Clone, Debug)]
+struct Tx {
+    hash: B256,
+    draft: Value,
+}
+
+#[derive(Default)]
+struct State {
+    balances: BTreeMap<(String, String), U256>,
+    allowances: BTreeMap<(String, String, String), U256>,
+    nonces: BTreeMap<String, u64>,
+    /// By hash: block number and what it paid; `None`: reverted.
+    done: BTreeMap<B256, (u64, Option<Effects>)>,
+    /// Payments in blocks that name an order.
+    paid: Vec<(B256, String, U256)>,
+    spent_on_gas: U256,
+}
+
+impl FakeChain {
+    pub fn new(name: &'static str, number: u64, fuse: Arc<Fuse>) -> Arc<Self> {
+        let world = World {
+            base: 100,
+            blocks: vec![(0, Vec::new()); 20],
+            ..World::default()
+        };
+        Arc::new(Self {
+            name,
+            number,
+            fuse,
+            world: Mutex::new(world),
+        })
+    }
+
+    pub fn with<T>(&self, act: impl FnOnce(&mut World) -> T) -> T {
+        act(&mut self.world.lock().unwrap())
+    }
+
+    pub fn give(&self, owner: &str, currency: &str, amount: u128) {
+        let key = (owner.to_lowercase(), currency.to_lowercase());
+        self.with(|world| world.genesis.insert(key, U256::from(amount)));
+    }
+
+    pub fn mine(&self) {
+        self.with(World::mine);
+    }
+
+    /// The last blocks leave the chain; their transactions wait again unless they are dropped.
+    pub fn reorg(&self, depth: usize, keep: bool) {
+        self.with(|world| {
+            world.forks += 1;
+            // What was final once stays, however many reorgs follow each other.
+            let last_final = world
+                .highest
+                .saturating_sub(usize::try_from(FINAL).unwrap());
+            let at = world
+                .blocks
+                .len()
+                .saturating_sub(depth)
+                .max(20)
+                .max(last_final);
+            let gone = world.blocks.split_off(at);
+            let txs = gone.into_iter().flat_map(|(_, txs)| txs);
+            if keep {
+                world.pool.extend(txs);
+            }
+        });
+    }
+
+    /// Nodes forget what waits.
+    pub fn forget(&self) {
+        self.with(|world| world.pool.clear());
+    }
+
+    /// The key's owner uses a nonce elsewhere.
+    pub fn intrude(&self, from: &str, nonce: u64) {
+        let draft = json!({"from": from, "to": from, "nonce": nonce, "value": "0", "gas": GAS,
+            "max": "1000000", "tip": "1", "data": "0x", "intruder": true});
+        let hash = keccak256(draft.to_string());
+        self.with(|world| {
+            world.pool.retain(|tx| nonce_of(&tx.draft) != nonce);
+            world.pool.push(Tx { hash, draft });
+        });
+    }
+
+    pub fn balance_of(&self, owner: &str, currency: &str) -> U256 {
+        let key = (owner.to_lowercase(), currency.to_lowercase());
+        self.with(|world| {
+            world
+                .state()
+                .balances
+                .get(&key)
+                .copied()
+                .unwrap_or_default()
+        })
+    }
+
+    /// What was paid in blocks for an order: recipient and amount, each time.
+    pub fn paid(&self, order: B256) -> Vec<(String, U256)> {
+        let paid = self.with(|world| world.state().paid);
+        paid.into_iter()
+            .filter(|paid| paid.0 == order)
+            .map(|(_, to, amount)| (to, amount))
+            .collect()
+    }
+
+    pub fn spent_on_gas(&self) -> U256 {
+        self.with(|world| world.state().spent_on_gas)
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.with(|world| world.pool.len())
+    }
+
+    pub fn chain(self: &Arc<Self>) -> Chain {
+        let additional = json!({"finalizationBlocks": FINAL, "finalizationTime": 0});
+        let entry = ChainEntry {
+            id: self.name.into(),
+            hub_chain_id: Some(self.number.to_string()),
+            additional_data: additional.as_object().unwrap().clone(),
+            ..ChainEntry::default()
+        };
+        Chain {
+            spec: entry.spec(vm::SETTLEMENT, false).unwrap(),
+            reader: self.clone(),
+            state: None,
+        }
+    }
+
+    pub fn trade(self: &Arc<Self>) -> Trade {
+        Trade {
+            scanner: self.clone(),
+            accounts: self.clone(),
+            writer: self.clone(),
+        }
+    }
+}
+
+impl World {
+    fn block(&self, number: u64) -> Block {
+        let hash = |number: u64| {
+            let fork = usize::try_from(number)
+                .ok()
+                .and_then(|at| self.blocks.get(at));
+            keccak256(format!("{number}/{}", fork.map_or(0, |block| block.0)))
+        };
+        Block {
+            number,
+            hash: hash(number),
+            parent: hash(number.saturating_sub(1)),
+            time: GENESIS + number * PACE,
+        }
+    }
+
+    fn head(&self) -> u64 {
+        self.blocks.len() as u64 - 1
+    }
+
+    fn mine(&mut self) {
+        let fork = self.forks;
+        self.blocks.push((fork, Vec::new()));
+        self.highest = self.highest.max(self.blocks.len());
+        self.pool.sort_by_key(|tx| nonce_of(&tx.draft));
+        let mut waiting = Vec::new();
+        for tx in std::mem::take(&mut self.pool) {
+            let next = self.nonce(&text(&tx.draft, "from"));
+            let nonce = nonce_of(&tx.draft);
+            if nonce == next && number(&tx.draft, "max") >= U256::from(self.base) {
+                self.blocks.last_mut().unwrap().1.push(tx);
+            } else if nonce >= next {
+                waiting.push(tx);
+            }
+        }
+        self.pool = waiting;
+    }
+
+    fn nonce(&self, owner: &str) -> u64 {
+        self.state().nonces.get(owner).copied().unwrap_or_default()
+    }
+
+    fn state(&self) -> State {
+        let mut state = State {
+            balances: self.genesis.clone(),
+            ..State::default()
+        };
+        for (at, (_, txs)) in self.blocks.iter().enumerate() {
+            for tx in txs {
+                state.apply(at as u64, tx, self);
+            }
+        }
+        state
+    }
+}
+
+impl State {
+    fn apply(&mut self, block: u64, tx: &Tx, world: &World) {
+        let from = text(&tx.draft, "from");
+        *self.nonces.entry(from.clone()).or_default() += 1;
+        let price = number(&tx.draft, "max").min(U256::from(world.base) + number(&tx.draft, "tip"));
+        let fee = price * U256::from(GAS);
+        self.spent_on_gas += fee;
+        let purse = self.balances.entry((from.clone(), native())).or_default();
+        *purse = purse.checked_sub(fee).expect("gas was not reserved");
+        let data = data(&tx.draft);
+        let order = data["order"].as_str().and_then(|order| order.parse().ok());
+        let forbidden = order.is_some_and(|order| world.revert.contains(&order));
+        let effects = (!forbidden).then(|| self.effects(&from, &data)).flatten();
+        for (to, _, amount) in effects.iter().flatten() {
+            if let Some(order) = order {
+                self.paid.push((order, to.clone(), *amount));
+            }
+        }
+        self.done.insert(tx.hash, (block, effects));
+    }
+
+    fn effects(&mut self, from: &str, data: &Value) -> Option<Effects> {
+        let (mut balances, mut allowances) = (self.balances.clone(), self.allowances.clone());
+        if let Some(spender) = data["approve"].as_str() {
+            let key = (from.to_owned(), spender.to_owned(), text(data, "currency"));
+            allowances.insert(key, number(data, "amount"));
+        }
+        let mut effects = Vec::new();
+        for payment in data["pay"].as_array().into_iter().flatten() {
+            let field = |at: usize| payment[at].as_str().unwrap().to_owned();
+            let (to, currency) = (field(0), field(1));
+            let amount: U256 = field(2).parse().unwrap();
+            if let Some(router) = data["router"].as_str().filter(|_| currency != native()) {
+                let key = (from.to_owned(), router.to_owned(), currency.clone());
+                let allowed = allowances.entry(key).or_default();
+                *allowed = allowed.checked_sub(amount)?;
+            }
+            let purse = balances
+                .entry((from.to_owned(), currency.clone()))
+                .or_default();
+            *purse = purse.checked_sub(amount)?;
+            *balances.entry((to.clone(), currency.clone())).or_default() += amount;
+            effects.push((to, currency, amount));
+        }
+        (self.balances, self.allowances) = (balances, allowances);
+        Some(effects)
+    }
+}
+
+fn native() -> String {
+    vm::SETTLEMENT.codec.native().to_lowercase()
+}
+
+fn text(value: &Value, field: &str) -> String {
+    value[field].as_str().unwrap_or_default().to_lowercase()
+}
+
+fn number(value: &Value, field: &str) -> U256 {
+    text(value, field).parse().unwrap()
+}
+
+fn nonce_of(draft: &Value) -> u64 {
+    draft["nonce"].as_u64().unwrap()
+}
+
+fn data(draft: &Value) -> Value {
+    let bytes: Bytes = text(draft, "data").parse().unwrap();
+    serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+}
+
+#[async_trait]
+impl Writer for FakeChain {
+    async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError> {
+        let data: Value = serde_json::from_slice(&draft.call.data).unwrap_or(Value::Null);
+        let order: Option<B256> = data["order"].as_str().and_then(|order| order.parse().ok());
+        let from = draft.call.from.text().to_lowercase();
+        Ok(self.with(|world| {
+            let forbidden = order.is_some_and(|order| world.revert_estimate.contains(&order));
+            let done = world.state().effects(&from, &data);
+            match (forbidden, done) {
+                (false, Some(_)) => Ok(GAS),
+                _ => Err(Revert {
+                    reason: "refused".into(),
+                    data: Bytes::new(),
+                }),
+            }
+        }))
+    }
+
+    async fn fees(&self) -> Result<Fees, ReadError> {
+        Ok(self.with(|world| Fees {
+            base: world.base,
+            priority: 10,
+        }))
+    }
+
+    async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
+        let owner = owner.text().to_lowercase();
+        Ok(self.with(|world| {
+            let mut nonce = world.nonce(&owner);
+            while waiting && world.pool.iter().any(|tx| nonce_of(&tx.draft) == nonce) {
+                nonce += 1;
+            }
+            nonce
+        }))
+    }
+
+    async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
+        self.fuse.burn().await;
+        let draft: Value = serde_json::from_slice(raw).unwrap();
+        let hash = keccak256(raw);
+        let said = self.with(|world| {
+            world.broadcasts.push(hash);
+            let nonce = nonce_of(&draft);
+            if world.refuse && text(&draft, "data") != "0x" {
+                return Broadcast::Rejected("not today".into());
+            }
+            if nonce < world.nonce(&text(&draft, "from")) {
+                return Broadcast::NonceUsed;
+            }
+            let price = |draft: &Value| number(draft, "max") * U256::from(10);
+            if let Some(at) = world
+                .pool
+                .iter()
+                .position(|tx| nonce_of(&tx.draft) == nonce)
+            {
+                let known = &world.pool[at];
+                if known.hash == hash {
+                    return Broadcast::Accepted;
+                }
+                if price(&draft) < number(&known.draft, "max") * U256::from(11) {
+                    return Broadcast::Underpriced;
+                }
+                world.pool.remove(at);
+            }
+            world.pool.push(Tx { hash, draft });
+            Broadcast::Accepted
+        });
+        self.fuse.burn().await;
+        Ok(said)
+    }
+
+    async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
+        Ok(self.with(|world| {
+            if let Some((at, effects)) = world.state().done.get(transaction) {
+                return Fate::Included {
+                    block: world.block(*at),
+                    depth: world.head() - at,
+                    success: effects.is_some(),
+                };
+            }
+            let waits = world.pool.iter().any(|tx| tx.hash == *transaction);
+            if waits { Fate::Waiting } else { Fate::Unknown }
+        }))
+    }
+}
+
+#[async_trait]
+impl ChainReader for FakeChain {
+    async fn head(&self) -> Result<Head, ReadError> {
+        Ok(self.with(|world| Head {
+            block: world.block(world.head()),
+            tagged: None,
+        }))
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        ChainReader::head(self).await
+    }
+
+    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
+        Ok(self.with(|world| {
+            block.number <= world.head() && world.block(block.number).hash == block.hash
+        }))
+    }
+
+    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
+        let hash = B256::from_slice(&tx.bytes);
+        let address = |text: &str| vm::SETTLEMENT.address(text).unwrap();
+        Ok(self.with(|world| match world.state().done.get(&hash) {
+            Some((at, _)) if *at > head.block.number => Transaction::Missing,
+            None => Transaction::Missing,
+            Some((at, None)) => Transaction::Failed(world.block(*at)),
+            Some((at, Some(effects))) => {
+                let mut receipt = vm::testing::receipt(world.block(*at));
+                for (index, (to, currency, amount)) in effects.iter().enumerate() {
+                    receipt.payments.push(Payment {
+                        index: u32::try_from(index).unwrap(),
+                        kind: PaymentKind::Transfer,
+                        recipient: address(to),
+                        currency: address(currency),
+                        amount: *amount,
+                    });
+                }
+                Transaction::Succeeded(receipt)
+            }
+        }))
+    }
+}
+
+#[async_trait]
+impl Accounts for FakeChain {
+    async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
+        Ok(self.balance_of(owner.text(), currency.text()))
+    }
+
+    async fn allowance(
+        &self,
+        owner: &Address,
+        spender: &Address,
+        currency: &Address,
+    ) -> Result<Amount, ReadError> {
+        let low = |address: &Address| address.text().to_lowercase();
+        let key = (low(owner), low(spender), low(currency));
+        Ok(self.with(|world| {
+            world
+                .state()
+                .allowances
+                .get(&key)
+                .copied()
+                .unwrap_or_default()
+        }))
+    }
+
+    async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
+        Ok(None)
+    }
+
+    async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
+        Ok(false)
+    }
+
+    async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
+        Ok(Ok(Bytes::new()))
+    }
+}
+
+#[async_trait]
+impl Scanner for FakeChain {
+    async fn head(&self) -> Result<Block, ReadError> {
+        Ok(self.with(|world| world.block(world.head())))
+    }
+
+    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
+        Ok(self.with(|world| (number <= world.head()).then(|| world.block(number))))
+    }
+
+    async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+        Ok(Vec::new())
+    }
+}
+
+/// Drafts as JSON.
+pub struct Codec;
+
+impl TransactionCodec for Codec {
+    fn digest(&self, chain: u64, draft: &Draft) -> Result<B256, CodecError> {
+        Ok(keccak256(shown(chain, draft).to_string()))
+    }
+
+    fn seal(
+        &self,
+        chain: u64,
+        draft: &Draft,
+        signature: &[u8; 65],
+    ) -> Result<(Bytes, B256), CodecError> {
+        let mut shown = shown(chain, draft);
+        shown["signature"] = alloy::hex::encode(signature).into();
+        let raw = Bytes::from(shown.to_string().into_bytes());
+        let hash = keccak256(&raw);
+        Ok((raw, hash))
+    }
+}
+
+fn shown(chain: u64, draft: &Draft) -> Value {
+    json!({
+        "chain": chain,
+        "from": draft.call.from.text().to_lowercase(),
+        "to": draft.call.to.text().to_lowercase(),
+        "data": draft.call.data,
+        "value": draft.call.value.to_string(),
+        "nonce": draft.nonce,
+        "gas": draft.gas,
+        "max": draft.max_fee.to_string(),
+        "tip": draft.max_priority_fee.to_string(),
+    })
+}
+
+/// Steps as JSON.
+pub struct Steps;
+
+impl Steps {
+    fn pay(from: &Address, router: Option<&Address>, payments: &[Payout], order: B256) -> Call {
+        let low = |address: &Address| address.text().to_lowercase();
+        let pay: Vec<_> = payments
+            .iter()
+            .map(|p| json!([low(&p.to), low(&p.currency), p.amount.to_string()]))
+            .collect();
+        let data = json!({ "order": order, "pay": pay, "router": router.map(low) });
+        let value = payments
+            .iter()
+            .filter(|payment| low(&payment.currency) == native());
+        Call {
+            from: from.clone(),
+            to: router.unwrap_or(&payments[0].to).clone(),
+            data: Bytes::from(data.to_string().into_bytes()),
+            value: value.fold(U256::ZERO, |sum, payment| sum + payment.amount),
+        }
+    }
+}
+
+impl StepBuilder for Steps {
+    fn deposit(&self, _: &DepositTerms<'_>) -> Result<Vec<StepCall>, CodecError> {
+        Err(CodecError("not here".into()))
+    }
+
+    fn send(&self, terms: &PaymentTerms<'_>) -> Result<StepCall, CodecError> {
+        let payment = Payout {
+            to: terms.to.clone(),
+            currency: terms.currency.clone(),
+            amount: terms.amount,
+        };
+        Ok(StepCall {
+            step: Step::Send,
+            call: Self::pay(terms.from, None, &[payment], terms.order),
+        })
+    }
+
+    fn approve(
+        &self,
+        owner: &Address,
+        spend: &Spend<'_>,
+        _: bool,
+    ) -> Result<Vec<StepCall>, CodecError> {
+        let low = |address: &Address| address.text().to_lowercase();
+        let data = json!({ "approve": low(spend.spender), "currency": low(spend.currency),
+            "amount": spend.amount.to_string() });
+        Ok(vec![StepCall {
+            step: Step::Approve,
+            call: Call {
+                from: owner.clone(),
+                to: spend.currency.clone(),
+                data: Bytes::from(data.to_string().into_bytes()),
+                value: U256::ZERO,
+            },
+        }])
+    }
+
+    fn fill(&self, terms: &FillTerms<'_>) -> Result<Call, CodecError> {
+        let routed = terms.payments.len() > 1 || !terms.calls.is_empty();
+        let router = terms.router.filter(|_| routed);
+        Ok(Self::pay(terms.solver, router, terms.payments, terms.order))
+    }
+
+    fn explain(&self, _: &[u8]) -> Revert {
+        Revert {
+            reason: String::new(),
+            data: Bytes::new(),
+        }
+    }
+}

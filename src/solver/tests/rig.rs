@@ -1,0 +1,275 @@
+//! Two chains, a store that survives the solver, and orders with a recipient each.
+
+use std::{collections::HashMap, sync::Arc};
+
+use alloy::primitives::{B256, U256};
+use async_trait::async_trait;
+use vm::protocol::order::OutputPayment;
+
+use super::{
+    chain::{self, Codec, FakeChain, Steps},
+    fuse::{Fuse, Mortal},
+};
+use crate::{
+    market::{Class, Currency, Network},
+    price::{Price, PriceError, PriceSource},
+    request::{
+        Request,
+        fact::{Deposit, Facts, Place, Standing},
+        scene,
+        status::{self, Status},
+    },
+    sign::{Signer, raw::RawKey},
+    solver::{
+        Solver, SolverError,
+        judge::{Next, Patience},
+        lane::{Gas, Lane},
+        site::Site,
+    },
+    store::{
+        Batch, Store,
+        memory::MemoryStore,
+        requests::Requests,
+        rows::{self, claim::Claim},
+    },
+};
+
+const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+pub const ROUTER: &str = "0x00000000000000000000000000000000000000aa";
+pub const RICH: u128 = 1_000_000_000_000_000_000;
+pub const USDC: u128 = 10_000_000_000;
+
+pub struct Rig {
+    pub fuse: Arc<Fuse>,
+    pub store: Arc<dyn Store>,
+    pub requests: Requests,
+    pub origin: Arc<FakeChain>,
+    pub destination: Arc<FakeChain>,
+    pub signer: Arc<RawKey>,
+    /// Unix milliseconds.
+    pub now: u64,
+}
+
+struct Prices;
+
+#[async_trait]
+impl PriceSource for Prices {
+    async fn price(&self, currency: &Currency, _: u64) -> Result<Price, PriceError> {
+        let usd = if currency.symbol == "ETH" { 2_000 } else { 1 };
+        Ok(Price {
+            usd: U256::from(usd) * U256::from(RICH),
+            at: 0,
+        })
+    }
+}
+
+pub fn native() -> &'static str {
+    vm::SETTLEMENT.codec.native()
+}
+
+fn currency(address: &str, symbol: &str, decimals: u8) -> Currency {
+    Currency {
+        address: address.into(),
+        symbol: symbol.into(),
+        name: symbol.into(),
+        decimals,
+        logo_uri: None,
+        group: symbol.to_lowercase(),
+        class: Class::Other,
+        solver: true,
+        approval_reset: false,
+        prices: Vec::new(),
+    }
+}
+
+fn network(name: &str, number: u64) -> Network {
+    serde_json::from_value::<Network>(serde_json::json!({
+        "name": name, "chainId": number, "displayName": name, "fillConfirmations": 2,
+        "currencies": [],
+    }))
+    .map(|mut network| {
+        network.currencies = vec![
+            currency(native(), "ETH", 18),
+            currency(scene::USDC, "USDC", 6),
+        ];
+        network
+    })
+    .unwrap()
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        let fuse = Fuse::new();
+        let store: Arc<dyn Store> = Arc::new(Mortal {
+            store: MemoryStore::new(),
+            fuse: fuse.clone(),
+        });
+        let rig = Self {
+            requests: Requests::new(store.clone()),
+            store,
+            origin: FakeChain::new("origin", 31_001, fuse.clone()),
+            destination: FakeChain::new("destination", 31_002, fuse.clone()),
+            signer: Arc::new(RawKey::parse(KEY).unwrap()),
+            fuse,
+            now: (chain::GENESIS + 100) * 1_000,
+        };
+        for chain in [&rig.origin, &rig.destination] {
+            chain.give(&rig.solver_text(), native(), RICH);
+            chain.give(&rig.solver_text(), scene::USDC, USDC);
+        }
+        rig
+    }
+
+    pub fn solver_text(&self) -> String {
+        format!("{:#x}", self.signer.address())
+    }
+
+    /// The process starts.
+    pub async fn solver(&self) -> Solver {
+        let mut lanes = HashMap::new();
+        for chain in [&self.origin, &self.destination] {
+            let site = Site::scripted(
+                network(chain.name, chain.number),
+                chain.chain(),
+                chain.trade(),
+            );
+            let (site, store) = (Arc::new(site), self.store.clone());
+            let gas = Gas {
+                most: 100_000,
+                ..Gas::default()
+            };
+            let lane = Lane::open(site, store, self.signer.clone(), gas, self.now)
+                .await
+                .unwrap();
+            lanes.insert(chain.name.to_owned(), Arc::new(lane));
+        }
+        Solver {
+            requests: self.requests.clone(),
+            lanes,
+            prices: Arc::new(Prices),
+            patience: Patience {
+                margin: 60,
+                funds: 300,
+            },
+            settles: false,
+        }
+    }
+
+    /// An order as the quoter stores it.
+    pub async fn quote(&self, number: u8, change: impl FnOnce(&mut Request)) -> Request {
+        let mut request = scene::request(number);
+        request.order.solver = self.solver_text();
+        request.order.output.payments[0].recipient = recipient(number);
+        request.order.inputs[0].refunds[0].recipient = refundee(number);
+        change(&mut request);
+        self.requests.insert(&request, Batch::new()).await.unwrap();
+        request
+    }
+
+    /// A deposit as the index records it.
+    pub async fn deposit(&self, request: &Request, change: impl Fn(&mut Deposit) + Send + Sync) {
+        let mut deposit = Deposit {
+            onchain_id: B256::ZERO,
+            network: "origin".into(),
+            transaction: B256::repeat_byte(9).to_string(),
+            depository: scene::USER.into(),
+            depositor: scene::USER.into(),
+            currency: scene::USDC.into(),
+            amount: U256::from(100_000_000),
+            place: Place {
+                number: 1,
+                hash: B256::repeat_byte(1),
+                time: self.now / 1_000,
+            },
+            standing: Standing::Final,
+        };
+        change(&mut deposit);
+        let open = Batch::new().put(
+            rows::open::key(&request.id),
+            rows::open::encode(self.now, &request.id),
+        );
+        let record = self.requests.record(&request.id, self.now, open, |facts| {
+            facts.deposits.push(deposit.clone());
+        });
+        record.await.unwrap();
+    }
+
+    pub async fn facts(&self, request: &Request) -> Facts {
+        self.requests.facts(&request.id).await.unwrap()
+    }
+
+    pub async fn claim(&self, request: &Request) -> Claim {
+        let found = self
+            .store
+            .read(&rows::claim::key(&request.id))
+            .await
+            .unwrap();
+        found.map_or_else(Claim::default, |bytes| Claim::decode(&bytes).unwrap())
+    }
+
+    pub async fn status(&self, request: &Request) -> Status {
+        status::of(request, &self.facts(request).await).status
+    }
+
+    pub fn mine(&mut self, blocks: usize) {
+        for _ in 0..blocks {
+            self.origin.mine();
+            self.destination.mine();
+        }
+        self.now += 2_000 * blocks as u64;
+    }
+
+    /// Works and mines until a request wants nothing more.
+    pub async fn settle(&mut self, request: &Request) {
+        let solver = self.solver().await;
+        for _ in 0..60 {
+            match solver.advance(&request.id, self.now).await {
+                Ok(Next::Done) => return,
+                Ok(_) | Err(SolverError::Requests(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+            for lane in solver.lanes.values() {
+                lane.sweep(self.now / 1_000).await.unwrap();
+            }
+            self.mine(1);
+        }
+        panic!(
+            "not done: {:?} {:?}",
+            self.claim(request).await,
+            self.facts(request).await
+        );
+    }
+}
+
+/// Who is paid by order `number`.
+pub fn recipient(number: u8) -> String {
+    format!("0x{}", "51".repeat(19) + &format!("{number:02x}"))
+}
+
+/// Who gets its deposits back.
+pub fn refundee(number: u8) -> String {
+    format!("0x{}", "61".repeat(19) + &format!("{number:02x}"))
+}
+
+/// A second payment in the native currency makes a fill go through the router.
+pub fn routed(request: &mut Request, number: u8) {
+    request.order.output.payments.push(OutputPayment {
+        recipient: recipient(number),
+        currency: native().into(),
+        minimum_amount: "5".into(),
+        expected_amount: "5".into(),
+    });
+    let router = vm::SETTLEMENT.address(ROUTER).unwrap();
+    let extra = vm::SETTLEMENT
+        .orders
+        .unwrap()
+        .encode_extra_data(&router)
+        .unwrap();
+    request.order.output.extra_data = alloy::hex::encode_prefixed(extra);
+}
+
+impl Site {
+    fn scripted(network: Network, chain: vm::Chain, trade: vm::trade::Trade) -> Self {
+        Self::made(&network, chain, vec![trade], (&Steps, &Codec)).unwrap()
+    }
+}

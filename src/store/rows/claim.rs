@@ -1,0 +1,74 @@
+//! What the solver decided about a request, and which nonce of which lane pays for it. Changed by
+//! compare-and-set only: that there is one row per request is what makes a fill and a refund
+//! exclude each other.
+//!
+//! Key: the request's id, 32 bytes. Value, format 1: [`Claim`] in JSON.
+
+use alloy::primitives::{B256, U256};
+use serde::{Deserialize, Serialize};
+
+use super::{CLAIM, RowError, decode_json, encode_json};
+use crate::{
+    request::{fact::Purpose, reason::FailReason},
+    store::Key,
+};
+
+const FORMAT: u8 = 1;
+
+/// Everything decided about one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Why the order will never be filled; once set it stays.
+    pub failure: Option<FailReason>,
+    /// Payments in the order in which they were decided.
+    pub legs: Vec<Leg>,
+    /// Deposits (onchain ids) that will not be given back.
+    pub given_up: Vec<B256>,
+    /// The settlement worker has been told.
+    pub settling: bool,
+}
+
+/// One payment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leg {
+    pub purpose: Purpose,
+    /// The onchain id of the deposit that it uses up.
+    pub deposit: B256,
+    /// Why it is given back.
+    pub reason: Option<FailReason>,
+    pub network: String,
+    /// The nonce of the network's lane that its transactions have.
+    pub nonce: u64,
+    pub currency: String,
+    pub amount: U256,
+    /// Which of the nonce's transactions is in a block, as the chain spells it.
+    pub transaction: Option<String>,
+    pub stage: Stage,
+}
+
+/// How far a payment has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// Any of its transactions may land.
+    Open,
+    /// Paid, as deep as the network's fills are told; a reorg opens it again.
+    Confirmed,
+    /// Paid, as deep as the chain's finality asks.
+    Final,
+    /// None of its transactions can ever pay.
+    Failed,
+}
+
+pub fn key(id: &B256) -> Key {
+    Key::new(CLAIM, id.as_slice())
+}
+
+impl Claim {
+    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
+        encode_json("claim", FORMAT, self)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        decode_json("claim", FORMAT, bytes)
+    }
+}

@@ -1,0 +1,41 @@
+//! How far a network has been indexed, and which blocks it was then made of.
+//!
+//! Key: the network's name, text. Value, format 1: [`Cursor`] in postcard.
+
+use alloy::primitives::B256;
+use serde::{Deserialize, Serialize};
+
+use super::{CURSOR, RowError, decode, encode};
+use crate::store::Key;
+
+const FORMAT: u8 = 1;
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cursor {
+    /// The lowest block that has not been indexed.
+    pub next: u64,
+    /// Blocks that indexing has stopped at, oldest first; the last is `next - 1`.
+    pub marks: Vec<Mark>,
+}
+
+/// A block that was on the chain when it was indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    pub number: u64,
+    pub hash: B256,
+}
+
+pub fn key(network: &str) -> Key {
+    Key::new(CURSOR, network)
+}
+
+impl Cursor {
+    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
+        encode("cursor", FORMAT, self)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        decode("cursor", FORMAT, bytes)
+    }
+}

@@ -1,0 +1,44 @@
+//! What transactions on their way will take of the solver's balances.
+//!
+//! Key: the network's name, a zero byte, the currency's bytes in hex, a zero byte, the nonce as 8
+//! bytes big endian. Value, format 1: the amount, 32 bytes big endian.
+
+use alloy::primitives::U256;
+
+use super::{RESERVATION, RowError};
+use crate::store::{Key, Range};
+
+const FORMAT: u8 = 1;
+
+pub fn key(network: &str, currency: &[u8], nonce: u64) -> Key {
+    let name = [prefix(network, currency).as_slice(), &nonce.to_be_bytes()].concat();
+    Key::new(RESERVATION, name)
+}
+
+pub fn encode(amount: U256) -> Vec<u8> {
+    [&[FORMAT], &amount.to_be_bytes::<32>()[..]].concat()
+}
+
+pub fn decode(bytes: &[u8]) -> Result<U256, RowError> {
+    let wrong = || RowError::new("reservation", "not of format 1");
+    let bytes: &[u8; 33] = bytes.try_into().map_err(|_| wrong())?;
+    match bytes.split_first() {
+        Some((&FORMAT, amount)) => Ok(U256::from_be_slice(amount)),
+        _ => Err(wrong()),
+    }
+}
+
+/// What is reserved of one currency, after the row `after`.
+pub fn range(network: &str, currency: &[u8], after: Option<&Key>, limit: usize) -> Range {
+    Range {
+        kind: RESERVATION,
+        prefix: prefix(network, currency),
+        after: after.map(|key| key.name.clone()),
+        limit,
+    }
+}
+
+fn prefix(network: &str, currency: &[u8]) -> Vec<u8> {
+    let currency = alloy::hex::encode(currency);
+    [network.as_bytes(), &[0], currency.as_bytes(), &[0]].concat()
+}

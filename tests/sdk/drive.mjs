@@ -1,0 +1,119 @@
+// Drives the published client, unmodified, against one daemon, as an app would.
+//
+// Usage: node drive.mjs < job.json, with node_modules beside this file.
+// The job: {base, source, key, chains: [{id, name, rpc}], what, ...}. Prints one JSON object:
+// {ok: true, ...} or {ok: false, error}.
+
+import { createClient, convertViemChainToRelayChain, getClient, axios } from '@relayprotocol/relay-sdk'
+import { configureDynamicChains } from '@relayprotocol/relay-sdk/chain-utils'
+import * as viem from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+
+const job = JSON.parse(await text(process.stdin))
+const requests = []
+axios.interceptors.request.use((config) => {
+  const path = (config.url ?? '').replace(job.base, '').split('?')[0]
+  requests.push(`${(config.method ?? 'get').toUpperCase()} ${path}`)
+  return config
+})
+
+const chains = job.chains.map(({ id, name, rpc }) =>
+  viem.defineChain({
+    id,
+    name,
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    rpcUrls: { default: { http: [rpc] } },
+  }),
+)
+
+createClient({
+  baseApiUrl: job.base,
+  source: job.source ?? 'acceptance.test',
+  chains: chains.map(convertViemChainToRelayChain),
+  pollingInterval: 100,
+  confirmationPollingInterval: 50,
+  maxPollingAttemptsBeforeTimeout: job.attempts ?? 300,
+})
+
+const jobs = {
+  // The chains as the daemon lists them.
+  async chains() {
+    const found = await configureDynamicChains()
+    return { chains: found.map(({ id, displayName, vmType }) => ({ id, displayName, vmType })) }
+  },
+  async quote() {
+    return { quote: await quote() }
+  },
+  // A quote, and every step of it, until the client says that it is done.
+  async execute() {
+    const quoted = await quote()
+    const seen = []
+    const done = await getClient().actions.execute({
+      quote: quoted,
+      wallet: wallet(job.chains.find(({ id }) => id === job.quote.chainId)),
+      onProgress: ({ currentStep, txHashes }) =>
+        seen.push({ step: currentStep?.id, transactions: txHashes?.length ?? 0 }),
+    })
+    const steps = done.data?.steps ?? []
+    return { quote: quoted, seen, steps: steps.map(({ id, items }) => ({ id, items: items.map(({ status }) => status) })) }
+  },
+}
+
+try {
+  report({ ok: true, ...(await jobs[job.what]()) })
+} catch (error) {
+  report({ ok: false, error: error.message, name: error.name, raw: error.rawError })
+}
+process.exit(0)
+
+function quote() {
+  return getClient().actions.getQuote({ ...job.quote, wallet: undefined })
+}
+
+// A local account; with `batching` a wallet that takes several calls at once (EIP-5792) and is
+// answered by the node in one transaction each, nothing told to the daemon.
+function wallet({ id, rpc }) {
+  const chain = chains.find((one) => one.id === id)
+  const account = privateKeyToAccount(job.key)
+  const plain = viem.createWalletClient({ account, chain, transport: viem.http(rpc) })
+  if (!job.batching) return plain
+  const reader = viem.createPublicClient({ chain, transport: viem.http(rpc) })
+  const batches = new Map()
+  const request = async ({ method, params }) => {
+    if (method === 'wallet_getCapabilities') return { [viem.toHex(id)]: { atomic: { status: 'supported' } } }
+    if (method === 'wallet_sendCalls') return send(params[0])
+    if (method === 'wallet_getCallsStatus') return batches.get(params[0])
+    if (method === 'eth_accounts' || method === 'eth_requestAccounts') return [account.address]
+    return reader.request({ method, params })
+  }
+  const send = async ({ calls }) => {
+    const receipts = []
+    for (const { to, data, value } of calls) {
+      const hash = await plain.sendTransaction({ to, data, value: BigInt(value ?? 0) })
+      const receipt = await reader.waitForTransactionReceipt({ hash, pollingInterval: 50 })
+      receipts.push({
+        logs: [],
+        status: receipt.status === 'success' ? '0x1' : '0x0',
+        blockHash: receipt.blockHash,
+        blockNumber: viem.toHex(receipt.blockNumber),
+        gasUsed: viem.toHex(receipt.gasUsed),
+        transactionHash: hash,
+      })
+    }
+    const batch = `0x${(batches.size + 1).toString(16).padStart(64, '0')}`
+    batches.set(batch, { version: '2.0.0', id: batch, chainId: viem.toHex(id), atomic: true, status: 200, receipts })
+    return { id: batch }
+  }
+  return viem.createWalletClient({ account: account.address, chain, transport: viem.custom({ request }) })
+}
+
+function report(result) {
+  const big = (_, value) => (typeof value === 'bigint' ? value.toString() : value)
+  process.stdout.write(JSON.stringify({ ...result, requests }, big) + '\n')
+}
+
+async function text(stream) {
+  let all = ''
+  for await (const part of stream) all += part
+  return all
+}

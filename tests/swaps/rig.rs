@@ -1,0 +1,217 @@
+//! A chain with Uniswap, the market of it, and a user with some of everything.
+
+use std::{sync::Arc, time::Duration};
+
+use alloy::{
+    primitives::{Address, U256},
+    rpc::types::TransactionReceipt,
+    sol,
+};
+use devnet::{
+    account::Account,
+    artifact::Artifacts,
+    node::Payload,
+    world::{Pool, Site, Uniswap},
+};
+use intentd::{
+    chains::Views,
+    market::Market,
+    quote::swap::{SwapCall, SwapOrder, SwapRouting, SwapTerms, UniswapV3, Wrap},
+};
+use serde_json::json;
+use vm::{ChainEntry, Endpoint};
+
+pub const ETHER: u128 = 10u128.pow(18);
+pub const USD: u128 = 10u128.pow(6);
+
+sol! {
+    function deposit();
+}
+
+pub struct Rig {
+    pub site: Site,
+    pub uniswap: Uniswap,
+    /// A token with a pool against the site's token only.
+    pub third: Address,
+    pub user: Account,
+    pub market: Market,
+    pub routing: SwapRouting,
+}
+
+pub fn vm_address(address: Address) -> vm::Address {
+    vm::SETTLEMENT.address(&format!("{address:#x}")).unwrap()
+}
+
+impl Rig {
+    pub async fn start() -> Self {
+        let artifacts = tokio::task::spawn_blocking(Artifacts::load).await;
+        let artifacts = Arc::new(artifacts.unwrap().unwrap());
+        let allocator = Account::named("allocator").unwrap();
+        let site = Site::start("origin", 31_001, &allocator, artifacts);
+        let site = site.await.unwrap();
+        let uniswap = site.uniswap().await.unwrap();
+        let third = site.deploy_token("Token").await.unwrap();
+        let million = U256::from(1_000_000 * USD);
+        let pool = Pool {
+            holds: [(third, million), (site.token, million)],
+            fee: 500,
+        };
+        site.open_pool(&uniswap, pool).await.unwrap();
+        let market = market(&site, &uniswap, third);
+        let views = views(&[site.node.url.as_str()]);
+        let uniswap_v3 = UniswapV3::new(&market, |_| Some(views.clone())).unwrap();
+        let wrap = Wrap::new(&market, |_| Some(vm::SETTLEMENT)).unwrap();
+        let rig = Self {
+            routing: SwapRouting::new(vec![Arc::new(uniswap_v3), Arc::new(wrap)]),
+            user: Account::named("user").unwrap(),
+            site,
+            uniswap,
+            third,
+            market,
+        };
+        rig.fund().await;
+        rig
+    }
+
+    async fn fund(&self) {
+        let (site, user) = (&self.site, self.user.address());
+        let wei = U256::from(10_000 * ETHER);
+        site.node.set_balance(user, wei).await.unwrap();
+        for token in [site.token, self.third] {
+            let amount = U256::from(1_000_000 * USD);
+            site.mint(token, user, amount).await.unwrap();
+        }
+        let wrap = Payload::call(self.uniswap.wrapped, &depositCall {});
+        let wrap = wrap.value(U256::from(100 * ETHER));
+        site.node.transact(user, wrap).await.unwrap();
+    }
+
+    /// `Address::ZERO` is the native currency.
+    pub fn terms(&self, from: Address, to: Address, amount: u128, exact_input: bool) -> SwapTerms {
+        SwapTerms {
+            network: "origin".to_owned(),
+            input: vm_address(from),
+            output: vm_address(to),
+            amount: U256::from(amount),
+            exact_input,
+        }
+    }
+
+    /// The user pays, within ten minutes.
+    pub async fn order(&self, recipient: Address, limit: U256) -> SwapOrder {
+        SwapOrder {
+            payer: vm_address(self.user.address()),
+            recipient: vm_address(recipient),
+            limit,
+            deadline: self.site.node.tip().await.unwrap().time + 600,
+        }
+    }
+
+    /// Allows the exchange to take everything, and makes it.
+    pub async fn send(&self, swap: &SwapCall) -> TransactionReceipt {
+        let contract = |address: &vm::Address| Address::from_slice(address.bytes());
+        if let Some(spender) = &swap.spender {
+            for token in [self.site.token, self.third, self.uniswap.wrapped] {
+                let spender = contract(spender);
+                let approved = self.site.approve(&self.user, token, spender, U256::MAX);
+                approved.await.unwrap();
+            }
+        }
+        let payload = Payload {
+            to: Some(contract(&swap.call.to)),
+            data: swap.call.data.to_vec(),
+            value: swap.call.value,
+        };
+        self.site
+            .node
+            .send(self.user.address(), payload)
+            .await
+            .unwrap()
+    }
+
+    pub async fn held(&self, currency: Address, owner: Address) -> U256 {
+        if currency.is_zero() {
+            return self.site.node.balance(owner).await.unwrap();
+        }
+        self.site.token_balance(currency, owner).await.unwrap()
+    }
+
+    /// Uniswap as these providers show it.
+    pub fn seen_through(&self, urls: &[&str]) -> UniswapV3 {
+        UniswapV3::new(&self.market, |_| Some(views(urls))).unwrap()
+    }
+
+    /// Uniswap with another quoter.
+    pub fn quoted_by(&self, quoter: Address) -> UniswapV3 {
+        let mut uniswap = self.uniswap;
+        uniswap.quoter = quoter;
+        let market = market(&self.site, &uniswap, self.third);
+        UniswapV3::new(&market, |_| Some(views(&[self.site.node.url.as_str()]))).unwrap()
+    }
+
+    /// A contract that gives `answer` to whatever it is asked, or reverts with it.
+    pub async fn contract_that_says(&self, answer: &[u8], reverts: bool) -> Address {
+        let contract = program(if reverts { REVERT } else { RETURN }, answer);
+        let creation = program(RETURN, &contract);
+        let (node, deployer) = (&self.site.node, self.site.deployer);
+        node.create(deployer, &creation, &[]).await.unwrap()
+    }
+}
+
+const RETURN: u8 = 0xf3;
+const REVERT: u8 = 0xfd;
+
+/// Bytecode that ends with `data` in the way that the last instruction says.
+fn program(last: u8, data: &[u8]) -> Vec<u8> {
+    let [high, low] = u16::try_from(data.len()).unwrap().to_be_bytes();
+    // PUSH2 length, PUSH1 12, PUSH0, CODECOPY, PUSH2 length, PUSH0, and the last: 12 bytes.
+    let copy = [0x61, high, low, 0x60, 12, 0x5f, 0x39];
+    [&copy[..], &[0x61, high, low, 0x5f, last], data].concat()
+}
+
+fn views(urls: &[&str]) -> Views {
+    let entry = ChainEntry {
+        id: "origin".into(),
+        depository: Some(format!("{:#x}", Address::repeat_byte(0xdd))),
+        hub_chain_id: Some("31001".to_owned()),
+        ..ChainEntry::default()
+    };
+    let spec = entry.spec(vm::SETTLEMENT, false).unwrap();
+    let accounts = |url: &&str| {
+        let endpoint = Endpoint {
+            position: 0,
+            url: url.parse().unwrap(),
+            timeout: Duration::from_secs(5),
+            client: Endpoint::client().unwrap(),
+        };
+        let trade = vm::SETTLEMENT.trade.unwrap()(&spec, &endpoint);
+        trade.unwrap().accounts
+    };
+    Views {
+        family: vm::SETTLEMENT,
+        accounts: urls.iter().map(accounts).collect(),
+    }
+}
+
+fn market(site: &Site, uniswap: &Uniswap, third: Address) -> Market {
+    let currency = |address: Address, symbol: &str, decimals: u8, solver: bool| {
+        json!({
+            "address": address, "symbol": symbol, "name": symbol, "decimals": decimals,
+            "group": symbol, "solver": solver, "class": if solver { "stable" } else { "other" },
+        })
+    };
+    let text = json!([{
+        "name": "origin", "chainId": 31_001, "displayName": "Origin",
+        "wrappedNative": uniswap.wrapped,
+        "uniswapV3": {
+            "quoter": uniswap.quoter, "router": uniswap.router, "fees": [500, 3000, 10_000],
+        },
+        "currencies": [
+            currency(Address::ZERO, "ETH", 18, false),
+            currency(uniswap.wrapped, "WETH", 18, false),
+            currency(site.token, "USD", 6, true),
+            currency(third, "THIRD", 6, false),
+        ],
+    }]);
+    Market::parse(&text.to_string(), |_| Some(vm::SETTLEMENT)).unwrap()
+}

@@ -1,0 +1,212 @@
+//! Balances, allowances, currencies and calls at one node's head.
+
+use std::sync::Arc;
+
+use alloy::sol_types::{SolCall, SolValue};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::{
+    abi::Token,
+    address::evm,
+    complaint,
+    raw::Quantity,
+    revert::printable,
+    rpc::{self, Answer, Rpc, doubt, expect},
+};
+use crate::{
+    ReadError,
+    trade::{self, Call, CurrencyInfo, Revert},
+    types::{Address, Amount, Bytes, EvmAddress, U256},
+};
+
+/// Characters of a symbol or a name.
+const MAX_TEXT: usize = 64;
+
+/// See the module.
+pub struct Accounts(pub Arc<Rpc>);
+
+#[async_trait]
+impl trade::Accounts for Accounts {
+    async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
+        let owner = account(owner)?;
+        let token = account(currency)?;
+        if token.is_zero() {
+            let held = rpc::call("eth_getBalance", json!([owner, "latest"]));
+            let held: Quantity = expect("eth_getBalance", self.one(held).await?)?;
+            return Ok(held.0);
+        }
+        let answer = self
+            .one(view(token, &Token::balanceOfCall { owner }))
+            .await?;
+        amount("balanceOf", answer)
+    }
+
+    async fn allowance(
+        &self,
+        owner: &Address,
+        spender: &Address,
+        currency: &Address,
+    ) -> Result<Amount, ReadError> {
+        let (owner, spender) = (account(owner)?, account(spender)?);
+        let token = account(currency)?;
+        if token.is_zero() {
+            return Ok(Amount::MAX);
+        }
+        let call = view(token, &Token::allowanceCall { owner, spender });
+        amount("allowance", self.one(call).await?)
+    }
+
+    async fn currency(&self, address: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
+        let token = account(address)?;
+        let calls = vec![
+            code(token),
+            view(token, &Token::decimalsCall {}),
+            view(token, &Token::symbolCall {}),
+            view(token, &Token::nameCall {}),
+        ];
+        let [code, decimals, symbol, name] = <[Answer; 4]>::try_from(self.0.round(calls).await?)
+            .map_err(|_| doubt("an answer is missing"))?;
+        let code: Bytes = expect("eth_getCode", code)?;
+        // Without decimals its amounts mean nothing: whatever it is, it is no currency.
+        let decimals = said(decimals)?
+            .and_then(|answer| word(&answer))
+            .and_then(|decimals| u8::try_from(decimals).ok());
+        let Some(decimals) = decimals.filter(|_| !code.is_empty()) else {
+            return Ok(None);
+        };
+        let symbol = said(symbol)?.and_then(|answer| text(&answer));
+        let name = said(name)?.and_then(|answer| text(&answer));
+        Ok(Some(CurrencyInfo {
+            symbol: symbol.clone().or(name.clone()).unwrap_or_default(),
+            name: name.or(symbol).unwrap_or_default(),
+            decimals,
+        }))
+    }
+
+    async fn is_contract(&self, address: &Address) -> Result<bool, ReadError> {
+        let found: Bytes = expect("eth_getCode", self.one(code(account(address)?)).await?)?;
+        Ok(!found.is_empty())
+    }
+
+    async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
+        let call = rpc::call("eth_call", json!([request(call)?, "latest"]));
+        outcome("eth_call", self.one(call).await?)
+    }
+}
+
+impl Accounts {
+    async fn one(&self, call: rpc::Call) -> Result<Answer, ReadError> {
+        let answer = self.0.round(vec![call]).await?.pop();
+        answer.ok_or_else(|| doubt("an answer is missing"))
+    }
+}
+
+/// The 20 bytes of an address.
+pub fn account(address: &Address) -> Result<EvmAddress, ReadError> {
+    evm(address).map_err(|error| ReadError::Unavailable(error.to_string()))
+}
+
+/// A call as `eth_call` and `eth_estimateGas` want it. No fees: nodes would hold them against the
+/// sender's balance.
+pub fn request(call: &Call) -> Result<Value, ReadError> {
+    Ok(json!({
+        "from": account(&call.from)?,
+        "to": account(&call.to)?,
+        "data": call.data,
+        "value": call.value,
+    }))
+}
+
+/// An answer, or the revert that it reports.
+pub fn outcome<T: serde::de::DeserializeOwned>(
+    what: &str,
+    answer: Answer,
+) -> Result<Result<T, Revert>, ReadError> {
+    if let Err(refused) = &answer
+        && let Some(revert) = complaint::reverted(refused)
+    {
+        return Ok(Err(revert));
+    }
+    expect(what, answer).map(Ok)
+}
+
+fn code(at: EvmAddress) -> rpc::Call {
+    rpc::call("eth_getCode", json!([at, "latest"]))
+}
+
+fn view(to: EvmAddress, call: &impl SolCall) -> rpc::Call {
+    let data = Bytes::from(call.abi_encode());
+    rpc::call("eth_call", json!([{"to": to, "data": data}, "latest"]))
+}
+
+/// What a view answered; `None` when it reverted.
+fn said(answer: Answer) -> Result<Option<Bytes>, ReadError> {
+    outcome("eth_call", answer).map(Result::ok)
+}
+
+fn amount(what: &str, answer: Answer) -> Result<Amount, ReadError> {
+    let answer = outcome::<Bytes>(what, answer)?
+        .map_err(|revert| ReadError::Unavailable(format!("{what} reverted: {}", revert.reason)))?;
+    word(&answer).ok_or_else(|| ReadError::Unavailable(format!("{what} answered no number")))
+}
+
+/// The first word: Solidity ignores what stands behind it.
+fn word(answer: &[u8]) -> Option<U256> {
+    answer
+        .first_chunk::<32>()
+        .map(|word| U256::from_be_bytes(*word))
+}
+
+/// A string, or the `bytes32` of tokens from before there was a standard. A stranger's text: control
+/// characters are left out, and it is cut.
+fn text(answer: &[u8]) -> Option<String> {
+    let said = match <[u8; 32]>::try_from(answer) {
+        Ok(word) => {
+            let end = word.iter().position(|byte| *byte == 0).unwrap_or(32);
+            String::from_utf8_lossy(&word[..end]).into_owned()
+        }
+        Err(_) => String::abi_decode(answer).ok()?,
+    };
+    let said: String = printable(&said).chars().take(MAX_TEXT).collect();
+    (!said.is_empty()).then_some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_old_and_new_tokens() {
+        let mut old = [0; 32];
+        old[..3].copy_from_slice(b"MKR");
+        for (answer, said) in [
+            ("USDC".abi_encode(), Some("USDC")),
+            (old.to_vec(), Some("MKR")),
+            (
+                [b'x'; 32].to_vec(),
+                Some("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+            ),
+            ("a\u{7}b".abi_encode(), Some("ab")),
+            ("".abi_encode(), None),
+            (vec![0; 32], None),
+            (Vec::new(), None),
+            (vec![0xff; 64], None),
+            ("USDC".abi_encode()[..64].to_vec(), None),
+        ] {
+            assert_eq!(text(&answer).as_deref(), said);
+        }
+        let long = "é".repeat(5000).abi_encode();
+        assert_eq!(text(&long).map(|text| text.chars().count()), Some(MAX_TEXT));
+    }
+
+    #[test]
+    fn numbers_are_whole_words() {
+        assert_eq!(
+            word(&U256::from(7).to_be_bytes::<32>()),
+            Some(U256::from(7))
+        );
+        assert_eq!(word(&[7; 31]), None);
+        assert_eq!(word(&[]), None);
+    }
+}

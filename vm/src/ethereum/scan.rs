@@ -1,0 +1,174 @@
+//! Finds deposits through one node: `eth_getLogs` over ranges of blocks, and calldata where logs do
+//! not name the order.
+
+use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::{
+    complaint,
+    decode::{self, Rules},
+    raw::{RawHeader, RawTransaction},
+    rpc::{self, Answer, Rpc, doubt, expect},
+    sighting::{self, Found, Mention},
+};
+use crate::{
+    ReadError,
+    trade::{ScanError, Scanner, Sighting},
+    types::{B256, Block, Bytes, EvmAddress},
+};
+
+/// Transactions per round.
+const BATCH: usize = 100;
+
+/// See the module.
+pub struct Scan {
+    pub rpc: Arc<Rpc>,
+    pub rules: Rules,
+}
+
+#[async_trait]
+impl Scanner for Scan {
+    async fn head(&self) -> Result<Block, ReadError> {
+        let answer = self.rpc.round(vec![block_at("latest")]).await?.pop();
+        header(answer)?.ok_or_else(|| ReadError::Unavailable("no head".into()))
+    }
+
+    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
+        let at = format!("{number:#x}");
+        let block = header(self.rpc.round(vec![block_at(&at)]).await?.pop())?;
+        match block {
+            Some(block) if block.number != number => Err(doubt("a header of another height")),
+            block => Ok(block),
+        }
+    }
+
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+        let Some(depository) = self.rules.depository.filter(|_| !blocks.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let found = self
+            .logs(depository, &blocks)
+            .await
+            .map_err(|error| match error {
+                // There is nothing smaller to ask for.
+                ScanError::TooLarge(what) if blocks.start() == blocks.end() => {
+                    ReadError::Unavailable(what).into()
+                }
+                error => error,
+            })?;
+        let mentions = sighting::group(&self.rules, found, &blocks).map_err(doubt)?;
+        let inputs = self.inputs(&mentions).await?;
+        let sightings = mentions.iter().filter_map(|mention| {
+            let input = inputs.get(&mention.transaction);
+            mention.sighting(&self.rules, input.map_or(&[], AsRef::as_ref))
+        });
+        Ok(sightings.collect())
+    }
+}
+
+impl Scan {
+    /// The logs of the range, between two looks at its last block: a node that does not have it yet
+    /// would answer with what it has, and one that changes forks with parts of both.
+    async fn logs(
+        &self,
+        depository: EvmAddress,
+        blocks: &RangeInclusive<u64>,
+    ) -> Result<Vec<Found>, ScanError> {
+        let end = format!("{:#x}", blocks.end());
+        let [told, moved] = sighting::filters(&self.rules, depository, blocks);
+        let calls = vec![
+            block_at(&end),
+            rpc::call("eth_getLogs", told),
+            rpc::call("eth_getLogs", moved),
+            block_at(&end),
+        ];
+        let answers = self.rpc.round(calls).await.map_err(failed)?;
+        let [before, told, moved, after] =
+            <[Answer; 4]>::try_from(answers).map_err(|_| doubt("an answer is missing"))?;
+        let before = header(Some(before))?
+            .ok_or_else(|| ReadError::Unavailable("behind the end of the range".into()))?;
+        if before.number != *blocks.end() || header(Some(after))?.as_ref() != Some(&before) {
+            return Err(doubt("the chain changed between two reads").into());
+        }
+        let mut found = logs(told)?;
+        found.append(&mut logs(moved)?);
+        Ok(found)
+    }
+
+    /// The calldata of the transactions that cannot be read without.
+    async fn inputs(&self, mentions: &[Mention]) -> Result<HashMap<B256, Bytes>, ReadError> {
+        let wanted: Vec<&Mention> = mentions
+            .iter()
+            .filter(|mention| mention.needs_input(&self.rules))
+            .collect();
+        let mut inputs = HashMap::with_capacity(wanted.len());
+        for wanted in wanted.chunks(BATCH) {
+            let calls = wanted
+                .iter()
+                .map(|mention| rpc::call("eth_getTransactionByHash", json!([mention.transaction])));
+            let answers = self.rpc.round(calls.collect()).await?;
+            for (mention, answer) in wanted.iter().zip(answers) {
+                inputs.insert(mention.transaction, self.input(mention, answer)?);
+            }
+        }
+        Ok(inputs)
+    }
+
+    fn input(&self, mention: &Mention, answer: Answer) -> Result<Bytes, ReadError> {
+        let found: Option<RawTransaction> = expect("eth_getTransactionByHash", answer)?;
+        let found =
+            found.ok_or_else(|| ReadError::Unavailable("a log without its transaction".into()))?;
+        if found.hash != mention.transaction || found.block_hash != Some(mention.hash) {
+            return Err(doubt("a log of another block than its transaction"));
+        }
+        let input = decode::input(&self.rules, &found).map_err(doubt)?;
+        Ok(Bytes::copy_from_slice(input))
+    }
+}
+
+fn block_at(at: &str) -> rpc::Call {
+    rpc::call("eth_getBlockByNumber", json!([at, false]))
+}
+
+fn header(answer: Option<Answer>) -> Result<Option<Block>, ReadError> {
+    let answer = answer.ok_or_else(|| doubt("an answer is missing"))?;
+    let header: Option<RawHeader> = expect("eth_getBlockByNumber", answer)?;
+    header
+        .map(|header| {
+            header
+                .block()
+                .ok_or_else(|| doubt("a block number out of range"))
+        })
+        .transpose()
+}
+
+fn logs(answer: Answer) -> Result<Vec<Found>, ScanError> {
+    match answer {
+        Err(refused) if complaint::is_too_large(&refused) => {
+            Err(ScanError::TooLarge(refused.message))
+        }
+        answer => Ok(expect("eth_getLogs", answer)?),
+    }
+}
+
+/// Failed exchanges that a smaller range cures: answers too large for us, work that takes too long,
+/// and statuses of providers that refuse a range without a word.
+const TOO_LARGE: &[&str] = &[
+    "answer too large",
+    "timed out",
+    "HTTP status 400",
+    "HTTP status 408",
+    "HTTP status 413",
+    "HTTP status 504",
+];
+
+fn failed(error: ReadError) -> ScanError {
+    match error {
+        ReadError::Unavailable(what) if TOO_LARGE.iter().any(|large| what.contains(large)) => {
+            ScanError::TooLarge(what)
+        }
+        error => error.into(),
+    }
+}

@@ -1,0 +1,161 @@
+//! Logs of a range of blocks → transactions with deposits. Pure.
+//!
+//! The judgement is [`deposit::read`], the oracle's own: it looks only at logs that are asked for
+//! here, so that it finds in them what it finds in the whole receipt.
+
+use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    decode::{Doubt, Logged, Rules, log_index},
+    deposit,
+    event::{self, CALL_EXECUTED, ERC20_DEPOSIT, NATIVE_DEPOSIT, TRANSFER},
+    raw::{Quantity, RawLog},
+};
+use crate::{
+    trade::Sighting,
+    types::{B256, Bytes, Deposit, EvmAddress, TxRef},
+};
+
+/// One log of `eth_getLogs`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    address: EvmAddress,
+    topics: Vec<B256>,
+    data: Bytes,
+    block_hash: B256,
+    block_number: Quantity,
+    transaction_hash: B256,
+    log_index: Quantity,
+    #[serde(default)]
+    removed: bool,
+}
+
+/// Filters that together give every log which says something about a deposit: what the depositories
+/// tell themselves, and what tokens moved to the one where deposits count.
+pub fn filters(rules: &Rules, depository: EvmAddress, blocks: &RangeInclusive<u64>) -> [Value; 2] {
+    let from = format!("{:#x}", blocks.start());
+    let to = format!("{:#x}", blocks.end());
+    let told = [NATIVE_DEPOSIT, ERC20_DEPOSIT, CALL_EXECUTED];
+    [
+        json!([{
+            "fromBlock": from, "toBlock": to,
+            "address": rules.depositories(), "topics": [told],
+        }]),
+        json!([{
+            "fromBlock": from, "toBlock": to,
+            "topics": [TRANSFER, null, depository.into_word()],
+        }]),
+    ]
+}
+
+/// The logs of one transaction, in their order.
+pub struct Mention {
+    pub number: u64,
+    pub hash: B256,
+    pub transaction: B256,
+    logs: Vec<Logged>,
+}
+
+/// Groups logs by transaction, in block order. Refuses logs from outside of `blocks` and a height
+/// with two blocks: the provider showed two forks.
+pub fn group(
+    rules: &Rules,
+    found: Vec<Found>,
+    blocks: &RangeInclusive<u64>,
+) -> Result<Vec<Mention>, Doubt> {
+    let mut hashes: BTreeMap<u64, B256> = BTreeMap::new();
+    let mut ordered: BTreeMap<(u64, u32), (B256, RawLog)> = BTreeMap::new();
+    for found in found.into_iter().filter(|found| !found.removed) {
+        let number = found.block_number.small();
+        let number = number
+            .filter(|number| blocks.contains(number))
+            .ok_or(Doubt("a log from outside of the range"))?;
+        if *hashes.entry(number).or_insert(found.block_hash) != found.block_hash {
+            return Err(Doubt("logs of two blocks of one height"));
+        }
+        let log = found.raw();
+        let index = log_index(&log).ok_or(Doubt("log index out of range"))?;
+        ordered.insert((number, index), (log.transaction_hash, log));
+    }
+    let mut mentions: Vec<Mention> = Vec::new();
+    for ((number, index), (transaction, log)) in ordered {
+        let Some(event) = event::parse(rules, &log) else {
+            continue;
+        };
+        let logged = Logged { index, event };
+        match mentions.last_mut() {
+            Some(last) if last.number == number && last.transaction == transaction => {
+                last.logs.push(logged);
+            }
+            _ => mentions.push(Mention {
+                number,
+                hash: log.block_hash,
+                transaction,
+                logs: vec![logged],
+            }),
+        }
+    }
+    Ok(mentions)
+}
+
+impl Found {
+    fn raw(self) -> RawLog {
+        RawLog {
+            address: self.address,
+            topics: self.topics,
+            data: self.data,
+            block_hash: self.block_hash,
+            transaction_hash: self.transaction_hash,
+            log_index: self.log_index,
+            removed: self.removed,
+        }
+    }
+}
+
+impl Mention {
+    /// Whether only the calldata can name this deposit: one bare transfer, without an event.
+    pub fn needs_input(&self, rules: &Rules) -> bool {
+        let Some(deposits) = self.deposits(rules, &[]) else {
+            return false;
+        };
+        let mut tokens = deposits.iter().filter(|d| d.currency != rules.native);
+        let first = tokens.next().is_some_and(|deposit| *deposit.id == *NOBODY);
+        first && tokens.next().is_none()
+    }
+
+    /// The deposits, if there are any and they can be attributed. `input` is the calldata, where it is
+    /// needed.
+    pub fn sighting(&self, rules: &Rules, input: &[u8]) -> Option<Sighting> {
+        let deposits = self.deposits(rules, input).filter(|d| !d.is_empty())?;
+        Some(Sighting {
+            transaction: TxRef {
+                text: Arc::from(format!("{:#x}", self.transaction)),
+                bytes: self.transaction.into(),
+                hint: None,
+            },
+            number: self.number,
+            hash: self.hash,
+            deposits,
+        })
+    }
+
+    fn deposits(&self, rules: &Rules, input: &[u8]) -> Option<Vec<Deposit>> {
+        match deposit::read(rules, &self.logs, input) {
+            Ok(deposits) => Some(deposits),
+            Err(refusal) => {
+                tracing::debug!(transaction = %self.transaction, %refusal, "not attributed");
+                None
+            }
+        }
+    }
+}
+
+/// The id of a deposit that names no order.
+const NOBODY: &str = "0x0000000000000000000000000000000000000000000000000000000000000000";
+
+#[cfg(test)]
+mod tests;

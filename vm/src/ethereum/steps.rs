@@ -1,0 +1,228 @@
+//! What users and the solver call: allowances, deposits, payments, fills. Pure.
+//!
+//! The order id stands where `deposit`, `suffix` and `decode` find it again: as the depository's
+//! argument, or as the last 32 bytes of the calldata.
+
+use alloy::sol_types::SolCall;
+
+use super::{
+    abi::{Depository, FillRouter, Token},
+    address::evm,
+    revert,
+};
+use crate::{
+    CodecError, OrderCall,
+    trade::{
+        Call, DepositTerms, FillTerms, PaymentTerms, Payout, Revert, Spend, Step, StepBuilder,
+        StepCall,
+    },
+    types::{Address, Amount, B256, Bytes, EvmAddress},
+};
+
+/// See the module.
+pub struct Steps;
+
+impl StepBuilder for Steps {
+    fn deposit(&self, terms: &DepositTerms<'_>) -> Result<Vec<StepCall>, CodecError> {
+        check_order(terms.order)?;
+        let user = evm(terms.user)?;
+        let depository = evm(terms.depository)?;
+        let token = evm(terms.currency)?;
+        let (to, data, value) = if token.is_zero() {
+            let call = Depository::depositNativeCall {
+                depositor: user,
+                id: terms.order,
+            };
+            (terms.depository, call.abi_encode(), terms.amount)
+        } else if terms.explicit {
+            let call = Depository::depositErc20Call {
+                depositor: user,
+                token,
+                amount: terms.amount,
+                id: terms.order,
+            };
+            (terms.depository, call.abi_encode(), Amount::ZERO)
+        } else {
+            let data = transfer(depository, terms.amount, terms.order);
+            (terms.currency, data, Amount::ZERO)
+        };
+        let mut steps = if terms.explicit && !token.is_zero() && terms.allowance < terms.amount {
+            let spend = Spend {
+                spender: terms.depository,
+                currency: terms.currency,
+                amount: terms.amount,
+            };
+            self.approve(
+                terms.user,
+                &spend,
+                terms.reset && !terms.allowance.is_zero(),
+            )?
+        } else {
+            Vec::new()
+        };
+        steps.push(StepCall {
+            step: Step::Deposit,
+            call: call(terms.user, to, data, value),
+        });
+        Ok(steps)
+    }
+
+    fn send(&self, terms: &PaymentTerms<'_>) -> Result<StepCall, CodecError> {
+        Ok(StepCall {
+            step: Step::Send,
+            call: payment(terms)?,
+        })
+    }
+
+    fn approve(
+        &self,
+        owner: &Address,
+        spend: &Spend<'_>,
+        reset: bool,
+    ) -> Result<Vec<StepCall>, CodecError> {
+        let spender = evm(spend.spender)?;
+        evm(owner)?;
+        if evm(spend.currency)?.is_zero() {
+            return Err(CodecError("A native currency has no allowances".into()));
+        }
+        let zero = reset.then_some(Amount::ZERO);
+        let steps = zero.into_iter().chain([spend.amount]).map(|amount| {
+            let data = Token::approveCall { spender, amount }.abi_encode();
+            StepCall {
+                step: Step::Approve,
+                call: call(owner, spend.currency, data, Amount::ZERO),
+            }
+        });
+        Ok(steps.collect())
+    }
+
+    fn fill(&self, terms: &FillTerms<'_>) -> Result<Call, CodecError> {
+        check_order(terms.order)?;
+        if terms.payments.iter().any(|paid| paid.to == *terms.solver) {
+            return Err(CodecError("The solver would pay itself".into()));
+        }
+        match (terms.payments, terms.calls) {
+            ([], []) => Err(CodecError("Nothing to fill".into())),
+            ([paid], []) => payment(&PaymentTerms {
+                from: terms.solver,
+                to: &paid.to,
+                currency: &paid.currency,
+                amount: paid.amount,
+                order: terms.order,
+            }),
+            _ => routed(terms),
+        }
+    }
+
+    fn explain(&self, data: &[u8]) -> Revert {
+        revert::explain(data)
+    }
+}
+
+fn call(from: &Address, to: &Address, data: impl Into<Bytes>, value: Amount) -> Call {
+    Call {
+        from: from.clone(),
+        to: to.clone(),
+        data: data.into(),
+        value,
+    }
+}
+
+/// Sixteen leading zero bytes would be read as padding: the money would belong to nobody.
+fn check_order(order: B256) -> Result<(), CodecError> {
+    if order[..16] == [0; 16] {
+        return Err(CodecError(format!("Not an order id: {order}")));
+    }
+    Ok(())
+}
+
+fn transfer(to: EvmAddress, amount: Amount, order: B256) -> Vec<u8> {
+    let mut data = Token::transferCall { to, amount }.abi_encode();
+    data.extend(order);
+    data
+}
+
+fn payment(terms: &PaymentTerms<'_>) -> Result<Call, CodecError> {
+    check_order(terms.order)?;
+    evm(terms.from)?;
+    let to = evm(terms.to)?;
+    if evm(terms.currency)?.is_zero() {
+        let data = Bytes::copy_from_slice(terms.order.as_slice());
+        return Ok(call(terms.from, terms.to, data, terms.amount));
+    }
+    let data = transfer(to, terms.amount, terms.order);
+    Ok(call(terms.from, terms.currency, data, Amount::ZERO))
+}
+
+fn routed(terms: &FillTerms<'_>) -> Result<Call, CodecError> {
+    let router = terms
+        .router
+        .ok_or_else(|| CodecError("The chain has no fill router".into()))?;
+    evm(router)?;
+    let solver = evm(terms.solver)?;
+    let payments = terms.payments.iter().map(|paid| paying(solver, paid));
+    let ordered = terms.calls.iter().map(ordered);
+    let calls = payments.chain(ordered).collect::<Result<_, _>>()?;
+    let mut data = FillRouter::fillCall { calls }.abi_encode();
+    data.extend(terms.order);
+    let value = value(router, terms).ok_or_else(|| CodecError("Too much value".into()))?;
+    Ok(call(terms.solver, router, data, value))
+}
+
+fn paying(solver: EvmAddress, paid: &Payout) -> Result<FillRouter::Call, CodecError> {
+    let token = evm(&paid.currency)?;
+    let to = evm(&paid.to)?;
+    if token.is_zero() {
+        return Ok(FillRouter::Call {
+            to,
+            data: Bytes::new(),
+            value: paid.amount,
+        });
+    }
+    let transfer = Token::transferFromCall {
+        from: solver,
+        to,
+        amount: paid.amount,
+    };
+    Ok(FillRouter::Call {
+        to: token,
+        data: transfer.abi_encode().into(),
+        value: Amount::ZERO,
+    })
+}
+
+/// The router reports a call without data as a payment: no oracle would find it among the calls.
+fn ordered(call: &OrderCall) -> Result<FillRouter::Call, CodecError> {
+    if call.data.is_empty() {
+        return Err(CodecError("A call without data is a payment".into()));
+    }
+    Ok(FillRouter::Call {
+        to: evm(&call.to)?,
+        data: call.data.clone(),
+        value: call.value,
+    })
+}
+
+/// What the router must be sent: what the calls need comes first out of what it is paid itself.
+fn value(router: &Address, terms: &FillTerms<'_>) -> Option<Amount> {
+    let mut out = Amount::ZERO;
+    let mut kept = Amount::ZERO;
+    for paid in terms.payments {
+        if evm(&paid.currency).ok()?.is_zero() {
+            let sum = if paid.to == *router {
+                &mut kept
+            } else {
+                &mut out
+            };
+            *sum = sum.checked_add(paid.amount)?;
+        }
+    }
+    let mut spent = Amount::ZERO;
+    for call in terms.calls {
+        spent = spent.checked_add(call.value)?;
+    }
+    out.checked_add(kept.max(spent))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! Opens one node of an EVM chain for trading. See [`crate::Family::trade`].
+
+use std::sync::Arc;
+
+use super::{accounts::Accounts, decode::Rules, rpc::Rpc, scan::Scan, writer::Writer};
+use crate::{ChainSpec, Endpoint, SpecError, trade::Trade};
+
+/// All three share one line to the node, and what is known of its manners.
+pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Trade, SpecError> {
+    let rpc = Arc::new(Rpc::new(&spec.id, spec.hub_chain_id, endpoint));
+    Ok(Trade {
+        scanner: Arc::new(Scan {
+            rpc: rpc.clone(),
+            rules: Rules::new(spec)?,
+        }),
+        accounts: Arc::new(Accounts(rpc.clone())),
+        writer: Arc::new(Writer(rpc)),
+    })
+}

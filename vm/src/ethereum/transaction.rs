@@ -1,0 +1,120 @@
+//! Transactions as bytes: EIP-1559 (type 2), or EIP-7702 (type 4) with authorizations. Pure.
+
+use alloy::{
+    consensus::{SignableTransaction, TxEip1559, TxEip7702, transaction::RlpEcdsaEncodableTx},
+    eips::eip7702::{Authorization as Delegation, SignedAuthorization},
+    primitives::Signature,
+};
+
+use super::address::evm;
+use crate::{
+    CodecError,
+    trade::{Authorization, Draft, TransactionCodec},
+    types::{B256, Bytes, U256},
+};
+
+/// See the module.
+pub struct Transactions;
+
+impl TransactionCodec for Transactions {
+    fn digest(&self, chain: u64, draft: &Draft) -> Result<B256, CodecError> {
+        Ok(match draft.authorizations.is_empty() {
+            true => plain(chain, draft)?.signature_hash(),
+            false => delegating(chain, draft)?.signature_hash(),
+        })
+    }
+
+    fn seal(
+        &self,
+        chain: u64,
+        draft: &Draft,
+        signature: &[u8; 65],
+    ) -> Result<(Bytes, B256), CodecError> {
+        let signature = Signature::from_raw_array(signature)
+            .map_err(|_| CodecError("Not a signature".into()))?;
+        if signature.normalize_s().is_some() {
+            return Err(CodecError("A signature that nodes refuse: high s".into()));
+        }
+        let signer = signature
+            .recover_address_from_prehash(&self.digest(chain, draft)?)
+            .map_err(|_| CodecError("Not a signature".into()))?;
+        if signer != evm(&draft.call.from)? {
+            return Err(CodecError("Signed by another account".into()));
+        }
+        Ok(match draft.authorizations.is_empty() {
+            true => encoded(plain(chain, draft)?, signature),
+            false => encoded(delegating(chain, draft)?, signature),
+        })
+    }
+}
+
+fn encoded<T>(transaction: T, signature: Signature) -> (Bytes, B256)
+where
+    T: SignableTransaction<Signature> + RlpEcdsaEncodableTx,
+{
+    let signed = transaction.into_signed(signature);
+    let mut raw = Vec::new();
+    signed.eip2718_encode(&mut raw);
+    (raw.into(), *signed.hash())
+}
+
+fn plain(chain: u64, draft: &Draft) -> Result<TxEip1559, CodecError> {
+    check(draft)?;
+    Ok(TxEip1559 {
+        chain_id: chain,
+        nonce: draft.nonce,
+        gas_limit: draft.gas,
+        max_fee_per_gas: draft.max_fee,
+        max_priority_fee_per_gas: draft.max_priority_fee,
+        to: evm(&draft.call.to)?.into(),
+        value: draft.call.value,
+        access_list: Default::default(),
+        input: draft.call.data.clone(),
+    })
+}
+
+fn delegating(chain: u64, draft: &Draft) -> Result<TxEip7702, CodecError> {
+    check(draft)?;
+    let authorizations = draft.authorizations.iter().map(authorization);
+    Ok(TxEip7702 {
+        chain_id: chain,
+        nonce: draft.nonce,
+        gas_limit: draft.gas,
+        max_fee_per_gas: draft.max_fee,
+        max_priority_fee_per_gas: draft.max_priority_fee,
+        to: evm(&draft.call.to)?,
+        value: draft.call.value,
+        access_list: Default::default(),
+        authorization_list: authorizations.collect::<Result<_, _>>()?,
+        input: draft.call.data.clone(),
+    })
+}
+
+/// What no node takes would block its nonce.
+fn check(draft: &Draft) -> Result<(), CodecError> {
+    if draft.max_priority_fee > draft.max_fee {
+        return Err(CodecError("The tip is above the whole fee".into()));
+    }
+    Ok(())
+}
+
+fn authorization(given: &Authorization) -> Result<SignedAuthorization, CodecError> {
+    let delegation = Delegation {
+        chain_id: U256::from(given.chain_id),
+        address: evm(&given.address)?,
+        nonce: given.nonce,
+    };
+    if given.y_parity > 1 {
+        return Err(CodecError("yParity: expected 0 or 1".into()));
+    }
+    let number = |word: B256| U256::from_be_bytes(word.0);
+    Ok(SignedAuthorization::new_unchecked(
+        delegation,
+        given.y_parity,
+        number(given.r),
+        number(given.s),
+    ))
+}
+
+#[cfg(test)]
+mod tests;
