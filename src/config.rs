@@ -155,6 +155,13 @@ pub struct Multisig {
     pub threshold: usize,
 }
 
+impl Multisig {
+    /// Whether the members are too few for the threshold: all peers are waited for, always.
+    pub fn is_unreachable(&self) -> bool {
+        self.threshold > self.members.len()
+    }
+}
+
 /// `SIGNING_MODULE` and what it needs.
 #[derive(Clone, Debug)]
 pub enum Signing {

@@ -102,6 +102,7 @@ impl Daemon {
         let metrics = Metrics::install()?;
         ready::warn_about_closed_chains(&chains);
         ready::warn_about_quorums(&chains, config);
+        ready::warn_about_multisig(config);
         let store: Arc<dyn Store> = Arc::new(SledStore::open(&store(&config.data_dir))?);
         let journal = Arc::new(Journal::new(store.clone(), signer));
         let state = Arc::new(oracle::State {

@@ -148,12 +148,6 @@ impl<'a> Reader<'a> {
                     .add("ORACLE_SIGNERS", format!("{entry} is no address")),
             }
         }
-        if threshold > members.len() {
-            self.mistakes.add(
-                "ORACLE_SIGNERS_THRESHOLD",
-                format!("{threshold} of {} signers can never agree", members.len()),
-            );
-        }
         Some(Multisig { members, threshold })
     }
 

@@ -49,7 +49,7 @@ fn every_mistake_is_reported_at_once() {
         ("API_KEYS", ":label"),
         ("PEERS", "ftp://x|key;https://y"),
         ("ORACLE_SIGNERS", "0x12"),
-        ("ORACLE_SIGNERS_THRESHOLD", "1"),
+        ("ORACLE_SIGNERS_THRESHOLD", "many"),
         ("UNAUTHENTICATED_RATE_LIMIT_MAX", "0"),
         ("LOG_FORMAT", "xml"),
         ("PEER_REQUEST_TIMEOUT_MS", "60000"),
@@ -113,10 +113,16 @@ fn the_last_key_of_a_peer_counts() {
 }
 
 #[test]
-fn a_threshold_above_the_number_of_signers_is_refused() {
+fn a_threshold_above_the_number_of_signers_is_known() {
     let one = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
-    assert!(read(&[("ORACLE_SIGNERS", one), ("ORACLE_SIGNERS_THRESHOLD", "1")]).is_ok());
-    assert!(read(&[("ORACLE_SIGNERS", one), ("ORACLE_SIGNERS_THRESHOLD", "2")]).is_err());
+    for (threshold, unreachable) in [("0", false), ("1", false), ("2", true)] {
+        let set = [
+            ("ORACLE_SIGNERS", one),
+            ("ORACLE_SIGNERS_THRESHOLD", threshold),
+        ];
+        let multisig = read(&set).unwrap().multisig.unwrap();
+        assert_eq!(multisig.is_unreachable(), unreachable, "{threshold}");
+    }
     let twice = format!("{one};{}", one.to_uppercase().replace("0X", "0x"));
     assert!(read(&[("ORACLE_SIGNERS", &twice)]).is_err());
 }

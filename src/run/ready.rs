@@ -43,6 +43,18 @@ pub fn warn_about_quorums(chains: &Chains, config: &Config) {
     metrics::gauge!("intentd_single_provider_chains").set(count);
 }
 
+/// Says when no answer can ever have as many of the multisig's signatures as are waited for.
+pub fn warn_about_multisig(config: &Config) {
+    if let Some(multisig) = config.multisig.as_ref().filter(|m| m.is_unreachable()) {
+        let (threshold, signers) = (multisig.threshold, multisig.members.len());
+        tracing::warn!(
+            threshold,
+            signers,
+            "ORACLE_SIGNERS_THRESHOLD is above the number of signers: every answer waits for all peers"
+        );
+    }
+}
+
 /// The check. A chain that nobody configured a provider for is shown, but keeps nobody waiting.
 pub fn check(chains: Arc<Chains>, journal: Arc<Journal>, production: bool) -> ReadinessCheck {
     Arc::new(move || {
