@@ -118,7 +118,8 @@ async fn lines_to_paste_quote_send_and_follow_a_request() {
     let id = child.id().unwrap().to_string();
     let told = Command::new("kill").arg(id).status().await.unwrap();
     assert!(told.success());
-    assert!(child.wait().await.unwrap().success());
+    let ended = child.wait().await.unwrap();
+    assert!(ended.success(), "{ended}: {}", complaint(&mut child).await);
 }
 
 /// What a shell prints for a line.
