@@ -98,11 +98,13 @@ async fn lines_to_paste_quote_send_and_follow_a_request() {
             if line.starts_with("curl ") || line.starts_with("node ") {
                 pasted.push(line);
             } else if line.starts_with("Ctrl-C") {
-                return;
+                return true;
             }
         }
+        false
     };
-    tokio::time::timeout(PATIENCE, reading).await.unwrap();
+    let up = tokio::time::timeout(PATIENCE, reading).await.unwrap();
+    assert!(up, "{}", complaint(&mut child).await);
     let first = |what: &str| pasted.iter().position(|line| line.contains(what)).unwrap();
     let send = first("node -e");
     assert!(paste(&pasted[first("/chains")]).await.contains("31001"));

@@ -15,7 +15,8 @@ use vm::protocol::order::Order;
 
 use super::story::Story;
 
-const POLL: Duration = Duration::from_millis(50);
+/// Below the API's limit for callers without a key.
+const POLL: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What somebody wants.
