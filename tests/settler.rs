@@ -1,7 +1,11 @@
 //! The settlement worker against what it works with: real oracles over real chains, and the contract
 //! that takes or refuses what they signed. Between the worker and the oracles stands somebody who can
 //! spoil their answers.
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is a failed test"
+)]
 
 mod support;
 

@@ -104,7 +104,6 @@ pub async fn open(
             margin: 60,
             funds: 300,
         },
-        settles: settler.is_some(),
     });
     let transactions = Arc::new(ground.transactions());
     let mut tasks = ground.index(&transactions);
@@ -194,6 +193,7 @@ impl Ground<'_> {
         contract: EvmAddress,
     ) -> anyhow::Result<Option<Arc<Settler>>> {
         let Some(asked) = &self.trading.oracle else {
+            tracing::warn!("SOLVER_ORACLE_URL is not set: what the solver pays is not settled");
             return Ok(None);
         };
         let hub = chains

@@ -89,8 +89,7 @@ async fn both(rig: &Rig, request: &Request) -> Vec<(u16, Value)> {
 async fn filled(rig: &mut Rig) -> Request {
     let request = rig.quote(1, |_| ()).await;
     rig.deposit(&request, |_| ()).await;
-    let mut solver = rig.solver().await;
-    solver.settles = true;
+    let solver = rig.solver().await;
     for _ in 0..20 {
         solver.advance(&request.id, rig.now).await.unwrap();
         rig.mine(1);
