@@ -11,11 +11,15 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use alloy::primitives::{Address, B256, U256};
+use alloy::{
+    primitives::{Address, B256, U256},
+    providers::Provider,
+};
 use bytes::Bytes;
 use devnet::{
     claim,
-    world::{Deposit, Devnet, Execution},
+    node::Payload,
+    world::{Deposit, Devnet, Execution, Options},
 };
 use http_body_util::Full;
 use hyper::{Response, StatusCode};
@@ -42,14 +46,17 @@ use intentd::{
 use serde_json::{Value, json};
 use support::{
     chain::{DEPOSITS, Deal, FEE, FILLS, REFUNDS, finalize_hub, native, oracle},
-    daemon::Daemon,
+    daemon::{Daemon, daemon},
     http::{self, Asked, Server},
 };
 use tempfile::TempDir;
+use vm::protocol::id::{deterministic, outcome};
 
 const AMOUNT: u64 = 1_000;
 /// Longer than any pause between tries, in milliseconds.
 const LONG: u64 = 3_600_000;
+/// Longer than anything here takes, at a block per second.
+const MOST_BLOCKS: usize = 120;
 
 /// What becomes of an oracle's answer on its way.
 #[derive(Clone, Copy)]
@@ -328,7 +335,6 @@ impl Rig {
 
     /// The solver's transactions in the hub's blocks.
     async fn sent(&self) -> u64 {
-        use alloy::providers::Provider as _;
         let solver = self.world.solver.address();
         let node = &self.world.hub.node.provider;
         node.get_transaction_count(solver).await.unwrap()
@@ -550,4 +556,150 @@ async fn a_reorg_of_the_hub_is_survived() {
     let told = rig.facts(&ended).await.settlement.unwrap();
     rig.told_truly(&ended, 0, told.deposit.as_ref()).await;
     rig.stop().await;
+}
+
+/// Chains that make blocks by themselves, one oracle whose signature is enough, and a solver's daemon.
+struct Trade {
+    world: Devnet,
+    oracle: Daemon,
+    client: reqwest::Client,
+}
+
+impl Trade {
+    async fn start() -> (Self, Daemon) {
+        let world = Devnet::with(Options {
+            block_time: Some(1),
+            oracles: 1,
+            threshold: 1,
+            ..Options::default()
+        });
+        let world = world.await.unwrap();
+        let oracle = oracle(&world, 0).start().await;
+        let solver = daemon()
+            .chains(&world.files())
+            .solver(&world.solver, "destination")
+            .with("SOLVER_ORACLE_URL", oracle.url.as_str());
+        let client = reqwest::Client::new();
+        let trade = Self {
+            world,
+            oracle,
+            client,
+        };
+        (trade, solver.start().await)
+    }
+
+    /// Quotes ether for ether and sends the deposit; the quote.
+    async fn deposit(&self, solver: &Daemon) -> Value {
+        let user = format!("{:#x}", self.world.user.address());
+        let (origin, destination) = (&self.world.origin.node, &self.world.destination.node);
+        let eth = format!("{:#x}", Address::ZERO);
+        let body = json!({
+            "user": user, "recipient": user, "includeProtocolData": true,
+            "originChainId": origin.chain_id, "destinationChainId": destination.chain_id,
+            "originCurrency": eth, "destinationCurrency": eth,
+            "amount": "100000000000000000", "tradeType": "EXACT_INPUT",
+        });
+        let url = format!("{}/quote/v2", solver.integrator_url());
+        let answer = self.client.post(url).json(&body).send().await.unwrap();
+        let quote: Value = answer.json().await.unwrap();
+        let data = &quote["steps"][0]["items"][0]["data"];
+        let text = |name: &str| data[name].as_str().unwrap();
+        let payload = Payload {
+            to: Some(text("to").parse().unwrap()),
+            data: text("data")
+                .parse::<alloy::primitives::Bytes>()
+                .unwrap()
+                .into(),
+            value: text("value").parse().unwrap(),
+        };
+        let user = self.world.user.address();
+        origin.transact(user, payload).await.unwrap();
+        quote
+    }
+
+    /// The fill's transaction, as soon as it is a success; and the deposit's.
+    async fn filled(&self, solver: &Daemon, quote: &Value) -> [B256; 2] {
+        let id = quote["steps"][0]["requestId"].as_str().unwrap();
+        let url = format!(
+            "{}/intents/status/v3?requestId={id}",
+            solver.integrator_url()
+        );
+        for _ in 0..MOST_BLOCKS {
+            let answer = self.client.get(&url).send().await.unwrap();
+            let status: Value = answer.json().await.unwrap();
+            let hash = |name: &str| status[name][0].as_str()?.parse().ok();
+            match status["status"].as_str().unwrap() {
+                "success" => return [hash("txHashes").unwrap(), hash("inTxHashes").unwrap()],
+                "failure" | "refund" => panic!("{status}"),
+                _ => self.block().await,
+            }
+        }
+        panic!("{id} does not get anywhere")
+    }
+
+    /// Until the hub's next block.
+    async fn block(&self) {
+        let node = &self.world.hub.node;
+        let before = node.tip().await.unwrap().number;
+        while node.tip().await.unwrap().number == before {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Until the hub has acted on `key`; how often.
+    async fn executed(&self, key: B256) -> usize {
+        for _ in 0..MOST_BLOCKS {
+            match self.world.hub.executions(key).await.unwrap()[..] {
+                [] => self.block().await,
+                ref all => return all.len(),
+            }
+        }
+        panic!("{key} is not settled")
+    }
+
+    /// What the hub holds for the solver.
+    async fn earned(&self) -> U256 {
+        let world = &self.world;
+        let id = world.origin.token_id(Address::ZERO).unwrap();
+        let solver = world.destination.alias(world.solver.address()).unwrap();
+        world.hub.balance(solver, id).await.unwrap()
+    }
+}
+
+/// A daemon that is stopped before and between its settlements brings both to their end, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_settles_what_it_filled_before_it_was_restarted() {
+    let (trade, solver) = Trade::start().await;
+    let quote = trade.deposit(&solver).await;
+    let [fill, deposit] = trade.filled(&solver, &quote).await;
+    let solver = solver.restart().await;
+
+    let deposit_key = deterministic(&["origin", &deposit.to_string()]);
+    assert_eq!(trade.executed(deposit_key).await, 1);
+    let solver = solver.restart().await;
+
+    let receipt = trade.world.origin.node.receipt(deposit).await.unwrap();
+    let receipt = receipt.unwrap();
+    let deposit = trade.world.origin.deposited(&receipt).await.unwrap();
+    let protocol = &quote["protocol"]["v2"];
+    let order: B256 = protocol["orderId"].as_str().unwrap().parse().unwrap();
+    let outcome_key = outcome(&[deposit.onchain_id], order);
+    assert_eq!(trade.executed(outcome_key).await, 1);
+    assert_eq!(trade.earned().await, U256::from(100_000_000_000_000_000u64));
+
+    // Once more, and some blocks later: nothing is done twice.
+    let solver = solver.restart().await;
+    for _ in 0..4 {
+        trade.block().await;
+    }
+    for key in [deposit_key, outcome_key] {
+        assert_eq!(trade.executed(key).await, 1);
+    }
+    let filled = trade.filled(&solver, &quote).await;
+    assert_eq!(filled[0], fill);
+    let destination = &trade.world.destination.node.provider;
+    let sent = destination.get_transaction_count(trade.world.solver.address());
+    assert_eq!(sent.await.unwrap(), 1);
+    solver.stop().await;
+    trade.oracle.stop().await;
 }
