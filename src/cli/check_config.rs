@@ -3,6 +3,7 @@
 use crate::{
     chains::{Loaded, Opened},
     config::Config,
+    redact,
     run::{Parts, Trading},
 };
 
@@ -45,12 +46,16 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
 fn integrator(config: &Config, trading: Option<&Trading>) -> String {
     match (&config.integrator, trading) {
         (Some(wanted), Some(trading)) => format!(
-            "{}:{}, {} networks, solver {:#x} on {}",
+            "{}:{}, {} networks, solver {:#x} on {}, {}",
             config.http_host,
             wanted.http_port,
             trading.market.networks().len(),
             trading.signer.address(),
             trading.solver_chain,
+            match &trading.oracle {
+                Some(oracle) => format!("settled through {}", redact::url(oracle.url.as_str())),
+                None => "not settled: no SOLVER_ORACLE_URL".to_owned(),
+            },
         ),
         _ => "off".to_owned(),
     }

@@ -95,7 +95,7 @@ pub async fn open(
         shutdown,
     };
     let lanes = ground.lanes().await?;
-    let settler = ground.settler(chains, contract).await?;
+    let settler = ground.settler(chains, &lanes, contract).await?;
     let solver = Arc::new(Solver {
         requests: ground.requests.clone(),
         lanes,
@@ -104,7 +104,6 @@ pub async fn open(
             margin: 60,
             funds: 300,
         },
-        settles: settler.is_some(),
     });
     let transactions = Arc::new(ground.transactions());
     let mut tasks = ground.index(&transactions);
@@ -190,9 +189,11 @@ impl Ground<'_> {
     async fn settler(
         &self,
         chains: &Chains,
+        lanes: &HashMap<String, Arc<Lane>>,
         contract: EvmAddress,
     ) -> anyhow::Result<Option<Arc<Settler>>> {
         let Some(asked) = &self.trading.oracle else {
+            tracing::warn!("SOLVER_ORACLE_URL is not set: what the solver pays is not settled");
             return Ok(None);
         };
         let hub = chains
@@ -200,16 +201,20 @@ impl Ground<'_> {
             .map_err(|why| anyhow::anyhow!("settlement chain: {why}"))?;
         let spec = &hub.chain.spec;
         let number = u64::try_from(spec.hub_chain_id).context("evmChainId")?;
-        let site = Site::plain(
-            spec.id.as_str(),
-            number,
-            hub.chain.clone(),
-            hub.trades.clone(),
-        )?;
+        // Where the settlement chain is traded on, too, its nonces are in that lane already.
+        let traded = lanes.values().find(|lane| lane.site.number == number);
+        let lane = match traded {
+            Some(lane) => lane.clone(),
+            None => {
+                let (chain, trades) = (hub.chain.clone(), hub.trades.clone());
+                let site = Site::plain(spec.id.as_str(), number, chain, trades)?;
+                Arc::new(self.lane(site).await?)
+            }
+        };
         let key = asked.key.clone();
         Ok(Some(Arc::new(Settler {
             requests: self.requests.clone(),
-            lane: Arc::new(self.lane(site).await?),
+            lane,
             oracle: Oracle::new(asked.url.clone(), key, ORACLE_PATIENCE)?,
             contract: Address::from_parts(&format!("{contract:#x}"), contract.to_vec()),
         })))

@@ -6,7 +6,11 @@ pub mod oracle;
 
 use std::sync::Arc;
 
-use alloy::primitives::B256;
+use alloy::{
+    hex,
+    primitives::{B256, Bytes},
+};
+use futures::{StreamExt, stream};
 use serde_json::Value;
 use vm::{
     Address, Amount,
@@ -24,7 +28,7 @@ use crate::{
         fact::{Applied, Deposit, Facts, Settlement as Told},
     },
     store::{
-        Batch, Expect,
+        Batch, Expect, Key,
         requests::Requests,
         rows::{
             lane::Owner,
@@ -35,6 +39,8 @@ use crate::{
 
 /// Rows looked at in one round.
 const PAGE: usize = 256;
+/// Settlements looked at at a time: one that the oracle keeps waiting holds up few others.
+const AT_ONCE: usize = 16;
 /// Seconds between tries, at most.
 const LONGEST_PAUSE: u64 = 600;
 
@@ -72,13 +78,9 @@ impl Settler {
         loop {
             let range = row::range(after.as_ref(), PAGE);
             let rows = self.requests.store().scan(range).await?;
-            for (key, value) in &rows {
-                let id = row::id(key)?;
-                if let Err(error) = self.advance(&id, value, now).await {
-                    tracing::warn!(request = %id, %error, "settlement waits");
-                    metrics::counter!("solver_settlement_errors_total").increment(1);
-                }
-            }
+            stream::iter(&rows)
+                .for_each_concurrent(AT_ONCE, |(key, value)| self.look(key, value, now))
+                .await;
             if rows.len() < PAGE {
                 return Ok(());
             }
@@ -86,7 +88,15 @@ impl Settler {
         }
     }
 
-    async fn advance(&self, id: &B256, value: &[u8], now: u64) -> Result<(), SolverError> {
+    async fn look(&self, key: &Key, value: &[u8], now: u64) {
+        if let Err(error) = self.advance(key, value, now).await {
+            tracing::warn!(request = %hex::encode(&key.name), %error, "settlement waits");
+            metrics::counter!("solver_settlement_errors_total").increment(1);
+        }
+    }
+
+    async fn advance(&self, key: &Key, value: &[u8], now: u64) -> Result<(), SolverError> {
+        let id = &row::id(key)?;
         let settlement = Settlement::decode(value)?;
         if now < settlement.not_before {
             return Ok(());
@@ -137,15 +147,26 @@ impl Settler {
         let execution = match answer {
             Ok(execution) => execution,
             Err(Refused::Final(why)) => return self.refuse(task, side, &why).await,
-            Err(Refused::Now(why)) => {
-                tracing::warn!(order = %task.request.order_id, why, "no attestation yet");
-                let next = task.later();
-                return self.keep(task, &next, self.lane.batch(), |_| ()).await;
-            }
+            Err(Refused::Now(why)) => return self.wait(task, &why).await,
         };
-        let Ok(data) = execution::encode(&execution) else {
-            return self.refuse(task, side, "an unreadable execution").await;
+        let key = match side {
+            Side::Deposit => execution::deposit_key(deposit),
+            Side::Outcome => execution::outcome_key(task.request.order_id, deposit),
         };
+        let data = match execution::encode(&execution, key) {
+            Ok(data) => data,
+            Err(why) => return self.wait(task, &why.to_string()).await,
+        };
+        self.apply(task, (side, key), (data, execution)).await
+    }
+
+    /// Sends an execution to the contract, unless it would be refused.
+    async fn apply(
+        &self,
+        task: &Task,
+        (side, key): (Side, B256),
+        (data, execution): (Bytes, Value),
+    ) -> Result<(), SolverError> {
         let call = Call {
             from: self.lane.owner.clone(),
             to: self.contract.clone(),
@@ -154,22 +175,39 @@ impl Settler {
         };
         match self.lane.estimate(&call, &[]).await? {
             Ok(gas) => self.submit(task, side, (call, gas), execution).await,
-            Err(revert) if execution::is_executed(&revert.data) => {
-                // Somebody else submitted it: its transaction is not ours to tell.
-                self.keep(
-                    task,
-                    &task.with(side, Part::Applied),
-                    self.lane.batch(),
-                    |_| (),
-                )
-                .await
+            // Somebody else submitted it: its transaction is not ours to tell.
+            Err(revert) if execution::is_executed(&revert.data) && self.executed(key).await? => {
+                let next = task.with(side, Part::Applied);
+                self.keep(task, &next, self.lane.batch(), |_| ()).await
             }
             Err(Revert { reason, .. }) => {
-                tracing::warn!(order = %task.request.order_id, reason, "execution would revert");
-                self.keep(task, &task.later(), self.lane.batch(), |_| ())
+                self.wait(task, &format!("the contract refuses: {reason}"))
                     .await
             }
         }
+    }
+
+    /// Whether the contract has acted on `key` as a quorum has it, at a final block: what one
+    /// provider says of its head ends nothing.
+    async fn executed(&self, key: B256) -> Result<bool, SolverError> {
+        let chain = &self.lane.site.chain;
+        let Some(state) = &chain.state else {
+            return Ok(false);
+        };
+        let head = chain.reader.fresh_head().await?;
+        let Some(block) = state.settled(&head).await? else {
+            return Ok(false);
+        };
+        let question = execution::question(key);
+        let answer = state.view(&self.contract, &question, &block).await?;
+        Ok(execution::is_yes(&answer))
+    }
+
+    async fn wait(&self, task: &Task, why: &str) -> Result<(), SolverError> {
+        tracing::warn!(order = %task.request.order_id, why, "settlement is tried again");
+        metrics::counter!("solver_settlement_retries_total").increment(1);
+        let next = task.later();
+        self.keep(task, &next, self.lane.batch(), |_| ()).await
     }
 
     async fn outcome(&self, task: &Task, deposit: &Deposit) -> Result<Value, Refused> {

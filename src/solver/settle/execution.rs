@@ -6,11 +6,15 @@ use alloy::{
 };
 use serde::Deserialize;
 use serde_json::Value;
+use vm::protocol::id;
+
+use crate::request::fact::Deposit;
 
 #[allow(missing_docs)]
 mod abi {
     alloy::sol! {
         function execute(bytes32 idempotencyKey, bytes[] actions, bytes[] signatures);
+        function isExecuted(bytes32 idempotencyKey) external view returns (bool);
         error AlreadyExecuted(bytes32 idempotencyKey);
     }
 }
@@ -28,9 +32,32 @@ struct Signed {
     signature: Bytes,
 }
 
-/// The calldata that submits `execution`, the `execution` of an oracle's answer.
-pub fn encode(execution: &Value) -> Result<Bytes, serde_json::Error> {
-    let execution = Execution::deserialize(execution)?;
+/// What an oracle answered, and cannot be submitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    #[error("an unreadable execution: {0}")]
+    Unreadable(String),
+    #[error("the execution of something else: {0}")]
+    Other(B256),
+}
+
+/// The idempotency key of a deposit's execution (settlement.md 2).
+pub fn deposit_key(deposit: &Deposit) -> B256 {
+    id::deterministic(&[&deposit.network, &deposit.transaction])
+}
+
+/// The idempotency key of an order's fill or refund.
+pub fn outcome_key(order: B256, deposit: &Deposit) -> B256 {
+    id::outcome(&[deposit.onchain_id], order)
+}
+
+/// The calldata that submits `execution`, the `execution` of an oracle's answer; its key must be `key`.
+pub fn encode(execution: &Value, key: B256) -> Result<Bytes, Unusable> {
+    let execution = Execution::deserialize(execution)
+        .map_err(|error| Unusable::Unreadable(error.to_string()))?;
+    if execution.idempotency_key != key {
+        return Err(Unusable::Other(execution.idempotency_key));
+    }
     let signatures = execution.signatures.into_iter();
     let call = abi::executeCall {
         idempotencyKey: execution.idempotency_key,
@@ -40,6 +67,19 @@ pub fn encode(execution: &Value) -> Result<Bytes, serde_json::Error> {
     Ok(call.abi_encode().into())
 }
 
+/// The calldata that asks the contract whether it has acted on `key`.
+pub fn question(key: B256) -> Bytes {
+    let call = abi::isExecutedCall {
+        idempotencyKey: key,
+    };
+    call.abi_encode().into()
+}
+
+/// Whether the answer to [`question`] is yes.
+pub fn is_yes(answer: &[u8]) -> bool {
+    abi::isExecutedCall::abi_decode_returns(answer).unwrap_or(false)
+}
+
 /// Whether a revert says that the execution has acted already.
 pub fn is_executed(revert: &[u8]) -> bool {
     revert.starts_with(&abi::AlreadyExecuted::SELECTOR)
@@ -47,7 +87,7 @@ pub fn is_executed(revert: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use alloy::primitives::hex;
+    use alloy::{primitives::hex, sol_types::SolValue};
     use serde_json::json;
 
     use super::*;
@@ -63,12 +103,23 @@ mod tests {
             ],
             "metadata": [],
         });
-        let call = abi::executeCall::abi_decode(&encode(&execution).unwrap()).unwrap();
-        assert_eq!(call.idempotencyKey, B256::repeat_byte(7));
+        let key = B256::repeat_byte(7);
+        let call = abi::executeCall::abi_decode(&encode(&execution, key).unwrap()).unwrap();
+        assert_eq!(call.idempotencyKey, key);
         assert_eq!(call.actions, [hex!("01").to_vec(), hex!("0203").to_vec()]);
         assert_eq!(call.signatures, [hex!("aa").to_vec(), hex!("bb").to_vec()]);
-        assert!(encode(&json!({ "actions": [] })).is_err());
-        assert!(encode(&Value::Null).is_err());
+        assert!(encode(&json!({ "actions": [] }), key).is_err());
+        assert!(encode(&Value::Null, key).is_err());
+        let other = encode(&execution, B256::repeat_byte(8));
+        assert_eq!(other, Err(Unusable::Other(key)));
+    }
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        assert!(is_yes(&true.abi_encode()));
+        assert!(!is_yes(&false.abi_encode()));
+        assert!(!is_yes(&[]));
+        assert!(!is_yes(&[1; 31]));
     }
 
     #[test]

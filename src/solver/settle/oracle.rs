@@ -20,8 +20,14 @@ use crate::{
 const MOST_BYTES: usize = 4 << 20;
 /// Tries within one question; the worker asks again later.
 const TRIES: usize = 2;
-/// Codes of refusals that end by themselves: the oracle's chain is not as far as ours.
-const NOT_YET: &[&str] = &["TRANSACTION_MISSING", "TRANSACTION_NOT_FINALIZED"];
+/// Codes of refusals that may end: the oracle's chain is not as far as ours, or its operator has not
+/// configured it.
+const NOT_YET: &[&str] = &[
+    "TRANSACTION_MISSING",
+    "TRANSACTION_NOT_FINALIZED",
+    "CHAIN_NOT_AVAILABLE",
+    "DEPOSITORY_NOT_CONFIGURED",
+];
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -34,9 +40,9 @@ pub struct Oracle {
 /// Why there is no execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The oracle says no and will not say otherwise (400, 409).
+    /// The oracle says no, says which no (400, 409 with a code), and will not say otherwise.
     Final(String),
-    /// Not now: unreachable, busy, no quorum, not final yet.
+    /// Not now: unreachable, busy, no quorum, not final yet, or no oracle's answer at all.
     Now(String),
 }
 
@@ -110,7 +116,7 @@ impl Oracle {
             .when(|refused| matches!(refused, Refused::Now(_)))
             .await?;
         let execution = answer.get("execution").cloned();
-        execution.ok_or_else(|| Refused::Final("nothing was attested".to_owned()))
+        execution.ok_or_else(|| Refused::Now("an answer without an execution".to_owned()))
     }
 
     async fn once(&self, url: &str, body: &Value) -> Result<Value, Refused> {
@@ -141,7 +147,7 @@ fn read(status: StatusCode, bytes: &[u8]) -> Result<Value, Refused> {
     let code = text("code").unwrap_or_default();
     let why = format!("{status} {code}: {}", text("message").unwrap_or_default());
     match status {
-        StatusCode::BAD_REQUEST if NOT_YET.contains(&code.as_str()) => Err(Refused::Now(why)),
+        _ if code.is_empty() || NOT_YET.contains(&code.as_str()) => Err(Refused::Now(why)),
         StatusCode::BAD_REQUEST | StatusCode::CONFLICT => Err(Refused::Final(why)),
         _ => Err(Refused::Now(why)),
     }

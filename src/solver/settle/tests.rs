@@ -18,6 +18,9 @@ use crate::{
     store::rows,
 };
 
+/// How often one question is put.
+const TRIES: usize = 3;
+
 type Answers = Arc<Mutex<VecDeque<(u16, Value)>>>;
 type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
@@ -58,21 +61,35 @@ async fn oracle(answers: Vec<(u16, Value)>) -> (Oracle, Answers, Asked) {
     (oracle, answers, asked)
 }
 
-fn attested(key: u8) -> (u16, Value) {
+/// What the oracle answers about a side of a filled order.
+async fn attested(rig: &Rig, request: &Request, side: Side) -> (u16, Value) {
+    let key = key(rig, request, side).await;
     let execution = json!({
-        "idempotencyKey": B256::repeat_byte(key),
+        "idempotencyKey": key,
         "actions": ["0x01"],
         "signatures": [{ "signature": "0xaa" }],
     });
     (200, json!({ "execution": execution }))
 }
 
+async fn key(rig: &Rig, request: &Request, side: Side) -> B256 {
+    let deposit = &rig.facts(request).await.deposits[0];
+    match side {
+        Side::Deposit => execution::deposit_key(deposit),
+        Side::Outcome => execution::outcome_key(request.order_id, deposit),
+    }
+}
+
+async fn both(rig: &Rig, request: &Request) -> Vec<(u16, Value)> {
+    let deposit = attested(rig, request, Side::Deposit).await;
+    vec![deposit, attested(rig, request, Side::Outcome).await]
+}
+
 /// A filled order whose settlement was handed over.
 async fn filled(rig: &mut Rig) -> Request {
     let request = rig.quote(1, |_| ()).await;
     rig.deposit(&request, |_| ()).await;
-    let mut solver = rig.solver().await;
-    solver.settles = true;
+    let solver = rig.solver().await;
     for _ in 0..20 {
         solver.advance(&request.id, rig.now).await.unwrap();
         rig.mine(1);
@@ -99,7 +116,7 @@ async fn row(rig: &Rig, request: &Request) -> Option<Settlement> {
 async fn deposit_and_fill_are_attested_submitted_and_told() {
     let mut rig = Rig::new();
     let request = filled(&mut rig).await;
-    let (oracle, _, asked) = oracle(vec![attested(1), attested(2)]).await;
+    let (oracle, _, asked) = oracle(both(&rig, &request).await).await;
     let settler = settler(&rig, oracle).await;
     for _ in 0..20 {
         settler.round(rig.now).await.unwrap();
@@ -107,10 +124,12 @@ async fn deposit_and_fill_are_attested_submitted_and_told() {
     }
     assert_eq!(row(&rig, &request).await, None);
     let told = rig.facts(&request).await.settlement.unwrap();
-    let key =
+    let applied =
         |applied: &Option<Applied>| applied.as_ref().unwrap().execution["idempotencyKey"].clone();
-    assert_eq!(key(&told.deposit), json!(B256::repeat_byte(1)));
-    assert_eq!(key(&told.outcome), json!(B256::repeat_byte(2)));
+    let keys = [Side::Deposit, Side::Outcome].map(|side| key(&rig, &request, side));
+    let [deposit, outcome] = keys;
+    assert_eq!(applied(&told.deposit), json!(deposit.await));
+    assert_eq!(applied(&told.outcome), json!(outcome.await));
     let asked = asked.lock().unwrap().clone();
     let paths: Vec<_> = asked.iter().map(|(path, _)| path.as_str()).collect();
     let (deposits, fills) = (
@@ -164,7 +183,8 @@ async fn oracle_that_is_busy_is_asked_later() {
     let waiting = row(&rig, &request).await.unwrap();
     assert_eq!((waiting.tries, waiting.not_before), (1, rig.now + 1_000));
     assert_eq!(waiting.deposited, Part::Pending);
-    answers.lock().unwrap().extend([attested(1), attested(2)]);
+    let later = both(&rig, &request).await;
+    answers.lock().unwrap().extend(later);
     for _ in 0..20 {
         rig.mine(1);
         settler.round(rig.now).await.unwrap();
@@ -187,7 +207,7 @@ async fn settlement_goes_on_where_the_process_died() {
         let mut rig = Rig::new();
         let request = filled(&mut rig).await;
         // An answer may be lost with the process: the oracle gives the same one again.
-        let (oracle, answers, _) = oracle(vec![attested(1)]).await;
+        let (oracle, answers, _) = oracle(Vec::new()).await;
         let fuse = rig.fuse.clone();
         fuse.set(point);
         let mut died = false;
@@ -196,7 +216,11 @@ async fn settlement_goes_on_where_the_process_died() {
                 None => break,
                 Some(settlement) => settlement.deposited == Part::Applied,
             };
-            let answer = attested(if applied { 2 } else { 1 });
+            let side = match applied {
+                true => Side::Outcome,
+                false => Side::Deposit,
+            };
+            let answer = attested(&rig, &request, side).await;
             *answers.lock().unwrap() = VecDeque::from([answer]);
             let alive = fuse
                 .survive(async {
@@ -233,4 +257,40 @@ async fn settlement_goes_on_where_the_process_died() {
             return;
         }
     }
+}
+
+/// An answer that is no execution, or not this order's, is no reason to give up, and none to send.
+#[tokio::test]
+async fn rubbish_is_neither_sent_nor_the_end() {
+    let mut rig = Rig::new();
+    let request = filled(&mut rig).await;
+    let foreign = attested(&rig, &request, Side::Outcome).await;
+    let rubbish = vec![
+        (200, json!({})),
+        (200, json!({ "execution": {} })),
+        (200, json!({ "execution": null })),
+        foreign,
+        (400, json!("a proxy's page")),
+    ];
+    for answer in rubbish {
+        // The same answer to every try of one question.
+        let (oracle, _, asked) = oracle(vec![answer.clone(); TRIES]).await;
+        let settler = settler(&rig, oracle).await;
+        rig.now += 2 * LONGEST_PAUSE * 1_000;
+        settler.round(rig.now).await.unwrap();
+        let row = row(&rig, &request).await.unwrap();
+        assert_eq!(row.deposited, Part::Pending, "{answer:?}");
+        assert!(row.not_before > rig.now, "{answer:?}");
+        assert!(!asked.lock().unwrap().is_empty());
+    }
+    assert_eq!(rig.facts(&request).await.settlement, None);
+    assert_eq!(rig.origin.with(|world| world.broadcasts.len()), 0);
+    let (oracle, ..) = oracle(both(&rig, &request).await).await;
+    let settler = settler(&rig, oracle).await;
+    rig.now += 2 * LONGEST_PAUSE * 1_000;
+    for _ in 0..20 {
+        settler.round(rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert_eq!(row(&rig, &request).await, None);
 }

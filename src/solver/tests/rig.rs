@@ -151,7 +151,6 @@ impl Rig {
                 margin: 60,
                 funds: 300,
             },
-            settles: false,
         }
     }
 

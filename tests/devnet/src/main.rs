@@ -1,4 +1,4 @@
-//! `devnet [--once]`: local chains, contracts and three oracles, from deposit to settlement.
+//! `devnet [--once]`: local chains, contracts, three oracles and a solver, from quote to settlement.
 
 mod show;
 
@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: devnet [--once]
 
-Starts three local chains and three oracles, settles a deposit, a fill, a refund and a
-withdrawal, and stays up until Ctrl-C. With --once it ends when the story is told.";
+Starts three local chains and three oracles, one of them with the integrator API and a solver.
+Requests are quoted, deposited, filled or refunded and settled; then a deposit, a fill, a refund
+and a withdrawal by hand. It stays up until Ctrl-C. With --once it ends when the story is told.";
 
 #[tokio::main]
 async fn main() -> ExitCode {

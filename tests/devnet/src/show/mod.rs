@@ -1,6 +1,8 @@
 //! The README's first command: the whole of it on one machine, then left running for the curious.
 
 mod act;
+mod api;
+mod life;
 mod oracles;
 mod page;
 mod paste;
@@ -95,5 +97,7 @@ fn introduce(page: &Page, world: &Devnet, oracles: &Oracles) -> Result<()> {
     for (oracle, url) in world.oracles.iter().zip(&oracles.urls) {
         page.fact(&oracle.name, format!("{url} signs as {}", oracle.address()))?;
     }
+    page.heading("Integrator API")?;
+    page.fact("baseApiUrl", &oracles.api.url)?;
     Ok(())
 }

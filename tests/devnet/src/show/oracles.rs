@@ -1,4 +1,5 @@
-//! Three oracles in this process: the first is asked, the others are its peers.
+//! Three oracles in this process: the first is asked, the others are its peers. The first is the
+//! daemon of a solver, too, with the integrator API.
 
 use std::{net::Ipv4Addr, path::Path};
 
@@ -13,12 +14,16 @@ use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::api::{self, Api};
+
 /// The key that opens the oracles' routes, for callers and among peers.
 pub const API_KEY: &str = "devnet";
 
 /// Running oracles, in the order of the signer set.
 pub struct Oracles {
     pub urls: Vec<Url>,
+    /// Where the integrator API is.
+    pub api: Api,
     client: reqwest::Client,
     tasks: JoinSet<Result<()>>,
     shutdown: CancellationToken,
@@ -29,12 +34,11 @@ impl Oracles {
     pub async fn start(world: &Devnet, directory: &Path) -> Result<Self> {
         let mut listeners = Vec::new();
         for _ in &world.oracles {
-            listeners.push(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?);
+            listeners.push(listen().await?);
         }
-        let urls = listeners
-            .iter()
-            .map(|listener| Ok(Url::parse(&format!("http://{}", listener.local_addr()?))?))
-            .collect::<Result<Vec<_>>>()?;
+        let urls = listeners.iter().map(url).collect::<Result<Vec<_>>>()?;
+        let mut integrator = Some(listen().await?);
+        let api = Api::new(integrator.as_ref().map(url).context("no listener")??);
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
         for (number, listener) in listeners.into_iter().enumerate() {
@@ -44,12 +48,13 @@ impl Oracles {
                 .with_context(|| format!("oracle {} does not start", number + 1))?;
             let listeners = Listeners {
                 oracle: listener,
-                integrator: None,
+                integrator: integrator.take(),
             };
             tasks.spawn(daemon.serve(listeners, shutdown.clone()));
         }
         Ok(Self {
             urls,
+            api,
             client: reqwest::Client::new(),
             tasks,
             shutdown,
@@ -60,13 +65,7 @@ impl Oracles {
     pub async fn ask(&self, route: &str, body: &Value) -> Result<Value> {
         let url = self.urls[0].join(route)?;
         let request = self.client.post(url).header("x-api-key", API_KEY);
-        let response = request.json(body).send().await?;
-        let status = response.status();
-        let text = response.text().await?;
-        if !status.is_success() {
-            bail!("{route} answered {status}: {text}");
-        }
-        Ok(serde_json::from_str(&text)?)
+        api::answer(request.json(body)).await
     }
 
     /// Resolves when an oracle ends although nobody asked it to.
@@ -85,6 +84,14 @@ impl Oracles {
         }
         Ok(())
     }
+}
+
+async fn listen() -> Result<TcpListener> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)
+}
+
+fn url(listener: &TcpListener) -> Result<Url> {
+    Ok(format!("http://{}", listener.local_addr()?).parse()?)
 }
 
 /// The whole environment of oracle `number`: what an operator would set.
@@ -130,6 +137,25 @@ fn variables(
             world.options.threshold.to_string(),
         ),
     ];
-    let own = own.map(|(name, value)| (name.to_owned(), value));
-    Ok(files.environment.into_iter().chain(own).collect())
+    let mut all = files.environment.clone();
+    all.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    if number == 0 {
+        let market = write("market.json", &files.market)?;
+        all.extend(trading(world, &urls[0], market));
+    }
+    Ok(all)
+}
+
+/// What makes an oracle's daemon a solver's, too: it asks that oracle for what it is paid with.
+fn trading(world: &Devnet, oracle: &Url, market: String) -> impl Iterator<Item = (String, String)> {
+    let own = [
+        ("INTEGRATOR_HTTP_PORT", "0".to_owned()),
+        ("MARKET_FILE", market),
+        ("SOLVER_PRIVATE_KEY", world.solver.key()),
+        ("SOLVER_CHAIN", world.destination.id.to_owned()),
+        ("SOLVER_ORACLE_URL", oracle.to_string()),
+        ("SOLVER_ORACLE_KEY", API_KEY.to_owned()),
+    ];
+    own.into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
 }

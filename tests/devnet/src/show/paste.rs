@@ -6,8 +6,10 @@ use alloy::primitives::{U256, hex};
 use anyhow::Result;
 use devnet::world::Devnet;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{
+    life::{Wish, quote_body},
     oracles::{API_KEY, Oracles},
     page::Page,
     story::{NO_ORDER, Told},
@@ -22,6 +24,8 @@ pub fn print(
 ) -> Result<()> {
     let oracle = oracles.urls[0].as_str();
     page.heading("Everything stays up. Try, in another terminal:")?;
+    integrator(page, world, &oracles.api.url, (told, directory))?;
+    page.heading("The oracles")?;
     for path in ["lives/v1", "readyz", "metrics", "chains/v1"] {
         page.line(&format!("curl -s -H 'x-api-key: {API_KEY}' {oracle}{path}"))?;
     }
@@ -50,6 +54,53 @@ pub fn print(
     page.line(&post(oracle, "depository-deposits", body))?;
     page.line("\nCtrl-C ends all of it.")
 }
+
+/// The integrator API: what there is, what became of the requests, and one of the reader's own.
+fn integrator(
+    page: &Page,
+    world: &Devnet,
+    api: &Url,
+    (told, directory): (&Told, &Path),
+) -> Result<()> {
+    for path in ["chains", "swap-sources", "documentation/json"] {
+        page.line(&format!("curl -s {api}{path}"))?;
+    }
+    for request in &told.requests {
+        page.line(&format!(
+            "curl -s '{api}intents/status/v3?requestId={request}'"
+        ))?;
+    }
+    page.line(&format!(
+        "open {api}documentation in a browser; a client's baseApiUrl is {}",
+        api.as_str().trim_end_matches('/')
+    ))?;
+    page.heading("A request of your own: quote, send what it says, ask how it goes")?;
+    let quote = directory.join("quote.json");
+    let (origin, destination) = (&world.origin, &world.destination);
+    page.line(&format!(
+        "curl -s {api}quote/v2 -H 'content-type: application/json' -d '{}' -o {}",
+        quote_body(world, &Wish::ether(10, None)),
+        quote.display()
+    ))?;
+    page.line(&format!(
+        "node -e '{SEND}' {} | curl -s {} -H 'content-type: application/json' -d @-",
+        quote.display(),
+        origin.node.url
+    ))?;
+    page.line(&format!(
+        "curl -s {api}intents/status/v3?requestId=$(node -p 'require(process.argv[1]).steps[0].requestId' {})",
+        quote.display()
+    ))?;
+    page.line(&format!(
+        "# it pays at {}; chain ids are {} and {}",
+        destination.node.url, origin.node.chain_id, destination.node.chain_id
+    ))
+}
+
+/// The transaction of a quote's first step, for a node that signs for everybody.
+const SEND: &str = "const {from, to, data, value} = require(process.argv[1]).steps[0].items[0].data; \
+console.log(JSON.stringify({jsonrpc: \"2.0\", id: 1, method: \"eth_sendTransaction\", \
+params: [{from, to, data, value: \"0x\" + BigInt(value).toString(16)}]}))";
 
 fn post(oracle: &str, route: &str, body: &str) -> String {
     format!(

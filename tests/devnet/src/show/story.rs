@@ -1,5 +1,6 @@
-//! The story itself: a deposit, a fill, a refund and a withdrawal, each read by three oracles,
-//! signed, and settled at the hub with two signatures. Nothing here states a balance that was not
+//! The story itself: requests that the daemon serves, then by hand what they are made of: a deposit,
+//! a fill, a refund and a withdrawal, each read by three oracles, signed, and settled at the hub with
+//! two signatures. Nothing here states a balance that was not
 //! read back from a chain.
 
 use alloy::{
@@ -35,6 +36,8 @@ pub struct Story<'a> {
 
 /// What the visitor may ask again.
 pub struct Told {
+    /// The ids of the requests: filled, filled, refunded.
+    pub requests: Vec<String>,
     pub deposit: Value,
     pub fill: Value,
     pub refund: Value,
@@ -43,12 +46,14 @@ pub struct Told {
 
 impl Story<'_> {
     pub async fn tell(&mut self) -> Result<Told> {
+        let requests = self.lives().await?;
         let (swap, deposit, deposit_body) = self.deposit().await?;
         let fill = self.fill(&swap, &deposit).await?;
         let (refund, earned) = self.refund().await?;
         let withdrawal = self.withdrawal(&earned).await?;
         self.invariant().await?;
         Ok(Told {
+            requests,
             deposit: deposit_body,
             fill,
             refund,
@@ -58,7 +63,7 @@ impl Story<'_> {
 
     async fn deposit(&mut self) -> Result<(SignedOrder, Deposit, Value)> {
         let Devnet { origin, user, .. } = self.world;
-        self.page.heading("1. A deposit")?;
+        self.page.heading("4. By hand: a deposit")?;
         let swap = self.swap().await?;
         self.ledger
             .watch_hub("app's fee account", origin.alias(user.address())?)
@@ -88,7 +93,7 @@ impl Story<'_> {
             solver,
             ..
         } = self.world;
-        self.page.heading("2. A fill")?;
+        self.page.heading("5. By hand: a fill")?;
         let amount = U256::from(2_500 * USD);
         destination
             .approve(solver, destination.token, destination.router, amount)
@@ -126,7 +131,7 @@ impl Story<'_> {
             solver,
             ..
         } = self.world;
-        self.page.heading("3. A refund")?;
+        self.page.heading("6. By hand: a refund")?;
         let money = Money {
             currency: origin.token,
             amount: U256::from(400 * USD),
@@ -167,7 +172,7 @@ impl Story<'_> {
     async fn withdrawal(&mut self, earned: &TransactionReceipt) -> Result<Value> {
         let Devnet { origin, solver, .. } = self.world;
         let hub = &self.world.hub.node;
-        self.page.heading("4. A withdrawal")?;
+        self.page.heading("7. By hand: a withdrawal")?;
         let withdrawal = wish(self.world).await?;
         self.ledger
             .watch(origin, "withdrawal's recipient", withdrawal.recipient)

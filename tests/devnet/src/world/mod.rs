@@ -105,8 +105,11 @@ impl Devnet {
             .find(|site| site.id == id)
     }
 
-    /// Native currency and the site's token for user and solver, then blocks at their own pace.
+    /// Native currency and the site's token for user and solver, gas for the solver at the hub, then
+    /// blocks at their own pace.
     async fn fund(&self) -> Result<()> {
+        let solver = self.solver.address();
+        self.hub.node.set_balance(solver, U256::from(FUNDS)).await?;
         for site in [&self.origin, &self.destination] {
             for account in [&self.user, &self.solver] {
                 let address = account.address();

@@ -2,11 +2,12 @@
 
 use alloy::{
     primitives::{Address, B256, Bytes, U256},
-    rpc::types::TransactionReceipt,
-    sol_types::{SolInterface, SolStruct, eip712_domain},
+    providers::Provider,
+    rpc::types::{Filter, TransactionReceipt},
+    sol_types::{SolEvent, SolInterface, SolStruct, eip712_domain},
     transports::{RpcError, TransportErrorKind},
 };
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::{
     account::Account,
@@ -111,6 +112,19 @@ impl Settlement {
             idempotencyKey: key,
         };
         self.node.view(self.oracle, &call).await
+    }
+
+    /// The transactions in which an idempotency key has acted: one at most.
+    pub async fn executions(&self, key: B256) -> Result<Vec<B256>> {
+        let filter = Filter::new()
+            .from_block(0)
+            .address(self.oracle)
+            .event_signature(Oracle::Executed::SIGNATURE_HASH)
+            .topic1(key);
+        let logs = self.node.provider.get_logs(&filter).await?;
+        logs.iter()
+            .map(|log| log.transaction_hash.context("a log without transaction"))
+            .collect()
     }
 }
 
