@@ -319,10 +319,16 @@ impl Transactions {
                 Some(request) => Some((request, requests.facts(id).await?)),
             },
         };
+        let reorged = request
+            .as_ref()
+            .is_some_and(|(_, facts)| apply::is_reorged(facts, network, &tracked.text));
         Ok(Some(Known {
             network: network.to_owned(),
             transaction: tracked.text,
-            outcome: tracked.outcome,
+            outcome: match tracked.outcome {
+                Outcome::Included if reorged => Outcome::Failed,
+                outcome => outcome,
+            },
             request,
         }))
     }

@@ -121,6 +121,37 @@ async fn a_fresh_transaction_is_taken_and_found_when_it_is_in_a_block() {
 }
 
 #[tokio::test]
+async fn a_transaction_whose_deposits_left_the_chain_has_failed_until_it_is_back() {
+    let bench = bench();
+    let request = bench.request(1, Execution::Solver).await;
+    bench.receipt(|receipt| {
+        receipt.deposits = Ok(vec![
+            scene::deposit(request.order_id, 3),
+            scene::deposit(request.order_id, 4),
+        ]);
+    });
+    bench.index(1, None).await.unwrap();
+    bench.round(0).await;
+    let deposits = bench.facts(&request).await.deposits;
+    let outcome = async || bench.known().await.unwrap().outcome;
+    for (deposit, wanted) in deposits.iter().zip([Outcome::Included, Outcome::Failed]) {
+        assert_eq!(outcome().await, Outcome::Included);
+        let change = |facts: &mut Facts| apply::lost(facts, deposit.onchain_id, deposit.place.hash);
+        let recorded = bench
+            .requests
+            .record(&request.id, NOW, Batch::new(), change);
+        recorded.await.unwrap();
+        assert_eq!(outcome().await, wanted);
+    }
+    let change = |facts: &mut Facts| apply::seen(facts, &deposits[0]);
+    let recorded = bench
+        .requests
+        .record(&request.id, NOW, Batch::new(), change);
+    recorded.await.unwrap();
+    assert_eq!(outcome().await, Outcome::Included);
+}
+
+#[tokio::test]
 async fn what_cannot_be_looked_for_is_refused() {
     let bench = bench();
     let stranger = request::scene::request(9);

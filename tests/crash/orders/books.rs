@@ -8,9 +8,6 @@ use serde_json::Value;
 
 use super::deal::{Deal, Kind};
 
-/// `approve(address,uint256)`.
-const APPROVE: [u8; 4] = [0x09, 0x5e, 0xa7, 0xb3];
-
 /// What the solver had before anything happened.
 pub struct Books {
     origin: Purse,
@@ -132,9 +129,6 @@ impl Sent {
         self.nonces.push(read::<U256>(&transaction["nonce"]).to());
         assert!(receipt.status(), "{transaction}");
         let input: Bytes = read(&transaction["input"]);
-        if input.starts_with(&APPROVE) {
-            return;
-        }
         self.value += read::<U256>(&transaction["value"]);
         let order = B256::from_slice(&input[input.len() - 32..]);
         *self.orders.entry(order).or_default() += 1;

@@ -2,10 +2,7 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use alloy::{
-    primitives::{Address, B256, Bytes, U256, keccak256},
-    sol_types::SolCall,
-};
+use alloy::primitives::{Address, B256, Bytes, U256, keccak256};
 use devnet::{
     account::Account,
     contracts::Token,
@@ -25,7 +22,7 @@ const TOKENS: u64 = 25_000_000;
 pub enum Kind {
     Native,
     Token,
-    /// A token that a call on the destination hands on: through the router, with an allowance.
+    /// A call on the destination hands it on: through the router.
     Call,
     RefundNative,
     RefundToken,
@@ -60,7 +57,7 @@ impl Kind {
     }
 
     pub fn is_native(self) -> bool {
-        matches!(self, Self::Native | Self::RefundNative | Self::Unpaid)
+        !matches!(self, Self::Token | Self::RefundToken)
     }
 }
 
@@ -175,11 +172,8 @@ impl Plan {
             body["referrer"] = "debug-force-refund".into();
         }
         if kind == Kind::Call {
-            let amount = U256::from(amount);
-            let data = Bytes::from(Token::transferCall { to, amount }.abi_encode());
-            let token = world.destination.token;
             body["tradeType"] = "EXACT_OUTPUT".into();
-            body["txs"] = json!([{"to": token, "value": "0", "data": data}]);
+            body["txs"] = json!([{"to": to, "value": amount.to_string(), "data": "0x01"}]);
         }
         body
     }
@@ -221,8 +215,10 @@ impl Plan {
         let wei = U256::from(NATIVE) * U256::from(100);
         origin.node.set_balance(user, wei).await.unwrap();
         if !self.kind.is_native() {
-            let tokens = U256::from(TOKENS) * U256::from(2);
-            origin.mint(origin.token, user, tokens).await.unwrap();
+            // Anybody may, and each account has its own nonces.
+            let amount = U256::from(TOKENS) * U256::from(2);
+            let mint = Payload::call(origin.token, &Token::mintCall { to: user, amount });
+            origin.node.transact(user, mint).await.unwrap();
         }
     }
 }
