@@ -88,11 +88,11 @@ impl Scene {
         }
     }
 
-    /// One life of the daemon, which ends at `moment` with new orders on their way.
-    async fn live(&mut self, round: usize, moment: Moment, dice: &Dice) {
+    /// One life of the daemon, which ends at `moment` with new orders on their way; whether it died
+    /// over a call.
+    async fn live(&mut self, round: usize, moment: Moment, dice: &Dice) -> bool {
         let mut victim = Victim::spawn(&self.setup, self.directory.path());
-        let pid = victim.pid();
-        moment.arm(pid, &self.proxies);
+        let trap = moment.arm(victim.pid(), &self.proxies);
         let before: Vec<_> = self.deals.iter().rev().take(ORDERS).cloned().collect();
         let plans: Vec<_> = (0..ORDERS)
             .map(|n| Deal::plan(round * ORDERS + n, dice))
@@ -109,7 +109,7 @@ impl Scene {
             let quotes = plans.iter().map(|plan| plan.quote(&world, &client, &heard));
             join_all(quotes).await
         };
-        let (quoted, ()) = tokio::join!(asked, moment.strike(pid));
+        let (quoted, over_a_call) = tokio::join!(asked, trap.strike());
         victim.killed().await;
         for proxy in &self.proxies {
             proxy.honest();
@@ -120,6 +120,7 @@ impl Scene {
             self.users
                 .spawn(async move { deal.deposit(&world, &urls).await });
         }
+        over_a_call
     }
 
     /// The last life: it is let live until everything is done.
@@ -260,9 +261,10 @@ async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_da
     let mut background = JoinSet::new();
     background.spawn(mine(scene.world.clone()));
     let rounds = usize::try_from(crashes()).unwrap();
+    let mut over_calls = 0;
     for round in 0..rounds {
         let moment = Moment::choose(&dice);
-        scene.live(round, moment, &dice).await;
+        over_calls += usize::from(scene.live(round, moment, &dice).await);
     }
     scene.finish().await;
     background.shutdown().await;
@@ -273,7 +275,7 @@ async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_da
         .iter()
         .filter(|deal| deal.plan.kind != Kind::Unpaid);
     println!(
-        "{rounds} kills: {} quotes, {} deposits, each paid once",
+        "{rounds} kills, {over_calls} of them over a call: {} quotes, {} deposits, each paid once",
         scene.deals.len(),
         paid.count()
     );

@@ -9,7 +9,7 @@ use std::{
 };
 
 use devnet::proxy::{Lie, LyingProxy};
-use tokio::time::sleep;
+use tokio::{sync::Notify, time::timeout};
 
 use crate::{Dice, victim::kill};
 
@@ -69,13 +69,19 @@ impl Moment {
     }
 
     /// Lays the trap for process `pid`, if there is one.
-    pub fn arm(self, pid: u32, proxies: &[LyingProxy]) {
+    pub fn arm(self, pid: u32, proxies: &[LyingProxy]) -> Trap {
+        let sprung = Arc::new(Notify::new());
+        let trap = Trap {
+            after: Duration::from_millis(self.after),
+            pid,
+            sprung: sprung.clone(),
+        };
         let Some(over) = self.over else {
-            return;
+            return trap;
         };
         let seen = Arc::new(AtomicUsize::new(0));
         for proxy in proxies {
-            let seen = seen.clone();
+            let (seen, sprung) = (seen.clone(), sprung.clone());
             proxy.lie(Box::new(move |call| {
                 if !over.method.is_empty() && call.method != over.method {
                     return None;
@@ -83,15 +89,29 @@ impl Moment {
                 let nth = 1 + seen.fetch_add(1, Ordering::SeqCst);
                 if nth == over.nth {
                     kill(pid);
+                    sprung.notify_one();
                 }
                 (nth >= over.nth && !over.reaches).then_some(Lie::Drop)
             }));
         }
+        trap
     }
+}
 
-    /// Waits until it is time, and kills.
-    pub async fn strike(self, pid: u32) {
-        sleep(Duration::from_millis(self.after)).await;
-        kill(pid);
+/// What kills in this life.
+pub struct Trap {
+    after: Duration,
+    pid: u32,
+    sprung: Arc<Notify>,
+}
+
+impl Trap {
+    /// Waits until it is time, and kills; whether it was over a call.
+    pub async fn strike(self) -> bool {
+        let sprung = timeout(self.after, self.sprung.notified()).await.is_ok();
+        if !sprung {
+            kill(self.pid);
+        }
+        sprung
     }
 }
