@@ -1,6 +1,6 @@
-//! Orders on chains that change their minds: a deposit that leaves its chain before or after it was
-//! filled for, and a fill that leaves its own. Nobody is paid twice, nothing is paid for that is not
-//! there, and the status says so.
+//! Orders on chains that change their minds, or are dark: a deposit that leaves its chain before or
+//! after it was filled for, a fill that leaves its own, a destination that nobody can reach. Nobody is
+//! paid twice, nothing is paid for that is not there, and the status says so.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod support;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use alloy::primitives::{Address, B256, Bytes, U256};
 use devnet::{
     node::Payload,
+    proxy::{Lie, LyingProxy, rules},
     world::{Devnet, Options, Site},
 };
 use serde_json::{Value, json};
@@ -31,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Scene {
     world: Devnet,
+    /// Between the daemon and the destination.
+    proxy: LyingProxy,
     daemon: Daemon,
     client: reqwest::Client,
 }
@@ -53,10 +56,16 @@ impl Scene {
         let world = Devnet::with(options).await.unwrap();
         let mut files = world.files();
         files.chains[1]["additionalData"]["finalizationBlocks"] = json!(FILL_FINAL);
-        let setup = oracle(&world, 0).chains(&files);
-        let daemon = setup.solver(&world.solver, "destination").start().await;
+        let proxy = LyingProxy::start(&world.destination.node.url).await;
+        let proxy = proxy.unwrap();
+        let setup = oracle(&world, 0)
+            .chains(&files)
+            .with("DESTINATION_RPC_URL", proxy.url.as_str())
+            .solver(&world.solver, "destination");
+        let daemon = setup.start().await;
         Self {
             world,
+            proxy,
             daemon,
             client: reqwest::Client::new(),
         }
@@ -73,15 +82,21 @@ impl Scene {
 
     /// Quotes the `number`th order, and signs its deposit.
     async fn quote(&self, number: u8) -> Deal {
+        self.quoted(number, json!({})).await
+    }
+
+    async fn quoted(&self, number: u8, more: Value) -> Deal {
         let (origin, user) = (&self.world.origin.node, &self.world.user);
         let to = Address::repeat_byte(number);
-        let body = json!({
+        let mut body = json!({
             "user": user.address(), "recipient": to, "refundTo": to,
             "originChainId": origin.chain_id,
             "destinationChainId": self.world.destination.node.chain_id,
             "originCurrency": Address::ZERO, "destinationCurrency": Address::ZERO,
             "amount": AMOUNT.to_string(), "tradeType": "EXACT_INPUT",
         });
+        let fields = body.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
         let url = format!("{}/quote/v2", self.daemon.integrator_url());
         let quote = self.client.post(url).json(&body).send().await.unwrap();
         let quote: Value = quote.json().await.unwrap();
@@ -285,5 +300,35 @@ async fn fill_that_leaves_its_chain_is_sent_again_and_pays_once() {
     scene.another(2).await;
     assert_eq!(scene.sent(destination).await, 2);
     assert_eq!(scene.sent(origin).await, 0);
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn destination_that_is_dark_from_the_start_on_stops_nothing_else_and_is_served_when_it_is_back()
+ {
+    let mut scene = Scene::start().await;
+    let unfilled = scene.quote(1).await;
+    // No other order can be deposited for before: the user's nonces follow each other.
+    scene.deposit(&unfilled).await;
+    let refunded = scene
+        .quoted(2, json!({"referrer": "debug-force-refund"}))
+        .await;
+    scene.proxy.lie(rules::always(Lie::Hang));
+    scene.daemon = scene.daemon.restart().await;
+    scene.deposit(&refunded).await;
+    let node = &scene.world.origin.node;
+    node.mine_every(1).await.unwrap();
+    scene.until(&refunded, "refund").await;
+    let given_back = node.balance(refunded.to).await.unwrap();
+    assert!(!given_back.is_zero() && given_back < U256::from(AMOUNT));
+    let told = scene.until(&unfilled, "pending").await;
+    assert_eq!(told["txHashes"], json!([]));
+    assert_eq!(scene.sent(&scene.world.destination).await, 0);
+
+    scene.proxy.honest();
+    scene.world.destination.node.mine_every(1).await.unwrap();
+    scene.until(&unfilled, "success").await;
+    assert_eq!(scene.received(&unfilled).await, unfilled.promised);
+    assert_eq!(scene.sent(&scene.world.destination).await, 1);
     scene.daemon.stop().await;
 }
