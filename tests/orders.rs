@@ -270,35 +270,46 @@ async fn deposit_that_leaves_after_the_fill_fails_the_request_until_it_comes_bac
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fill_that_leaves_its_chain_is_sent_again_and_pays_once() {
+async fn fills_that_leave_their_chain_are_sent_again_and_pay_once() {
     let scene = Scene::start().await;
     let (origin, destination) = (&scene.world.origin, &scene.world.destination);
     let before = scene.has().await;
-    let deal = scene.quote(1).await;
-    scene.deposit(&deal).await;
-    Scene::mine(origin, FINAL).await;
-    scene.until(&deal, "submitted").await;
-    Scene::mine(destination, 1).await;
-    let told = scene.until(&deal, "success").await;
+    let (mut deals, mut hashes) = (Vec::new(), Vec::new());
+    for number in [1, 2] {
+        let deal = scene.quote(number).await;
+        scene.deposit(&deal).await;
+        Scene::mine(origin, FINAL).await;
+        scene.until(&deal, "submitted").await;
+        Scene::mine(destination, 1).await;
+        let told = scene.until(&deal, "success").await;
+        hashes.push(told["txHashes"].clone());
+        deals.push(deal);
+    }
     assert_eq!(scene.available().await, scene.has().await);
 
+    // Both fills, each with the block on top that made it a success.
     destination.node.automine(false).await.unwrap();
-    Scene::reorg(destination, 2).await;
+    Scene::reorg(destination, 4).await;
     assert_eq!(scene.has().await, before);
-    let again = scene.until(&deal, "submitted").await;
-    // The same bytes wait for a block, and what they pay is held back again.
-    assert_eq!(again["txHashes"], told["txHashes"]);
+    for (deal, hashes) in deals.iter().zip(&hashes) {
+        let told = scene.until(deal, "submitted").await;
+        assert_eq!(told["txHashes"], *hashes, "not the same bytes again");
+    }
+    // What they pay is held back again.
+    let promised = deals.iter().map(|deal| deal.promised).sum::<U256>();
     let held = before - scene.available().await;
-    assert!(held > deal.promised, "{held}");
+    assert!(held > promised, "{held}");
 
     destination.node.automine(true).await.unwrap();
     Scene::mine(destination, 2).await;
-    let told = scene.until(&deal, "success").await;
-    assert_eq!(again["txHashes"], told["txHashes"]);
+    for (deal, hashes) in deals.iter().zip(&hashes) {
+        let told = scene.until(deal, "success").await;
+        assert_eq!(told["txHashes"], *hashes);
+        assert_eq!(scene.received(deal).await, deal.promised);
+    }
     assert_eq!(scene.available().await, scene.has().await);
-    assert_eq!(scene.received(&deal).await, deal.promised);
-    scene.another(2).await;
-    assert_eq!(scene.sent(destination).await, 2);
+    scene.another(3).await;
+    assert_eq!(scene.sent(destination).await, 3);
     assert_eq!(scene.sent(origin).await, 0);
     scene.daemon.stop().await;
 }

@@ -5,19 +5,15 @@
 mod tests;
 mod verdict;
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use vm::{B256, Block, Chain, ReadError};
 
 use self::verdict::{Verdict, judge};
-use super::{Bell, IndexError, apply, book::opened, tail::rewound};
+use super::{Bell, IndexError, apply, book::opened, looks::Looks, tail::rewound};
 use crate::{
     request::{
         Request,
@@ -70,13 +66,6 @@ pub struct Confirmer {
     networks: HashMap<String, Network>,
 }
 
-/// Looks under way: at each network one at a time.
-#[derive(Default)]
-struct Looks {
-    tasks: JoinSet<String>,
-    busy: HashSet<String>,
-}
-
 impl Confirmer {
     /// `networks` by the name that orders use.
     pub fn new(requests: Requests, networks: HashMap<String, Network>) -> Self {
@@ -108,24 +97,16 @@ impl Confirmer {
         looks: &mut Looks,
         clock: fn() -> u64,
     ) -> Result<(), IndexError> {
-        while let Some(ended) = looks.tasks.try_join_next() {
-            match ended {
-                Ok(network) => drop(looks.busy.remove(&network)),
-                Err(error) => std::panic::resume_unwind(error.into_panic()),
-            }
-        }
+        looks.reap();
         let mut pending: HashMap<String, Vec<Pending>> = HashMap::new();
         for one in self.pending().await? {
             pending.entry(one.1.network.clone()).or_default().push(one);
         }
         for (network, deposits) in pending {
-            if looks.busy.insert(network.clone()) {
-                let confirmer = self.clone();
-                looks.tasks.spawn(async move {
-                    confirmer.report(&deposits, clock()).await;
-                    network
-                });
-            }
+            let confirmer = self.clone();
+            looks.begin(network, async move {
+                confirmer.report(&deposits, clock()).await;
+            });
         }
         Ok(())
     }

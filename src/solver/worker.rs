@@ -3,7 +3,7 @@
 //! holds up the ways that it is an end of, and no others.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
     sync::Arc,
     time::Duration,
 };
@@ -121,14 +121,14 @@ impl Worker {
             for (key, value) in &rows {
                 let id = open::decode(key, value)?;
                 found.insert(id);
-                if !round.open.contains_key(&id) {
-                    let way = self.way(&id).await?;
-                    round.open.insert(id, Open::new(way));
-                }
-                let seen = round.open.get(&id).filter(|known| !known.taken);
-                let Some(seen) = seen.map(|known| known.seen) else {
-                    continue;
+                let known = match round.open.entry(id) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(place) => place.insert(Open::new(self.way(&id).await?)),
                 };
+                if known.taken {
+                    continue;
+                }
+                let seen = known.seen;
                 if all || seen != Some(requests.facts(&id).await?.version) {
                     round.queue(id);
                 }
