@@ -1,7 +1,8 @@
-//! The journal, and in [`daemon`] the whole daemon, is killed with SIGKILL while it signs, over and
-//! over in one directory. Whatever it gave away before must stand afterwards, byte for byte.
+//! SIGKILL, over and over in one directory: of the journal and, in [`daemon`], of the whole daemon
+//! while it signs, whose every signature must stand afterwards, byte for byte; and in [`orders`] of
+//! the daemon between quote and fill, which must pay for every deposit exactly once.
 //!
-//! `INTENTD_CRASHES` says how many times (10):
+//! `INTENTD_CRASHES` says how many times (10), `INTENTD_CRASH_SEED` repeats the choices of a run:
 //! `INTENTD_CRASHES=200 cargo test --release --test crash -- --nocapture`
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +13,11 @@
 
 #[path = "crash/daemon.rs"]
 mod daemon;
+#[path = "crash/orders.rs"]
+mod orders;
 mod support;
+#[path = "crash/victim.rs"]
+mod victim;
 
 use std::{
     collections::HashMap,
@@ -20,7 +25,10 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use alloy::primitives::{Address, B256};
@@ -155,20 +163,40 @@ fn crashes() -> u64 {
     std::env::var("INTENTD_CRASHES").map_or(10, |n| n.parse().unwrap())
 }
 
-/// A number below `end`.
-fn at_random(end: usize) -> usize {
-    let random = RandomState::new().build_hasher().finish();
-    usize::try_from(random % end as u64).unwrap()
+/// Choices that follow from one seed, which is printed.
+struct Dice(AtomicU64);
+
+impl Dice {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "which run is repeated is the caller's choice"
+    )]
+    fn new() -> Self {
+        let random = || RandomState::new().build_hasher().finish();
+        let seed = std::env::var("INTENTD_CRASH_SEED");
+        let seed = seed.map_or_else(|_| random(), |seed| seed.parse().unwrap());
+        println!("INTENTD_CRASH_SEED={seed}");
+        Self(AtomicU64::new(seed))
+    }
+
+    /// A number below `end`, by splitmix64.
+    fn below(&self, end: usize) -> usize {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let state = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % end as u64).unwrap()
+    }
 }
 
 #[tokio::test]
 async fn what_was_given_away_stands_after_a_kill() {
-    let crashes = crashes();
+    let (crashes, dice) = (crashes(), Dice::new());
     let place = tempfile::tempdir().unwrap();
     let mut given: HashMap<u64, Signature> = HashMap::new();
     for crash in 0..crashes {
         let first = (crash + 1) * 1_000_000;
-        let count = 1 + at_random(150);
+        let count = 1 + dice.below(150);
         let before: Vec<_> = given.keys().copied().collect();
         given.extend(kill_after(spawn(place.path(), first), count));
 

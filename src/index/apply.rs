@@ -82,6 +82,13 @@ pub fn gone(facts: &mut Facts, onchain_id: B256, hash: B256) {
     }
 }
 
+/// Whether `transaction` had deposits, and all of them left the chain with their blocks.
+pub fn is_reorged(facts: &Facts, network: &str, transaction: &str) -> bool {
+    let same = |one: &&Deposit| one.network == network && one.transaction == transaction;
+    let mut all = facts.deposits.iter().filter(same).peekable();
+    all.peek().is_some() && all.all(|one| one.standing == Standing::Reorged)
+}
+
 fn at(facts: &mut Facts, onchain_id: B256, hash: B256) -> Option<&mut Deposit> {
     let mut all = facts.deposits.iter_mut();
     all.find(|one| one.onchain_id == onchain_id && one.place.hash == hash)

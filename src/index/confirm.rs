@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use vm::{B256, Block, Chain, ReadError};
 
 use self::verdict::{Verdict, judge};
-use super::{Bell, IndexError, apply, book::opened, tail::rewound};
+use super::{Bell, IndexError, apply, book::opened, looks::Looks, tail::rewound};
 use crate::{
     request::{
         Request,
@@ -57,6 +57,9 @@ pub struct Look {
     pub unanswered: usize,
 }
 
+/// A deposit that is not final, with its request.
+type Pending = (Request, Deposit);
+
 /// See the module.
 pub struct Confirmer {
     requests: Requests,
@@ -69,18 +72,16 @@ impl Confirmer {
         Self { requests, networks }
     }
 
-    /// Looks again and again until `shutdown`. `clock` gives unix milliseconds.
+    /// Looks again and again until `shutdown`, at each network on its own: one that does not answer
+    /// holds up no other. `clock` gives unix milliseconds.
     pub async fn run(self, clock: fn() -> u64, shutdown: CancellationToken) {
-        let mut changes = self.requests.changes();
+        let confirmer = Arc::new(self);
+        let mut changes = confirmer.requests.changes();
+        let mut looks = Looks::default();
         loop {
             changes.mark_unchanged();
-            match shutdown.run_until_cancelled(self.look(clock())).await {
-                None => return,
-                Some(Ok(look)) if look.unanswered > 0 => {
-                    tracing::warn!(deposits = look.unanswered, "deposits without an answer");
-                }
-                Some(Ok(_)) => {}
-                Some(Err(error)) => tracing::error!(%error, "deposits not confirmed"),
+            if let Err(error) = confirmer.begin(&mut looks, clock).await {
+                tracing::error!(%error, "deposits not confirmed");
             }
             tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -90,9 +91,43 @@ impl Confirmer {
         }
     }
 
+    /// Begins a look at every network that none is under way at.
+    async fn begin(
+        self: &Arc<Self>,
+        looks: &mut Looks,
+        clock: fn() -> u64,
+    ) -> Result<(), IndexError> {
+        looks.reap();
+        let mut pending: HashMap<String, Vec<Pending>> = HashMap::new();
+        for one in self.pending().await? {
+            pending.entry(one.1.network.clone()).or_default().push(one);
+        }
+        for (network, deposits) in pending {
+            let confirmer = self.clone();
+            looks.begin(network, async move {
+                confirmer.report(&deposits, clock()).await;
+            });
+        }
+        Ok(())
+    }
+
+    async fn report(&self, deposits: &[Pending], now: u64) {
+        match self.look_at_all(deposits, now).await {
+            Ok(look) if look.unanswered > 0 => {
+                tracing::warn!(deposits = look.unanswered, "deposits without an answer");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(%error, "deposits not confirmed"),
+        }
+    }
+
     /// Looks once at every deposit of an open request that is not final. `now` in unix milliseconds.
     pub async fn look(&self, now: u64) -> Result<Look, IndexError> {
         let pending = self.pending().await?;
+        self.look_at_all(&pending, now).await
+    }
+
+    async fn look_at_all(&self, pending: &[Pending], now: u64) -> Result<Look, IndexError> {
         let mut all = Look::default();
         for some in pending.chunks(AT_ONCE) {
             let looks = some.iter().map(|one| self.look_at(one, now));
@@ -108,7 +143,7 @@ impl Confirmer {
         Ok(all)
     }
 
-    async fn look_at(&self, one: &(Request, Deposit), now: u64) -> Result<Look, IndexError> {
+    async fn look_at(&self, one: &Pending, now: u64) -> Result<Look, IndexError> {
         let (request, deposit) = one;
         match self.verdict(request, deposit).await {
             Ok(verdict) => self.settle(request, deposit, &verdict, now).await,
@@ -119,7 +154,7 @@ impl Confirmer {
         }
     }
 
-    async fn pending(&self) -> Result<Vec<(Request, Deposit)>, IndexError> {
+    async fn pending(&self) -> Result<Vec<Pending>, IndexError> {
         let mut pending = Vec::new();
         let mut after = None;
         loop {

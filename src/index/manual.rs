@@ -4,6 +4,7 @@
 
 mod error;
 mod look;
+mod rounds;
 #[cfg(test)]
 mod tests;
 
@@ -13,17 +14,13 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
-use futures::future::try_join_all;
 use serde::Deserialize;
-use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 use vm::{B256, Chain, CodecError, TxRef};
 
 pub use self::error::ManualError;
-use super::{Bell, IndexError, apply, book::Book};
+use super::{Bell, apply, book::Book};
 use crate::{
     market::Market,
     request::{
@@ -33,7 +30,7 @@ use crate::{
     store::{
         Batch,
         requests::Requests,
-        rows::transaction::{self, Outcome, Row, Tracked},
+        rows::transaction::{self, Outcome, Tracked},
     },
 };
 
@@ -43,12 +40,6 @@ const MOST: usize = 10_000;
 const MOST_REQUESTS: usize = 8;
 /// Bytes of a transaction id: a hash, up to a signature. Codecs of ids take any length.
 const ID_BYTES: std::ops::RangeInclusive<usize> = 32..=64;
-/// Rows read at a time.
-const PAGE: usize = 256;
-/// Transactions asked about at the same time.
-const AT_ONCE: usize = 8;
-/// Between two rounds while something is looked for.
-const ROUND: Duration = Duration::from_secs(1);
 
 /// A network as this room knows it.
 #[derive(Clone)]
@@ -197,55 +188,6 @@ impl Transactions {
         }
     }
 
-    /// Looks for what is due, again and again until `shutdown`. `clock` gives unix milliseconds.
-    pub async fn run(self: Arc<Self>, clock: fn() -> u64, shutdown: CancellationToken) {
-        loop {
-            let waiting = match shutdown.run_until_cancelled(self.round(clock())).await {
-                None => return,
-                Some(Ok(waiting)) => waiting,
-                Some(Err(error)) => {
-                    tracing::error!(%error, "transactions not looked for");
-                    1
-                }
-            };
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = self.bell.rung() => {}
-                () = sleep(ROUND), if waiting > 0 => {}
-            }
-        }
-    }
-
-    /// Looks once for everything that is due at `now` (unix milliseconds). Answers with how many
-    /// transactions were still looked for when it began.
-    pub async fn round(&self, now: u64) -> Result<usize, IndexError> {
-        let rows = self.rows().await?;
-        self.waiting.store(rows.len(), Ordering::Relaxed);
-        metrics::gauge!("intentd_index_transactions")
-            .set(u32::try_from(rows.len()).unwrap_or(u32::MAX));
-        let due: Vec<&Row> = rows.iter().filter(|row| row.tracked.next <= now).collect();
-        for some in due.chunks(AT_ONCE) {
-            let looks: Vec<_> = some.iter().map(|row| self.look(row, now)).collect();
-            try_join_all(looks).await?;
-        }
-        Ok(rows.len())
-    }
-
-    async fn rows(&self) -> Result<Vec<Row>, IndexError> {
-        let (mut rows, mut after) = (Vec::new(), None);
-        loop {
-            let range = transaction::range(after.as_ref(), PAGE);
-            let page = self.book.requests.store().scan(range).await?;
-            for (key, value) in &page {
-                rows.push(transaction::row(key, value)?);
-            }
-            if page.len() < PAGE {
-                return Ok(rows);
-            }
-            after = page.last().map(|(key, _)| key.clone());
-        }
-    }
-
     /// Remembers to look for `transaction`, and that it is said to be the user's own.
     async fn watch(
         &self,
@@ -319,10 +261,16 @@ impl Transactions {
                 Some(request) => Some((request, requests.facts(id).await?)),
             },
         };
+        let reorged = request
+            .as_ref()
+            .is_some_and(|(_, facts)| apply::is_reorged(facts, network, &tracked.text));
         Ok(Some(Known {
             network: network.to_owned(),
             transaction: tracked.text,
-            outcome: tracked.outcome,
+            outcome: match tracked.outcome {
+                Outcome::Included if reorged => Outcome::Failed,
+                outcome => outcome,
+            },
             request,
         }))
     }

@@ -10,6 +10,7 @@
 pub mod apply;
 pub mod book;
 pub mod confirm;
+mod looks;
 pub mod manual;
 mod progress;
 #[cfg(test)]

@@ -594,3 +594,45 @@ async fn worker_wakes_for_facts_and_ends_when_told() {
             .all(|attempt| attempt.purpose == Purpose::Fill)
     );
 }
+
+#[tokio::test]
+async fn network_that_does_not_answer_holds_up_its_own_ways_only() {
+    let rig = Rig::new();
+    rig.destination.with(|world| world.dark = true);
+    let stuck = [rig.quote(1, |_| ()).await, rig.quote(2, |_| ()).await];
+    let other = rig
+        .quote(3, |request| {
+            request.destination.network = "origin".into();
+            request.order.output.chain_id = "origin".into();
+        })
+        .await;
+    let worker = Worker {
+        solver: Arc::new(rig.solver().await),
+        settler: None,
+        pace: Pace {
+            poll: std::time::Duration::from_millis(5),
+            at_once: 1,
+        },
+        clock: || (chain::GENESIS + 100) * 1_000,
+    };
+    let stop = tokio_util::sync::CancellationToken::new();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    let mut changes = rig.requests.changes();
+    for request in stuck.iter().chain([&other]) {
+        rig.deposit(request, |_| ()).await;
+    }
+    while rig.claim(&other).await.legs.is_empty() {
+        changes.changed().await.unwrap();
+    }
+    for request in &stuck {
+        assert!(rig.claim(request).await.legs.is_empty());
+    }
+    rig.destination.with(|world| world.dark = false);
+    for request in &stuck {
+        while rig.claim(request).await.legs.is_empty() {
+            changes.changed().await.unwrap();
+        }
+    }
+    stop.cancel();
+    running.await.unwrap();
+}

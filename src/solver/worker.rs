@@ -1,17 +1,21 @@
 //! Keeps the solver going: requests with open work are looked at whenever their facts change and
-//! every so often, some at a time, each by one at a time.
+//! every so often, some of each way at a time, each by one at a time. A network that does not answer
+//! holds up the ways that it is an end of, and no others.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
     sync::Arc,
     time::Duration,
 };
 
 use alloy::primitives::B256;
-use tokio::{task::JoinSet, time::MissedTickBehavior};
+use tokio::{
+    task::{Id, JoinError, JoinSet},
+    time::MissedTickBehavior,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::{Solver, SolverError, settle::Settler};
+use super::{Solver, SolverError, lane::Lane, settle::Settler};
 use crate::store::rows::open;
 
 /// Rows read at once.
@@ -22,7 +26,7 @@ const PAGE: usize = 256;
 pub struct Pace {
     /// How often everything open is looked at.
     pub poll: Duration,
-    /// Requests looked at at a time.
+    /// Requests of one way looked at at a time.
     pub at_once: usize,
 }
 
@@ -45,21 +49,40 @@ pub struct Worker {
     pub clock: fn() -> u64,
 }
 
+/// The networks that a request goes from and to.
+type Way = (String, String);
+
 /// What is under way.
 #[derive(Default)]
 struct Round {
-    tasks: JoinSet<(B256, u64)>,
-    busy: HashSet<B256>,
-    queue: VecDeque<B256>,
-    /// The version of the facts that a request was last looked at with.
-    seen: HashMap<B256, u64>,
+    tasks: JoinSet<u64>,
+    busy: HashMap<Id, B256>,
+    queues: HashMap<Way, Queue>,
+    /// What is known of open requests.
+    open: HashMap<B256, Open>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<B256>,
+    running: usize,
+}
+
+struct Open {
+    way: Way,
+    /// The version of the facts that it was last looked at with.
+    seen: Option<u64>,
+    /// It is queued, or being looked at.
+    taken: bool,
 }
 
 impl Worker {
     /// Works until `stop`; what is under way then is finished first.
     pub async fn run(self, stop: CancellationToken) {
         let mut background = JoinSet::new();
-        background.spawn(Self::tend(self.solver.clone(), self.pace.poll, self.clock));
+        for lane in self.solver.lanes.values() {
+            background.spawn(Self::tend(lane.clone(), self.pace.poll, self.clock));
+        }
         if let Some(settler) = self.settler.clone() {
             background.spawn(Self::settle(settler, self.pace.poll, self.clock));
         }
@@ -71,8 +94,8 @@ impl Worker {
             let found = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(done) = round.tasks.join_next() => {
-                    round.finished(done.ok());
+                Some(done) = round.tasks.join_next_with_id() => {
+                    round.finished(done);
                     Ok(())
                 }
                 _ = tick.tick() => self.collect(&mut round, true).await,
@@ -83,31 +106,31 @@ impl Worker {
             }
             self.start(&mut round);
         }
-        while let Some(done) = round.tasks.join_next().await {
-            round.finished(done.ok());
-        }
+        while round.tasks.join_next().await.is_some() {}
         background.shutdown().await;
     }
 
     /// Queues what is open: all of it, or what has changed since it was last looked at.
     async fn collect(&self, round: &mut Round, all: bool) -> Result<(), SolverError> {
+        let requests = &self.solver.requests;
         let mut after = None;
-        let mut open = HashSet::new();
+        let mut found = HashSet::new();
         loop {
             let range = open::range(after.as_ref(), PAGE);
-            let rows = self.solver.requests.store().scan(range).await?;
+            let rows = requests.store().scan(range).await?;
             for (key, value) in &rows {
                 let id = open::decode(key, value)?;
-                open.insert(id);
-                if round.busy.contains(&id) || round.queue.contains(&id) {
+                found.insert(id);
+                let known = match round.open.entry(id) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(place) => place.insert(Open::new(self.way(&id).await?)),
+                };
+                if known.taken {
                     continue;
                 }
-                let fresh = || async {
-                    let facts = self.solver.requests.facts(&id).await?;
-                    Ok::<_, SolverError>(round.seen.get(&id) != Some(&facts.version))
-                };
-                if all || fresh().await? {
-                    round.queue.push_back(id);
+                let seen = known.seen;
+                if all || seen != Some(requests.facts(&id).await?.version) {
+                    round.queue(id);
                 }
             }
             if rows.len() < PAGE {
@@ -115,36 +138,45 @@ impl Worker {
             }
             after = rows.into_iter().next_back().map(|(key, _)| key);
         }
-        round.seen.retain(|id, _| open.contains(id));
-        metrics::gauge!("solver_open_requests").set(u32::try_from(open.len()).unwrap_or(u32::MAX));
+        round
+            .open
+            .retain(|id, known| known.taken || found.contains(id));
+        metrics::gauge!("solver_open_requests").set(u32::try_from(found.len()).unwrap_or(u32::MAX));
         Ok(())
     }
 
+    async fn way(&self, id: &B256) -> Result<Way, SolverError> {
+        let request = self.solver.requests.by_id(id).await?;
+        let ends = request.map(|request| (request.origin.network, request.destination.network));
+        Ok(ends.unwrap_or_default())
+    }
+
     fn start(&self, round: &mut Round) {
-        while round.tasks.len() < self.pace.at_once {
-            let Some(id) = round.queue.pop_front() else {
-                return;
-            };
-            round.busy.insert(id);
-            let (solver, now) = (self.solver.clone(), (self.clock)());
-            round.tasks.spawn(async move {
-                let version = solver.requests.facts(&id).await;
-                if let Err(error) = solver.advance(&id, now).await {
-                    tracing::warn!(request = %id, %error, "request waits");
-                    metrics::counter!("solver_errors_total").increment(1);
-                }
-                (id, version.map_or(0, |facts| facts.version))
-            });
+        for queue in round.queues.values_mut() {
+            while queue.running < self.pace.at_once {
+                let Some(id) = queue.waiting.pop_front() else {
+                    break;
+                };
+                queue.running += 1;
+                let (solver, now) = (self.solver.clone(), (self.clock)());
+                let task = round.tasks.spawn(async move {
+                    let version = solver.requests.facts(&id).await;
+                    if let Err(error) = solver.advance(&id, now).await {
+                        tracing::warn!(request = %id, %error, "request waits");
+                        metrics::counter!("solver_errors_total").increment(1);
+                    }
+                    version.map_or(0, |facts| facts.version)
+                });
+                round.busy.insert(task.id(), id);
+            }
         }
     }
 
-    async fn tend(solver: Arc<Solver>, poll: Duration, clock: fn() -> u64) {
+    async fn tend(lane: Arc<Lane>, poll: Duration, clock: fn() -> u64) {
         loop {
-            for lane in solver.lanes.values() {
-                if let Err(error) = lane.sweep(clock() / 1_000).await {
-                    let network = lane.site.name.as_str();
-                    tracing::warn!(network, %error, "lane cannot be looked after");
-                }
+            if let Err(error) = lane.sweep(clock() / 1_000).await {
+                let network = lane.site.name.as_str();
+                tracing::warn!(network, %error, "lane cannot be looked after");
             }
             tokio::time::sleep(poll).await;
         }
@@ -160,15 +192,43 @@ impl Worker {
     }
 }
 
+impl Open {
+    fn new(way: Way) -> Self {
+        Self {
+            way,
+            seen: None,
+            taken: false,
+        }
+    }
+}
+
 impl Round {
-    fn finished(&mut self, done: Option<(B256, u64)>) {
-        match done {
-            Some((id, version)) => {
-                self.busy.remove(&id);
-                self.seen.insert(id, version);
+    fn queue(&mut self, id: B256) {
+        let Some(known) = self.open.get_mut(&id) else {
+            return;
+        };
+        known.taken = true;
+        let queue = self.queues.entry(known.way.clone()).or_default();
+        queue.waiting.push_back(id);
+    }
+
+    /// One that panicked is looked at again like any other.
+    fn finished(&mut self, done: Result<(Id, u64), JoinError>) {
+        let (task, version) = match done {
+            Ok((task, version)) => (task, Some(version)),
+            Err(error) => {
+                tracing::error!(%error, "looking at a request panicked");
+                (error.id(), None)
             }
-            // A task that panicked does not say whose it was: all are looked at again.
-            None => self.busy.clear(),
+        };
+        let id = self.busy.remove(&task);
+        let Some(known) = id.and_then(|id| self.open.get_mut(&id)) else {
+            return;
+        };
+        known.taken = false;
+        known.seen = version.or(known.seen);
+        if let Some(queue) = self.queues.get_mut(&known.way) {
+            queue.running = queue.running.saturating_sub(1);
         }
     }
 }

@@ -1,24 +1,21 @@
 //! The whole daemon, killed with SIGKILL while it answers, over and over in one directory. What it
 //! ever said stands, and it never says another thing.
 
-use std::{collections::HashMap, path::Path, process::Stdio};
+use std::{collections::HashMap, path::Path};
 
 use alloy::primitives::B256;
 use devnet::{claim, world::Devnet};
 use futures::stream::{self, FuturesUnordered, StreamExt};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
-};
 
 use crate::{
-    at_random, crashes,
+    Dice, crashes,
     support::{
         chain::{DEPOSITS, Deal, FILLS, REFUNDS, native, oracle},
         daemon::Setup,
     },
+    victim::{Victim, kill},
 };
 
 /// Orders of a round, each with a deposit, a fill and a refund to ask about.
@@ -63,39 +60,21 @@ impl Ledger {
     }
 }
 
-/// A daemon as a process of its own.
-struct Victim {
-    child: Child,
+/// A daemon that is asked.
+struct Asked {
+    victim: Victim,
     url: String,
     client: reqwest::Client,
 }
 
-impl Victim {
+impl Asked {
     async fn start(setup: &Setup, directory: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_intentd"))
-            .env_clear()
-            .envs(setup.environment(directory))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut log = Vec::new();
-        let address = loop {
-            let line = lines.next_line().await.unwrap();
-            let line = line.unwrap_or_else(|| panic!("it did not start: {log:#?}"));
-            let told: Value = serde_json::from_str(&line).unwrap_or_default();
-            if told["message"] == "oracle listening" {
-                break told["address"].as_str().unwrap().to_owned();
-            }
-            log.push(line);
-        };
-        // A full pipe would stop it.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let mut victim = Victim::spawn(setup, directory);
+        let urls = victim.listening(false).await;
+        let urls = urls.unwrap_or_else(|log| panic!("it did not start: {log:#?}"));
         Self {
-            child,
-            url: format!("http://{address}"),
+            victim,
+            url: urls.oracle,
             client: reqwest::Client::new(),
         }
     }
@@ -109,11 +88,11 @@ impl Victim {
     }
 
     /// Asks everything at once and kills it after some answers; returns how many came.
-    async fn die_over(mut self, claims: &[Claim], ledger: &mut Ledger) -> usize {
-        let kill_at = at_random(claims.len() * TIMES);
+    async fn die_over(mut self, claims: &[Claim], ledger: &mut Ledger, dice: &Dice) -> usize {
+        let kill_at = dice.below(claims.len() * TIMES);
         let mut killed = kill_at == 0;
         let mut answered = 0;
-        let pid = self.child.id().unwrap().to_string();
+        let pid = self.victim.pid();
         let this = &self;
         let mut open: FuturesUnordered<_> = (0..TIMES)
             .flat_map(|_| claims)
@@ -122,7 +101,7 @@ impl Victim {
         if killed {
             // The requests are on their way, nothing has come back.
             let _ = futures::poll!(open.next());
-            kill(&pid).await;
+            kill(pid);
         }
         while let Some((claim, answer)) = open.next().await {
             let Some((status, answer)) = answer else {
@@ -132,13 +111,12 @@ impl Victim {
             ledger.record(claim, status, &answer);
             answered += 1;
             if !killed && answered >= kill_at {
-                kill(&pid).await;
+                kill(pid);
                 killed = true;
             }
         }
         drop(open);
-        let end = self.child.wait().await.unwrap();
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&end), Some(9));
+        self.victim.killed().await;
         answered
     }
 
@@ -155,12 +133,6 @@ impl Victim {
         let conflicts = claims.iter().filter(|claim| claim.route == REFUNDS).count();
         assert_eq!(signed, claims.len() - conflicts);
     }
-}
-
-/// SIGKILL, without waiting for the end.
-async fn kill(pid: &str) {
-    let killed = Command::new("kill").args(["-9", pid]).status().await;
-    assert!(killed.unwrap().success());
 }
 
 async fn claims(world: &Devnet, round: u64) -> Vec<Claim> {
@@ -187,16 +159,15 @@ async fn claims(world: &Devnet, round: u64) -> Vec<Claim> {
 async fn what_a_killed_daemon_said_stands_and_nothing_else_is_ever_said() {
     let world = Devnet::start().await.unwrap();
     let directory = TempDir::new().unwrap();
-    let setup = oracle(&world, 0)
-        .with("LOG_FORMAT", "json")
-        .with("RUST_LOG", "info");
+    let setup = oracle(&world, 0);
+    let dice = Dice::new();
     let mut ledger = Ledger::default();
     let (mut all, mut answered) = (Vec::new(), 0);
-    let mut daemon = Victim::start(&setup, directory.path()).await;
+    let mut daemon = Asked::start(&setup, directory.path()).await;
     for round in 0..crashes() {
         let claims = claims(&world, round).await;
-        answered += daemon.die_over(&claims, &mut ledger).await;
-        daemon = Victim::start(&setup, directory.path()).await;
+        answered += daemon.die_over(&claims, &mut ledger, &dice).await;
+        daemon = Asked::start(&setup, directory.path()).await;
         daemon.check(&claims, &mut ledger).await;
         all.extend(claims);
     }

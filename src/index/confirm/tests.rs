@@ -247,3 +247,60 @@ async fn it_runs_until_it_is_told_to_stop() {
     shutdown.cancel();
     running.await.unwrap();
 }
+
+/// Another request with a deposit that its network's quorum, if it answers, calls final.
+async fn another(bench: &Bench, network: &str, number: u8) -> Request {
+    let request = request::scene::request(number);
+    let requests = &bench.requests;
+    requests.insert(&request, Batch::new()).await.unwrap();
+    let (tx, deposit) = (
+        scene::tx(number.into()),
+        scene::deposit(request.order_id, 3),
+    );
+    let place = apply::place(&vm::testing::block(AT, 0));
+    let seen = apply::deposit(network, &tx, &place, &deposit);
+    let mut receipt = vm::testing::receipt(bench.script.block(AT));
+    receipt.deposits = Ok(vec![deposit]);
+    bench.script.put(&tx, Transaction::Succeeded(receipt));
+    let batch = opened(Batch::new(), request.id, seen.onchain_id, NOW);
+    let change = |facts: &mut Facts| apply::seen(facts, &seen);
+    let recorded = requests.record(&request.id, NOW, batch, change);
+    recorded.await.unwrap();
+    request
+}
+
+#[tokio::test]
+async fn a_network_that_does_not_answer_holds_up_no_other() {
+    let mut bench = bench().await;
+    bench.script.set_head(AT + 10);
+    let dark = Script::at(AT);
+    dark.hang(true);
+    let network = Network {
+        chain: scene::chain("destination", &dark),
+        bell: Arc::default(),
+    };
+    let networks = &mut bench.confirmer.networks;
+    networks.insert("destination".into(), network);
+    let held_up = another(&bench, "destination", 2).await;
+    let confirmer = Confirmer::new(
+        bench.requests.clone(),
+        std::mem::take(&mut bench.confirmer.networks),
+    );
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(confirmer.run(|| NOW, shutdown.clone()));
+    let mut changes = bench.requests.changes();
+    let standing = async |request: &Request| {
+        let facts = bench.requests.facts(&request.id).await.unwrap();
+        facts.deposits[0].standing
+    };
+    // The second comes when the other network has been asked already.
+    for number in [3, 4] {
+        let request = another(&bench, "origin", number).await;
+        while standing(&request).await != Standing::Final {
+            changes.changed().await.unwrap();
+        }
+    }
+    assert_eq!(standing(&held_up).await, Standing::Included);
+    shutdown.cancel();
+    running.await.unwrap();
+}

@@ -1,8 +1,9 @@
+use tokio_util::sync::CancellationToken;
 use vm::{Block, Receipt, Transaction, testing::Script};
 
 use super::*;
 use crate::{
-    index::scene,
+    index::{IndexError, scene},
     request::{self, fact::Standing, status},
     store::memory::MemoryStore,
 };
@@ -33,7 +34,15 @@ fn over(script: Arc<Script>, rows: Arc<MemoryStore>, fresh: bool) -> Bench {
         block_seconds: 2,
         fresh,
     };
-    let networks = HashMap::from([("origin".to_owned(), network)]);
+    let dark = Script::at(AT);
+    dark.hang(true);
+    let other = Network {
+        chain: scene::chain("dark", &dark),
+        bell: Arc::default(),
+        block_seconds: 2,
+        fresh,
+    };
+    let networks = HashMap::from([("origin".to_owned(), network), ("dark".to_owned(), other)]);
     let market = Arc::new(scene::market());
     Bench {
         transactions: Transactions::new(market, networks, requests.clone()),
@@ -118,6 +127,37 @@ async fn a_fresh_transaction_is_taken_and_found_when_it_is_in_a_block() {
     bench.round(0).await;
     assert_eq!(bench.facts(&request).await, facts);
     assert_eq!(bench.round(0).await, 0);
+}
+
+#[tokio::test]
+async fn a_transaction_whose_deposits_left_the_chain_has_failed_until_it_is_back() {
+    let bench = bench();
+    let request = bench.request(1, Execution::Solver).await;
+    bench.receipt(|receipt| {
+        receipt.deposits = Ok(vec![
+            scene::deposit(request.order_id, 3),
+            scene::deposit(request.order_id, 4),
+        ]);
+    });
+    bench.index(1, None).await.unwrap();
+    bench.round(0).await;
+    let deposits = bench.facts(&request).await.deposits;
+    let outcome = async || bench.known().await.unwrap().outcome;
+    for (deposit, wanted) in deposits.iter().zip([Outcome::Included, Outcome::Failed]) {
+        assert_eq!(outcome().await, Outcome::Included);
+        let change = |facts: &mut Facts| apply::lost(facts, deposit.onchain_id, deposit.place.hash);
+        let recorded = bench
+            .requests
+            .record(&request.id, NOW, Batch::new(), change);
+        recorded.await.unwrap();
+        assert_eq!(outcome().await, wanted);
+    }
+    let change = |facts: &mut Facts| apply::seen(facts, &deposits[0]);
+    let recorded = bench
+        .requests
+        .record(&request.id, NOW, Batch::new(), change);
+    recorded.await.unwrap();
+    assert_eq!(outcome().await, Outcome::Included);
 }
 
 #[tokio::test]
@@ -319,6 +359,48 @@ async fn it_looks_as_soon_as_it_is_told_and_stops_when_it_is_told_to() {
     };
     transactions.index(told, NOW).await.unwrap();
     changes.changed().await.unwrap();
+    shutdown.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_network_that_does_not_answer_holds_up_no_other() {
+    let bench = bench();
+    let dark = Tracked {
+        text: hash(9),
+        requests: Vec::new(),
+        outcome: Outcome::Waiting,
+        tries: 0,
+        first: NOW,
+        next: NOW,
+    };
+    let key = transaction::watched("dark", &scene::tx(9).bytes);
+    let row = Batch::new().put(key, dark.encode().unwrap());
+    bench.requests.store().commit(row).await.unwrap();
+    let shutdown = CancellationToken::new();
+    let transactions = Arc::new(bench.transactions);
+    let running = tokio::spawn(transactions.clone().run(|| NOW, shutdown.clone()));
+    let mut changes = bench.requests.changes();
+    // The second comes when the dark one has been asked already.
+    for number in [1, 2] {
+        let mut request = request::scene::request(number);
+        request.execution = Execution::User;
+        let requests = &bench.requests;
+        requests.insert(&request, Batch::new()).await.unwrap();
+        let mut receipt = vm::testing::receipt(bench.script.block(AT));
+        receipt.references = vec![request.order_id.to_string().into()];
+        let found = Transaction::Succeeded(receipt);
+        bench.script.put(&scene::tx(number.into()), found);
+        let told = Told {
+            chain: ORIGIN,
+            transaction: &hash(number.into()),
+            request: None,
+        };
+        transactions.index(told, NOW).await.unwrap();
+        while requests.facts(&request.id).await.unwrap().own.is_empty() {
+            changes.changed().await.unwrap();
+        }
+    }
     shutdown.cancel();
     running.await.unwrap();
 }

@@ -44,6 +44,8 @@ pub struct World {
     pub base: u128,
     /// Nodes refuse transactions with data.
     pub refuse: bool,
+    /// Nodes do not answer.
+    pub dark: bool,
     /// Transactions that name these orders revert, in estimates and in blocks.
     pub revert_estimate: BTreeSet<B256>,
     pub revert: BTreeSet<B256>,
@@ -449,6 +451,9 @@ impl ChainReader for FakeChain {
 #[async_trait]
 impl Accounts for FakeChain {
     async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
+        while self.with(|world| world.dark) {
+            tokio::task::yield_now().await;
+        }
         Ok(self.balance_of(owner.text(), currency.text()))
     }
 

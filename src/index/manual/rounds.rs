@@ -1,0 +1,105 @@
+//! Rounds over what is looked for: every network on its own.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use futures::future::try_join_all;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::Transactions;
+use crate::{
+    index::{IndexError, looks::Looks},
+    store::rows::transaction::{self, Row},
+};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+/// Transactions asked about at the same time.
+const AT_ONCE: usize = 8;
+/// Between two rounds while something is looked for.
+const ROUND: Duration = Duration::from_secs(1);
+
+impl Transactions {
+    /// Looks for what is due, again and again until `shutdown`, at each network on its own. `clock`
+    /// gives unix milliseconds.
+    pub async fn run(self: Arc<Self>, clock: fn() -> u64, shutdown: CancellationToken) {
+        let mut looks = Looks::default();
+        loop {
+            looks.reap();
+            let waiting = match self.due(clock()).await {
+                Ok((waiting, due)) => {
+                    for (network, rows) in due {
+                        let all = self.clone();
+                        looks.begin(network, async move { all.report(&rows, clock()).await });
+                    }
+                    waiting
+                }
+                Err(error) => {
+                    tracing::error!(%error, "transactions not looked for");
+                    1
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = self.bell.rung() => {}
+                () = sleep(ROUND), if waiting > 0 => {}
+            }
+        }
+    }
+
+    /// Looks once for everything that is due at `now` (unix milliseconds). Answers with how many
+    /// transactions were still looked for when it began.
+    pub async fn round(&self, now: u64) -> Result<usize, IndexError> {
+        let (waiting, due) = self.due(now).await?;
+        for rows in due.values() {
+            self.look_for(rows, now).await?;
+        }
+        Ok(waiting)
+    }
+
+    /// How many are looked for, and by network those that are due.
+    async fn due(&self, now: u64) -> Result<(usize, HashMap<String, Vec<Row>>), IndexError> {
+        let rows = self.rows().await?;
+        let waiting = rows.len();
+        self.waiting.store(waiting, Ordering::Relaxed);
+        metrics::gauge!("intentd_index_transactions")
+            .set(u32::try_from(waiting).unwrap_or(u32::MAX));
+        let mut due: HashMap<String, Vec<Row>> = HashMap::new();
+        for row in rows.into_iter().filter(|row| row.tracked.next <= now) {
+            due.entry(row.network.clone()).or_default().push(row);
+        }
+        Ok((waiting, due))
+    }
+
+    async fn report(&self, rows: &[Row], now: u64) {
+        if let Err(error) = self.look_for(rows, now).await {
+            tracing::error!(%error, "transactions not looked for");
+        }
+    }
+
+    async fn look_for(&self, rows: &[Row], now: u64) -> Result<(), IndexError> {
+        for some in rows.chunks(AT_ONCE) {
+            try_join_all(some.iter().map(|row| self.look(row, now))).await?;
+        }
+        Ok(())
+    }
+
+    async fn rows(&self) -> Result<Vec<Row>, IndexError> {
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let range = transaction::range(after.as_ref(), PAGE);
+            let page = self.book.requests.store().scan(range).await?;
+            for (key, value) in &page {
+                rows.push(transaction::row(key, value)?);
+            }
+            if page.len() < PAGE {
+                return Ok(rows);
+            }
+            after = page.last().map(|(key, _)| key.clone());
+        }
+    }
+}

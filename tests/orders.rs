@@ -1,0 +1,345 @@
+//! Orders on chains that change their minds, or are dark: a deposit that leaves its chain before or
+//! after it was filled for, a fill that leaves its own, a destination that nobody can reach. Nobody is
+//! paid twice, nothing is paid for that is not there, and the status says so.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+mod support;
+
+use std::time::Duration;
+
+use alloy::primitives::{Address, B256, Bytes, U256};
+use devnet::{
+    node::Payload,
+    proxy::{Lie, LyingProxy, rules},
+    world::{Devnet, Options, Site},
+};
+use serde_json::{Value, json};
+use support::{
+    chain::{done, oracle},
+    daemon::Daemon,
+};
+use tokio::time::{interval, timeout};
+
+/// Blocks on top of a deposit that make it final.
+const FINAL: u64 = 2;
+/// Blocks on top of a fill that make it final; one makes it a success.
+const FILL_FINAL: u64 = 8;
+const MILLI: u64 = 1_000_000_000_000_000;
+const AMOUNT: u64 = 100 * MILLI;
+/// Callers without a key may ask 300 times a minute.
+const POLL: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Scene {
+    world: Devnet,
+    /// Between the daemon and the destination.
+    proxy: LyingProxy,
+    daemon: Daemon,
+    client: reqwest::Client,
+}
+
+/// A quoted order and the bytes of its deposit, which are the same after a reorg.
+struct Deal {
+    request: String,
+    to: Address,
+    promised: U256,
+    wire: Bytes,
+    deposit: B256,
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let options = Options {
+            finality_blocks: FINAL,
+            ..Options::default()
+        };
+        let world = Devnet::with(options).await.unwrap();
+        let mut files = world.files();
+        files.chains[1]["additionalData"]["finalizationBlocks"] = json!(FILL_FINAL);
+        let proxy = LyingProxy::start(&world.destination.node.url).await;
+        let proxy = proxy.unwrap();
+        let setup = oracle(&world, 0)
+            .chains(&files)
+            .with("DESTINATION_RPC_URL", proxy.url.as_str())
+            .solver(&world.solver, "destination");
+        let daemon = setup.start().await;
+        Self {
+            world,
+            proxy,
+            daemon,
+            client: reqwest::Client::new(),
+        }
+    }
+
+    async fn get(&self, target: &str) -> Value {
+        let url = format!("{}{target}", self.daemon.integrator_url());
+        let answer = self.client.get(url).send().await.unwrap();
+        let status = answer.status();
+        let told = answer.json().await.unwrap();
+        assert_eq!(status, 200, "{target}: {told}");
+        told
+    }
+
+    /// Quotes the `number`th order, and signs its deposit.
+    async fn quote(&self, number: u8) -> Deal {
+        self.quoted(number, json!({})).await
+    }
+
+    async fn quoted(&self, number: u8, more: Value) -> Deal {
+        let (origin, user) = (&self.world.origin.node, &self.world.user);
+        let to = Address::repeat_byte(number);
+        let mut body = json!({
+            "user": user.address(), "recipient": to, "refundTo": to,
+            "originChainId": origin.chain_id,
+            "destinationChainId": self.world.destination.node.chain_id,
+            "originCurrency": Address::ZERO, "destinationCurrency": Address::ZERO,
+            "amount": AMOUNT.to_string(), "tradeType": "EXACT_INPUT",
+        });
+        let fields = body.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        let url = format!("{}/quote/v2", self.daemon.integrator_url());
+        let quote = self.client.post(url).json(&body).send().await.unwrap();
+        let quote: Value = quote.json().await.unwrap();
+        let step = &quote["steps"][0];
+        let data = &step["items"][0]["data"];
+        let text = |value: &Value| {
+            let text = value.as_str();
+            text.unwrap_or_else(|| panic!("{quote}")).to_owned()
+        };
+        let payload = Payload {
+            to: Some(text(&data["to"]).parse().unwrap()),
+            data: text(&data["data"]).parse::<Bytes>().unwrap().to_vec(),
+            value: text(&data["value"]).parse().unwrap(),
+        };
+        let wire = origin.signed(user, payload).await.unwrap();
+        Deal {
+            request: text(&step["requestId"]),
+            to,
+            promised: text(&quote["details"]["currencyOut"]["amount"])
+                .parse()
+                .unwrap(),
+            deposit: alloy::primitives::keccak256(&wire),
+            wire,
+        }
+    }
+
+    /// The user's deposit is in a block.
+    async fn deposit(&self, deal: &Deal) {
+        let receipt = done(self.world.origin.node.broadcast(&deal.wire).await);
+        assert_eq!(receipt.transaction_hash, deal.deposit);
+    }
+
+    /// A chain goes another way from `depth` blocks below its tip on, and grows longer than it was.
+    async fn reorg(site: &Site, depth: u64) {
+        site.node.reorg(depth).await.unwrap();
+        site.node.mine(1, 1).await.unwrap();
+    }
+
+    async fn mine(site: &Site, blocks: u64) {
+        site.node.mine(blocks, 1).await.unwrap();
+    }
+
+    /// Waits until the request stands at `wanted`.
+    async fn until(&self, deal: &Deal, wanted: &str) -> Value {
+        let mut last = Value::Null;
+        let told = async {
+            let mut polls = interval(POLL);
+            while last["status"] != wanted {
+                polls.tick().await;
+                let target = format!("/intents/status/v3?requestId={}", deal.request);
+                last = self.get(&target).await;
+            }
+        };
+        let told = timeout(PATIENCE, told).await;
+        assert!(told.is_ok(), "not {wanted}: {last}");
+        last
+    }
+
+    /// What is told of the deposit's transaction.
+    async fn transaction(&self, deal: &Deal) -> Value {
+        let target = format!("/transactions/status?txHash={}", deal.deposit);
+        self.get(&target).await["transactionStatus"].clone()
+    }
+
+    async fn received(&self, deal: &Deal) -> U256 {
+        let node = &self.world.destination.node;
+        node.balance(deal.to).await.unwrap()
+    }
+
+    /// Transactions that the solver has in blocks.
+    async fn sent(&self, site: &Site) -> u64 {
+        let count = (self.world.solver.address(), "latest");
+        let count: U256 = site
+            .node
+            .rpc("eth_getTransactionCount", count)
+            .await
+            .unwrap();
+        count.to()
+    }
+
+    async fn has(&self) -> U256 {
+        let node = &self.world.destination.node;
+        node.balance(self.world.solver.address()).await.unwrap()
+    }
+
+    /// The solver's own currency on the destination, as it says that it can spend it.
+    async fn available(&self) -> U256 {
+        let chain = self.world.destination.node.chain_id;
+        let target = format!("/chains/liquidity?chainId={chain}");
+        let told = self.get(&target).await;
+        let balance = told["liquidity"][0]["balance"].as_str();
+        balance.unwrap().parse().unwrap()
+    }
+
+    /// A whole order from quote to success: the solver has had its turn.
+    async fn another(&self, number: u8) {
+        let deal = self.quote(number).await;
+        self.deposit(&deal).await;
+        Self::mine(&self.world.origin, FINAL).await;
+        self.until(&deal, "submitted").await;
+        Self::mine(&self.world.destination, 1).await;
+        self.until(&deal, "success").await;
+        assert_eq!(self.received(&deal).await, deal.promised);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deposit_that_leaves_before_the_fill_is_not_filled_until_it_comes_back() {
+    let scene = Scene::start().await;
+    let (origin, destination) = (&scene.world.origin, &scene.world.destination);
+    let deal = scene.quote(1).await;
+    scene.deposit(&deal).await;
+    scene.until(&deal, "pending").await;
+    assert_eq!(scene.transaction(&deal).await, "success");
+
+    Scene::reorg(origin, 1).await;
+    Scene::mine(origin, 2 * FINAL).await;
+    let told = scene.until(&deal, "waiting").await;
+    assert_eq!(told["inTxHashes"], json!([]));
+    assert_eq!(scene.transaction(&deal).await, "failure");
+
+    // It comes back as it was: other deposits of the user's would take its nonce.
+    assert_eq!(scene.sent(destination).await, 0);
+    scene.deposit(&deal).await;
+    scene.until(&deal, "pending").await;
+    assert_eq!(scene.transaction(&deal).await, "success");
+    Scene::mine(origin, FINAL).await;
+    scene.until(&deal, "submitted").await;
+    Scene::mine(destination, 1).await;
+    scene.until(&deal, "success").await;
+    scene.another(2).await;
+    assert_eq!(scene.received(&deal).await, deal.promised);
+    assert_eq!(scene.sent(destination).await, 2);
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deposit_that_leaves_after_the_fill_fails_the_request_until_it_comes_back() {
+    let scene = Scene::start().await;
+    let (origin, destination) = (&scene.world.origin, &scene.world.destination);
+    for (number, confirmed) in [(1, false), (2, true)] {
+        let deal = scene.quote(number).await;
+        scene.deposit(&deal).await;
+        Scene::mine(origin, FINAL).await;
+        scene.until(&deal, "submitted").await;
+        if confirmed {
+            Scene::mine(destination, 1).await;
+            scene.until(&deal, "success").await;
+        }
+
+        Scene::reorg(origin, FINAL + 1).await;
+        let told = scene.until(&deal, "failure").await;
+        assert_eq!(told["failReason"], "DEPOSIT_REORGED", "{told}");
+        assert_eq!(told["success"], false);
+        assert_eq!(scene.transaction(&deal).await, "failure");
+        // However deep the fill gets, it is not a success without its deposit.
+        Scene::mine(destination, FILL_FINAL).await;
+        Scene::mine(origin, 2 * FINAL).await;
+
+        scene.deposit(&deal).await;
+        Scene::mine(origin, FINAL).await;
+        scene.until(&deal, "success").await;
+        assert_eq!(scene.transaction(&deal).await, "success");
+        assert_eq!(scene.received(&deal).await, deal.promised);
+    }
+    scene.another(3).await;
+    // One fill for each, and nothing given back.
+    assert_eq!(scene.sent(destination).await, 3);
+    assert_eq!(scene.sent(origin).await, 0);
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fills_that_leave_their_chain_are_sent_again_and_pay_once() {
+    let scene = Scene::start().await;
+    let (origin, destination) = (&scene.world.origin, &scene.world.destination);
+    let before = scene.has().await;
+    let (mut deals, mut hashes) = (Vec::new(), Vec::new());
+    for number in [1, 2] {
+        let deal = scene.quote(number).await;
+        scene.deposit(&deal).await;
+        Scene::mine(origin, FINAL).await;
+        scene.until(&deal, "submitted").await;
+        Scene::mine(destination, 1).await;
+        let told = scene.until(&deal, "success").await;
+        hashes.push(told["txHashes"].clone());
+        deals.push(deal);
+    }
+    assert_eq!(scene.available().await, scene.has().await);
+
+    // Both fills, each with the block on top that made it a success.
+    destination.node.automine(false).await.unwrap();
+    Scene::reorg(destination, 4).await;
+    assert_eq!(scene.has().await, before);
+    for (deal, hashes) in deals.iter().zip(&hashes) {
+        let told = scene.until(deal, "submitted").await;
+        assert_eq!(told["txHashes"], *hashes, "not the same bytes again");
+    }
+    // What they pay is held back again.
+    let promised = deals.iter().map(|deal| deal.promised).sum::<U256>();
+    let held = before - scene.available().await;
+    assert!(held > promised, "{held}");
+
+    destination.node.automine(true).await.unwrap();
+    Scene::mine(destination, 2).await;
+    for (deal, hashes) in deals.iter().zip(&hashes) {
+        let told = scene.until(deal, "success").await;
+        assert_eq!(told["txHashes"], *hashes);
+        assert_eq!(scene.received(deal).await, deal.promised);
+    }
+    assert_eq!(scene.available().await, scene.has().await);
+    scene.another(3).await;
+    assert_eq!(scene.sent(destination).await, 3);
+    assert_eq!(scene.sent(origin).await, 0);
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn destination_that_is_dark_from_the_start_on_stops_nothing_else_and_is_served_when_it_is_back()
+ {
+    let mut scene = Scene::start().await;
+    let unfilled = scene.quote(1).await;
+    // No other order can be deposited for before: the user's nonces follow each other.
+    scene.deposit(&unfilled).await;
+    let refunded = scene
+        .quoted(2, json!({"referrer": "debug-force-refund"}))
+        .await;
+    scene.proxy.lie(rules::always(Lie::Hang));
+    scene.daemon = scene.daemon.restart().await;
+    scene.deposit(&refunded).await;
+    let node = &scene.world.origin.node;
+    node.mine_every(1).await.unwrap();
+    scene.until(&refunded, "refund").await;
+    let given_back = node.balance(refunded.to).await.unwrap();
+    assert!(!given_back.is_zero() && given_back < U256::from(AMOUNT));
+    let told = scene.until(&unfilled, "pending").await;
+    assert_eq!(told["txHashes"], json!([]));
+    assert_eq!(scene.sent(&scene.world.destination).await, 0);
+
+    scene.proxy.honest();
+    scene.world.destination.node.mine_every(1).await.unwrap();
+    scene.until(&unfilled, "success").await;
+    assert_eq!(scene.received(&unfilled).await, unfilled.promised);
+    assert_eq!(scene.sent(&scene.world.destination).await, 1);
+    scene.daemon.stop().await;
+}
