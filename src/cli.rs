@@ -6,6 +6,7 @@ mod health;
 mod journal;
 mod keys;
 mod serve;
+mod store;
 
 use std::{future::Future, path::Path};
 
@@ -15,7 +16,16 @@ use clap::{Parser, Subcommand};
 use crate::{
     admin::{self, Answer, Question},
     config,
+    store::{
+        StoreError,
+        sled::{OpenError, ReplaceError},
+    },
 };
+
+/// The store is damaged, of another version, or in doubt (sysexits' EX_DATAERR): a restart does not help.
+const DAMAGED: u8 = 65;
+/// Somebody else has the store (EX_TEMPFAIL).
+const IN_USE: u8 = 75;
 
 /// Cross-chain intent service: attestation oracle, quoting and status in one daemon.
 #[derive(Debug, Parser)]
@@ -45,6 +55,9 @@ enum Command {
     /// Ask a running daemon about what it has signed, or trust a store in doubt; needs DATA_DIR.
     #[command(subcommand)]
     Journal(journal::Journal),
+    /// Verify, export, import or compact the store in DATA_DIR; no daemon may run there.
+    #[command(subcommand)]
+    Store(store::Store),
 }
 
 impl Arguments {
@@ -54,11 +67,32 @@ impl Arguments {
             Command::Health { url } => health::run(url, variables),
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
             Command::Journal(journal) => print(journal.answer(&config::data_dir(variables))),
+            Command::Store(store) => print(store.answer(&config::data_dir(variables))),
             Command::Serve => serve::run(variables),
             Command::CheckConfig => check_config::run(variables),
             Command::Keys => keys::run(variables),
         }
     }
+}
+
+/// The process's exit code for an error of [`Arguments::run`].
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    for cause in error.chain() {
+        let opened = match cause.downcast_ref::<ReplaceError>() {
+            Some(ReplaceError::Open(error)) => Some(error),
+            _ => cause.downcast_ref::<OpenError>(),
+        };
+        match opened {
+            Some(error) if error.is_held() => return IN_USE,
+            Some(OpenError::Io { .. }) => return 1,
+            Some(_) => return DAMAGED,
+            None => {}
+        }
+        if cause.is::<store::Defective>() || cause.is::<StoreError>() {
+            return DAMAGED;
+        }
+    }
+    1
 }
 
 fn print(answer: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use intentd::cli::Arguments;
+use intentd::cli::{self, Arguments};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
             {
                 eprintln!("intentd: {error:#}");
             }
-            ExitCode::FAILURE
+            ExitCode::from(cli::exit_code(&error))
         }
     }
 }

@@ -41,7 +41,25 @@ suite!(
     oversized_rows_are_refused,
     a_row_at_the_limit_is_kept,
     a_closed_store_refuses,
+    every_row_is_walked_over_once_and_can_be_copied,
+    a_request_its_order_and_other_rows_are_stored_once_and_together,
+    facts_change_by_compare_and_set_with_the_rows_that_say_so,
+    one_of_many_claims_of_a_request_wins_with_its_nonce,
+    reservations_of_a_currency_are_one_range,
+    a_cursor_moves_with_what_was_seen_or_not_at_all,
+    who_lost_a_lease_changes_nothing_any_more,
 );
+
+/// What the daemon keeps, as its rooms keep it.
+mod kept;
+use kept::{
+    a_cursor_moves_with_what_was_seen_or_not_at_all,
+    a_request_its_order_and_other_rows_are_stored_once_and_together,
+    every_row_is_walked_over_once_and_can_be_copied,
+    facts_change_by_compare_and_set_with_the_rows_that_say_so,
+    one_of_many_claims_of_a_request_wins_with_its_nonce, reservations_of_a_currency_are_one_range,
+    who_lost_a_lease_changes_nothing_any_more,
+};
 
 fn key(name: &str) -> Key {
     Key::new(KIND, name)

@@ -4,14 +4,23 @@
 //! step, and it answers only when everything it wrote or compared would survive a power loss.
 //! Nothing here knows what a row means to the daemon; row kinds and layouts are in [`rows`].
 
+pub mod check;
 #[cfg(test)]
 mod conformance;
+pub mod dump;
 pub mod memory;
 pub mod requests;
 pub mod rows;
+#[cfg(test)]
+mod scene;
 pub mod sled;
+pub mod walk;
 
 use async_trait::async_trait;
+
+/// The layout of a store as a whole: which kinds of rows there are and what they mean to each other.
+/// A store of another one is not opened.
+pub const FORMAT: u8 = 1;
 
 /// The greatest key and value that a store takes, in bytes.
 pub const MAX_KEY: usize = 4 << 10;

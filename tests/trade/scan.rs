@@ -294,34 +294,3 @@ async fn blocks_are_read_by_their_height() {
     }));
     assert!(scanner.block(head.number).await.is_err());
 }
-
-/// Backfill: events per second, one call for many of them.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn backfill() {
-    let rig = Rig::start().await;
-    let wallet = rig.site.deploy("Wallet", &[]).await.unwrap();
-    let one = Wallet::Call {
-        to: rig.site.depository,
-        data: rig.site.native_deposit(ORDER).data.into(),
-        value: U256::ZERO,
-        allowFailure: false,
-    };
-    let calls = vec![one; 100];
-    let many = Wallet::runCall { calls }.abi_encode();
-    let from = rig.height().await;
-    for _ in 0..100 {
-        let payload = Payload {
-            to: Some(wallet),
-            data: many.clone(),
-            value: U256::ZERO,
-        };
-        let user = rig.user.address();
-        rig.site.node.transact(user, payload).await.unwrap();
-    }
-    let head = rig.height().await;
-    let started = std::time::Instant::now();
-    let seen = rig.trade.scanner.deposits(from..=head).await.unwrap();
-    let events: usize = seen.iter().map(|sighting| sighting.deposits.len()).sum();
-    println!("{events} events in {:?}", started.elapsed());
-}

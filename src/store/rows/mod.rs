@@ -2,7 +2,37 @@
 //!
 //! A value is one byte, the kind's `FORMAT`, and then the fields in postcard's encoding, unless the
 //! kind's file says otherwise. A reader refuses a format that it does not know: nobody guesses what was signed.
+//!
+//! Every kind with the name it lives under and its value behind the format byte. `text` is UTF-8 to
+//! its end, `‖0` a zero byte, numbers are big endian, an id or hash has 32 bytes; all formats are 1
+//! but where another is named:
+//!
+//! | kind | name | value |
+//! |---|---|---|
+//! | 1 entry | statement text | `entry::Entry` |
+//! | 2 signature | digest, signer (20) | `r ‖ s ‖ v`, 65 bytes |
+//! | 3 consumption | what is consumed, text | what it serves, text |
+//! | 4 slot | slot text | the holder's statement, text |
+//! | 5 watch | chain ‖0, block (8), statement text | block hash, parent hash, unix time (8); format 2: not final when signed |
+//! | 6 void | statement ‖0, count (4) | `void::Void` |
+//! | 7 halt | chain text | `halt::Halt` |
+//! | 8 request | request id | `request::Request` in JSON |
+//! | 9 order | order id | request id |
+//! | 10 facts | request id | `request::fact::Facts` in JSON |
+//! | 11 cursor | network text | `cursor::Cursor` |
+//! | 12 sighting | network ‖0, block (8), onchain id | `sighting::Seen` |
+//! | 13 transaction | 0 looked for, 1 settled; network ‖0, transaction bytes | `transaction::Tracked` |
+//! | 14 open | request id | unix milliseconds (8), cause (32) |
+//! | 15 claim | request id | `claim::Claim` in JSON |
+//! | 16 lane | network text | `lane::Lane` |
+//! | 16 lane | network ‖0, nonce (8) | `lane::Slot` |
+//! | 17 reservation | network ‖0, currency in hex ‖0, nonce (8) | amount (32) |
+//! | 18 lease | what is held, text | `lease::Lease` |
+//! | 19 settlement | request id | `settlement::Settlement` in JSON |
+//!
+//! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
 
+mod any;
 pub mod claim;
 pub mod consumption;
 pub mod cursor;
@@ -29,6 +59,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::Kind;
 
+pub use any::Row;
+
 /// Every kind, by its number on disk. Zero is the backends' own.
 pub const ENTRY: Kind = Kind(1);
 pub const SIGNATURE: Kind = Kind(2);
@@ -50,6 +82,29 @@ pub const RESERVATION: Kind = Kind(17);
 pub const LEASE: Kind = Kind(18);
 pub const SETTLEMENT: Kind = Kind(19);
 
+/// The kinds by name.
+pub const KINDS: [(Kind, &str); 19] = [
+    (ENTRY, "entry"),
+    (SIGNATURE, "signature"),
+    (CONSUMPTION, "consumption"),
+    (SLOT, "slot"),
+    (WATCH, "watch"),
+    (VOID, "void"),
+    (HALT, "halt"),
+    (REQUEST, "request"),
+    (ORDER, "order"),
+    (FACTS, "facts"),
+    (CURSOR, "cursor"),
+    (SIGHTING, "sighting"),
+    (TRANSACTION, "transaction"),
+    (OPEN, "open"),
+    (CLAIM, "claim"),
+    (LANE, "lane"),
+    (RESERVATION, "reservation"),
+    (LEASE, "lease"),
+    (SETTLEMENT, "settlement"),
+];
+
 /// Bytes that are not a row of their kind, or of a format that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unreadable {row} row: {why}")]
@@ -65,6 +120,10 @@ impl RowError {
             why: why.to_string(),
         }
     }
+
+    fn foreign(row: &'static str, format: u8) -> Self {
+        Self::new(row, format!("format {format} is not known to this version"))
+    }
 }
 
 fn encode(row: &'static str, format: u8, fields: &impl Serialize) -> Result<Vec<u8>, RowError> {
@@ -76,7 +135,7 @@ fn decode<T: DeserializeOwned>(row: &'static str, format: u8, bytes: &[u8]) -> R
         .split_first()
         .ok_or_else(|| RowError::new(row, "empty"))?;
     if *found != format {
-        return Err(RowError::new(row, format!("format {found}")));
+        return Err(RowError::foreign(row, *found));
     }
     match postcard::take_from_bytes(fields).map_err(|e| RowError::new(row, e))? {
         (fields, []) => Ok(fields),
@@ -103,6 +162,7 @@ fn decode_json<T: DeserializeOwned>(
         Some((found, fields)) if *found == format => {
             serde_json::from_slice(fields).map_err(|e| RowError::new(row, e))
         }
-        _ => Err(RowError::new(row, "unknown format")),
+        Some((found, _)) => Err(RowError::foreign(row, *found)),
+        None => Err(RowError::new(row, "empty")),
     }
 }

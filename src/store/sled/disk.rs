@@ -161,7 +161,7 @@ pub(super) fn sync_names(directory: &Path) -> io::Result<()> {
 }
 
 /// The directory that holds the name `path`; itself for a root.
-fn parent(path: &Path) -> &Path {
+pub(super) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(above) if above.as_os_str().is_empty() => Path::new("."),
         Some(above) => above,

@@ -1,7 +1,7 @@
-use std::{io::Write, process::Command};
+use std::{io::Write, path::PathBuf, process::Command};
 
 use super::*;
-use crate::store::Expect;
+use crate::store::{Expect, FORMAT, scene, walk::same};
 
 const KIND: Kind = Kind(200);
 /// Tells the test binary to play a store whose disk is full, in this directory.
@@ -91,10 +91,9 @@ async fn another_format_is_refused() {
     let newer = Batch::new().put(Key::new(OWN, "format"), vec![FORMAT + 1]);
     store.commit(newer).await.unwrap();
     drop(store);
-    assert!(matches!(
-        open_error(place.path()),
-        OpenError::Format { found: 2, .. }
-    ));
+    let error = open_error(place.path());
+    assert!(matches!(error, OpenError::Format { found: 2, .. }));
+    assert!(error.to_string().ends_with("a newer version"), "{error}");
 }
 
 #[tokio::test]
@@ -326,4 +325,127 @@ async fn a_full_disk_ends_the_store_and_loses_nothing() {
         Ok(Outcome::Applied),
         "there is room again"
     );
+}
+
+/// Opens the store in `path` and looks whether it has exactly the scene's rows.
+async fn holds_the_scene(path: &Path) -> bool {
+    let wanted = crate::store::memory::MemoryStore::new();
+    scene::fill(&wanted, scene::rows()).await;
+    let store = SledStore::open(path).unwrap();
+    let same = same(&store, &wanted).await.unwrap();
+    store.close().await;
+    same
+}
+
+async fn scene_in(path: &Path) {
+    let store = SledStore::open(path).unwrap();
+    scene::fill(&store, scene::rows()).await;
+    for n in 0..50 {
+        // What goes again, so that there is something to leave out.
+        store.commit(put(n)).await.unwrap();
+        store.commit(Batch::new().delete(key(n))).await.unwrap();
+    }
+    store.close().await;
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_compacted_store_has_the_same_rows_in_a_fresh_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store");
+    scene_in(&path).await;
+    for _ in 0..2 {
+        assert_eq!(SledStore::compact(&path).await.unwrap(), 20);
+        assert!(holds_the_scene(&path).await);
+        assert_eq!(names(place.path()), ["store"]);
+    }
+    let store = SledStore::open(&path).unwrap();
+    assert_eq!(store.commit(put(1)).await, Ok(Outcome::Applied));
+    let held = SledStore::compact(&path).await;
+    assert!(matches!(
+        held,
+        Err(ReplaceError::Open(OpenError::Locked(_)))
+    ));
+}
+
+#[tokio::test]
+async fn a_compaction_that_was_cut_off_leaves_the_store_and_the_next_one_tidies_up() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, fresh) = (
+        place.path().join("store"),
+        place.path().join("store.compacting"),
+    );
+    scene_in(&path).await;
+    // Cut off while the fresh one was written: half of it lies there.
+    std::fs::create_dir(&fresh).unwrap();
+    std::fs::write(fresh.join("db"), "half").unwrap();
+    assert!(holds_the_scene(&path).await);
+    assert_eq!(SledStore::compact(&path).await.unwrap(), 20);
+    assert_eq!(names(place.path()), ["store"]);
+    // Cut off behind the swap: the old one lies there.
+    fill(&fresh, 3).await;
+    assert!(holds_the_scene(&path).await);
+    assert_eq!(SledStore::compact(&path).await.unwrap(), 20);
+    assert_eq!(names(place.path()), ["store"]);
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_not_compacted() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store");
+    scene_in(&path).await;
+    let log = path.join("db");
+    let bytes = std::fs::read(&log).unwrap();
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    std::fs::write(&log, &bytes[..used / 2]).unwrap();
+    let refused = SledStore::compact(&path).await;
+    assert!(matches!(
+        refused,
+        Err(ReplaceError::Open(OpenError::Damaged { .. }))
+    ));
+    assert_eq!(names(place.path()), ["store"]);
+    assert!(matches!(open_error(&path), OpenError::Damaged { .. }));
+}
+
+#[tokio::test]
+async fn a_store_is_created_whole_or_not_at_all() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("data/store");
+    let failed = SledStore::create(&path, async |store| {
+        scene::fill(store, scene::rows()).await;
+        Err::<(), _>(ReplaceError::Different)
+    });
+    assert!(matches!(failed.await, Err(ReplaceError::Different)));
+    assert_eq!(names(&place.path().join("data")), [""; 0]);
+    // An earlier try was killed.
+    fill(&place.path().join("data/store.importing"), 3).await;
+    let made = SledStore::create(&path, async |store| {
+        scene::fill(store, scene::rows()).await;
+        Ok::<_, ReplaceError>(())
+    });
+    made.await.unwrap();
+    assert!(holds_the_scene(&path).await);
+    assert_eq!(names(&place.path().join("data")), ["store"]);
+    let again = SledStore::create(&path, async |_| Ok::<_, ReplaceError>(()));
+    assert!(matches!(again.await, Err(ReplaceError::Taken(_))));
+    assert!(holds_the_scene(&path).await);
+}
+
+#[tokio::test]
+async fn a_lock_of_a_directory_that_was_replaced_meanwhile_is_none() {
+    let place = tempfile::tempdir().unwrap();
+    let held = lock(place.path()).unwrap();
+    std::fs::rename(place.path().join("lock"), place.path().join("gone")).unwrap();
+    assert!(!open::is_at(&held, place.path()).unwrap_or(false));
+    let other = lock(place.path()).unwrap();
+    assert!(open::is_at(&other, place.path()).unwrap());
+    assert!(!open::is_at(&held, place.path()).unwrap());
 }

@@ -1,0 +1,216 @@
+//! How many deposits a second are found in the past of a chain.
+//!
+//! `cargo bench --bench backfill` makes deposits on an anvil of its own, many in one transaction, and
+//! reads them back through one provider:
+//!
+//! - `scan` reads a range and decodes it: nothing is kept.
+//! - `index` is the daemon's tail from block 0 to the head: ranges that adapt, reorg checks, rows and
+//!   cursor durable on the disk. Of `unknown` deposits no request has the order, as of nearly all that
+//!   others make; `known` ones all belong to one request, each one a change of its facts.
+//!
+//! **node**: the share of the time that the node takes for the logs alone; it runs on the same cores.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::float_arithmetic,
+    reason = "a table for people"
+)]
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use alloy::{
+    primitives::{B256, U256},
+    sol_types::SolCall,
+};
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::Parser;
+use devnet::{
+    account::Account, artifact::Artifacts, contracts::Wallet, node::Payload, world::Site,
+};
+use intentd::{
+    index::tail::{Step, Tail},
+    market::Market,
+    store::{Batch, Store, requests::Requests, rows::order, sled::SledStore},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use vm::{ChainEntry, Endpoint, SETTLEMENT, trade::Trade};
+
+const CHAIN: u64 = 31_001;
+const NAME: &str = "origin";
+const ORDER: B256 = B256::repeat_byte(0xb6);
+const NOW: u64 = 1_800_000_000_000;
+
+/// Measures deposits per second from a chain's past.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Given by cargo; without it (as under `cargo test --benches`) nothing is measured.
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Blocks with one transaction each.
+    #[arg(long, default_value_t = 200)]
+    blocks: usize,
+    /// Deposits of a transaction.
+    #[arg(long, default_value_t = 100)]
+    deposits: usize,
+    /// How often each row is measured.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if !arguments.bench {
+        return Ok(());
+    }
+    let artifacts = Arc::new(tokio::task::spawn_blocking(Artifacts::load).await??);
+    let allocator = Account::named("allocator")?;
+    let site = Site::start(NAME, CHAIN, &allocator, artifacts).await?;
+    deposit(&site, &arguments).await?;
+    let trade = trade(&site)?;
+    let events = arguments.blocks * arguments.deposits;
+    let logs = logs(&site).await?;
+    println!(
+        "{events} deposits in {} blocks; the node takes {logs:?} for their logs",
+        arguments.blocks
+    );
+    println!("way    deposits    per s   node");
+    for _ in 0..arguments.rounds {
+        show("scan", "-", events, (scan(&trade, events).await?, logs));
+        for known in [false, true] {
+            let name = if known { "known" } else { "unknown" };
+            let took = index(&trade, known).await?;
+            show("index", name, events, (took, logs));
+        }
+    }
+    Ok(())
+}
+
+async fn deposit(site: &Site, arguments: &Arguments) -> Result<()> {
+    let user = Account::named("user")?.address();
+    let wei = U256::from(10).pow(U256::from(24));
+    site.node.set_balance(user, wei).await?;
+    let wallet = site.deploy("Wallet", &[]).await?;
+    site.node.set_balance(wallet, wei).await?;
+    let one = Wallet::Call {
+        to: site.depository,
+        data: site.native_deposit(ORDER).data.into(),
+        value: U256::from(1),
+        allowFailure: false,
+    };
+    let calls = vec![one; arguments.deposits];
+    let data = Wallet::runCall { calls }.abi_encode();
+    for _ in 0..arguments.blocks {
+        let payload = Payload {
+            to: Some(wallet),
+            data: data.clone(),
+            value: U256::ZERO,
+        };
+        site.node.transact(user, payload).await?;
+    }
+    Ok(())
+}
+
+fn trade(site: &Site) -> Result<Trade> {
+    let entry = ChainEntry {
+        id: NAME.into(),
+        depository: Some(site.depository.to_string()),
+        hub_chain_id: Some(CHAIN.to_string()),
+        ..ChainEntry::default()
+    };
+    let endpoint = Endpoint {
+        position: 0,
+        url: site.node.url.clone(),
+        timeout: Duration::from_secs(30),
+        client: Endpoint::client()?,
+    };
+    let open = SETTLEMENT.trade.context("no trading")?;
+    Ok(open(&entry.spec(SETTLEMENT, false)?, &endpoint)?)
+}
+
+/// What the node takes for the same logs when nobody decodes them.
+async fn logs(site: &Site) -> Result<Duration> {
+    let depository = site.depository.to_string();
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getLogs",
+        "params": [{"fromBlock": "0x0", "toBlock": "latest", "address": depository}]});
+    let client = reqwest::Client::new();
+    let mut least = Duration::MAX;
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let request = client.post(site.node.url.clone()).json(&call);
+        let answer = request.send().await?.bytes().await?;
+        ensure!(answer.len() > 1_000, "no logs");
+        least = least.min(begun.elapsed());
+    }
+    Ok(least)
+}
+
+async fn scan(trade: &Trade, events: usize) -> Result<Duration> {
+    let head = trade.scanner.head().await?.number;
+    let begun = Instant::now();
+    let seen = trade.scanner.deposits(1..=head).await?;
+    let took = begun.elapsed();
+    let found: usize = seen.iter().map(|sighting| sighting.deposits.len()).sum();
+    ensure!(found == events, "{found} of {events} deposits");
+    Ok(took)
+}
+
+async fn index(trade: &Trade, known: bool) -> Result<Duration> {
+    let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let store: Arc<dyn Store> = Arc::new(SledStore::open(directory.path())?);
+    let requests = Requests::new(store.clone());
+    if known {
+        requests.insert(&request()?, Batch::new()).await?;
+        ensure!(store.read(&order::key(&ORDER)).await?.is_some());
+    }
+    let market = Market::parse(&market().to_string(), |_| Some(SETTLEMENT))?;
+    let network = market.by_name(NAME).context("no network")?.clone();
+    let scanners = vec![trade.scanner.clone()];
+    let mut tail = Tail::new(network, scanners, requests, Arc::default());
+    let begun = Instant::now();
+    loop {
+        match tail.step(NOW).await? {
+            Step::Moved { to, head } if to == head => break,
+            Step::Idle => return Err(anyhow!("nothing was read")),
+            _ => {}
+        }
+    }
+    let took = begun.elapsed();
+    store.close().await;
+    Ok(took)
+}
+
+fn market() -> Value {
+    json!([{"name": NAME, "chainId": CHAIN, "displayName": NAME, "indexFrom": 0,
+        "currencies": [{"address": format!("0x{}", "00".repeat(20)), "symbol": "ETH",
+            "name": "Ether", "decimals": 18, "group": "eth",
+            "prices": [{"kind": "peg", "usd": "2500"}]}]}])
+}
+
+/// A request with [`ORDER`]; nothing but the ids is read.
+fn request() -> Result<intentd::request::Request> {
+    let leg = json!({"chain": CHAIN, "network": NAME, "currency": "0x", "amount": "0x1", "minimum": "0x1"});
+    let order = json!({
+        "version": "v1", "solverChainId": NAME, "solver": "0x", "salt": "1", "inputs": [],
+        "output": {"chainId": NAME, "payments": [], "calls": [], "deadline": 1, "extraData": "0x"},
+        "fees": [],
+    });
+    Ok(serde_json::from_value(json!({
+        "id": B256::repeat_byte(1), "order_id": ORDER, "order": order, "order_signature": "0x",
+        "operation": "bridge", "execution": "Solver", "trade_type": "EXACT_INPUT",
+        "user": "0x", "recipient": "0x", "refund_to": "0x", "origin": leg, "destination": leg,
+        "calls": [], "calls_gas": null, "authorizations": [], "late_slippage_bps": null,
+        "true_exact_output": false, "fill_gas": 0, "referrer": null, "api_key": null,
+        "created_at": 0, "expires_at": null, "quoted": null,
+    }))?)
+}
+
+fn show(way: &str, deposits: &str, events: usize, (took, logs): (Duration, Duration)) {
+    let rate = events as f64 / took.as_secs_f64();
+    let share = logs.as_secs_f64() / took.as_secs_f64() * 100.0;
+    println!("{way:<6} {deposits:<8} {rate:>8.0} {share:>5.0}%");
+}

@@ -1,0 +1,219 @@
+//! A quoter over two chains whose providers, prices and solver answer at once, from memory.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, SystemTime},
+};
+
+use alloy::primitives::{B256, U256};
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use intentd::{
+    market::{Currency, Market},
+    price::{Price, PriceError, PriceSource},
+    quote::{
+        offers::Offers,
+        service::{Parts, Quoter},
+        swap::SwapRouting,
+        venue::{Capacity, CapacityError, Venue},
+    },
+    sign::raw::RawKey,
+    store::requests::Requests,
+};
+use serde_json::{Value, json};
+use vm::{
+    Address, Block, Bytes, ChainEntry, ReadError, SETTLEMENT,
+    trade::{
+        Accounts, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Revert, ScanError, Scanner,
+        Sighting, Trade, Writer,
+    },
+};
+
+pub const NATIVE: &str = "0x0000000000000000000000000000000000000000";
+pub const USDC: &str = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913";
+pub const USER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+const DEPOSITORY: &str = "0x3333333333333333333333333333333333333333";
+const ROUTER: &str = "0x2222222222222222222222222222222222222222";
+const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+
+/// Answers everything; an estimate takes its time.
+#[derive(Default)]
+pub struct Stub {
+    pub estimate: Duration,
+    pub reads: AtomicU64,
+    pub estimates: AtomicU64,
+}
+
+impl Stub {
+    fn read<T>(&self, answer: T) -> Result<T, ReadError> {
+        self.reads.fetch_add(1, Relaxed);
+        Ok(answer)
+    }
+
+    /// A quoter over it that keeps its requests in `requests`.
+    pub fn quoter(self: &Arc<Self>, requests: Requests) -> Result<Quoter> {
+        let trade = Trade {
+            scanner: self.clone(),
+            accounts: self.clone(),
+            writer: self.clone(),
+        };
+        let venue = |name: &str| -> Result<(String, Venue)> {
+            let entry = ChainEntry {
+                id: name.into(),
+                hub_chain_id: Some("1".into()),
+                depository: Some(DEPOSITORY.into()),
+                ..ChainEntry::default()
+            };
+            let (spec, trades) = (entry.spec(SETTLEMENT, false)?, vec![trade.clone()]);
+            Ok((name.to_owned(), Venue { spec, trades }))
+        };
+        let venues = [venue("origin")?, venue("destination")?];
+        Ok(Quoter::new(Parts {
+            market: Arc::new(market()?),
+            venues: venues.into(),
+            prices: self.clone(),
+            offers: Offers(SwapRouting::new(Vec::new())),
+            capacity: self.clone(),
+            signer: Arc::new(RawKey::parse(KEY)?),
+            solver_chain: "destination".into(),
+            requests,
+            clock: now,
+            entropy,
+        }))
+    }
+}
+
+pub fn market() -> Result<Market> {
+    let currency = |address: &str, symbol: &str, decimals: u8, class: &str| {
+        json!({"address": address, "symbol": symbol, "name": symbol, "decimals": decimals,
+               "group": symbol.to_lowercase(), "class": class, "solver": true})
+    };
+    let network = |name: &str, number: u64| {
+        json!({"name": name, "chainId": number, "displayName": name, "fillRouter": ROUTER,
+               "currencies": [currency(NATIVE, "ETH", 18, "major"), currency(USDC, "USDC", 6, "stable")]})
+    };
+    let file = json!([network("origin", 31_001), network("destination", 31_002)]);
+    Ok(Market::parse(&file.to_string(), |_| Some(SETTLEMENT))?)
+}
+
+/// Bodies of `POST /quote/v2` by what is measured with them.
+pub fn bodies() -> [(&'static str, Value); 3] {
+    let body = |currency: &str, amount: &str| {
+        json!({"user": USER, "originChainId": 31_001, "destinationChainId": 31_002,
+               "originCurrency": currency, "destinationCurrency": currency,
+               "amount": amount, "tradeType": "EXACT_INPUT"})
+    };
+    let mut call = body(NATIVE, "1000000000000000000");
+    call["tradeType"] = "EXACT_OUTPUT".into();
+    call["txs"] = json!([{"to": ROUTER, "value": "1000000000000000000", "data": "0x12345678"}]);
+    [
+        ("native", body(NATIVE, "1000000000000000000")),
+        ("erc20", body(USDC, "100000000")),
+        ("call", call),
+    ]
+}
+
+/// The request that an answer's steps name.
+pub fn request_id(answer: &Value) -> Result<B256> {
+    let id = answer["steps"][0]["requestId"].as_str();
+    Ok(id.context("a quote without steps")?.parse()?)
+}
+
+/// Unix milliseconds.
+#[expect(clippy::disallowed_methods, reason = "this is the composition root")]
+pub fn now() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0))
+}
+
+fn entropy() -> Option<B256> {
+    let mut bytes = B256::ZERO;
+    getrandom::fill(bytes.as_mut_slice()).ok().map(|()| bytes)
+}
+
+#[async_trait]
+impl PriceSource for Stub {
+    async fn price(&self, currency: &Currency, at: u64) -> Result<Price, PriceError> {
+        let dollars = if currency.symbol == "USDC" { 1 } else { 2_500 };
+        let usd = U256::from(dollars) * U256::from(10).pow(U256::from(18));
+        Ok(Price { usd, at })
+    }
+}
+
+#[async_trait]
+impl Capacity for Stub {
+    async fn available(&self, _: &str, _: &Address) -> Result<Option<U256>, CapacityError> {
+        Ok(Some(U256::from(10).pow(U256::from(30))))
+    }
+}
+
+#[async_trait]
+impl Scanner for Stub {
+    async fn head(&self) -> Result<Block, ReadError> {
+        Err(ReadError::Unavailable("not asked".into()))
+    }
+
+    async fn block(&self, _: u64) -> Result<Option<Block>, ReadError> {
+        Ok(None)
+    }
+
+    async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Accounts for Stub {
+    async fn balance(&self, _: &Address, _: &Address) -> Result<U256, ReadError> {
+        self.read(U256::from(10).pow(U256::from(30)))
+    }
+
+    async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<U256, ReadError> {
+        self.read(U256::ZERO)
+    }
+
+    async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
+        self.read(None)
+    }
+
+    async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
+        self.read(false)
+    }
+
+    async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
+        self.read(Ok(Bytes::new()))
+    }
+}
+
+#[async_trait]
+impl Writer for Stub {
+    async fn estimate(&self, _: &Draft) -> Result<Result<u64, Revert>, ReadError> {
+        self.estimates.fetch_add(1, Relaxed);
+        if !self.estimate.is_zero() {
+            tokio::time::sleep(self.estimate).await;
+        }
+        Ok(Ok(40_000))
+    }
+
+    async fn fees(&self) -> Result<Fees, ReadError> {
+        self.read(Fees {
+            base: 1_000_000_000,
+            priority: 100_000_000,
+        })
+    }
+
+    async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
+        self.read(0)
+    }
+
+    async fn broadcast(&self, _: &Bytes) -> Result<Broadcast, ReadError> {
+        self.read(Broadcast::Accepted)
+    }
+
+    async fn fate(&self, _: &B256) -> Result<Fate, ReadError> {
+        self.read(Fate::Unknown)
+    }
+}

@@ -1,0 +1,193 @@
+//! Whether a store is whole: every row can be read, and what rows say of each other is so.
+//!
+//! Meant for a store that nobody writes to: rows that change meanwhile look like defects.
+
+mod index;
+mod journal;
+mod solver;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::HashSet, fmt};
+
+use super::{
+    Key, Store, StoreError,
+    rows::{KINDS, Row, VOID},
+    walk::Walk,
+};
+
+/// Defects that are told one by one; all are counted.
+const TOLD: usize = 100;
+
+/// What a store holds and what is wrong with it. Shown as lines: a count per kind, then defects.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Rows of each kind that has any, by the kind's name.
+    pub counts: Vec<(&'static str, u64)>,
+    /// The first ones.
+    pub told: Vec<Defect>,
+    /// How many there are.
+    pub defects: u64,
+}
+
+/// A row that cannot be read, or that another row contradicts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defect {
+    pub key: Key,
+    pub why: String,
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = kind(&self.key);
+        let name = &self.key.name;
+        match std::str::from_utf8(name)
+            .ok()
+            .filter(|name| printable(name))
+        {
+            Some(name) => write!(out, "{kind} {name}: {}", self.why),
+            None => write!(out, "{kind} 0x{}: {}", alloy::hex::encode(name), self.why),
+        }
+    }
+}
+
+fn printable(text: &str) -> bool {
+    !text.chars().any(char::is_control)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (kind, count) in &self.counts {
+            writeln!(out, "{kind:<12} {count:>10}")?;
+        }
+        for defect in &self.told {
+            writeln!(out, "DEFECT {defect}")?;
+        }
+        let rows: u64 = self.counts.iter().map(|(_, count)| count).sum();
+        write!(out, "{rows} rows, {} defects", self.defects)
+    }
+}
+
+/// Checks every row of `store`.
+pub async fn check(store: &dyn Store) -> Result<Report, StoreError> {
+    let mut desk = Desk {
+        store,
+        freed: freed(store).await?,
+        report: Report::default(),
+        complaints: Vec::new(),
+    };
+    let mut walk = Walk::new(store);
+    loop {
+        let page = walk.page().await?;
+        if page.is_empty() {
+            return Ok(desk.report);
+        }
+        for (key, value) in page {
+            desk.row(key, &value).await?;
+        }
+    }
+}
+
+/// What void statements had consumed: it may be free, or somebody else's.
+async fn freed(store: &dyn Store) -> Result<HashSet<String>, StoreError> {
+    let (mut walk, mut freed) = (Walk::of(store, VOID), HashSet::new());
+    loop {
+        let page = walk.page().await?;
+        if page.is_empty() {
+            return Ok(freed);
+        }
+        for (key, value) in page {
+            if let Ok(Row::Void { void, .. }) = Row::decode(&key, &value) {
+                freed.extend(
+                    void.entry
+                        .consumes
+                        .into_iter()
+                        .map(|consumed| consumed.what),
+                );
+            }
+        }
+    }
+}
+
+fn kind(key: &Key) -> &'static str {
+    let known = KINDS.iter().find(|(kind, _)| *kind == key.kind);
+    known.map_or("unknown", |(_, name)| name)
+}
+
+/// The check under way.
+struct Desk<'a> {
+    store: &'a dyn Store,
+    freed: HashSet<String>,
+    report: Report,
+    /// About the row at hand.
+    complaints: Vec<String>,
+}
+
+impl Desk<'_> {
+    async fn row(&mut self, key: Key, value: &[u8]) -> Result<(), StoreError> {
+        let kind = kind(&key);
+        match self.report.counts.last_mut() {
+            Some((last, count)) if *last == kind => *count += 1,
+            _ => self.report.counts.push((kind, 1)),
+        }
+        match Row::decode(&key, value) {
+            Ok(row) => self.judge(&row).await?,
+            Err(error) => self.complain(error.to_string()),
+        }
+        for why in std::mem::take(&mut self.complaints) {
+            self.report.defects += 1;
+            if self.report.told.len() < TOLD {
+                let key = key.clone();
+                self.report.told.push(Defect { key, why });
+            }
+        }
+        Ok(())
+    }
+
+    async fn judge(&mut self, row: &Row) -> Result<(), StoreError> {
+        match row {
+            Row::Entry(..)
+            | Row::Signature { .. }
+            | Row::Consumption { .. }
+            | Row::Slot { .. }
+            | Row::Watch(..)
+            | Row::Void { .. }
+            | Row::Halt(..) => self.journal(row).await,
+            Row::Request(..)
+            | Row::Order { .. }
+            | Row::Facts(..)
+            | Row::Cursor(..)
+            | Row::Sighting(..)
+            | Row::Transaction(..)
+            | Row::Open(..) => self.index(row).await,
+            Row::Claim(..)
+            | Row::Lane(..)
+            | Row::LaneSlot { .. }
+            | Row::Reservation { .. }
+            | Row::Lease(..)
+            | Row::Settlement(..) => self.solver(row).await,
+        }
+    }
+
+    fn complain(&mut self, why: impl Into<String>) {
+        self.complaints.push(why.into());
+    }
+
+    /// Complains unless a row is under `key` that `fits`. One that cannot be read has a complaint of
+    /// its own.
+    async fn demand(
+        &mut self,
+        key: Key,
+        why: impl Into<String>,
+        fits: impl Fn(&Row) -> bool,
+    ) -> Result<(), StoreError> {
+        let fine = match self.store.read(&key).await? {
+            None => false,
+            Some(value) => Row::decode(&key, &value).map_or(true, |row| fits(&row)),
+        };
+        if !fine {
+            self.complain(why);
+        }
+        Ok(())
+    }
+}

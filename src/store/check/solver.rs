@@ -1,0 +1,110 @@
+//! The solver's rows.
+
+use alloy::primitives::B256;
+
+use super::Desk;
+use crate::store::{
+    StoreError,
+    rows::{
+        self, Row,
+        claim::{Claim, Stage},
+        lane::{Owner, Slot},
+    },
+};
+
+impl Desk<'_> {
+    pub(super) async fn solver(&mut self, row: &Row) -> Result<(), StoreError> {
+        match row {
+            Row::Claim(id, claim) => {
+                self.request(id).await?;
+                self.claim(id, claim).await
+            }
+            Row::LaneSlot {
+                network,
+                nonce,
+                slot,
+            } => self.nonce(network, *nonce, slot).await,
+            Row::Reservation { network, nonce, .. } => {
+                let why = "no transaction has its nonce";
+                self.demand(rows::lane::slot_key(network, *nonce), why, |_| true)
+                    .await
+            }
+            Row::Lease(_, lease) => {
+                if lease.fence == 0 {
+                    self.complain("nobody has held it");
+                }
+                Ok(())
+            }
+            Row::Settlement(id, _) => {
+                let why = "no claim handed it over";
+                self.demand(
+                    rows::claim::key(id),
+                    why,
+                    |row| matches!(row, Row::Claim(_, claim) if claim.settling),
+                )
+                .await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn claim(&mut self, id: &B256, claim: &Claim) -> Result<(), StoreError> {
+        let legs = || claim.legs.iter();
+        if legs().filter(|leg| leg.stage == Stage::Open).count() > 1 {
+            self.complain("two payments of it may still land");
+        }
+        for leg in legs() {
+            let used = legs().filter(|one| one.deposit == leg.deposit);
+            if used.filter(|one| one.stage != Stage::Failed).count() > 1 {
+                self.complain(format!("deposit {} is used twice", leg.deposit));
+            }
+            if matches!(leg.stage, Stage::Open | Stage::Confirmed) {
+                let (network, nonce) = (&leg.network, leg.nonce);
+                let why = format!("nonce {nonce} of {network} is not its own");
+                self.demand(rows::lane::slot_key(network, nonce), why, |row| {
+                    matches!(row, Row::LaneSlot { slot, .. } if slot.owner == Owner::Request(*id))
+                })
+                .await?;
+            }
+        }
+        for deposit in legs().map(|leg| leg.deposit).chain(claim.given_up.clone()) {
+            let why = format!("its facts do not tell of deposit {deposit}");
+            self.demand(rows::facts::key(id), why, |row| {
+                let Row::Facts(_, facts) = row else {
+                    return false;
+                };
+                facts.deposits.iter().any(|one| one.onchain_id == deposit)
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn nonce(&mut self, network: &str, nonce: u64, slot: &Slot) -> Result<(), StoreError> {
+        if slot.versions.is_empty() {
+            self.complain("no transaction has the nonce");
+        }
+        let why = "the lane has not come to this nonce";
+        self.demand(
+            rows::lane::key(network),
+            why,
+            |row| matches!(row, Row::Lane(_, lane) if nonce < lane.next),
+        )
+        .await?;
+        match &slot.owner {
+            Owner::Request(id) => {
+                let why = format!("the claim of {id} does not know of it");
+                self.demand(rows::claim::key(id), why, |row| {
+                    let Row::Claim(_, claim) = row else {
+                        return false;
+                    };
+                    let mut legs = claim.legs.iter();
+                    legs.any(|leg| leg.network == network && leg.nonce == nonce)
+                })
+                .await
+            }
+            Owner::Settlement(id) => self.request(id).await,
+            Owner::Allowance { .. } => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+use alloy::primitives::B256;
+
+use super::*;
+use crate::{
+    request::{
+        fact::{Facts, Purpose, Standing},
+        scene as request_scene,
+    },
+    store::{
+        Batch, Kind,
+        memory::MemoryStore,
+        rows::{
+            self,
+            claim::Stage,
+            cursor::{Cursor, Mark},
+            lane::Owner,
+        },
+        scene::{self, NETWORK, NONCE, STATEMENT},
+    },
+};
+
+async fn world() -> MemoryStore {
+    let store = MemoryStore::new();
+    scene::fill(&store, scene::rows()).await;
+    store
+}
+
+#[tokio::test]
+async fn a_store_with_rows_of_every_kind_is_whole() {
+    let report = check(&world().await).await.unwrap();
+    assert_eq!(report.defects, 0, "{report}");
+    let counted: Vec<_> = report.counts.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(counted, KINDS.map(|(_, name)| name));
+    let text = report.to_string();
+    assert!(text.contains("lane                  2"), "{text}");
+    assert!(text.ends_with("20 rows, 0 defects"), "{text}");
+    let nothing = check(&MemoryStore::new()).await.unwrap();
+    assert_eq!(nothing.to_string(), "0 rows, 0 defects");
+}
+
+/// What is told when `change` has been made to the scene.
+async fn told(change: Batch) -> Vec<String> {
+    let store = world().await;
+    store.commit(change).await.unwrap();
+    let report = check(&store).await.unwrap();
+    assert_eq!(report.defects, report.told.len() as u64);
+    report.told.iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn every_byte_that_a_decoder_refuses_is_told() {
+    for (key, value) in scene::rows() {
+        let kind = kind(&key);
+        let newer = [&[99], &value[1..]].concat();
+        for bytes in [Vec::new(), newer] {
+            let told = told(Batch::new().put(key.clone(), bytes)).await;
+            let wanted = format!("{kind} ");
+            let about = told
+                .iter()
+                .any(|line| line.starts_with(&wanted) && line.contains("unreadable"));
+            assert!(about, "{kind}: {told:?}");
+        }
+    }
+    let foreign = Key::new(Kind(200), "x");
+    let told = told(Batch::new().put(foreign, vec![1])).await;
+    assert_eq!(told, ["unknown x: unreadable foreign row: unknown kind"]);
+}
+
+#[tokio::test]
+async fn names_that_are_none_are_told() {
+    for (kind, name) in KINDS {
+        if ["cursor", "halt", "consumption", "lease"].contains(&name) {
+            continue;
+        }
+        let key = Key::new(kind, [0xff; 3]);
+        let told = told(Batch::new().put(key, vec![1, 0])).await;
+        assert_eq!(told.len(), 1, "{name}: {told:?}");
+        assert!(
+            told[0].starts_with(&format!("{name} 0xffffff: ")),
+            "{told:?}"
+        );
+    }
+}
+
+/// Every reference: what is deleted, and who misses it.
+#[tokio::test]
+async fn a_row_that_is_missing_is_missed_by_who_names_it() {
+    let (request, id) = (request_scene::request(1), scene::id());
+    let cases: &[(Key, &[&str])] = &[
+        (rows::entry::key(STATEMENT), &["slot", "watch"]),
+        (rows::slot::key("slot"), &["entry"]),
+        (rows::consumption::key("payment"), &["entry"]),
+        (
+            rows::request::key(&id),
+            &["order", "facts", "transaction", "open", "claim"],
+        ),
+        (rows::order::key(&request.order_id), &["request"]),
+        (rows::facts::key(&id), &["sighting", "claim"]),
+        (rows::claim::key(&id), &["lane", "settlement"]),
+        (rows::lane::key(NETWORK), &["lane"]),
+        (
+            rows::lane::slot_key(NETWORK, NONCE),
+            &["claim", "reservation"],
+        ),
+        // Nobody leans on these.
+        (
+            rows::watch::key(&scene::statement().facts[0], STATEMENT),
+            &[],
+        ),
+        (rows::cursor::key(NETWORK), &[]),
+        (rows::open::key(&id), &[]),
+        (rows::settlement::key(&id), &[]),
+    ];
+    for (key, missed) in cases {
+        let told = told(Batch::new().delete(key.clone())).await;
+        let by: Vec<_> = told
+            .iter()
+            .map(|line| line.split(' ').next().unwrap())
+            .collect();
+        assert_eq!(by, *missed, "without {key:?}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn rows_that_contradict_each_other_are_told() {
+    let id = scene::id();
+    let other = B256::repeat_byte(0x77);
+    let order = request_scene::request(1).order_id;
+    let cursor = Cursor {
+        next: 3,
+        marks: vec![Mark {
+            number: 7,
+            hash: other,
+        }],
+    };
+    let twice = Facts {
+        deposits: vec![request_scene::deposit(1, Standing::Final); 2],
+        ..Facts::default()
+    };
+    let mut refunded = scene::claim();
+    let mut refund = refunded.legs[0].clone();
+    (refund.purpose, refund.stage) = (Purpose::Refund, Stage::Final);
+    refunded.legs.push(refund);
+    let mut foreign = scene::lane_slot();
+    foreign.owner = Owner::Request(other);
+    let mut bare = scene::lane_slot();
+    bare.versions.clear();
+    let put = |key: Key, value: Vec<u8>| Batch::new().put(key, value);
+    let slot = rows::lane::slot_key(NETWORK, NONCE);
+    let cases = [
+        (
+            put(rows::slot::key("slot"), rows::slot::encode("another")),
+            "does not hold its slot",
+        ),
+        (
+            put(
+                rows::consumption::key("payment"),
+                rows::consumption::encode("another"),
+            ),
+            "not its own: payment",
+        ),
+        (
+            put(rows::order::key(&order), rows::order::encode(&other)),
+            "not its request",
+        ),
+        (
+            put(
+                rows::request::key(&id),
+                rows::request::encode(&request_scene::request(2)).unwrap(),
+            ),
+            "it is request",
+        ),
+        (
+            put(rows::cursor::key(NETWORK), cursor.encode().unwrap()),
+            "out of order",
+        ),
+        (
+            put(rows::facts::key(&id), rows::facts::encode(&twice).unwrap()),
+            "twice",
+        ),
+        (
+            put(rows::claim::key(&id), refunded.encode().unwrap()),
+            "is used twice",
+        ),
+        (
+            put(slot.clone(), foreign.encode().unwrap()),
+            "nonce 7 of origin is not its own",
+        ),
+        (
+            put(slot, bare.encode().unwrap()),
+            "no transaction has the nonce",
+        ),
+        (
+            put(
+                rows::lane::key(NETWORK),
+                rows::lane::Lane { next: NONCE }.encode().unwrap(),
+            ),
+            "has not come to this nonce",
+        ),
+        (
+            put(
+                rows::lease::key("x"),
+                rows::lease::Lease { fence: 0, since: 1 }.encode().unwrap(),
+            ),
+            "nobody has held it",
+        ),
+        (
+            put(
+                rows::signature::key(&other, &Default::default()),
+                rows::signature::encode(&[1; 65]),
+            ),
+            "it is not the signer's",
+        ),
+    ];
+    for (change, wanted) in cases {
+        let told = told(change).await;
+        assert!(
+            told.iter().any(|line| line.contains(wanted)),
+            "{wanted}: {told:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_void_statement_consumed_may_be_free() {
+    let gone = rows::void::Void {
+        entry: scene::statement(),
+        why: "reorg".into(),
+        at: 1,
+    };
+    let change = Batch::new()
+        .put(rows::void::key(STATEMENT, 1), gone.encode().unwrap())
+        .delete(rows::consumption::key("payment"));
+    assert_eq!(told(change).await, [""; 0]);
+    let late = Batch::new().put(rows::void::key(STATEMENT, 5), gone.encode().unwrap());
+    let told = told(late).await;
+    assert!(
+        told[0].contains("the void before it is missing"),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn many_defects_are_counted_and_some_told() {
+    let store = MemoryStore::new();
+    let put = |batch: Batch, n: u16| batch.put(Key::new(Kind(250), n.to_be_bytes()), vec![1]);
+    store
+        .commit((0..300).fold(Batch::new(), put))
+        .await
+        .unwrap();
+    let report = check(&store).await.unwrap();
+    assert_eq!((report.defects, report.told.len()), (300, TOLD));
+}

@@ -1,0 +1,222 @@
+//! Requests, quotes, facts, claims, inventory, cursors and leases over any backend.
+
+use std::sync::Arc;
+
+use alloy::primitives::{B256, U256};
+use futures::future::join_all;
+
+use crate::{
+    request::{fact::Facts, reason::FailReason, scene as request_scene},
+    store::{
+        Batch, Expect, Key, Kind, Outcome, Store,
+        memory::MemoryStore,
+        requests::{Requests, RequestsError},
+        rows::{
+            claim::{self, Claim},
+            cursor::{self, Cursor},
+            lane,
+            lease::{self, Lease},
+            open, reservation, sighting,
+        },
+        scene,
+        walk::{Walk, copy, same},
+    },
+};
+
+pub async fn every_row_is_walked_over_once_and_can_be_copied(store: Arc<dyn Store>) {
+    scene::fill(&*store, scene::rows()).await;
+    let many = (0..600u32).map(|n| (Key::new(Kind(255), n.to_be_bytes()), vec![1]));
+    scene::fill(&*store, many.collect()).await;
+    let (mut walk, mut seen) = (Walk::new(&*store), Vec::new());
+    loop {
+        let page = walk.page().await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        seen.extend(page);
+    }
+    assert_eq!(seen.len(), scene::rows().len() + 600);
+    assert!(
+        seen.is_sorted_by(|one, next| one.0 < next.0),
+        "in order, each once"
+    );
+    let other = MemoryStore::new();
+    assert_eq!(copy(&*store, &other).await, Ok(seen.len() as u64));
+    assert_eq!(same(&*store, &other).await, Ok(true));
+    let gone = Batch::new().delete(seen[0].0.clone());
+    other.commit(gone).await.unwrap();
+    assert_eq!(same(&*store, &other).await, Ok(false));
+}
+
+pub async fn a_request_its_order_and_other_rows_are_stored_once_and_together(
+    store: Arc<dyn Store>,
+) {
+    let requests = Requests::new(store.clone());
+    let quote = request_scene::request(1);
+    let beside = open::key(&quote.id);
+    let with = Batch::new().put(beside.clone(), open::encode(1, &quote.id));
+    requests.insert(&quote, with).await.unwrap();
+    assert!(store.read(&beside).await.unwrap().is_some());
+    assert_eq!(requests.by_id(&quote.id).await, Ok(Some(quote.clone())));
+    assert_eq!(
+        requests.by_order(&quote.order_id).await,
+        Ok(Some(quote.clone()))
+    );
+    let mut other = request_scene::request(2);
+    other.order_id = quote.order_id;
+    let with = Batch::new().delete(beside.clone());
+    let again = requests.insert(&other, with).await;
+    assert_eq!(again, Err(RequestsError::Refused));
+    assert_eq!(requests.by_id(&other.id).await, Ok(None));
+    assert!(store.read(&beside).await.unwrap().is_some());
+}
+
+pub async fn facts_change_by_compare_and_set_with_the_rows_that_say_so(store: Arc<dyn Store>) {
+    let requests = Requests::new(store.clone());
+    let id = scene::id();
+    let own = |n: u64| request_scene::sent(&n.to_string(), crate::request::fact::State::Broadcast);
+    let all = (0..20u64).map(|n| {
+        let row = Key::new(Kind(200), n.to_be_bytes());
+        let with = Batch::new()
+            .expect(row.clone(), Expect::Absent)
+            .put(row, vec![1]);
+        requests.record(&id, n, with, move |facts: &mut Facts| {
+            facts.own.push(own(n))
+        })
+    });
+    for recorded in join_all(all).await {
+        recorded.unwrap();
+    }
+    let facts = requests.facts(&id).await.unwrap();
+    assert_eq!((facts.version, facts.own.len()), (20, 20));
+    let old = Facts::default();
+    let row = Key::new(Kind(200), "late");
+    let with = Batch::new().put(row.clone(), vec![1]);
+    let fail = |facts: &mut Facts| facts.failure = Some(FailReason::TtlExpired);
+    let late = requests.decide((&id, &old), 9, with, fail).await;
+    assert_eq!(late, Err(RequestsError::Refused));
+    assert_eq!(store.read(&row).await, Ok(None));
+    assert_eq!(requests.facts(&id).await.unwrap().failure, None);
+}
+
+pub async fn one_of_many_claims_of_a_request_wins_with_its_nonce(store: Arc<dyn Store>) {
+    let key = claim::key(&scene::id());
+    let tasks = (0..16).map(|nonce| {
+        let (store, key) = (store.clone(), key.clone());
+        tokio::spawn(async move {
+            let mut claim = scene::claim();
+            claim.legs[0].nonce = nonce;
+            let slot = lane::slot_key("origin", nonce);
+            let batch = Batch::new()
+                .expect(key.clone(), Expect::Absent)
+                .expect(slot.clone(), Expect::Absent)
+                .put(key, claim.encode().unwrap())
+                .put(slot, scene::lane_slot().encode().unwrap());
+            store.commit(batch).await.unwrap()
+        })
+    });
+    let outcomes: Vec<_> = join_all(tasks)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    let won = |outcome: &&Outcome| **outcome == Outcome::Applied;
+    assert_eq!(outcomes.iter().filter(won).count(), 1);
+    let winner = outcomes.iter().position(|outcome| won(&outcome)).unwrap() as u64;
+    let stored = store.read(&key).await.unwrap().unwrap();
+    assert_eq!(Claim::decode(&stored).unwrap().legs[0].nonce, winner);
+    let slots = store.scan(lane::slots("origin", 99)).await.unwrap();
+    let slots: Vec<_> = slots
+        .iter()
+        .map(|(key, _)| lane::nonce("origin", key))
+        .collect();
+    assert_eq!(slots, [Ok(winner)]);
+}
+
+pub async fn reservations_of_a_currency_are_one_range(store: Arc<dyn Store>) {
+    let rows = [
+        ("origin", 0xab, 255),
+        ("origin", 0xab, 256),
+        ("origin", 0xac, 1),
+        ("origin2", 0xab, 1),
+    ];
+    let put = |batch: Batch, (network, currency, nonce): (&str, u8, u64)| {
+        let key = reservation::key(network, &[currency], nonce);
+        batch.put(key, reservation::encode(U256::from(nonce)))
+    };
+    let batch = rows.into_iter().fold(Batch::new(), put);
+    store.commit(batch).await.unwrap();
+    let sum = async |after: Option<&Key>| {
+        let range = reservation::range("origin", &[0xab], after, 9);
+        let rows = store.scan(range).await.unwrap();
+        let amounts = rows
+            .iter()
+            .map(|(_, amount)| reservation::decode(amount).unwrap());
+        amounts.fold(U256::ZERO, |sum, amount| sum + amount)
+    };
+    assert_eq!(sum(None).await, U256::from(511));
+    let first = reservation::key("origin", &[0xab], 255);
+    assert_eq!(sum(Some(&first)).await, U256::from(256));
+    store.commit(Batch::new().delete(first)).await.unwrap();
+    assert_eq!(sum(None).await, U256::from(256));
+}
+
+pub async fn a_cursor_moves_with_what_was_seen_or_not_at_all(store: Arc<dyn Store>) {
+    let (key, at) = (cursor::key("origin"), |next| Cursor {
+        next,
+        marks: Vec::new(),
+    });
+    let step = |from: Option<u64>, to: u64| {
+        let expect = from.map_or(Expect::Absent, |from| {
+            Expect::Equals(at(from).encode().unwrap())
+        });
+        let seen = sighting::Seen {
+            hash: B256::ZERO,
+            request: None,
+        };
+        Batch::new()
+            .expect(key.clone(), expect)
+            .put(key.clone(), at(to).encode().unwrap())
+            .put(
+                sighting::key("origin", to, &B256::ZERO),
+                sighting::encode(&seen).unwrap(),
+            )
+    };
+    assert_eq!(store.commit(step(None, 5)).await, Ok(Outcome::Applied));
+    assert_eq!(store.commit(step(Some(5), 9)).await, Ok(Outcome::Applied));
+    // A second tail that still believes in the old place.
+    let late = store.commit(step(Some(5), 7)).await.unwrap();
+    assert!(matches!(late, Outcome::Refused { .. }));
+    let seen = store.scan(sighting::range("origin", 0, 9)).await.unwrap();
+    assert_eq!(seen.len(), 2);
+    let stored = store.read(&key).await.unwrap().unwrap();
+    assert_eq!(Cursor::decode(&stored), Ok(at(9)));
+}
+
+pub async fn who_lost_a_lease_changes_nothing_any_more(store: Arc<dyn Store>) {
+    let key = lease::key("lane/origin");
+    let lease = |fence| Lease { fence, since: 1 }.encode().unwrap();
+    let take = |before: Option<u64>, fence: u64| {
+        let expect = before.map_or(Expect::Absent, |fence| Expect::Equals(lease(fence)));
+        Batch::new()
+            .expect(key.clone(), expect)
+            .put(key.clone(), lease(fence))
+    };
+    assert_eq!(store.commit(take(None, 1)).await, Ok(Outcome::Applied));
+    let racers = join_all((0..8).map(|_| store.commit(take(Some(1), 2)))).await;
+    let won = racers
+        .iter()
+        .filter(|one| **one == Ok(Outcome::Applied))
+        .count();
+    assert_eq!(won, 1);
+    let nonce = lane::slot_key("origin", 1);
+    let as_holder = |fence| {
+        Batch::new()
+            .expect(key.clone(), Expect::Equals(lease(fence)))
+            .put(nonce.clone(), scene::lane_slot().encode().unwrap())
+    };
+    let fenced = store.commit(as_holder(1)).await.unwrap();
+    assert!(matches!(fenced, Outcome::Refused { .. }));
+    assert_eq!(store.read(&nonce).await, Ok(None));
+    assert_eq!(store.commit(as_holder(2)).await, Ok(Outcome::Applied));
+}

@@ -1,0 +1,199 @@
+//! A row of whatever kind, with what its name says.
+
+use alloy::primitives::{Address, B256, U256};
+
+use super::{
+    KINDS, RowError, claim::Claim, consumption, cursor::Cursor, entry::Entry, facts, halt::Halt,
+    lane, lease::Lease, open, order, request, reservation, settlement::Settlement, sighting,
+    signature, slot, transaction, void::Void, watch,
+};
+use crate::{
+    request::{Request, fact::Facts},
+    store::Key,
+};
+
+/// A row that could be read. Names are without the kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Row {
+    Entry(String, Box<Entry>),
+    Signature {
+        digest: B256,
+        signer: Address,
+        signature: [u8; 65],
+    },
+    Consumption {
+        what: String,
+        by: String,
+    },
+    Slot {
+        slot: String,
+        holder: String,
+    },
+    Watch(String, watch::Watch),
+    Void {
+        statement: String,
+        count: u32,
+        void: Box<Void>,
+    },
+    Halt(String, Halt),
+    Request(B256, Box<Request>),
+    Order {
+        order: B256,
+        request: B256,
+    },
+    Facts(B256, Box<Facts>),
+    Cursor(String, Cursor),
+    Sighting(String, sighting::Row),
+    Transaction(transaction::Row),
+    Open(B256),
+    Claim(B256, Box<Claim>),
+    Lane(String, lane::Lane),
+    LaneSlot {
+        network: String,
+        nonce: u64,
+        slot: Box<lane::Slot>,
+    },
+    Reservation {
+        network: String,
+        nonce: u64,
+        amount: U256,
+    },
+    Lease(String, Lease),
+    Settlement(B256, Box<Settlement>),
+}
+
+impl Row {
+    /// The row under `key`, by the decoder of its kind.
+    pub fn decode(key: &Key, value: &[u8]) -> Result<Self, RowError> {
+        let kind = KINDS.iter().find(|(kind, _)| *kind == key.kind);
+        let (_, kind) = kind.ok_or_else(|| RowError::new("foreign", "unknown kind"))?;
+        let name = Name(kind, &key.name);
+        match key.kind {
+            super::ENTRY => Ok(Self::Entry(name.text()?, Entry::decode(value)?.into())),
+            super::SIGNATURE => name.signature(value),
+            super::CONSUMPTION => {
+                let (what, by) = (name.text()?, consumption::decode(value)?);
+                Ok(Self::Consumption { what, by })
+            }
+            super::SLOT => {
+                let (slot, holder) = (name.text()?, slot::decode(value)?);
+                Ok(Self::Slot { slot, holder })
+            }
+            super::WATCH => {
+                let (chain, _) = name.split()?;
+                let watch = watch::decode(&chain, key, value)?;
+                Ok(Self::Watch(chain, watch))
+            }
+            super::VOID => name.void(value),
+            super::HALT => Ok(Self::Halt(name.text()?, Halt::decode(value)?)),
+            _ => Self::trading(key, name, value),
+        }
+    }
+
+    /// Rows of requests, of the index and of the solver.
+    fn trading(key: &Key, name: Name<'_>, value: &[u8]) -> Result<Self, RowError> {
+        match key.kind {
+            super::REQUEST => Ok(Self::Request(name.word()?, request::decode(value)?.into())),
+            super::ORDER => {
+                let (order, request) = (name.word()?, order::decode(value)?);
+                Ok(Self::Order { order, request })
+            }
+            super::FACTS => Ok(Self::Facts(name.word()?, facts::decode(value)?.into())),
+            super::CURSOR => Ok(Self::Cursor(name.text()?, Cursor::decode(value)?)),
+            super::SIGHTING => {
+                let (network, _) = name.split()?;
+                let row = sighting::decode(&network, key, value)?;
+                Ok(Self::Sighting(network, row))
+            }
+            super::TRANSACTION => Ok(Self::Transaction(transaction::row(key, value)?)),
+            super::OPEN => Ok(Self::Open(open::decode(key, value)?)),
+            super::CLAIM => Ok(Self::Claim(name.word()?, Claim::decode(value)?.into())),
+            super::LANE => name.lane(value),
+            super::RESERVATION => name.reservation(value),
+            super::LEASE => Ok(Self::Lease(name.text()?, Lease::decode(value)?)),
+            super::SETTLEMENT => Ok(Self::Settlement(
+                name.word()?,
+                Settlement::decode(value)?.into(),
+            )),
+            _ => Err(RowError::new(name.0, "no decoder")),
+        }
+    }
+}
+
+/// The name of a row, and what its kind is called.
+#[derive(Clone, Copy)]
+struct Name<'a>(&'static str, &'a [u8]);
+
+impl<'a> Name<'a> {
+    fn wrong(self) -> RowError {
+        RowError::new(self.0, "its name is not one of this kind")
+    }
+
+    fn utf8(self, bytes: &[u8]) -> Result<String, RowError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| self.wrong())?;
+        (!text.is_empty())
+            .then(|| text.to_owned())
+            .ok_or_else(|| self.wrong())
+    }
+
+    fn text(self) -> Result<String, RowError> {
+        self.utf8(self.1)
+    }
+
+    fn word(self) -> Result<B256, RowError> {
+        B256::try_from(self.1).map_err(|_| self.wrong())
+    }
+
+    /// The text before the first zero byte, and what is behind it.
+    fn split(self) -> Result<(String, &'a [u8]), RowError> {
+        let zero = self.1.iter().position(|byte| *byte == 0);
+        let zero = zero.ok_or_else(|| self.wrong())?;
+        Ok((self.utf8(&self.1[..zero])?, &self.1[zero + 1..]))
+    }
+
+    fn nonce(self, bytes: &[u8]) -> Result<u64, RowError> {
+        let bytes = bytes.try_into().map_err(|_| self.wrong())?;
+        Ok(u64::from_be_bytes(bytes))
+    }
+
+    fn signature(self, value: &[u8]) -> Result<Row, RowError> {
+        let (digest, signer) = self.1.split_first_chunk::<32>().ok_or(self.wrong())?;
+        Ok(Row::Signature {
+            digest: B256::from(*digest),
+            signer: Address::try_from(signer).map_err(|_| self.wrong())?,
+            signature: signature::decode(value)?,
+        })
+    }
+
+    fn void(self, value: &[u8]) -> Result<Row, RowError> {
+        let (statement, count) = self.1.split_last_chunk::<4>().ok_or(self.wrong())?;
+        let statement = statement.strip_suffix(&[0]).ok_or(self.wrong())?;
+        Ok(Row::Void {
+            statement: self.utf8(statement)?,
+            count: u32::from_be_bytes(*count),
+            void: Void::decode(value)?.into(),
+        })
+    }
+
+    fn lane(self, value: &[u8]) -> Result<Row, RowError> {
+        if !self.1.contains(&0) {
+            return Ok(Row::Lane(self.text()?, lane::Lane::decode(value)?));
+        }
+        let (network, nonce) = self.split()?;
+        Ok(Row::LaneSlot {
+            network,
+            nonce: self.nonce(nonce)?,
+            slot: lane::Slot::decode(value)?.into(),
+        })
+    }
+
+    fn reservation(self, value: &[u8]) -> Result<Row, RowError> {
+        let (network, rest) = self.split()?;
+        let (_, nonce) = Name(self.0, rest).split()?;
+        Ok(Row::Reservation {
+            network,
+            nonce: self.nonce(nonce)?,
+            amount: reservation::decode(value)?,
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! Rows of every kind that belong together, for tests: a statement that stands and one that is void,
+//! and a request that was seen, paid and handed over.
+
+use alloy::primitives::{B256, U256};
+use vm::protocol::signature::Signature;
+
+use super::{
+    Batch, Key, Store,
+    rows::{
+        claim::{Claim, Leg, Stage},
+        consumption,
+        cursor::{Cursor, Mark},
+        entry::{self, Consumed, Entry, Fact},
+        facts,
+        halt::{self, Halt},
+        lane::{self, Owner, Slot, Version},
+        lease::{self, Lease},
+        open, order, request, reservation,
+        settlement::{self, Part, Settlement},
+        sighting, signature, slot,
+        transaction::{self, Outcome, Tracked},
+        void::{self, Void},
+        watch,
+    },
+};
+use crate::request::{
+    fact::{Facts, Purpose, Standing},
+    scene,
+};
+
+/// The statement that stands.
+pub const STATEMENT: &str = "deposit/base/0x1";
+/// The chain and network of all rows.
+pub const NETWORK: &str = "origin";
+/// The nonce of the payment that may still land.
+pub const NONCE: u64 = 7;
+
+fn b(byte: u8) -> B256 {
+    B256::repeat_byte(byte)
+}
+
+/// The request of the scene.
+pub fn id() -> B256 {
+    scene::request(1).id
+}
+
+pub fn statement() -> Entry {
+    Entry {
+        digest: b(1),
+        at: 300,
+        slot: Some("slot".into()),
+        consumes: vec![Consumed {
+            what: "payment".into(),
+            by: "outcome".into(),
+        }],
+        facts: vec![Fact {
+            chain: NETWORK.into(),
+            transaction: "0x1".into(),
+            number: 7,
+            hash: b(2),
+            parent: b(3),
+            time: 5,
+        }],
+        payload: vec![9, 8].into(),
+    }
+}
+
+pub fn lane_slot() -> Slot {
+    Slot {
+        owner: Owner::Request(id()),
+        to: scene::USER.into(),
+        data: Vec::new().into(),
+        value: U256::from(5),
+        authorizations: Vec::new(),
+        gas: 21_000,
+        spends: Vec::new(),
+        versions: vec![Version {
+            hash: b(5),
+            raw: vec![1].into(),
+            max_fee: 1,
+            max_priority_fee: 1,
+            cancels: false,
+        }],
+        sent_at: 4,
+        refused: 0,
+        foreign_since: None,
+    }
+}
+
+pub fn claim() -> Claim {
+    Claim {
+        failure: None,
+        legs: vec![Leg {
+            purpose: Purpose::Fill,
+            deposit: scene::deposit(1, Standing::Final).onchain_id,
+            reason: None,
+            network: NETWORK.into(),
+            nonce: NONCE,
+            currency: scene::USDC.into(),
+            amount: U256::from(5),
+            transaction: None,
+            stage: Stage::Open,
+        }],
+        given_up: Vec::new(),
+        settling: true,
+    }
+}
+
+/// Every row, in no order.
+pub fn rows() -> Vec<(Key, Vec<u8>)> {
+    [journal(), index(), solver()].concat()
+}
+
+fn journal() -> Vec<(Key, Vec<u8>)> {
+    let stands = statement();
+    let gone = Void {
+        entry: Entry {
+            slot: None,
+            consumes: Vec::new(),
+            ..statement()
+        },
+        why: "reorg".into(),
+        at: 9,
+    };
+    let halt = Halt {
+        why: "reorg".into(),
+        at: 9,
+    };
+    let fact = &stands.facts[0];
+    let key = k256::ecdsa::SigningKey::from_slice(&[7; 32]).unwrap();
+    let signer = alloy::primitives::Address::from_private_key(&key);
+    let (made, odd) = key.sign_prehash_recoverable(b(1).as_slice()).unwrap();
+    let bytes = [&made.to_bytes()[..], &[27 + odd.to_byte()]].concat();
+    let bytes: [u8; 65] = bytes.try_into().unwrap();
+    let made = Signature::from_bytes(&bytes).unwrap();
+    vec![
+        (entry::key(STATEMENT), stands.encode().unwrap()),
+        (slot::key("slot"), slot::encode(STATEMENT)),
+        (consumption::key("payment"), consumption::encode("outcome")),
+        (watch::key(fact, STATEMENT), watch::encode(fact, false)),
+        (void::key(STATEMENT, 0), gone.encode().unwrap()),
+        (halt::key(NETWORK), halt.encode().unwrap()),
+        (
+            signature::key(&b(1), &signer),
+            signature::encode(made.as_bytes()),
+        ),
+    ]
+}
+
+fn index() -> Vec<(Key, Vec<u8>)> {
+    let (request, deposit) = (scene::request(1), scene::deposit(1, Standing::Final));
+    let facts = Facts {
+        version: 1,
+        deposits: vec![deposit.clone()],
+        ..Facts::default()
+    };
+    let cursor = Cursor {
+        next: 8,
+        marks: vec![Mark {
+            number: 7,
+            hash: b(7),
+        }],
+    };
+    let seen = sighting::Seen {
+        hash: deposit.place.hash,
+        request: Some(request.id),
+    };
+    let tracked = Tracked {
+        text: deposit.transaction.clone(),
+        requests: vec![request.id],
+        outcome: Outcome::Included,
+        tries: 0,
+        first: 1,
+        next: 1,
+    };
+    let place = (NETWORK, deposit.place.number);
+    vec![
+        (
+            request::key(&request.id),
+            request::encode(&request).unwrap(),
+        ),
+        (order::key(&request.order_id), order::encode(&request.id)),
+        (facts::key(&request.id), facts::encode(&facts).unwrap()),
+        (super::rows::cursor::key(NETWORK), cursor.encode().unwrap()),
+        (
+            sighting::key(place.0, place.1, &deposit.onchain_id),
+            sighting::encode(&seen).unwrap(),
+        ),
+        (
+            transaction::settled(NETWORK, &[1]),
+            tracked.encode().unwrap(),
+        ),
+        (open::key(&request.id), open::encode(5, &deposit.onchain_id)),
+    ]
+}
+
+fn solver() -> Vec<(Key, Vec<u8>)> {
+    let settled = Settlement {
+        purpose: Purpose::Fill,
+        deposit: scene::deposit(1, Standing::Final).onchain_id,
+        transaction: "0x1".into(),
+        option: 0,
+        deposited: Part::Pending,
+        outcome: Part::Pending,
+        tries: 0,
+        not_before: 0,
+    };
+    let next = lane::Lane { next: NONCE + 1 };
+    let lease = Lease { fence: 1, since: 1 };
+    vec![
+        (super::rows::claim::key(&id()), claim().encode().unwrap()),
+        (lane::key(NETWORK), next.encode().unwrap()),
+        (
+            lane::slot_key(NETWORK, NONCE),
+            lane_slot().encode().unwrap(),
+        ),
+        (
+            reservation::key(NETWORK, &[0xab], NONCE),
+            reservation::encode(U256::from(5)),
+        ),
+        (lease::key("lane/origin"), lease.encode().unwrap()),
+        (settlement::key(&id()), settled.encode().unwrap()),
+    ]
+}
+
+/// Puts `rows` into `store`.
+pub async fn fill(store: &dyn Store, rows: Vec<(Key, Vec<u8>)>) {
+    let put = |batch: Batch, (key, value)| batch.put(key, value);
+    let batch = rows.into_iter().fold(Batch::new(), put);
+    store.commit(batch).await.unwrap();
+}

@@ -1,0 +1,169 @@
+//! Opening a directory as a store, and what may be wrong with it.
+
+use std::{
+    fs::{File, TryLockError},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{OWN, disk, flat, guard::guarded};
+use crate::store::{FORMAT, Key};
+
+/// sled's default is a gigabyte.
+const CACHE_BYTES: u64 = 64 << 20;
+
+/// How often, and how far apart, a held directory is tried.
+const LOCK_ATTEMPTS: usize = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a directory cannot be opened as a store.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{0} is in use by another process: is a daemon running?")]
+    Locked(PathBuf),
+    #[error("the store in {path} is damaged: {why}")]
+    Damaged { path: PathBuf, why: String },
+    #[error(
+        "the store in {path} has format {found}, this version knows format {FORMAT}: it was written by {} version",
+        if *found > FORMAT { "a newer" } else { "an older" }
+    )]
+    Format { path: PathBuf, found: u8 },
+    /// Rows that were acknowledged may be gone, although the store looks whole.
+    #[error(
+        "the store in {path} is in doubt ({why}): look after its disk, then say `intentd journal trust`"
+    )]
+    InDoubt { path: PathBuf, why: String },
+    #[error("cannot open the store in {path}: {error}")]
+    Io { path: PathBuf, error: io::Error },
+}
+
+impl OpenError {
+    /// Somebody holds the directory: our lock, or sled's own.
+    pub fn is_held(&self) -> bool {
+        match self {
+            Self::Locked(_) => true,
+            Self::Io { error, .. } => error.to_string().contains("could not acquire lock"),
+            Self::Damaged { .. } | Self::Format { .. } | Self::InDoubt { .. } => false,
+        }
+    }
+}
+
+/// Tries again for a second while somebody holds the directory.
+pub(super) fn patiently<T>(attempt: impl Fn() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    for _ in 0..LOCK_ATTEMPTS {
+        match attempt() {
+            Err(error) if error.is_held() => {
+                #[allow(clippy::disallowed_methods, reason = "opening blocks anyway")]
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            opened => return opened,
+        }
+    }
+    attempt()
+}
+
+/// A lock of our own: sled's answers with a text only.
+pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
+    let io = |error| OpenError::Io {
+        path: path.to_owned(),
+        error,
+    };
+    let mut options = File::options();
+    let file = options
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path.join("lock"));
+    let file = file.map_err(io)?;
+    match file.try_lock() {
+        // The directory may have been replaced while it was being opened.
+        Ok(()) if is_at(&file, path).map_err(io)? => Ok(file),
+        Ok(()) => Err(OpenError::Locked(path.to_owned())),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked(path.to_owned())),
+        Err(TryLockError::Error(error)) => Err(io(error)),
+    }
+}
+
+/// Whether `file` is the lock that lies in `path` now.
+pub(super) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let (held, named) = (file.metadata()?, std::fs::metadata(path.join("lock"))?);
+    Ok((held.dev(), held.ino()) == (named.dev(), named.ino()))
+}
+
+pub(super) fn open_tree(path: &Path) -> Result<::sled::Db, OpenError> {
+    let config = ::sled::Config::new().path(path).cache_capacity(CACHE_BYTES);
+    let mut refused = None;
+    let opened = guarded(|| {
+        config.open().inspect_err(|e| {
+            if let ::sled::Error::Io(e) = e {
+                refused = Some(io::Error::new(e.kind(), e.to_string()));
+            }
+        })
+    });
+    opened.map_err(|why| match refused {
+        // sled reports a torn or missing piece of its own files as one of these.
+        Some(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::NotFound
+            ) =>
+        {
+            OpenError::Io {
+                path: path.to_owned(),
+                error,
+            }
+        }
+        _ => OpenError::Damaged {
+            path: path.to_owned(),
+            why,
+        },
+    })
+}
+
+/// Checks the layout and the witness; answers with the last group's number.
+pub(super) fn prepare(path: &Path, tree: &::sled::Db) -> Result<u64, OpenError> {
+    let damaged = |why: String| OpenError::Damaged {
+        path: path.to_owned(),
+        why,
+    };
+    let own = |name: &str| {
+        let key = flat(&Key::new(OWN, name));
+        guarded(|| tree.get(key)).map_err(damaged)
+    };
+    match own("format")?.as_deref() {
+        Some(&[FORMAT]) => {}
+        Some(found) => {
+            let found = found.first().copied().unwrap_or_default();
+            return Err(OpenError::Format {
+                path: path.to_owned(),
+                found,
+            });
+        }
+        None => {
+            let key = flat(&Key::new(OWN, "format"));
+            guarded(|| tree.insert(key, &[FORMAT])).map_err(damaged)?;
+            guarded(|| tree.flush()).map_err(damaged)?;
+        }
+    }
+    let sequence = match own("sequence")?.as_deref() {
+        None => 0,
+        Some(bytes) => u64::from_be_bytes(
+            bytes
+                .try_into()
+                .map_err(|_| damaged("sequence is not 8 bytes".into()))?,
+        ),
+    };
+    let witnessed = disk::witnessed(path).map_err(|error| OpenError::Io {
+        path: path.to_owned(),
+        error,
+    })?;
+    if witnessed.is_some_and(|witnessed| witnessed > sequence) {
+        return Err(damaged(format!(
+            "its log ends at commit group {sequence}, but group {} was acknowledged",
+            witnessed.unwrap_or_default()
+        )));
+    }
+    Ok(sequence)
+}

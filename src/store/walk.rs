@@ -1,0 +1,137 @@
+//! All rows of a store, whatever they are.
+
+use super::{Batch, Key, Kind, Outcome, Range, Store, StoreError};
+
+/// Rows read, and written, at a time.
+const PAGE: usize = 256;
+/// Bytes that a commit of copied rows holds, unless one row is larger.
+const COMMIT_BYTES: usize = 4 << 20;
+
+/// A row as it is stored.
+pub type Stored = (Key, Vec<u8>);
+
+/// Reads every row, one kind after the other and in key order within it. What is written meanwhile
+/// is seen or not.
+pub struct Walk<'a> {
+    store: &'a dyn Store,
+    kinds: std::ops::RangeInclusive<u8>,
+    range: Option<Range>,
+}
+
+impl<'a> Walk<'a> {
+    /// Every kind; zero is the backends' own.
+    pub fn new(store: &'a dyn Store) -> Self {
+        Self::over(store, 1..=u8::MAX)
+    }
+
+    /// One kind.
+    pub fn of(store: &'a dyn Store, kind: Kind) -> Self {
+        Self::over(store, kind.0..=kind.0)
+    }
+
+    fn over(store: &'a dyn Store, kinds: std::ops::RangeInclusive<u8>) -> Self {
+        Self {
+            store,
+            kinds,
+            range: None,
+        }
+    }
+
+    /// The next rows; none are left when there are none.
+    pub async fn page(&mut self) -> Result<Vec<Stored>, StoreError> {
+        loop {
+            let range = match self.range.take() {
+                Some(range) => range,
+                None => match self.kinds.next() {
+                    Some(kind) => whole(Kind(kind)),
+                    None => return Ok(Vec::new()),
+                },
+            };
+            let rows = self.store.scan(range.clone()).await?;
+            if let Some((last, _)) = rows.last() {
+                self.range = Some(Range {
+                    after: Some(last.name.clone()),
+                    ..range
+                });
+                return Ok(rows);
+            }
+        }
+    }
+}
+
+fn whole(kind: Kind) -> Range {
+    Range {
+        kind,
+        prefix: Vec::new(),
+        after: None,
+        limit: PAGE,
+    }
+}
+
+/// Writes rows where nothing is, many in one commit.
+pub struct Filling<'a> {
+    store: &'a dyn Store,
+    batch: Batch,
+    rows: usize,
+    bytes: usize,
+}
+
+impl<'a> Filling<'a> {
+    pub fn new(store: &'a dyn Store) -> Self {
+        Self {
+            store,
+            batch: Batch::new(),
+            rows: 0,
+            bytes: 0,
+        }
+    }
+
+    pub async fn put(&mut self, (key, value): Stored) -> Result<(), StoreError> {
+        self.rows += 1;
+        self.bytes += key.name.len() + value.len();
+        self.batch = std::mem::take(&mut self.batch).put(key, value);
+        if self.rows >= PAGE || self.bytes >= COMMIT_BYTES {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Makes all of them durable.
+    pub async fn flush(&mut self) -> Result<(), StoreError> {
+        (self.rows, self.bytes) = (0, 0);
+        match self.store.commit(std::mem::take(&mut self.batch)).await? {
+            Outcome::Applied => Ok(()),
+            Outcome::Refused { .. } => Err(StoreError::Failed("a put was refused".into())),
+        }
+    }
+}
+
+/// Copies every row of `from` into `to`, durably; how many.
+pub async fn copy(from: &dyn Store, to: &dyn Store) -> Result<u64, StoreError> {
+    let (mut walk, mut filling, mut count) = (Walk::new(from), Filling::new(to), 0);
+    loop {
+        let page = walk.page().await?;
+        if page.is_empty() {
+            filling.flush().await?;
+            return Ok(count);
+        }
+        for row in page {
+            filling.put(row).await?;
+            count += 1;
+        }
+    }
+}
+
+/// Whether both hold the same rows.
+pub async fn same(one: &dyn Store, other: &dyn Store) -> Result<bool, StoreError> {
+    let (mut one, mut other) = (Walk::new(one), Walk::new(other));
+    loop {
+        let page = one.page().await?;
+        if page != other.page().await? {
+            return Ok(false);
+        }
+        if page.is_empty() {
+            return Ok(true);
+        }
+    }
+}
