@@ -17,6 +17,9 @@ use crate::store::rows::open;
 /// Rows read at once.
 const PAGE: usize = 256;
 
+/// Milliseconds between looks at allowances that are there.
+const ALLOWANCES: u64 = 60_000;
+
 /// How the worker goes about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -139,12 +142,22 @@ impl Worker {
     }
 
     async fn tend(solver: Arc<Solver>, poll: Duration, clock: fn() -> u64) {
+        let mut due = HashMap::new();
         loop {
             for lane in solver.lanes.values() {
-                if let Err(error) = lane.sweep(clock() / 1_000).await {
-                    let network = lane.site.name.as_str();
+                let (network, now) = (lane.site.name.as_str(), clock());
+                if let Err(error) = lane.sweep(now / 1_000).await {
                     tracing::warn!(network, %error, "lane cannot be looked after");
                 }
+                if due.get(network).is_some_and(|due| now < *due) {
+                    continue;
+                }
+                match solver.allow_ahead(lane, now).await {
+                    Ok(false) => continue,
+                    Ok(true) => {}
+                    Err(error) => tracing::warn!(network, %error, "allowances wait"),
+                }
+                due.insert(network, now.saturating_add(ALLOWANCES));
             }
             tokio::time::sleep(poll).await;
         }

@@ -50,6 +50,19 @@ sol! {
 
         function fill(Call[] calls) external payable;
         function pay(address token, address to, uint256 amount) external;
+        function sweep(address currency, address to) external;
+    }
+
+    #[derive(Debug, PartialEq, Eq)]
+    contract ApprovalProxy {
+        struct Payment {
+            address token;
+            address to;
+            uint256 amount;
+        }
+
+        constructor(address router);
+        function fill(Payment[] payments, FillRouter.Call[] calls) external payable;
     }
 
     #[derive(Debug, PartialEq, Eq)]

@@ -68,6 +68,7 @@ impl Devnet {
             "displayName": site.id,
             "publicRpcUrl": site.node.url.to_string(),
             "fillRouter": text(site.router),
+            "approvalProxy": text(site.proxy),
             "indexFrom": 0,
             "fillConfirmations": 1,
             "blockSeconds": 1,

@@ -12,7 +12,7 @@ use anyhow::Result;
 use crate::{
     account::Account,
     artifact::Artifacts,
-    contracts::{Depository, FillRouter, Token},
+    contracts::{ApprovalProxy, Depository, FillRouter, Token},
     node::{Node, Payload, arguments},
 };
 
@@ -24,6 +24,8 @@ pub struct Site {
     pub node: Node,
     pub depository: Address,
     pub router: Address,
+    /// Takes its caller's tokens for fills through the router.
+    pub proxy: Address,
     /// A plain ERC-20 with six decimals.
     pub token: Address,
     pub deployer: Address,
@@ -44,6 +46,7 @@ impl Site {
             node,
             depository: Address::ZERO,
             router: Address::ZERO,
+            proxy: Address::ZERO,
             token: Address::ZERO,
             deployer,
             artifacts,
@@ -53,6 +56,10 @@ impl Site {
         };
         site.depository = site.deploy("Depository", &arguments(&owner)).await?;
         site.router = site.deploy("FillRouter", &[]).await?;
+        let router = ApprovalProxy::constructorCall {
+            router: site.router,
+        };
+        site.proxy = site.deploy("ApprovalProxy", &arguments(&router)).await?;
         site.token = site.deploy_token("Token").await?;
         Ok(site)
     }
