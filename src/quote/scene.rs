@@ -338,7 +338,13 @@ impl Accounts for Scene {
         _: &Address,
     ) -> Result<U256, ReadError> {
         let proxy = *spender == address(PROXY);
-        self.read(|world| if proxy { world.allowed } else { world.allowance })
+        self.read(|world| {
+            if proxy {
+                world.allowed
+            } else {
+                world.allowance
+            }
+        })
     }
 
     async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {

@@ -58,7 +58,9 @@ impl Solver {
             return Ok(Paid::Short);
         }
         if let Some(spender) = &payment.spender
-            && !self.allowed(lane, spender, &payment.spends, view.now).await?
+            && !self
+                .allowed(lane, spender, &payment.spends, view.now)
+                .await?
         {
             return Ok(Paid::Later);
         }

@@ -193,6 +193,14 @@ sol! {
         function runAndUndo(Call[] calls) external payable;
     }
 
+    #[derive(Debug, PartialEq, Eq)]
+    contract Till {
+        function close(bool to) external;
+        function buy(address buyer) external payable;
+        function buyWith(address token, uint256 amount, address buyer) external;
+        function bought(address currency, address buyer) external view returns (uint256);
+    }
+
     /// Uniswap V3's NonfungiblePositionManager.
     #[derive(Debug, PartialEq, Eq)]
     contract Positions {

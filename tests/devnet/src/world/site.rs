@@ -14,6 +14,7 @@ use crate::{
     artifact::Artifacts,
     contracts::{ApprovalProxy, Depository, FillRouter, Token},
     node::{Node, Payload, arguments},
+    world::Exchange,
 };
 
 /// A chain where users deposit and solvers pay.
@@ -28,6 +29,8 @@ pub struct Site {
     pub proxy: Address,
     /// A plain ERC-20 with six decimals.
     pub token: Address,
+    /// Where tokens are exchanged, if anywhere.
+    pub exchange: Option<Exchange>,
     pub deployer: Address,
     artifacts: Arc<Artifacts>,
 }
@@ -48,6 +51,7 @@ impl Site {
             router: Address::ZERO,
             proxy: Address::ZERO,
             token: Address::ZERO,
+            exchange: None,
             deployer,
             artifacts,
         };

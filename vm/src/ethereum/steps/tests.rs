@@ -3,6 +3,7 @@ use alloy::hex;
 use super::*;
 use crate::{
     ethereum::{FAMILY, suffix},
+    trade::Payout,
     types::U256,
 };
 

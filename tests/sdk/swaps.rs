@@ -1,0 +1,159 @@
+//! Exchanges: by the user on one chain, before a deposit, and in the solver's fill.
+
+use alloy::primitives::{Address, U256};
+use devnet::{account::Account, world::Exchange};
+use serde_json::Value;
+
+use super::app::{App, ETH, MILLI, USD, Way, amount, held, hex, promised, step_ids};
+
+/// A customer and what the two exchanges have.
+struct Trader<'a> {
+    app: &'a App,
+    who: Account,
+    here: Exchange,
+    there: Exchange,
+}
+
+impl<'a> Trader<'a> {
+    async fn new(app: &'a App, name: &str) -> Self {
+        let (here, there) = (&app.world.origin, &app.world.destination);
+        Self {
+            app,
+            who: app.customer(name).await,
+            here: here.exchange.unwrap(),
+            there: there.exchange.unwrap(),
+        }
+    }
+
+    /// Exchanges on the origin; what came of it on chain, and the client's report.
+    async fn here(&self, from: Address, to: Address, value: u64) -> (U256, Value) {
+        let pair = (&*hex(from), &*hex(to));
+        let quote = self.app.quote_for(&self.who, Way::Here, pair, value);
+        let (site, who) = (&self.app.world.origin, self.who.address());
+        let before = held(site, to, who).await;
+        let paid = held(site, from, who).await;
+        let done = self.app.execute_as(&self.who, quote).await;
+        let spent = paid - held(site, from, who).await;
+        if from != Address::ZERO {
+            assert_eq!(spent, U256::from(value), "{done}");
+        }
+        let after = held(site, to, who).await;
+        (after.saturating_sub(before), done)
+    }
+
+    /// Bridges, and demands that at least what was promised at least arrives.
+    async fn across(&self, from: Address, to: Address, value: u64) -> Value {
+        let pair = (&*hex(from), &*hex(to));
+        let quote = self.app.quote_for(&self.who, Way::Across, pair, value);
+        let (site, who) = (&self.app.world.destination, self.who.address());
+        let before = held(site, to, who).await;
+        let done = self.app.execute_as(&self.who, quote).await;
+        let got = held(site, to, who).await - before;
+        let least = amount(&done, "/details/currencyOut/minimumAmount");
+        assert!(got >= least && !got.is_zero(), "{got} {done}");
+        assert_eq!(self.app.status(&done["quote"]).await["status"], "success");
+        done
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn user_swaps_on_one_chain() {
+    let app = App::with(true).await;
+    let (a, b, c) = tokio::join!(
+        Trader::new(&app, "a"),
+        Trader::new(&app, "b"),
+        Trader::new(&app, "c")
+    );
+    let (eth, usd) = (Address::ZERO, app.world.origin.token);
+    let rare = a.here.rare;
+    let weth = c.here.uniswap.wrapped;
+    let native_and_back = async {
+        let (got, done) = a.here(eth, usd, 10 * MILLI).await;
+        assert_eq!((got, step_ids(&done)), (promised(&done), vec!["swap"]));
+        let status = app.status(&done["quote"]).await;
+        assert_eq!(status["status"], "success", "{status}");
+        let (got, done) = a.here(usd, eth, 20 * USD).await;
+        assert_eq!(step_ids(&done), ["approve", "swap"]);
+        // The user pays gas out of it.
+        assert!(got > promised(&done) - U256::from(MILLI), "{got} {done}");
+    };
+    let tokens = async {
+        let (got, done) = b.here(usd, rare, 20 * USD).await;
+        assert_eq!(step_ids(&done), ["approve", "swap"]);
+        assert!(got >= amount(&done, "/details/currencyOut/minimumAmount"));
+    };
+    let wrapping = async {
+        let (got, done) = c.here(eth, weth, 50 * MILLI).await;
+        assert_eq!(
+            (got, step_ids(&done)),
+            (U256::from(50 * MILLI), vec!["swap"])
+        );
+        assert_eq!(done["quote"]["details"]["operation"], "wrap");
+        let (_, done) = c.here(weth, eth, 50 * MILLI).await;
+        assert_eq!(done["quote"]["details"]["operation"], "unwrap");
+        assert_eq!(step_ids(&done), ["swap"]);
+    };
+    tokio::join!(native_and_back, tokens, wrapping);
+    app.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn swaps_before_the_deposit_and_in_the_fill() {
+    let app = App::with(true).await;
+    let (a, b, c) = tokio::join!(
+        Trader::new(&app, "a"),
+        Trader::new(&app, "b"),
+        Trader::new(&app, "c")
+    );
+    let (eth, usd) = (Address::ZERO, app.world.origin.token);
+    let (dollar, weth) = (app.world.destination.token, a.there.uniswap.wrapped);
+    let origin = async {
+        let done = a.across(a.here.rare, dollar, 50 * USD).await;
+        assert_eq!(step_ids(&done), ["approve", "swap", "approve", "deposit"]);
+        // Both: the origin's rare token for the destination's.
+        a.across(a.here.rare, a.there.rare, 50 * USD).await;
+    };
+    let native = async {
+        let done = b.across(eth, b.there.rare, 20 * MILLI).await;
+        assert_eq!(step_ids(&done), ["deposit"]);
+        let done = b.across(eth, weth, 20 * MILLI).await;
+        assert_eq!(
+            done["quote"]["details"]["route"]["destination"]["router"],
+            "wrap"
+        );
+    };
+    let token = async {
+        let done = c.across(usd, c.there.rare, 50 * USD).await;
+        assert_eq!(step_ids(&done), ["approve", "deposit"]);
+        c.across(usd, weth, 50 * USD).await;
+    };
+    tokio::join!(origin, native, token);
+    let left = app.left_over(&[dollar, weth, a.there.rare]).await;
+    assert!(left.is_zero(), "{left}");
+    app.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sends_reach_another_recipient() {
+    let app = App::start().await;
+    let (a, b) = tokio::join!(app.customer("a"), app.customer("b"));
+    let friend = Account::named("friend").unwrap().address();
+    let site = &app.world.origin;
+    let send = async |who: &Account, currency: Address, value: u64| {
+        let text = hex(currency);
+        let mut quote = app.quote_for(who, Way::Here, (&text, &text), value);
+        quote["recipient"] = hex(friend).into();
+        let done = app.execute_as(who, quote).await;
+        assert_eq!(step_ids(&done), ["send"]);
+        assert_eq!(done["quote"]["details"]["operation"], "send");
+        assert_eq!(held(site, currency, friend).await, U256::from(value));
+        let status = app.status(&done["quote"]).await;
+        assert_eq!(status["status"], "success", "{status}");
+    };
+    assert_eq!(ETH.parse(), Ok(Address::ZERO));
+    tokio::join!(
+        send(&a, Address::ZERO, 5 * MILLI),
+        send(&b, site.token, 7 * USD)
+    );
+    app.daemon.stop().await;
+}
