@@ -191,6 +191,34 @@ impl App {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// The oracle signs that the order of a quote, asked with `includeProtocolData`, was filled.
+    pub async fn attested(&self, quoted: &Value) {
+        let status = self.status(quoted).await;
+        let (deposit, fill) = (&status["inTxHashes"][0], &status["txHashes"][0]);
+        let body = json!({"chainId": self.world.origin.id, "transactionId": deposit});
+        let seen = self
+            .daemon
+            .attest("/attestations/depository-deposits/v1", &body);
+        let seen = seen.await.json();
+        let onchain = seen.pointer("/messages/0/result/onchainId");
+        let order = &quoted["protocol"]["v2"];
+        let body = json!({
+            "order": order["orderData"], "orderSignature": order["orderSignature"],
+            "inputs": [{"transactionId": deposit, "onchainId": onchain, "inputIndex": 0}],
+            "fill": {"transactionId": fill},
+        });
+        let answer = self
+            .daemon
+            .attest("/attestations/solver-fills/v1", &body)
+            .await;
+        assert_eq!(
+            answer.status.as_u16(),
+            200,
+            "{} {seen} {quoted}",
+            answer.body
+        );
+    }
+
     /// What the router and the proxy hold: always nothing.
     pub async fn left_over(&self, currencies: &[Address]) -> U256 {
         let site = &self.world.destination;

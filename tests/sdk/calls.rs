@@ -99,8 +99,10 @@ impl Shop {
                 0
             ),
         ]);
+        quote["options"] = json!({"includeProtocolData": true});
         let before = held(site, token, buyer).await;
         let done = self.app.execute_as(&who, quote).await;
+        self.app.attested(&done["quote"]).await;
         assert_eq!(self.bought(token, buyer).await, amount);
         let rest = held(site, token, buyer).await - before;
         assert_eq!(rest, promised(&done) - amount);

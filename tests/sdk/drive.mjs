@@ -22,6 +22,8 @@ const chains = job.chains.map(({ id, name, rpc }) =>
     id,
     name,
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    // Receipts are looked for twice per block.
+    blockTime: 1000,
     rpcUrls: { default: { http: [rpc] } },
   }),
 )

@@ -2,9 +2,12 @@
 
 use alloy::primitives::{Address, U256};
 use devnet::{account::Account, world::Exchange};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::app::{App, ETH, MILLI, USD, Way, amount, held, hex, promised, step_ids};
+
+const INPUT: &str = "EXACT_INPUT";
+const OUTPUT: &str = "EXACT_OUTPUT";
 
 /// A customer and what the two exchanges have.
 struct Trader<'a> {
@@ -41,10 +44,45 @@ impl<'a> Trader<'a> {
         (after.saturating_sub(before), done)
     }
 
-    /// Bridges, and demands that at least what was promised at least arrives.
-    async fn across(&self, from: Address, to: Address, value: u64) -> Value {
+    /// Buys exactly so much on the origin, for the native currency.
+    async fn exactly(&self, to: Address, value: u64) {
+        let mut quote = self
+            .app
+            .quote_for(&self.who, Way::Here, (ETH, &hex(to)), value);
+        quote["tradeType"] = OUTPUT.into();
+        let (site, who) = (&self.app.world.origin, self.who.address());
+        let before = (
+            held(site, to, who).await,
+            held(site, Address::ZERO, who).await,
+        );
+        let done = self.app.execute_as(&self.who, quote).await;
+        assert_eq!(held(site, to, who).await - before.0, U256::from(value));
+        // What the swap did not take came back, gas apart.
+        let spent = before.1 - held(site, Address::ZERO, who).await;
+        let expected = amount(&done, "/details/currencyIn/amount");
+        assert!(spent < expected + U256::from(MILLI), "{spent} {done}");
+    }
+
+    /// Allowance and exchange by a wallet that batches: nobody is told of it.
+    async fn at_once(&self, (from, to): (Address, Address), value: u64) {
         let pair = (&*hex(from), &*hex(to));
-        let quote = self.app.quote_for(&self.who, Way::Across, pair, value);
+        let quote = self.app.quote_for(&self.who, Way::Here, pair, value);
+        let job =
+            json!({"what": "execute", "key": self.who.key(), "batching": true, "quote": quote});
+        let (site, who) = (&self.app.world.origin, self.who.address());
+        let before = held(site, to, who).await;
+        let done = self.app.drive(job).await;
+        assert_eq!(done["ok"], true, "{done}");
+        let least = amount(&done, "/details/currencyOut/minimumAmount");
+        assert!(held(site, to, who).await - before >= least, "{done}");
+    }
+
+    /// Bridges, and demands that at least what was promised at least arrives.
+    async fn across(&self, trade: &str, (from, to): (Address, Address), value: u64) -> Value {
+        let pair = (&*hex(from), &*hex(to));
+        let mut quote = self.app.quote_for(&self.who, Way::Across, pair, value);
+        quote["tradeType"] = trade.into();
+        quote["options"] = json!({"includeProtocolData": true});
         let (site, who) = (&self.app.world.destination, self.who.address());
         let before = held(site, to, who).await;
         let done = self.app.execute_as(&self.who, quote).await;
@@ -52,6 +90,7 @@ impl<'a> Trader<'a> {
         let least = amount(&done, "/details/currencyOut/minimumAmount");
         assert!(got >= least && !got.is_zero(), "{got} {done}");
         assert_eq!(self.app.status(&done["quote"]).await["status"], "success");
+        self.app.attested(&done["quote"]).await;
         done
     }
 }
@@ -81,6 +120,8 @@ async fn user_swaps_on_one_chain() {
         let (got, done) = b.here(usd, rare, 20 * USD).await;
         assert_eq!(step_ids(&done), ["approve", "swap"]);
         assert!(got >= amount(&done, "/details/currencyOut/minimumAmount"));
+        b.exactly(usd, 30 * USD).await;
+        b.at_once((usd, rare), 20 * USD).await;
     };
     let wrapping = async {
         let (got, done) = c.here(eth, weth, 50 * MILLI).await;
@@ -108,24 +149,26 @@ async fn swaps_before_the_deposit_and_in_the_fill() {
     let (eth, usd) = (Address::ZERO, app.world.origin.token);
     let (dollar, weth) = (app.world.destination.token, a.there.uniswap.wrapped);
     let origin = async {
-        let done = a.across(a.here.rare, dollar, 50 * USD).await;
+        let done = a.across(INPUT, (a.here.rare, dollar), 50 * USD).await;
         assert_eq!(step_ids(&done), ["approve", "swap", "approve", "deposit"]);
         // Both: the origin's rare token for the destination's.
-        a.across(a.here.rare, a.there.rare, 50 * USD).await;
+        let pair = (a.here.rare, a.there.rare);
+        let done = a.across(OUTPUT, pair, 50 * USD).await;
+        assert_eq!(promised(&done), U256::from(50 * USD));
     };
     let native = async {
-        let done = b.across(eth, b.there.rare, 20 * MILLI).await;
+        let done = b.across(INPUT, (eth, b.there.rare), 20 * MILLI).await;
         assert_eq!(step_ids(&done), ["deposit"]);
-        let done = b.across(eth, weth, 20 * MILLI).await;
+        let done = b.across(INPUT, (eth, weth), 20 * MILLI).await;
         assert_eq!(
             done["quote"]["details"]["route"]["destination"]["router"],
             "wrap"
         );
     };
     let token = async {
-        let done = c.across(usd, c.there.rare, 50 * USD).await;
+        let done = c.across(INPUT, (usd, c.there.rare), 50 * USD).await;
         assert_eq!(step_ids(&done), ["approve", "deposit"]);
-        c.across(usd, weth, 50 * USD).await;
+        c.across(OUTPUT, (usd, weth), 10 * MILLI).await;
     };
     tokio::join!(origin, native, token);
     let left = app.left_over(&[dollar, weth, a.there.rare]).await;
