@@ -327,7 +327,8 @@ async fn user_executes_a_swap_on_one_chain() {
     assert_eq!(text(swap, "/data/to"), EXCHANGE);
     let order_id = text(&answer, "/protocol/v2/orderId");
     assert!(text(swap, "/data/data").ends_with(&order_id[2..]));
-    assert!(swap.get("check").is_some());
+    // Wallets that batch tell nobody of it.
+    assert!(swap.get("check").is_none());
     assert_eq!(
         text(&answer, "/details/currencyOut/amountFormatted"),
         "50.0"
@@ -378,6 +379,9 @@ async fn user_sends_wraps_and_unwraps() {
         let (_, answer) = quoted(changes).await;
         assert_eq!(text(&answer, "/details/operation"), operation);
         assert_eq!(ids(&answer), steps);
+        let last = answer["steps"].as_array().unwrap().last().unwrap();
+        let polled = last["items"][0].get("check").is_some();
+        assert_eq!(polled, steps.len() == 1, "{operation}");
         assert_eq!(text(&answer, "/details/currencyOut/minimumAmount"), "1");
     }
 }

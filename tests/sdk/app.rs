@@ -1,6 +1,6 @@
 //! Chains, a daemon with its solver, and the client that is driven against it.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use alloy::{
     primitives::{Address, U256},
@@ -27,6 +27,8 @@ pub const MILLI: u64 = 1_000_000_000_000_000;
 /// One of the sites' tokens.
 pub const USD: u64 = 1_000_000;
 
+const PATIENCE: Duration = Duration::from_secs(30);
+
 sol! {
     function allowance(address owner, address spender) view returns (uint256);
 }
@@ -48,11 +50,11 @@ pub enum Way {
 
 impl App {
     pub async fn start() -> Self {
-        Self::with(false).await
+        Self::with(false, |_| ()).await
     }
 
-    /// With an exchange on both chains, or without.
-    pub async fn with(exchange: bool) -> Self {
+    /// With an exchange on both chains, or without, and a changed market.
+    pub async fn with(exchange: bool, change: fn(&mut Value)) -> Self {
         let world = Devnet::with(Options {
             block_time: Some(1),
             finality_blocks: 1,
@@ -61,8 +63,10 @@ impl App {
         })
         .await
         .unwrap();
+        let mut files = world.files();
+        change(&mut files.market);
         let daemon = daemon()
-            .chains(&world.files())
+            .chains(&files)
             .signer(&world.oracles[0])
             .solver(&world.solver, "destination")
             .start()
@@ -189,6 +193,20 @@ impl App {
         let answer = reqwest::get(format!("{url}/intents/status/v3?requestId={id}")).await;
         let text = answer.unwrap().text().await.unwrap();
         serde_json::from_str(&text).unwrap()
+    }
+
+    /// As [`App::status`], once it is an end: the client believes its own receipt, which is sooner.
+    pub async fn ended(&self, quoted: &Value) -> Value {
+        let ended = async {
+            loop {
+                let status = self.status(quoted).await;
+                if !["waiting", "pending"].contains(&status["status"].as_str().unwrap()) {
+                    return status;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended).await.unwrap()
     }
 
     /// The oracle signs that the order of a quote, asked with `includeProtocolData`, was filled.

@@ -97,19 +97,15 @@ impl<'a> Trader<'a> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn user_swaps_on_one_chain() {
-    let app = App::with(true).await;
-    let (a, b, c) = tokio::join!(
-        Trader::new(&app, "a"),
-        Trader::new(&app, "b"),
-        Trader::new(&app, "c")
-    );
+    let app = App::with(true, |_| ()).await;
+    let new = |name| Trader::new(&app, name);
+    let (a, b, c, d) = tokio::join!(new("a"), new("b"), new("c"), new("d"));
     let (eth, usd) = (Address::ZERO, app.world.origin.token);
-    let rare = a.here.rare;
-    let weth = c.here.uniswap.wrapped;
+    let (rare, weth) = (a.here.rare, a.here.uniswap.wrapped);
     let native_and_back = async {
         let (got, done) = a.here(eth, usd, 10 * MILLI).await;
         assert_eq!((got, step_ids(&done)), (promised(&done), vec!["swap"]));
-        let status = app.status(&done["quote"]).await;
+        let status = app.ended(&done["quote"]).await;
         assert_eq!(status["status"], "success", "{status}");
         let (got, done) = a.here(usd, eth, 20 * USD).await;
         assert_eq!(step_ids(&done), ["approve", "swap"]);
@@ -121,7 +117,6 @@ async fn user_swaps_on_one_chain() {
         assert_eq!(step_ids(&done), ["approve", "swap"]);
         assert!(got >= amount(&done, "/details/currencyOut/minimumAmount"));
         b.exactly(usd, 30 * USD).await;
-        b.at_once((usd, rare), 20 * USD).await;
     };
     let wrapping = async {
         let (got, done) = c.here(eth, weth, 50 * MILLI).await;
@@ -134,45 +129,64 @@ async fn user_swaps_on_one_chain() {
         assert_eq!(done["quote"]["details"]["operation"], "unwrap");
         assert_eq!(step_ids(&done), ["swap"]);
     };
-    tokio::join!(native_and_back, tokens, wrapping);
+    let batched = d.at_once((usd, rare), 20 * USD);
+    tokio::join!(native_and_back, tokens, wrapping, batched);
     app.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn swaps_before_the_deposit_and_in_the_fill() {
-    let app = App::with(true).await;
-    let (a, b, c) = tokio::join!(
-        Trader::new(&app, "a"),
-        Trader::new(&app, "b"),
-        Trader::new(&app, "c")
-    );
+    let app = App::with(true, |_| ()).await;
+    let new = |name| Trader::new(&app, name);
+    let (a, b, c, d) = tokio::join!(new("a"), new("b"), new("c"), new("d"));
+    let (e, f) = tokio::join!(new("e"), new("f"));
     let (eth, usd) = (Address::ZERO, app.world.origin.token);
     let (dollar, weth) = (app.world.destination.token, a.there.uniswap.wrapped);
-    let origin = async {
-        let done = a.across(INPUT, (a.here.rare, dollar), 50 * USD).await;
-        assert_eq!(step_ids(&done), ["approve", "swap", "approve", "deposit"]);
-        // Both: the origin's rare token for the destination's.
-        let pair = (a.here.rare, a.there.rare);
-        let done = a.across(OUTPUT, pair, 50 * USD).await;
-        assert_eq!(promised(&done), U256::from(50 * USD));
-    };
-    let native = async {
-        let done = b.across(INPUT, (eth, b.there.rare), 20 * MILLI).await;
-        assert_eq!(step_ids(&done), ["deposit"]);
-        let done = b.across(INPUT, (eth, weth), 20 * MILLI).await;
-        assert_eq!(
-            done["quote"]["details"]["route"]["destination"]["router"],
-            "wrap"
-        );
-    };
-    let token = async {
-        let done = c.across(INPUT, (usd, c.there.rare), 50 * USD).await;
-        assert_eq!(step_ids(&done), ["approve", "deposit"]);
-        c.across(OUTPUT, (usd, weth), 10 * MILLI).await;
-    };
-    tokio::join!(origin, native, token);
-    let left = app.left_over(&[dollar, weth, a.there.rare]).await;
+    let [here, there] = [a.here.rare, a.there.rare];
+    let (origin, both, native, wrapped, token, tokens) = tokio::join!(
+        a.across(INPUT, (here, dollar), 50 * USD),
+        b.across(OUTPUT, (here, there), 50 * USD),
+        c.across(INPUT, (eth, there), 20 * MILLI),
+        d.across(INPUT, (eth, weth), 20 * MILLI),
+        e.across(INPUT, (usd, there), 50 * USD),
+        f.across(OUTPUT, (usd, weth), 10 * MILLI),
+    );
+    for (done, steps) in [
+        (&origin, vec!["approve", "swap", "approve", "deposit"]),
+        (&both, vec!["approve", "swap", "approve", "deposit"]),
+        (&native, vec!["deposit"]),
+        (&token, vec!["approve", "deposit"]),
+    ] {
+        assert_eq!(step_ids(done), steps);
+    }
+    assert_eq!(promised(&both), U256::from(50 * USD));
+    assert_eq!(promised(&tokens), U256::from(10 * MILLI));
+    let leg = &wrapped["quote"]["details"]["route"]["destination"];
+    assert_eq!(leg["router"], "wrap");
+    let left = app.left_over(&[dollar, weth, there]).await;
     assert!(left.is_zero(), "{left}");
+    app.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn solver_without_the_native_currency_swaps_its_tokens_for_it() {
+    let app = App::with(true, |market| {
+        market[1]["currencies"][0]["solver"] = false.into();
+    })
+    .await;
+    let (a, b) = tokio::join!(Trader::new(&app, "a"), Trader::new(&app, "b"));
+    let (eth, usd) = (Address::ZERO, app.world.origin.token);
+    let (native, token) = tokio::join!(
+        a.across(INPUT, (eth, eth), 20 * MILLI),
+        b.across(OUTPUT, (usd, eth), 10 * MILLI),
+    );
+    for done in [native, token] {
+        let leg = &done["quote"]["details"]["route"]["destination"];
+        assert_eq!(leg["inputCurrency"]["currency"]["symbol"], "USD", "{done}");
+        assert_eq!(leg["router"], "uniswap-v3");
+    }
+    let dollar = app.world.destination.token;
+    assert!(app.left_over(&[dollar]).await.is_zero());
     app.daemon.stop().await;
 }
 
@@ -190,7 +204,7 @@ async fn sends_reach_another_recipient() {
         assert_eq!(step_ids(&done), ["send"]);
         assert_eq!(done["quote"]["details"]["operation"], "send");
         assert_eq!(held(site, currency, friend).await, U256::from(value));
-        let status = app.status(&done["quote"]).await;
+        let status = app.ended(&done["quote"]).await;
         assert_eq!(status["status"], "success", "{status}");
     };
     assert_eq!(ETH.parse(), Ok(Address::ZERO));
