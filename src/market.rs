@@ -46,6 +46,11 @@ pub struct Network {
     /// The contract that makes fills of several payments or calls.
     #[serde(default)]
     pub fill_router: Option<String>,
+    /// The contract that takes the solver's tokens for fills through the router; without it the router
+    /// is paid in the native currency only. It must take its caller's tokens and nobody else's, and be
+    /// unchangeable: the solver allows it everything.
+    #[serde(default)]
+    pub approval_proxy: Option<String>,
     /// The wrapped form of the native currency (WETH).
     #[serde(default)]
     pub wrapped_native: Option<String>,

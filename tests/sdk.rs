@@ -2,123 +2,18 @@
 //! integrator does, seen from the integrator's side.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod sdk {
+    pub mod app;
+    mod calls;
+    mod endings;
+    mod swaps;
+    mod wire;
+}
 mod support;
 
-use std::{path::PathBuf, process::Stdio};
-
 use alloy::primitives::U256;
-use devnet::{
-    tools,
-    world::{Devnet, Options},
-};
-use serde_json::{Value, json};
-use support::daemon::{Daemon, daemon};
-use tempfile::TempDir;
-use tokio::{io::AsyncWriteExt, process::Command};
-
-const PACKAGE: &str = include_str!("sdk/package.json");
-const LOCK: &str = include_str!("sdk/package-lock.json");
-const DRIVE: &str = include_str!("sdk/drive.mjs");
-
-const ETH: &str = "0x0000000000000000000000000000000000000000";
-const MILLI: u64 = 1_000_000_000_000_000;
-
-/// Two chains that make blocks by themselves, and a daemon with its own solver.
-struct App {
-    world: Devnet,
-    daemon: Daemon,
-    directory: TempDir,
-}
-
-impl App {
-    async fn start() -> Self {
-        let world = Devnet::with(Options {
-            block_time: Some(1),
-            finality_blocks: 1,
-            ..Options::default()
-        })
-        .await
-        .unwrap();
-        let daemon = daemon()
-            .chains(&world.files())
-            .signer(&world.oracles[0])
-            .solver(&world.solver, "destination")
-            .start()
-            .await;
-        let packages = tokio::task::spawn_blocking(install).await.unwrap();
-        let directory = TempDir::new().unwrap();
-        std::fs::write(directory.path().join("drive.mjs"), DRIVE).unwrap();
-        let modules = directory.path().join("node_modules");
-        std::os::unix::fs::symlink(packages.join("node_modules"), modules).unwrap();
-        Self {
-            world,
-            daemon,
-            directory,
-        }
-    }
-
-    /// What the client says to a job.
-    async fn drive(&self, mut job: Value) -> Value {
-        let site = |site: &devnet::world::Site| json!({"id": site.node.chain_id, "name": site.id, "rpc": site.node.url});
-        job["base"] = self.daemon.integrator_url().into();
-        job["chains"] = json!([site(&self.world.origin), site(&self.world.destination)]);
-        job["key"] = self.world.user.key().into();
-        let mut node = Command::new("node")
-            .arg(self.directory.path().join("drive.mjs"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut stdin = node.stdin.take().unwrap();
-        stdin.write_all(job.to_string().as_bytes()).await.unwrap();
-        drop(stdin);
-        let output = node.wait_with_output().await.unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let last = text.lines().last().unwrap_or_default();
-        serde_json::from_str(last).unwrap_or_else(|_| panic!("the client printed {text}"))
-    }
-
-    /// Executes `quote` and demands success.
-    async fn execute(&self, quote: Value) -> Value {
-        let done = self.drive(json!({"what": "execute", "quote": quote})).await;
-        assert_eq!(done["ok"], true, "{done}");
-        let steps = done["steps"].as_array().unwrap();
-        let complete = |step: &Value| {
-            let mut items = step["items"].as_array().unwrap().iter();
-            items.all(|status| status == "complete")
-        };
-        assert!(steps.iter().all(complete), "{done}");
-        done
-    }
-
-    /// From origin to destination, `currency` to `to`.
-    fn quote(&self, currency: &str, to: &str, amount: u64) -> Value {
-        let user = format!("{:#x}", self.world.user.address());
-        json!({
-            "chainId": self.world.origin.node.chain_id,
-            "toChainId": self.world.destination.node.chain_id,
-            "currency": currency, "toCurrency": to, "amount": amount.to_string(),
-            "tradeType": "EXACT_INPUT", "user": user, "recipient": user,
-        })
-    }
-}
-
-fn install() -> PathBuf {
-    tools::packages(
-        "sdk",
-        &[("package.json", PACKAGE), ("package-lock.json", LOCK)],
-    )
-    .unwrap()
-}
-
-fn step_ids(done: &Value) -> Vec<&str> {
-    let steps = done["steps"].as_array().unwrap();
-    steps
-        .iter()
-        .map(|step| step["id"].as_str().unwrap())
-        .collect()
-}
+use sdk::app::{App, ETH, MILLI, hex, promised, step_ids};
+use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn client_lists_chains_and_quotes_both_trade_types() {
@@ -186,10 +81,7 @@ async fn native_bridge_goes_from_quote_to_success() {
         .balance(app.world.user.address())
         .await
         .unwrap();
-    let promised = done["quote"]["details"]["currencyOut"]["amount"]
-        .as_str()
-        .unwrap();
-    assert_eq!((after - before).to_string(), promised);
+    assert_eq!(after - before, promised(&done));
     app.daemon.stop().await;
 }
 
@@ -202,20 +94,14 @@ async fn token_bridge_approves_and_deposits() {
         .token_balance(destination.token, user)
         .await
         .unwrap();
-    let (from, to) = (
-        format!("{:#x}", origin.token),
-        format!("{:#x}", destination.token),
-    );
+    let (from, to) = (hex(origin.token), hex(destination.token));
     let done = app.execute(app.quote(&from, &to, 25_000_000)).await;
     assert_eq!(step_ids(&done), ["approve", "deposit"]);
     let after = destination
         .token_balance(destination.token, user)
         .await
         .unwrap();
-    let promised = done["quote"]["details"]["currencyOut"]["amount"]
-        .as_str()
-        .unwrap();
-    assert_eq!((after - before).to_string(), promised);
+    assert_eq!(after - before, promised(&done));
     app.daemon.stop().await;
 }
 
@@ -223,8 +109,8 @@ async fn token_bridge_approves_and_deposits() {
 async fn batching_wallet_tells_nobody_and_is_filled() {
     let app = App::start().await;
     let (from, to) = (
-        format!("{:#x}", app.world.origin.token),
-        format!("{:#x}", app.world.destination.token),
+        hex(app.world.origin.token),
+        hex(app.world.destination.token),
     );
     let job =
         json!({"what": "execute", "batching": true, "quote": app.quote(&from, &to, 25_000_000)});

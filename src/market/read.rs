@@ -58,6 +58,7 @@ fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
     let swap = network.uniswap_v3.as_ref();
     let contracts = [
         network.fill_router.as_deref(),
+        network.approval_proxy.as_deref(),
         network.wrapped_native.as_deref(),
         swap.map(|swap| swap.quoter.as_str()),
         swap.map(|swap| swap.router.as_str()),

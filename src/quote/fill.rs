@@ -10,17 +10,19 @@ use super::{
     code::{Code, Refused},
     figures::Figures,
     intent::Intent,
-    order::{Due, LIFE, router},
+    order::{Due, LIFE, proxy, router},
     route::Route,
     service::Quoter,
-    swap::SwapOrder,
+    swap::{SwapOffer, SwapOrder},
+    venue::Venue,
 };
 
 /// Gas of a plain payment, native or of a token, when no node says.
 const NATIVE: u64 = 30_000;
 const TOKEN: u64 = 75_000;
-/// Of the router around its calls, and of a call that nobody limited.
-const ROUTED: u64 = 100_000;
+/// Of the router around its calls: what it is paid, an allowance, what it pays; and of a call that
+/// nobody limited.
+const ROUTED: u64 = 200_000;
 const CALL: u64 = 150_000;
 
 /// Payments and calls of an order.
@@ -86,37 +88,40 @@ impl Quoter {
             let what = "the destination chain has no fill router";
             Refused::new(Code::Erc20RouterAddressNotFound, what)
         })?;
-        if figures.swap_out.is_some() {
-            return self.swapping(intent, route, figures, (router, now));
+        if !super::intent::is_native(&route.given) && proxy(output)?.is_none() {
+            let what = "the destination chain has no contract that pays the router in tokens";
+            return Err(Refused::new(Code::Erc20RouterAddressNotFound, what));
         }
-        if !super::intent::is_native(output) {
-            return Ok(Fill {
-                payments: vec![whole(&router)],
-                calls: intent.calls.clone(),
-            });
+        if figures.swap_out.is_none() && super::intent::is_native(output) {
+            return Ok(native(intent, figures.output, &router));
         }
-        Ok(native(intent, figures.output, &router))
+        let (payment, mut calls) = match &figures.swap_out {
+            None => (whole(&router), Vec::new()),
+            Some(offer) => self.swapping(route, figures, offer, (&router, now))?,
+        };
+        calls.extend(intent.calls.iter().cloned());
+        // What the calls leave is the recipient's; in the router it would be anybody's.
+        let orders = output.spec.family.orders;
+        let orders = orders.ok_or_else(|| CodecError("the family has no calls".into()))?;
+        calls.push(orders.sweep(&router, &output.address, &intent.recipient)?);
+        Ok(Fill {
+            payments: vec![payment],
+            calls,
+        })
     }
 
-    /// The router is paid in what the solver has, and exchanges it.
+    /// The router is paid in what the solver has, and exchanges it for itself.
     fn swapping(
         &self,
-        intent: &Intent<'_>,
         route: &Route<'_>,
         figures: &Figures,
-        (router, now): (Address, u64),
-    ) -> Result<Fill, Refused> {
-        let Some(offer) = &figures.swap_out else {
-            return Ok(Fill::default());
-        };
-        let recipient = if intent.calls.is_empty() {
-            &intent.recipient
-        } else {
-            &router
-        };
+        offer: &SwapOffer,
+        (router, now): (&Address, u64),
+    ) -> Result<(Due, Vec<OrderCall>), Refused> {
+        let amount = figures.sum.given;
         let order = SwapOrder {
             payer: router.clone(),
-            recipient: recipient.clone(),
+            recipient: router.clone(),
             limit: figures.minimum,
             deadline: now.saturating_add(LIFE),
         };
@@ -126,23 +131,20 @@ impl Quoter {
             let spend = Spend {
                 spender,
                 currency: &route.given.address,
-                amount: figures.sum.given,
+                amount,
             };
             let steps = self.venue(&route.given)?.steps()?;
-            let approve = steps.approve(&router, &spend, route.given.currency.approval_reset)?;
+            let approve = steps.approve(router, &spend, route.given.currency.approval_reset)?;
             calls.extend(approve.into_iter().map(|step| ordered(step.call)));
         }
         calls.push(ordered(swap.call));
-        calls.extend(intent.calls.iter().cloned());
-        Ok(Fill {
-            payments: vec![Due {
-                to: router,
-                currency: route.given.address.clone(),
-                amount: figures.sum.given,
-                minimum: figures.sum.given,
-            }],
-            calls,
-        })
+        let payment = Due {
+            to: router.clone(),
+            currency: route.given.address.clone(),
+            amount,
+            minimum: amount,
+        };
+        Ok((payment, calls))
     }
 
     /// Gas units of the fill by the provider's estimate; refused when it would revert.
@@ -150,13 +152,18 @@ impl Quoter {
         let venue = self.venue(&intent.destination)?;
         let payments = fill.payments.iter().map(Due::payout).collect::<Vec<_>>();
         let router = router(&intent.destination)?;
+        let proxy = proxy(&intent.destination)?;
         let call = venue.steps()?.fill(&FillTerms {
             solver: &self.solver,
             router: router.as_ref(),
+            proxy: proxy.as_ref(),
             payments: &payments,
             calls: &fill.calls,
             order: B256::repeat_byte(0xee),
         })?;
+        if let Some(proxy) = proxy.filter(|proxy| *proxy == call.to) {
+            self.ready(venue, &proxy, fill).await?;
+        }
         let draft = Draft {
             call,
             authorizations: intent.authorizations.clone(),
@@ -171,6 +178,22 @@ impl Quoter {
             Ok(gas) => Ok(gas),
             Err(revert) => Err(self.reverted(intent, &draft.call, revert).await),
         }
+    }
+
+    /// Refused until the solver has allowed the proxy to take what the fill pays: without that the
+    /// simulation would speak of the order's calls.
+    async fn ready(&self, venue: &Venue, proxy: &Address, fill: &Fill) -> Result<(), Refused> {
+        for due in &fill.payments {
+            let ask = |trade: Trade| async move {
+                let accounts = trade.accounts;
+                accounts.allowance(&self.solver, proxy, &due.currency).await
+            };
+            if venue.ask(ask).await? < due.amount {
+                let what = "the solver does not make calls with this currency yet";
+                return Err(Refused::new(Code::ServiceUnavailable, what));
+            }
+        }
+        Ok(())
     }
 
     async fn reverted(&self, intent: &Intent<'_>, call: &Call, revert: Revert) -> Refused {

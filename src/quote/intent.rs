@@ -281,9 +281,9 @@ fn recipient(given: &str, side: &Side<'_>, ground: &Ground<'_, '_>) -> Result<Ad
     if side.network.currency(given).is_some() {
         return refused("must not be a token's contract");
     }
-    let router = side.network.fill_router.as_deref();
-    let router = router.and_then(|router| text::address(&side.spec, router));
-    let contract = router.as_ref() == Some(&recipient)
+    let contracts = [&side.network.fill_router, &side.network.approval_proxy];
+    let mut contracts = contracts.into_iter().flatten();
+    let contract = contracts.any(|one| text::address(&side.spec, one).as_ref() == Some(&recipient))
         || side.spec.depositories().any(|one| *one == recipient);
     if contract || recipient == *ground.solver {
         return refused("must not be an account of this service");

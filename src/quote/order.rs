@@ -111,8 +111,14 @@ fn extra_data(side: &Side<'_>) -> Result<String, CodecError> {
 
 /// The contract that makes fills of several payments or calls.
 pub fn router(side: &Side<'_>) -> Result<Option<Address>, CodecError> {
-    let router = side.network.fill_router.as_deref();
-    router
-        .map(|text| side.spec.family.address(text))
-        .transpose()
+    contract(side, side.network.fill_router.as_deref())
+}
+
+/// The contract that takes the solver's tokens for those fills.
+pub fn proxy(side: &Side<'_>) -> Result<Option<Address>, CodecError> {
+    contract(side, side.network.approval_proxy.as_deref())
+}
+
+fn contract(side: &Side<'_>, text: Option<&str>) -> Result<Option<Address>, CodecError> {
+    text.map(|text| side.spec.family.address(text)).transpose()
 }

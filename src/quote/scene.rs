@@ -40,6 +40,7 @@ pub const WETH: &str = "0x4200000000000000000000000000000000000006";
 pub const TOKEN: &str = "0x1111111111111111111111111111111111111111";
 pub const USER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 pub const OTHER: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
+pub const PROXY: &str = "0x2323232323232323232323232323232323232323";
 pub const ROUTER: &str = "0x2222222222222222222222222222222222222222";
 pub const DEPOSITORY: &str = "0x3333333333333333333333333333333333333333";
 /// The account of [`KEY`].
@@ -97,6 +98,7 @@ pub fn market() -> Market {
         network("nowhere", 31_004),
     ]);
     file[1]["fillRouter"] = json!(ROUTER);
+    file[1]["approvalProxy"] = json!(PROXY);
     file[2]["disabled"] = json!(true);
     Market::parse(&file.to_string(), |_| Some(family())).unwrap()
 }
@@ -113,6 +115,8 @@ pub fn body() -> Value {
 /// What tests change.
 pub struct World {
     pub allowance: U256,
+    /// What the solver has allowed the proxy.
+    pub allowed: U256,
     pub balance: U256,
     pub available: Option<U256>,
     /// Units of every estimate that does not revert.
@@ -145,6 +149,7 @@ impl Default for Scene {
         let most = U256::from(10).pow(U256::from(30));
         Self(Arc::new(Mutex::new(World {
             allowance: U256::ZERO,
+            allowed: U256::MAX,
             balance: most,
             available: Some(most),
             gas: GAS,
@@ -326,8 +331,20 @@ impl Accounts for Scene {
         self.read(|world| world.balance)
     }
 
-    async fn allowance(&self, _: &Address, _: &Address, _: &Address) -> Result<U256, ReadError> {
-        self.read(|world| world.allowance)
+    async fn allowance(
+        &self,
+        _: &Address,
+        spender: &Address,
+        _: &Address,
+    ) -> Result<U256, ReadError> {
+        let proxy = *spender == address(PROXY);
+        self.read(|world| {
+            if proxy {
+                world.allowed
+            } else {
+                world.allowance
+            }
+        })
     }
 
     async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {

@@ -170,17 +170,20 @@ pub fn gas(planned: &[Planned], intent: &Intent<'_>) -> U256 {
 
 /// The steps of an answer.
 pub fn shown(planned: &[Planned], plan: &Plan<'_, '_>, request: B256) -> Vec<Step> {
-    let show = |one: &Planned| step(one, plan, request);
+    // A wallet that batches tells nobody of its transaction, and no chain shows whose swap it was:
+    // clients would poll for ever, so they believe the receipt.
+    let told = !plan.intent.own || planned.len() == 1;
+    let show = |one: &Planned| step(one, plan, (request, told));
     planned.iter().map(show).collect()
 }
 
-fn step(planned: &Planned, plan: &Plan<'_, '_>, request: B256) -> Step {
+fn step(planned: &Planned, plan: &Plan<'_, '_>, (request, told): (B256, bool)) -> Step {
     let (intent, fees) = (plan.intent, plan.reads.origin_fees);
     let StepCall { step, call } = &planned.step;
     let (id, action, description) = texts(*step, plan);
     // Clients poll a check before they go on: only the last transaction has one.
     let last = *step != Kind::Approve && (*step != Kind::Swap || intent.own);
-    let check = last.then(|| Check {
+    let check = (told && last).then(|| Check {
         endpoint: format!("/intents/status/v3?requestId={request}"),
         method: "GET",
     });

@@ -252,13 +252,48 @@ async fn calls_are_paid_through_the_router_and_the_rest_reaches_the_recipient() 
         (1, ROUTER)
     );
     assert_eq!(payments[0].minimum_amount, payments[0].expected_amount);
+    assert_eq!(last_call(&token), swept(USDC));
+}
+
+/// Address and data of the order's last call.
+fn last_call(answer: &Value) -> (String, String) {
+    let call = alloy::hex::decode(order(answer).output.calls.last().unwrap()).unwrap();
+    let call = vm::SETTLEMENT.orders.unwrap().decode_call(&call).unwrap();
+    (call.to.to_string(), call.data.to_string())
+}
+
+/// What is left of a currency goes to the user.
+fn swept(currency: &str) -> (String, String) {
+    let address = |text| vm::SETTLEMENT.address(text).unwrap();
+    let orders = vm::SETTLEMENT.orders.unwrap();
+    let sweep = orders.sweep(&address(ROUTER), &address(currency), &address(USER));
+    let sweep = sweep.unwrap();
+    (sweep.to.to_string(), sweep.data.to_string())
+}
+
+#[tokio::test]
+async fn nobody_is_promised_tokens_through_the_router_before_the_proxy_may_take_them() {
+    let scene = Scene::default();
+    scene.with(|world| world.allowed = U256::from(1_000_000));
+    for changes in [
+        json!({"txs": [{"to": OTHER, "data": "0x12"}]}),
+        json!({"destinationCurrency": TOKEN}),
+    ] {
+        let refused = refused(&scene, changes).await;
+        assert_eq!(refused.code, Code::ServiceUnavailable);
+    }
+    // The native currency needs nobody's permission, a payment alone no router.
+    let native = json!({"txs": [{"to": OTHER, "data": "0x12"}], "destinationCurrency": NATIVE});
+    for changes in [native, json!({})] {
+        assert!(scene.quote(changes).await.is_ok());
+    }
 }
 
 #[tokio::test]
 async fn calls_keep_to_their_gas_limit() {
     let scene = Scene::default();
     let txs = json!([{"to": OTHER, "data": "0x12"}]);
-    scene.with(|world| world.gas = 120_000);
+    scene.with(|world| world.gas = 220_000);
     let limit = |gas: u64| json!({"txs": txs, "txsGasLimit": gas});
     assert!(scene.quote(limit(20_000)).await.is_ok());
     assert_eq!(
@@ -292,7 +327,8 @@ async fn user_executes_a_swap_on_one_chain() {
     assert_eq!(text(swap, "/data/to"), EXCHANGE);
     let order_id = text(&answer, "/protocol/v2/orderId");
     assert!(text(swap, "/data/data").ends_with(&order_id[2..]));
-    assert!(swap.get("check").is_some());
+    // Wallets that batch tell nobody of it.
+    assert!(swap.get("check").is_none());
     assert_eq!(
         text(&answer, "/details/currencyOut/amountFormatted"),
         "50.0"
@@ -343,6 +379,9 @@ async fn user_sends_wraps_and_unwraps() {
         let (_, answer) = quoted(changes).await;
         assert_eq!(text(&answer, "/details/operation"), operation);
         assert_eq!(ids(&answer), steps);
+        let last = answer["steps"].as_array().unwrap().last().unwrap();
+        let polled = last["items"][0].get("check").is_some();
+        assert_eq!(polled, steps.len() == 1, "{operation}");
         assert_eq!(text(&answer, "/details/currencyOut/minimumAmount"), "1");
     }
 }
@@ -357,7 +396,8 @@ async fn solver_swaps_what_it_does_not_hold() {
         .unwrap();
     assert_eq!(ids(&answer), ["approve", "deposit"]);
     let output = order(&answer).output;
-    assert_eq!((output.payments.len(), output.calls.len()), (1, 2));
+    assert_eq!((output.payments.len(), output.calls.len()), (1, 3));
+    assert_eq!(last_call(&answer), swept(TOKEN));
     assert_eq!(output.payments[0].recipient, ROUTER);
     assert_eq!(output.payments[0].currency, USDC);
     let given = text(&answer, "/details/route/destination/inputCurrency/amount");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use vm::{
     Address, Amount, CodecError, OrderCall, U256,
     protocol::text,
-    trade::{Authorization, Call, FillTerms, Payout, Spend},
+    trade::{Authorization, Call, FillTerms, Payout},
 };
 
 use super::{
@@ -16,12 +16,9 @@ use super::{
 };
 use crate::{
     request::{Request, fact::Purpose, reason::FailReason},
-    store::{
-        requests::RequestsError,
-        rows::{
-            claim::{Leg, Stage},
-            lane::Owner,
-        },
+    store::rows::{
+        claim::{Leg, Stage},
+        lane::Owner,
     },
 };
 
@@ -34,7 +31,7 @@ struct Payment {
     /// Sums per currency other than the native one.
     spends: Vec<(Address, Amount)>,
     /// Who takes those, where it is not the solver itself.
-    router: Option<Address>,
+    spender: Option<Address>,
     authorizations: Vec<Authorization>,
     /// What is told of it: the first payment.
     currency: String,
@@ -60,7 +57,11 @@ impl Solver {
         if !self.covered(lane, &payment).await? {
             return Ok(Paid::Short);
         }
-        if !self.allowed(view, lane, &payment).await? {
+        if let Some(spender) = &payment.spender
+            && !self
+                .allowed(lane, spender, &payment.spends, view.now)
+                .await?
+        {
             return Ok(Paid::Later);
         }
         let gas = match lane
@@ -125,76 +126,6 @@ impl Solver {
         }
         Ok(true)
     }
-
-    /// Whether the router may take what it pays. Where not, an allowance is on its way afterwards:
-    /// never more than what the payments that wait for it take, since a router may be anybody's tool.
-    async fn allowed(
-        &self,
-        view: &View,
-        lane: &Lane,
-        payment: &Payment,
-    ) -> Result<bool, SolverError> {
-        let Some(router) = &payment.router else {
-            return Ok(true);
-        };
-        for (currency, amount) in &payment.spends {
-            let waiting = lane.reserved(currency).await?.saturating_add(*amount);
-            let site = &lane.site;
-            if site.allowance(&lane.owner, router, currency).await? >= waiting {
-                continue;
-            }
-            let owner = Owner::Allowance {
-                spender: router.text().to_owned(),
-                currency: currency.text().to_owned(),
-            };
-            let mut slots = lane.slots().await?.into_iter();
-            if !slots.any(|(_, slot)| slot.owner == owner) {
-                let spend = Spend {
-                    spender: router,
-                    currency,
-                    amount: waiting,
-                };
-                self.allow(view, lane, &spend, owner).await?;
-            }
-            return Ok(false);
-        }
-        Ok(true)
-    }
-
-    async fn allow(
-        &self,
-        view: &View,
-        lane: &Lane,
-        spend: &Spend<'_>,
-        owner: Owner,
-    ) -> Result<(), SolverError> {
-        let listed = lane.site.listed(spend.currency.text());
-        let reset = listed.is_some_and(|currency| currency.approval_reset);
-        for step in lane.site.steps.approve(&lane.owner, spend, reset)? {
-            let gas = lane.estimate(&step.call, &[]).await?.map_err(|revert| {
-                CodecError(format!("allowance would revert: {}", revert.reason))
-            })?;
-            let plan = Plan {
-                owner: owner.clone(),
-                call: step.call,
-                authorizations: Vec::new(),
-                gas,
-                spends: Vec::new(),
-            };
-            let mut taken = lane.take(&plan, view.now / 1_000).await?;
-            let batch = std::mem::take(&mut taken.batch);
-            match self.requests.store().commit(batch).await? {
-                crate::store::Outcome::Applied => {}
-                crate::store::Outcome::Refused { .. } => {
-                    return Err(RequestsError::Refused.into());
-                }
-            }
-            let slot = taken.slot.clone();
-            drop(taken);
-            lane.send(&slot).await?;
-        }
-        Ok(())
-    }
 }
 
 /// Payments and calls of the order in one transaction.
@@ -212,9 +143,11 @@ fn payment(request: &Request, lane: &Lane) -> Result<Payment, CodecError> {
     let router = (!extra.is_empty())
         .then(|| codec()?.decode_extra_data(&extra))
         .transpose()?;
+    let proxy = site.proxy()?;
     let call = site.steps.fill(&FillTerms {
         solver: &lane.owner,
         router: router.as_ref(),
+        proxy: proxy.as_ref(),
         payments: &payments,
         calls: &calls,
         order: request.order_id,
@@ -227,7 +160,7 @@ fn payment(request: &Request, lane: &Lane) -> Result<Payment, CodecError> {
     sums.remove(&site.native);
     let first = payments.first();
     Ok(Payment {
-        router: router.filter(|router| *router == call.to),
+        spender: proxy.filter(|proxy| *proxy == call.to),
         call,
         spends: sums.into_iter().collect(),
         authorizations: request

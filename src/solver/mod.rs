@@ -5,6 +5,7 @@
 //! else carries out. It may be called by anybody, as often as they like, and die at any point: what
 //! was begun stands in the claim's row and in the lane's, and is found there.
 
+mod allowance;
 pub mod claim;
 mod fill;
 pub mod inventory;

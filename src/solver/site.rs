@@ -102,6 +102,13 @@ impl Site {
         self.market.as_ref()?.currency(currency)
     }
 
+    /// Who takes the solver's tokens for fills through the router; `None`: nobody.
+    pub fn proxy(&self) -> Result<Option<Address>, CodecError> {
+        let market = self.market.as_ref();
+        let proxy = market.and_then(|market| market.approval_proxy.as_deref());
+        proxy.map(|text| self.family().address(text)).transpose()
+    }
+
     pub async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
         self.ask(|trade| async move { trade.accounts.balance(owner, currency).await })
             .await

@@ -101,6 +101,25 @@ async fn nothing_is_done_before_the_deposit_is_final() {
     assert_eq!(rig.destination.waiting(), 0);
 }
 
+#[tokio::test]
+async fn allowances_are_made_once_and_ahead() {
+    let mut rig = Rig::new();
+    let solver = rig.solver().await;
+    let lane = &solver.lanes["destination"];
+    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(false));
+    // It is on its way: nobody makes another one.
+    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(false));
+    assert_eq!(rig.destination.waiting(), 1);
+    rig.mine(1);
+    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(true));
+    assert_eq!(rig.destination.waiting(), 0);
+    for _ in 0..10 {
+        rig.mine(1);
+        lane.sweep(rig.now / 1_000).await.unwrap();
+    }
+    rig.is_clean().await;
+}
+
 /// Dies at every point once, in turn: each commit before and after, each broadcast before and after.
 #[tokio::test]
 async fn order_is_filled_once_wherever_the_process_dies() {

@@ -21,6 +21,9 @@ use crate::store::rows::open;
 /// Rows read at once.
 const PAGE: usize = 256;
 
+/// Milliseconds between looks at allowances that are there.
+const ALLOWANCES: u64 = 60_000;
+
 /// How the worker goes about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -81,7 +84,8 @@ impl Worker {
     pub async fn run(self, stop: CancellationToken) {
         let mut background = JoinSet::new();
         for lane in self.solver.lanes.values() {
-            background.spawn(Self::tend(lane.clone(), self.pace.poll, self.clock));
+            let (solver, lane) = (self.solver.clone(), lane.clone());
+            background.spawn(Self::tend(solver, lane, self.pace.poll, self.clock));
         }
         if let Some(settler) = self.settler.clone() {
             background.spawn(Self::settle(settler, self.pace.poll, self.clock));
@@ -172,11 +176,22 @@ impl Worker {
         }
     }
 
-    async fn tend(lane: Arc<Lane>, poll: Duration, clock: fn() -> u64) {
+    async fn tend(solver: Arc<Solver>, lane: Arc<Lane>, poll: Duration, clock: fn() -> u64) {
+        let network = lane.site.name.as_str();
+        let mut due = 0;
         loop {
-            if let Err(error) = lane.sweep(clock() / 1_000).await {
-                let network = lane.site.name.as_str();
+            let now = clock();
+            if let Err(error) = lane.sweep(now / 1_000).await {
                 tracing::warn!(network, %error, "lane cannot be looked after");
+            }
+            if due <= now {
+                let there = solver.allow_ahead(&lane, now).await;
+                let there = there
+                    .inspect_err(|error| tracing::warn!(network, %error, "allowances wait"))
+                    .unwrap_or(true);
+                if there {
+                    due = now.saturating_add(ALLOWANCES);
+                }
             }
             tokio::time::sleep(poll).await;
         }

@@ -1,8 +1,8 @@
 // Drives the published client, unmodified, against one daemon, as an app would.
 //
 // Usage: node drive.mjs < job.json, with node_modules beside this file.
-// The job: {base, source, key, chains: [{id, name, rpc}], what, ...}. Prints one JSON object:
-// {ok: true, ...} or {ok: false, error}.
+// The job: {base, source, key, chains: [{id, name, rpc}], what, quote, ...}. Prints one JSON object:
+// {ok: true, ...} or {ok: false, error}. `quoted` is a quote from before; without it `quote` is asked.
 
 import { createClient, convertViemChainToRelayChain, getClient, axios } from '@relayprotocol/relay-sdk'
 import { configureDynamicChains } from '@relayprotocol/relay-sdk/chain-utils'
@@ -22,6 +22,8 @@ const chains = job.chains.map(({ id, name, rpc }) =>
     id,
     name,
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    // Receipts are looked for twice per block.
+    blockTime: 1000,
     rpcUrls: { default: { http: [rpc] } },
   }),
 )
@@ -46,7 +48,7 @@ const jobs = {
   },
   // A quote, and every step of it, until the client says that it is done.
   async execute() {
-    const quoted = await quote()
+    const quoted = job.quoted ?? (await quote())
     const seen = []
     const done = await getClient().actions.execute({
       quote: quoted,
@@ -70,14 +72,23 @@ function quote() {
   return getClient().actions.getQuote({ ...job.quote, wallet: undefined })
 }
 
-// A local account; with `batching` a wallet that takes several calls at once (EIP-5792) and is
+// A local account; with `rejecting` one whose owner refuses to sign; with `batching` a wallet that takes several calls at once (EIP-5792) and is
 // answered by the node in one transaction each, nothing told to the daemon.
 function wallet({ id, rpc }) {
   const chain = chains.find((one) => one.id === id)
   const account = privateKeyToAccount(job.key)
   const plain = viem.createWalletClient({ account, chain, transport: viem.http(rpc) })
-  if (!job.batching) return plain
   const reader = viem.createPublicClient({ chain, transport: viem.http(rpc) })
+  const over = (request) =>
+    viem.createWalletClient({ account: account.address, chain, transport: viem.custom({ request }) })
+  if (job.rejecting) {
+    return over(async ({ method, params }) => {
+      const refused = { code: 4001, message: 'User rejected the request.' }
+      if (/^(eth_send|wallet_)/.test(method)) throw Object.assign(new Error(refused.message), refused)
+      return reader.request({ method, params })
+    })
+  }
+  if (!job.batching) return plain
   const batches = new Map()
   const request = async ({ method, params }) => {
     if (method === 'wallet_getCapabilities') return { [viem.toHex(id)]: { atomic: { status: 'supported' } } }
@@ -104,7 +115,7 @@ function wallet({ id, rpc }) {
     batches.set(batch, { version: '2.0.0', id: batch, chainId: viem.toHex(id), atomic: true, status: 200, receipts })
     return { id: batch }
   }
-  return viem.createWalletClient({ account: account.address, chain, transport: viem.custom({ request }) })
+  return over(request)
 }
 
 function report(result) {

@@ -183,7 +183,7 @@ async fn a_fill_spends_what_the_router_was_paid() {
     let site = &rig.site;
     let approval = rig
         .site
-        .approve(&rig.solver, site.token, site.router, U256::from(9));
+        .approve(&rig.solver, site.token, site.proxy, U256::from(9));
     approval.await.unwrap();
     let wallet = site.deploy("Wallet", &[]).await.unwrap();
     let payment = Wallet::Call {
@@ -198,6 +198,7 @@ async fn a_fill_spends_what_the_router_was_paid() {
     let fill = steps().fill(&FillTerms {
         solver: &solver,
         router: Some(&address(site.router)),
+        proxy: Some(&address(site.proxy)),
         payments: &[
             Payout {
                 to: address(site.router),

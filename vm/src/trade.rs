@@ -210,7 +210,8 @@ pub trait StepBuilder: Send + Sync {
         reset: bool,
     ) -> Result<Vec<StepCall>, CodecError>;
     /// Payments and calls of an order in one transaction of the solver's, through the fill router
-    /// when there is more than one payment or any call.
+    /// when there is more than one payment or any call; then tokens are paid through the proxy, which
+    /// the solver must have allowed to take them.
     fn fill(&self, terms: &FillTerms<'_>) -> Result<Call, CodecError>;
     /// The error that a revert's data holds, readable.
     fn explain(&self, data: &[u8]) -> Revert;
@@ -255,6 +256,8 @@ pub struct PaymentTerms<'a> {
 pub struct FillTerms<'a> {
     pub solver: &'a Address,
     pub router: Option<&'a Address>,
+    /// Takes its caller's tokens only. The router is everybody's tool: nobody may allow it anything.
+    pub proxy: Option<&'a Address>,
     pub payments: &'a [Payout],
     pub calls: &'a [crate::OrderCall],
     pub order: B256,

@@ -47,6 +47,7 @@ fn mistakes_are_named() {
             "twice",
         ),
         ("/fillRouter", json!("router"), "router"),
+        ("/approvalProxy", json!("proxy"), "proxy"),
     ] {
         let error = parse(|network| {
             let field = pointer.trim_start_matches('/').to_owned();

@@ -69,7 +69,16 @@ impl StepBuilder for Steps {
     }
 
     fn fill(&self, terms: &FillTerms<'_>) -> Result<Call, CodecError> {
-        let to = terms.router.unwrap_or(terms.solver);
+        let mut payments = terms.payments.iter();
+        let token = payments.any(|paid| paid.currency != address(NATIVE));
+        let routed = terms
+            .router
+            .filter(|_| terms.payments.len() + terms.calls.len() > 1);
+        let to = match (routed, token) {
+            (None, _) => terms.solver,
+            (Some(router), false) => router,
+            (Some(_), true) => terms.proxy.unwrap_or(terms.solver),
+        };
         Ok(call(terms.solver, to, terms.order.to_vec(), U256::from(7)))
     }
 

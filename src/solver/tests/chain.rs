@@ -601,7 +601,10 @@ impl StepBuilder for Steps {
 
     fn fill(&self, terms: &FillTerms<'_>) -> Result<Call, CodecError> {
         let routed = terms.payments.len() > 1 || !terms.calls.is_empty();
-        let router = terms.router.filter(|_| routed);
+        let token = |paid: &Payout| paid.currency.text().to_lowercase() != native();
+        let proxied = terms.payments.iter().any(token);
+        let router = if proxied { terms.proxy } else { terms.router };
+        let router = router.filter(|_| routed);
         Ok(Self::pay(terms.solver, router, terms.payments, terms.order))
     }
 

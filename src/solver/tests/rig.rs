@@ -35,6 +35,7 @@ use crate::{
 };
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+pub const PROXY: &str = "0x00000000000000000000000000000000000000bb";
 pub const ROUTER: &str = "0x00000000000000000000000000000000000000aa";
 pub const RICH: u128 = 1_000_000_000_000_000_000;
 pub const USDC: u128 = 10_000_000_000;
@@ -85,12 +86,15 @@ fn currency(address: &str, symbol: &str, decimals: u8) -> Currency {
 fn network(name: &str, number: u64) -> Network {
     serde_json::from_value::<Network>(serde_json::json!({
         "name": name, "chainId": number, "displayName": name, "fillConfirmations": 2,
-        "currencies": [],
+        "approvalProxy": PROXY, "currencies": [],
     }))
     .map(|mut network| {
         network.currencies = vec![
             currency(native(), "ETH", 18),
-            currency(scene::USDC, "USDC", 6),
+            Currency {
+                solver: true,
+                ..currency(scene::USDC, "USDC", 6)
+            },
         ];
         network
     })

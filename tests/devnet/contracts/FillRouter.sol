@@ -2,11 +2,24 @@
 pragma solidity 0.8.30;
 
 interface Erc20 {
+    function balanceOf(address owner) external view returns (uint256);
+    function transfer(address to, uint256 amount) external returns (bool);
     function transferFrom(address from, address to, uint256 amount) external returns (bool);
+}
+
+/// Calls of tokens: some old ones answer nothing, some say no by answering false.
+library Calls {
+    function token(address at, bytes memory data) internal returns (bool) {
+        (bool ok, bytes memory answer) = at.call(data);
+        return ok && at.code.length != 0 && (answer.length == 0 || abi.decode(answer, (bool)));
+    }
 }
 
 /// Pays recipients and makes an order's calls in one transaction (settlement.md 9). The order id
 /// follows the calldata: the decoder ignores what stands behind the arguments.
+///
+/// Anybody may have it call anything: it must hold nothing between transactions, and nobody may allow
+/// it anything. Who pays in tokens does so through the approval proxy.
 contract FillRouter {
     event SolverNativeTransfer(address to, uint256 amount);
     event SolverCallExecuted(address to, bytes data, uint256 amount);
@@ -26,8 +39,13 @@ contract FillRouter {
     function fill(Call[] calldata calls) external payable {
         for (uint256 i; i < calls.length; ++i) {
             Call calldata wanted = calls[i];
-            (bool ok,) = wanted.to.call{value: wanted.value}(wanted.data);
-            if (!ok) revert Failed(i);
+            (bool ok, bytes memory why) = wanted.to.call{value: wanted.value}(wanted.data);
+            if (!ok && why.length == 0) revert Failed(i);
+            if (!ok) {
+                assembly {
+                    revert(add(why, 32), mload(why))
+                }
+            }
             if (wanted.data.length == 0) emit SolverNativeTransfer(wanted.to, wanted.value);
             else emit SolverCallExecuted(wanted.to, wanted.data, wanted.value);
         }
@@ -36,5 +54,43 @@ contract FillRouter {
     /// Pays a token straight from the caller's own balance.
     function pay(address token, address to, uint256 amount) external {
         require(Erc20(token).transferFrom(msg.sender, to, amount));
+    }
+
+    /// Gives what is left of a currency (zero is the native one) to `to`.
+    function sweep(address currency, address to) external {
+        if (currency == address(0)) {
+            (bool ok,) = to.call{value: address(this).balance}("");
+            require(ok, "the recipient does not take what is left");
+            return;
+        }
+        uint256 left = Erc20(currency).balanceOf(address(this));
+        if (left == 0) return;
+        require(Calls.token(currency, abi.encodeCall(Erc20.transfer, (to, left))), "the token does not move");
+    }
+}
+
+/// What a solver allows to take its tokens: only its caller's money moves, whoever calls, and whatever
+/// the calls behind the payments do. An allowance without end is therefore safe here.
+contract ApprovalProxy {
+    struct Payment {
+        address token;
+        address to;
+        uint256 amount;
+    }
+
+    FillRouter public immutable router;
+
+    constructor(FillRouter router_) {
+        router = router_;
+    }
+
+    /// Pays tokens from the caller's own balance, then has the router make calls.
+    function fill(Payment[] calldata payments, FillRouter.Call[] calldata calls) external payable {
+        for (uint256 i; i < payments.length; ++i) {
+            Payment calldata paid = payments[i];
+            bytes memory data = abi.encodeCall(Erc20.transferFrom, (msg.sender, paid.to, paid.amount));
+            require(Calls.token(paid.token, data), "the token does not move");
+        }
+        router.fill{value: msg.value}(calls);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::tools;
 
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     ("Attacks.sol", include_str!("../contracts/Attacks.sol")),
     (
         "Depository.sol",
@@ -22,6 +22,7 @@ const SOURCES: [(&str, &str); 8] = [
         "Settlement.sol",
         include_str!("../contracts/Settlement.sol"),
     ),
+    ("Till.sol", include_str!("../contracts/Till.sol")),
     ("Tokens.sol", include_str!("../contracts/Tokens.sol")),
     ("Typed.sol", include_str!("../contracts/Typed.sol")),
     ("Views.sol", include_str!("../contracts/Views.sol")),

@@ -50,6 +50,19 @@ sol! {
 
         function fill(Call[] calls) external payable;
         function pay(address token, address to, uint256 amount) external;
+        function sweep(address currency, address to) external;
+    }
+
+    #[derive(Debug, PartialEq, Eq)]
+    contract ApprovalProxy {
+        struct Payment {
+            address token;
+            address to;
+            uint256 amount;
+        }
+
+        constructor(address router);
+        function fill(Payment[] payments, FillRouter.Call[] calls) external payable;
     }
 
     #[derive(Debug, PartialEq, Eq)]
@@ -178,6 +191,14 @@ sol! {
 
         function run(Call[] calls) external payable;
         function runAndUndo(Call[] calls) external payable;
+    }
+
+    #[derive(Debug, PartialEq, Eq)]
+    contract Till {
+        function close(bool to) external;
+        function buy(address buyer) external payable;
+        function buyWith(address token, uint256 amount, address buyer) external;
+        function bought(address currency, address buyer) external view returns (uint256);
     }
 
     /// Uniswap V3's NonfungiblePositionManager.

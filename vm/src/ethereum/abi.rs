@@ -21,5 +21,11 @@ alloy::sol! {
     contract FillRouter {
         struct Call { address to; bytes data; uint256 value; }
         function fill(Call[] calls) external payable;
+        function sweep(address currency, address to) external;
+    }
+
+    contract ApprovalProxy {
+        struct Payment { address token; address to; uint256 amount; }
+        function fill(Payment[] payments, FillRouter.Call[] calls) external payable;
     }
 }

@@ -1,8 +1,8 @@
 //! Order calls and extra data of `ethereum-vm` (settlement.md 3).
 
-use alloy::sol_types::{SolValue, sol_data};
+use alloy::sol_types::{SolCall, SolValue, sol_data};
 
-use super::address::evm;
+use super::{abi::FillRouter, address::evm};
 use crate::{Address, Bytes, CodecError, EvmAddress, OrderCall, OrderCodec, U256};
 
 /// Three tuples of one field each. The middle one is dynamic, so that its head is an offset to a
@@ -43,6 +43,20 @@ impl OrderCodec for Orders {
 
     fn encode_extra_data(&self, fill_contract: &Address) -> Result<Vec<u8>, CodecError> {
         Ok(evm(fill_contract)?.abi_encode())
+    }
+
+    fn sweep(
+        &self,
+        fill_contract: &Address,
+        currency: &Address,
+        to: &Address,
+    ) -> Result<OrderCall, CodecError> {
+        let (currency, to) = (evm(currency)?, evm(to)?);
+        Ok(OrderCall {
+            to: fill_contract.clone(),
+            data: FillRouter::sweepCall { currency, to }.abi_encode().into(),
+            value: U256::ZERO,
+        })
     }
 }
 

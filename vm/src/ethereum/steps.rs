@@ -6,15 +6,14 @@
 use alloy::sol_types::SolCall;
 
 use super::{
-    abi::{Depository, FillRouter, Token},
+    abi::{ApprovalProxy, Depository, FillRouter, Token},
     address::evm,
     revert,
 };
 use crate::{
     CodecError, OrderCall,
     trade::{
-        Call, DepositTerms, FillTerms, PaymentTerms, Payout, Revert, Spend, Step, StepBuilder,
-        StepCall,
+        Call, DepositTerms, FillTerms, PaymentTerms, Revert, Spend, Step, StepBuilder, StepCall,
     },
     types::{Address, Amount, B256, Bytes, EvmAddress},
 };
@@ -159,36 +158,33 @@ fn routed(terms: &FillTerms<'_>) -> Result<Call, CodecError> {
         .router
         .ok_or_else(|| CodecError("The chain has no fill router".into()))?;
     evm(router)?;
-    let solver = evm(terms.solver)?;
-    let payments = terms.payments.iter().map(|paid| paying(solver, paid));
-    let ordered = terms.calls.iter().map(ordered);
-    let calls = payments.chain(ordered).collect::<Result<_, _>>()?;
-    let mut data = FillRouter::fillCall { calls }.abi_encode();
+    let (mut payments, mut calls) = (Vec::new(), Vec::new());
+    for paid in terms.payments {
+        let (token, to, amount) = (evm(&paid.currency)?, evm(&paid.to)?, paid.amount);
+        if token.is_zero() {
+            calls.push(FillRouter::Call {
+                to,
+                data: Bytes::new(),
+                value: amount,
+            });
+        } else {
+            payments.push(ApprovalProxy::Payment { token, to, amount });
+        }
+    }
+    for call in terms.calls {
+        calls.push(ordered(call)?);
+    }
+    let (to, mut data) = if payments.is_empty() {
+        (router, FillRouter::fillCall { calls }.abi_encode())
+    } else {
+        let missing = || CodecError("The chain has no approval proxy".into());
+        let proxy = terms.proxy.ok_or_else(missing)?;
+        let fill = ApprovalProxy::fillCall { payments, calls };
+        (proxy, fill.abi_encode())
+    };
     data.extend(terms.order);
     let value = value(router, terms).ok_or_else(|| CodecError("Too much value".into()))?;
-    Ok(call(terms.solver, router, data, value))
-}
-
-fn paying(solver: EvmAddress, paid: &Payout) -> Result<FillRouter::Call, CodecError> {
-    let token = evm(&paid.currency)?;
-    let to = evm(&paid.to)?;
-    if token.is_zero() {
-        return Ok(FillRouter::Call {
-            to,
-            data: Bytes::new(),
-            value: paid.amount,
-        });
-    }
-    let transfer = Token::transferFromCall {
-        from: solver,
-        to,
-        amount: paid.amount,
-    };
-    Ok(FillRouter::Call {
-        to: token,
-        data: transfer.abi_encode().into(),
-        value: Amount::ZERO,
-    })
+    Ok(call(terms.solver, to, data, value))
 }
 
 /// The router reports a call without data as a payment: no oracle would find it among the calls.

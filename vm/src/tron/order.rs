@@ -36,6 +36,10 @@ impl OrderCodec for Orders {
             .map(|contract| contract.abi_encode())
             .ok_or_else(|| CodecError(format!("Not a contract address: {fill_contract}")))
     }
+
+    fn sweep(&self, _: &Address, _: &Address, _: &Address) -> Result<OrderCall, CodecError> {
+        Err(unsupported())
+    }
 }
 
 fn unsupported() -> CodecError {

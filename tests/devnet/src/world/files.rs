@@ -60,30 +60,55 @@ impl Devnet {
         })
     }
 
-    /// What can be traded at a site: its native currency at 2,500 dollars and its token at one.
+    /// What can be traded at a site: its native currency at 2,500 dollars and its token at one, and
+    /// what its exchange has, which the solver does not hold.
     fn market_entry(&self, site: &Site) -> Value {
-        json!({
+        let usd = |mut currency: Value, usd: &str| {
+            currency["prices"] = json!([{"kind": "peg", "usd": usd}]);
+            currency
+        };
+        let mut currencies = vec![
+            usd(
+                json!({"address": text(Address::ZERO), "symbol": "ETH", "name": "Ether", "decimals": 18,
+                       "group": "eth", "class": "major", "solver": true}),
+                "2500",
+            ),
+            usd(
+                json!({"address": text(site.token), "symbol": "USD", "name": "Dollar", "decimals": 6,
+                       "group": "usd", "class": "stable", "solver": true}),
+                "1",
+            ),
+        ];
+        let mut entry = json!({
             "name": site.id,
             "chainId": site.node.chain_id,
             "displayName": site.id,
             "publicRpcUrl": site.node.url.to_string(),
             "fillRouter": text(site.router),
+            "approvalProxy": text(site.proxy),
             "indexFrom": 0,
             "fillConfirmations": 1,
             "blockSeconds": 1,
-            "currencies": [
-                {
-                    "address": text(Address::ZERO), "symbol": "ETH", "name": "Ether", "decimals": 18,
-                    "group": "eth", "class": "major", "solver": true,
-                    "prices": [{"kind": "peg", "usd": "2500"}],
-                },
-                {
-                    "address": text(site.token), "symbol": "USD", "name": "Dollar", "decimals": 6,
-                    "group": "usd", "class": "stable", "solver": true,
-                    "prices": [{"kind": "peg", "usd": "1"}],
-                },
-            ],
-        })
+        });
+        if let Some(exchange) = &site.exchange {
+            let uniswap = &exchange.uniswap;
+            entry["wrappedNative"] = text(uniswap.wrapped).into();
+            entry["uniswapV3"] = json!({
+                "quoter": text(uniswap.quoter), "router": text(uniswap.router), "fees": [500, 3000],
+            });
+            currencies.push(usd(
+                json!({"address": text(uniswap.wrapped), "symbol": "WETH", "name": "Wrapped Ether",
+                       "decimals": 18, "group": "eth", "class": "major"}),
+                "2500",
+            ));
+            currencies.push(usd(
+                json!({"address": text(exchange.rare), "symbol": "RARE", "name": "Rare",
+                       "decimals": 6, "group": "rare"}),
+                "1",
+            ));
+        }
+        entry["currencies"] = currencies.into();
+        entry
     }
 
     fn hub_entry(&self) -> Value {

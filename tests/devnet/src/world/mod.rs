@@ -19,7 +19,7 @@ pub use files::Files;
 pub use order::{Deposit, Money, SignedOrder, Terms};
 pub use settlement::{Execution, ORACLE_VERSION, Refusal, Settlement};
 pub use site::Site;
-pub use uniswap::{Pool, Uniswap};
+pub use uniswap::{Exchange, Pool, Uniswap};
 pub use withdrawal::Withdrawal;
 
 /// 10,000 of the native currency, given to every account that a devnet knows.
@@ -37,6 +37,8 @@ pub struct Options {
     /// Oracles in the signer set, and how many of them must sign.
     pub oracles: usize,
     pub threshold: usize,
+    /// Both sites have an exchange.
+    pub exchange: bool,
 }
 
 impl Default for Options {
@@ -47,6 +49,7 @@ impl Default for Options {
             finality_seconds: 0,
             oracles: 3,
             threshold: 2,
+            exchange: false,
         }
     }
 }
@@ -79,11 +82,14 @@ impl Devnet {
             .collect::<Result<Vec<_>>>()?;
         let allocator = Account::named("allocator")?;
         let signers: Vec<_> = oracles.iter().map(Account::address).collect();
-        let (origin, destination, hub) = tokio::try_join!(
+        let (mut origin, mut destination, hub) = tokio::try_join!(
             Site::start("origin", 31_001, &allocator, artifacts.clone()),
             Site::start("destination", 31_002, &allocator, artifacts.clone()),
             Settlement::start(31_000, &signers, options.threshold, &artifacts),
         )?;
+        if options.exchange {
+            tokio::try_join!(origin.open_exchange(), destination.open_exchange())?;
+        }
         let world = Self {
             origin,
             destination,
@@ -112,10 +118,7 @@ impl Devnet {
         self.hub.node.set_balance(solver, U256::from(FUNDS)).await?;
         for site in [&self.origin, &self.destination] {
             for account in [&self.user, &self.solver] {
-                let address = account.address();
-                site.node.set_balance(address, U256::from(FUNDS)).await?;
-                let tokens = U256::from(1_000_000_000_000u64);
-                site.mint(site.token, address, tokens).await?;
+                site.endow(account.address()).await?;
             }
         }
         for node in [&self.origin.node, &self.destination.node, &self.hub.node] {
@@ -124,6 +127,15 @@ impl Devnet {
             }
         }
         Ok(())
+    }
+}
+
+impl Site {
+    /// 10,000 of the native currency and a million of the site's token.
+    pub async fn endow(&self, account: Address) -> Result<()> {
+        self.node.set_balance(account, U256::from(FUNDS)).await?;
+        let tokens = U256::from(1_000_000_000_000u64);
+        self.mint(self.token, account, tokens).await
     }
 }
 

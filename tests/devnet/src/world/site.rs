@@ -12,8 +12,9 @@ use anyhow::Result;
 use crate::{
     account::Account,
     artifact::Artifacts,
-    contracts::{Depository, FillRouter, Token},
+    contracts::{ApprovalProxy, Depository, FillRouter, Token},
     node::{Node, Payload, arguments},
+    world::Exchange,
 };
 
 /// A chain where users deposit and solvers pay.
@@ -24,8 +25,12 @@ pub struct Site {
     pub node: Node,
     pub depository: Address,
     pub router: Address,
+    /// Takes its caller's tokens for fills through the router.
+    pub proxy: Address,
     /// A plain ERC-20 with six decimals.
     pub token: Address,
+    /// Where tokens are exchanged, if anywhere.
+    pub exchange: Option<Exchange>,
     pub deployer: Address,
     artifacts: Arc<Artifacts>,
 }
@@ -44,7 +49,9 @@ impl Site {
             node,
             depository: Address::ZERO,
             router: Address::ZERO,
+            proxy: Address::ZERO,
             token: Address::ZERO,
+            exchange: None,
             deployer,
             artifacts,
         };
@@ -53,6 +60,10 @@ impl Site {
         };
         site.depository = site.deploy("Depository", &arguments(&owner)).await?;
         site.router = site.deploy("FillRouter", &[]).await?;
+        let router = ApprovalProxy::constructorCall {
+            router: site.router,
+        };
+        site.proxy = site.deploy("ApprovalProxy", &arguments(&router)).await?;
         site.token = site.deploy_token("Token").await?;
         Ok(site)
     }

@@ -46,7 +46,30 @@ pub struct Pool {
     pub fee: u32,
 }
 
+/// Uniswap, and a token that can be had there only.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    pub uniswap: Uniswap,
+    /// Six decimals, worth a dollar, with a pool against the site's token.
+    pub rare: Address,
+}
+
 impl Site {
+    /// Opens the exchange: Uniswap as [`Site::uniswap`] deploys it, and the rare token's pool of a
+    /// million against a million, with a fee of 500.
+    pub async fn open_exchange(&mut self) -> Result<()> {
+        let uniswap = self.uniswap().await?;
+        let rare = self.deploy_token("Token").await?;
+        let million = U256::from(1_000_000_000_000u64);
+        let pool = Pool {
+            holds: [(rare, million), (self.token, million)],
+            fee: 500,
+        };
+        self.open_pool(&uniswap, pool).await?;
+        self.exchange = Some(Exchange { uniswap, rare });
+        Ok(())
+    }
+
     /// Deploys Uniswap V3 and a pool of 1,000 of the native currency against 2,500,000 of the site's
     /// token, with a fee of 3000.
     pub async fn uniswap(&self) -> Result<Uniswap> {

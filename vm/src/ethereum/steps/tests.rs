@@ -3,6 +3,7 @@ use alloy::hex;
 use super::*;
 use crate::{
     ethereum::{FAMILY, suffix},
+    trade::Payout,
     types::U256,
 };
 
@@ -13,6 +14,7 @@ const DEPOSITORY: u8 = 2;
 const TOKEN: u8 = 3;
 const SOLVER: u8 = 4;
 const ROUTER: u8 = 5;
+const PROXY: u8 = 0x99;
 const RECIPIENT: u8 = 6;
 
 fn address(byte: u8) -> Address {
@@ -164,6 +166,7 @@ fn fill(payments: &[Payout], calls: &[OrderCall]) -> Result<Call, CodecError> {
     Steps.fill(&FillTerms {
         solver: &address(SOLVER),
         router: Some(&address(ROUTER)),
+        proxy: Some(&address(PROXY)),
         payments,
         calls,
         order: ORDER,
@@ -195,18 +198,24 @@ fn one_payment_goes_straight_to_its_recipient() {
 fn several_payments_and_calls_go_through_the_router() {
     let payments = [payout(RECIPIENT, NATIVE, 7), payout(ROUTER, TOKEN, 9)];
     let call = fill(&payments, &[ordered_call(b"call", 2)]).unwrap();
-    assert_eq!((call.from, call.to), (address(SOLVER), address(ROUTER)));
+    assert_eq!((call.from, call.to), (address(SOLVER), address(PROXY)));
     assert_eq!(call.value, U256::from(9));
     let (arguments, order) = call.data.split_at(call.data.len() - 32);
     assert_eq!(order, ORDER.as_slice());
-    let made = FillRouter::fillCall::abi_decode_validate(arguments)
-        .unwrap()
-        .calls;
+    let made = ApprovalProxy::fillCall::abi_decode_validate(arguments).unwrap();
+    let [paid] = made.payments.as_slice() else {
+        panic!("one token is paid");
+    };
+    let to = EvmAddress::repeat_byte(ROUTER);
+    assert_eq!(
+        (paid.token, paid.to, paid.amount),
+        (EvmAddress::repeat_byte(TOKEN), to, U256::from(9))
+    );
     let shown: Vec<_> = made
+        .calls
         .iter()
         .map(|call| (call.to, hex::encode(&call.data), call.value))
         .collect();
-    let transfer = format!("23b872dd{}{}{}", word(SOLVER), word(ROUTER), number(9));
     assert_eq!(
         shown,
         [
@@ -215,7 +224,6 @@ fn several_payments_and_calls_go_through_the_router() {
                 String::new(),
                 U256::from(7)
             ),
-            (EvmAddress::repeat_byte(TOKEN), transfer, U256::ZERO),
             (
                 EvmAddress::repeat_byte(RECIPIENT),
                 hex::encode(b"call"),
@@ -230,6 +238,7 @@ fn what_the_router_is_paid_pays_its_calls() {
     for (kept, spent, value) in [(10, 4, 10), (10, 10, 10), (3, 10, 10), (0, 0, 0)] {
         let paid = [payout(ROUTER, NATIVE, kept)];
         let call = fill(&paid, &[ordered_call(b"call", spent)]).unwrap();
+        assert_eq!(call.to, address(ROUTER));
         assert_eq!(call.value, U256::from(value), "{kept} {spent}");
     }
 }
@@ -246,14 +255,21 @@ fn terms_that_would_lose_money_are_refused() {
         ..one.clone()
     };
     assert!(fill(&[most, one.clone()], &[]).is_err());
-    let without_router = Steps.fill(&FillTerms {
-        solver: &address(SOLVER),
-        router: None,
-        payments: &[one.clone(), one],
-        calls: &[],
-        order: ORDER,
-    });
-    assert!(without_router.is_err());
+    let without = |router, proxy, payments: &[Payout]| {
+        let terms = FillTerms {
+            solver: &address(SOLVER),
+            router,
+            proxy,
+            payments,
+            calls: &[],
+            order: ORDER,
+        };
+        Steps.fill(&terms).is_err()
+    };
+    let (router, proxy) = (address(ROUTER), address(PROXY));
+    assert!(without(None, Some(&proxy), &[one.clone(), one.clone()]));
+    let token = payout(RECIPIENT, TOKEN, 7);
+    assert!(without(Some(&router), None, &[one, token]));
 }
 
 #[test]

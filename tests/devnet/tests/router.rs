@@ -1,0 +1,130 @@
+//! The router is everybody's tool, and the proxy takes from its caller only: nobody gets at what a
+//! solver has allowed.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use alloy::{
+    primitives::{Address, B256, U256},
+    sol_types::SolCall,
+};
+use devnet::{
+    account::Account,
+    artifact::Artifacts,
+    contracts::{ApprovalProxy, FillRouter, Token},
+    node::Payload,
+    world::Site,
+};
+
+const ORDER: B256 = B256::repeat_byte(0x77);
+const RECIPIENT: Address = Address::repeat_byte(0x99);
+
+struct Scene {
+    site: Site,
+    solver: Account,
+    thief: Account,
+}
+
+async fn scene() -> Scene {
+    let artifacts = tokio::task::spawn_blocking(Artifacts::load).await.unwrap();
+    let [solver, thief] = ["solver", "thief"].map(|name| Account::named(name).unwrap());
+    let site = Site::start("origin", 31_001, &solver, Arc::new(artifacts.unwrap()))
+        .await
+        .unwrap();
+    site.endow(solver.address()).await.unwrap();
+    site.node
+        .set_balance(thief.address(), U256::from(10).pow(U256::from(18)))
+        .await
+        .unwrap();
+    site.approve(&solver, site.token, site.proxy, U256::MAX)
+        .await
+        .unwrap();
+    Scene {
+        site,
+        solver,
+        thief,
+    }
+}
+
+fn call(to: Address, call: &impl SolCall) -> FillRouter::Call {
+    FillRouter::Call {
+        to,
+        data: call.abi_encode().into(),
+        value: U256::ZERO,
+    }
+}
+
+impl Scene {
+    async fn filled(&self, who: &Account, to: Address, calls: Vec<FillRouter::Call>) -> bool {
+        let payment = ApprovalProxy::Payment {
+            token: self.site.token,
+            to,
+            amount: U256::from(7),
+        };
+        let fill = ApprovalProxy::fillCall {
+            payments: vec![payment],
+            calls,
+        };
+        let fill = Payload::call(self.site.proxy, &fill).suffix(ORDER);
+        let receipt = self.site.node.send(who.address(), fill).await;
+        receipt.unwrap().status()
+    }
+
+    async fn tokens(&self, of: Address) -> U256 {
+        let balance = self.site.token_balance(self.site.token, of);
+        balance.await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn solver_pays_and_what_calls_leave_is_swept() {
+    let scene = scene().await;
+    let (router, token) = (scene.site.router, scene.site.token);
+    let spend = Token::transferCall {
+        to: Address::repeat_byte(0x55),
+        amount: U256::from(4),
+    };
+    let sweep = |currency| FillRouter::sweepCall {
+        currency,
+        to: RECIPIENT,
+    };
+    let calls = vec![
+        call(token, &spend),
+        call(router, &sweep(token)),
+        call(router, &sweep(Address::ZERO)),
+    ];
+    assert!(scene.filled(&scene.solver, router, calls).await);
+    assert_eq!(scene.tokens(RECIPIENT).await, U256::from(3));
+    assert!(scene.tokens(router).await.is_zero());
+}
+
+#[tokio::test]
+async fn nobody_but_the_solver_moves_its_tokens() {
+    let scene = scene().await;
+    let (site, thief) = (&scene.site, &scene.thief);
+    let before = scene.tokens(scene.solver.address()).await;
+    let steal = Token::transferFromCall {
+        from: scene.solver.address(),
+        to: thief.address(),
+        amount: U256::from(7),
+    };
+    // Through the proxy in the thief's own name, and through the router.
+    assert!(!scene.filled(thief, thief.address(), Vec::new()).await);
+    let routed = site.fill(thief, vec![call(site.token, &steal)], ORDER);
+    assert!(!routed.await.unwrap().status());
+    // A call of an order that the solver itself fills.
+    let payment = ApprovalProxy::Payment {
+        token: site.token,
+        to: thief.address(),
+        amount: U256::from(7),
+    };
+    let again = ApprovalProxy::fillCall {
+        payments: vec![payment],
+        calls: Vec::new(),
+    };
+    for theft in [call(site.token, &steal), call(site.proxy, &again)] {
+        assert!(!scene.filled(&scene.solver, RECIPIENT, vec![theft]).await);
+    }
+    assert_eq!(scene.tokens(scene.solver.address()).await, before);
+    assert!(scene.tokens(thief.address()).await.is_zero());
+}

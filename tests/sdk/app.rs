@@ -1,0 +1,293 @@
+//! Chains, a daemon with its solver, and the client that is driven against it.
+
+use std::{path::PathBuf, process::Stdio, time::Duration};
+
+use alloy::{
+    primitives::{Address, U256},
+    sol,
+};
+use devnet::{
+    account::Account,
+    tools,
+    world::{Devnet, Options, Site},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{io::AsyncWriteExt, process::Command};
+
+use crate::support::daemon::{Daemon, daemon};
+
+const PACKAGE: &str = include_str!("package.json");
+const LOCK: &str = include_str!("package-lock.json");
+const DRIVE: &str = include_str!("drive.mjs");
+
+pub const ETH: &str = "0x0000000000000000000000000000000000000000";
+/// A thousandth of the native currency.
+pub const MILLI: u64 = 1_000_000_000_000_000;
+/// One of the sites' tokens.
+pub const USD: u64 = 1_000_000;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+sol! {
+    function allowance(address owner, address spender) view returns (uint256);
+}
+
+/// Two chains that make blocks by themselves, and a daemon with its own solver.
+pub struct App {
+    pub world: Devnet,
+    pub daemon: Daemon,
+    directory: TempDir,
+}
+
+/// Which way a customer's money goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Across,
+    /// Everything on the origin.
+    Here,
+}
+
+impl App {
+    pub async fn start() -> Self {
+        Self::with(false, |_| ()).await
+    }
+
+    /// With an exchange on both chains, or without, and a changed market.
+    pub async fn with(exchange: bool, change: fn(&mut Value)) -> Self {
+        let world = Devnet::with(Options {
+            block_time: Some(1),
+            finality_blocks: 1,
+            exchange,
+            ..Options::default()
+        })
+        .await
+        .unwrap();
+        let mut files = world.files();
+        change(&mut files.market);
+        let daemon = daemon()
+            .chains(&files)
+            .signer(&world.oracles[0])
+            .solver(&world.solver, "destination")
+            .start()
+            .await;
+        let packages = tokio::task::spawn_blocking(install).await.unwrap();
+        let directory = TempDir::new().unwrap();
+        std::fs::write(directory.path().join("drive.mjs"), DRIVE).unwrap();
+        let modules = directory.path().join("node_modules");
+        std::os::unix::fs::symlink(packages.join("node_modules"), modules).unwrap();
+        let app = Self {
+            world,
+            daemon,
+            directory,
+        };
+        app.prepared(&app.world.destination).await;
+        app
+    }
+
+    /// The solver prepares for fills by itself; the chain needs a block for it.
+    async fn prepared(&self, site: &Site) {
+        let question = allowanceCall {
+            owner: self.world.solver.address(),
+            spender: site.proxy,
+        };
+        while site
+            .node
+            .view(site.token, &question)
+            .await
+            .unwrap()
+            .is_zero()
+        {
+            site.node.mine(1, 1).await.unwrap();
+        }
+    }
+
+    /// Somebody with money on both chains.
+    pub async fn customer(&self, name: &str) -> Account {
+        let account = Account::named(name).unwrap();
+        for site in [&self.world.origin, &self.world.destination] {
+            site.endow(account.address()).await.unwrap();
+            if let Some(exchange) = &site.exchange {
+                let amount = U256::from(10_000 * USD);
+                let minted = site.mint(exchange.rare, account.address(), amount);
+                minted.await.unwrap();
+            }
+        }
+        account
+    }
+
+    /// What the client says to a job, as the world's user unless the job has a `key`.
+    pub async fn drive(&self, mut job: Value) -> Value {
+        let site =
+            |site: &Site| json!({"id": site.node.chain_id, "name": site.id, "rpc": site.node.url});
+        job["base"] = self.daemon.integrator_url().into();
+        job["chains"] = json!([site(&self.world.origin), site(&self.world.destination)]);
+        if job["key"].is_null() {
+            job["key"] = self.world.user.key().into();
+        }
+        let mut node = Command::new("node")
+            .arg(self.directory.path().join("drive.mjs"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut stdin = node.stdin.take().unwrap();
+        stdin.write_all(job.to_string().as_bytes()).await.unwrap();
+        drop(stdin);
+        let output = node.wait_with_output().await.unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let last = text.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|_| panic!("the client printed {text}"))
+    }
+
+    /// Executes `quote` as the world's user and demands success.
+    pub async fn execute(&self, quote: Value) -> Value {
+        self.execute_as(&self.world.user, quote).await
+    }
+
+    /// Executes `quote` and demands success.
+    pub async fn execute_as(&self, who: &Account, quote: Value) -> Value {
+        let job = json!({"what": "execute", "key": who.key(), "quote": quote});
+        let done = self.drive(job).await;
+        assert_eq!(done["ok"], true, "{done}");
+        let steps = done["steps"].as_array().unwrap();
+        let complete = |step: &Value| {
+            let mut items = step["items"].as_array().unwrap().iter();
+            items.all(|status| status == "complete")
+        };
+        assert!(steps.iter().all(complete), "{done}");
+        done
+    }
+
+    /// From origin to destination, `currency` to `to`, by the world's user.
+    pub fn quote(&self, currency: &str, to: &str, amount: u64) -> Value {
+        self.quote_for(&self.world.user, Way::Across, (currency, to), amount)
+    }
+
+    pub fn quote_for(
+        &self,
+        who: &Account,
+        way: Way,
+        (currency, to): (&str, &str),
+        amount: u64,
+    ) -> Value {
+        let user = hex(who.address());
+        let (origin, destination) = (&self.world.origin, &self.world.destination);
+        let destination = if way == Way::Here {
+            origin
+        } else {
+            destination
+        };
+        json!({
+            "chainId": origin.node.chain_id, "toChainId": destination.node.chain_id,
+            "currency": currency, "toCurrency": to, "amount": amount.to_string(),
+            "tradeType": "EXACT_INPUT", "user": user, "recipient": user,
+        })
+    }
+
+    /// Where the request of a quote stands, as the API says.
+    pub async fn status(&self, quoted: &Value) -> Value {
+        let id = quoted["steps"][0]["requestId"].as_str().unwrap();
+        let url = self.daemon.integrator_url();
+        let answer = reqwest::get(format!("{url}/intents/status/v3?requestId={id}")).await;
+        let text = answer.unwrap().text().await.unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// As [`App::status`], once it is an end: the client believes its own receipt, which is sooner.
+    pub async fn ended(&self, quoted: &Value) -> Value {
+        let ended = async {
+            loop {
+                let status = self.status(quoted).await;
+                if !["waiting", "pending"].contains(&status["status"].as_str().unwrap()) {
+                    return status;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended).await.unwrap()
+    }
+
+    /// The oracle signs that the order of a quote, asked with `includeProtocolData`, was filled.
+    pub async fn attested(&self, quoted: &Value) {
+        let status = self.status(quoted).await;
+        let (deposit, fill) = (&status["inTxHashes"][0], &status["txHashes"][0]);
+        let body = json!({"chainId": self.world.origin.id, "transactionId": deposit});
+        let seen = self
+            .daemon
+            .attest("/attestations/depository-deposits/v1", &body);
+        let seen = seen.await.json();
+        let onchain = seen.pointer("/messages/0/result/onchainId");
+        let order = &quoted["protocol"]["v2"];
+        let body = json!({
+            "order": order["orderData"], "orderSignature": order["orderSignature"],
+            "inputs": [{"transactionId": deposit, "onchainId": onchain, "inputIndex": 0}],
+            "fill": {"transactionId": fill},
+        });
+        let answer = self
+            .daemon
+            .attest("/attestations/solver-fills/v1", &body)
+            .await;
+        assert_eq!(
+            answer.status.as_u16(),
+            200,
+            "{} {seen} {quoted}",
+            answer.body
+        );
+    }
+
+    /// What the router and the proxy hold: always nothing.
+    pub async fn left_over(&self, currencies: &[Address]) -> U256 {
+        let site = &self.world.destination;
+        let mut sum = U256::ZERO;
+        for currency in currencies.iter().chain([&Address::ZERO]) {
+            for contract in [site.router, site.proxy] {
+                sum += held(site, *currency, contract).await;
+            }
+        }
+        sum
+    }
+}
+
+/// What somebody has of a currency; zero is the native one.
+pub async fn held(site: &Site, currency: Address, who: Address) -> U256 {
+    match currency {
+        Address::ZERO => site.node.balance(who).await.unwrap(),
+        token => site.token_balance(token, who).await.unwrap(),
+    }
+}
+
+pub fn hex(address: Address) -> String {
+    format!("{address:#x}")
+}
+
+fn install() -> PathBuf {
+    tools::packages(
+        "sdk",
+        &[("package.json", PACKAGE), ("package-lock.json", LOCK)],
+    )
+    .unwrap()
+}
+
+pub fn step_ids(done: &Value) -> Vec<&str> {
+    let steps = done["steps"].as_array().unwrap();
+    steps
+        .iter()
+        .map(|step| step["id"].as_str().unwrap())
+        .collect()
+}
+
+/// What the quote promises the recipient, and at least.
+pub fn promised(done: &Value) -> U256 {
+    amount(done, "/details/currencyOut/amount")
+}
+
+/// An amount of the quote.
+pub fn amount(done: &Value, pointer: &str) -> U256 {
+    let found = done["quote"].pointer(pointer).and_then(Value::as_str);
+    found
+        .unwrap_or_else(|| panic!("{pointer} in {done}"))
+        .parse()
+        .unwrap()
+}

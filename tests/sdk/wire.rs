@@ -1,0 +1,108 @@
+//! What other clients than the published one see: headers, browsers, refusals.
+
+use hyper::StatusCode;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::app::{App, ETH, MILLI, hex};
+
+impl App {
+    async fn ask(&self, path: &str, body: &Value) -> reqwest::Response {
+        let url = format!("{}{path}", self.daemon.integrator_url());
+        let request = reqwest::Client::new().post(url);
+        let request = request.header("content-type", "application/json");
+        let request = request.header("origin", "https://app.example");
+        request.body(body.to_string()).send().await.unwrap()
+    }
+}
+
+fn header<'a>(answer: &'a reqwest::Response, name: &str) -> &'a str {
+    let value = answer.headers().get(name);
+    value.map_or("", |value| value.to_str().unwrap())
+}
+
+async fn read(answer: reqwest::Response) -> Value {
+    serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quotes_and_prices_over_plain_http() {
+    let app = App::start().await;
+    let user = hex(app.world.user.address());
+    let body = json!({
+        "user": user, "originChainId": 31_001, "destinationChainId": 31_002, "originCurrency": ETH,
+        "destinationCurrency": ETH, "amount": (100 * MILLI).to_string(), "tradeType": "EXACT_INPUT",
+    });
+    let current = app.ask("/quote/v2", &body).await;
+    assert_eq!(current.status(), StatusCode::OK);
+    assert_eq!(header(&current, "access-control-allow-origin"), "*");
+    assert_eq!(header(&current, "deprecation"), "");
+    let old = app.ask("/quote", &body).await;
+    assert_eq!(old.status(), StatusCode::OK);
+    assert!(header(&old, "deprecation").starts_with('@'));
+    assert!(header(&old, "link").contains("</quote/v2>"));
+    let exposed = header(&old, "access-control-expose-headers").to_owned();
+    assert!(exposed.contains("deprecation"), "{exposed}");
+    let (current, old) = (read(current).await, read(old).await);
+    assert_eq!(keys(&current), keys(&old));
+    assert_eq!(
+        current["details"]["currencyIn"],
+        old["details"]["currencyIn"]
+    );
+    let price = app.ask("/price", &body).await;
+    assert_eq!(price.status(), StatusCode::OK);
+    let price = read(price).await;
+    assert_eq!(keys(&price), ["details", "fees"]);
+    assert_eq!(
+        price["details"]["currencyIn"],
+        current["details"]["currencyIn"]
+    );
+    for path in ["/quote/v2", "/quote", "/price"] {
+        let mut wrong = body.clone();
+        wrong["amount"] = "1".into();
+        let refused = app.ask(path, &wrong).await;
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+        assert_eq!(header(&refused, "access-control-allow-origin"), "*");
+        let refused = read(refused).await;
+        assert_eq!(refused["errorCode"], "AMOUNT_TOO_LOW", "{refused}");
+        assert_eq!(refused["statusCode"], 400);
+    }
+    app.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn browsers_may_ask_with_the_clients_headers() {
+    let app = App::start().await;
+    let url = format!("{}/quote/v2", app.daemon.integrator_url());
+    let wanted = "content-type,relay-sdk-version,x-api-key,authorization";
+    let request = reqwest::Client::new().request(Method::OPTIONS, url);
+    let request = request.header("origin", "https://app.example");
+    let request = request.header("access-control-request-method", "POST");
+    let request = request.header("access-control-request-headers", wanted);
+    let answer = request.send().await.unwrap();
+    assert!(answer.status().is_success());
+    assert_eq!(header(&answer, "access-control-allow-origin"), "*");
+    assert!(header(&answer, "access-control-allow-methods").contains("POST"));
+    let allowed = header(&answer, "access-control-allow-headers").to_lowercase();
+    assert!(
+        wanted.split(',').all(|name| allowed.contains(name)),
+        "{allowed}"
+    );
+    // What the client shows of a refusal.
+    let mut quote = app.quote(ETH, ETH, 100 * MILLI);
+    quote["toCurrency"] = format!("0x{}", "77".repeat(20)).into();
+    let refused = app.drive(json!({"what": "quote", "quote": quote})).await;
+    assert_eq!(refused["name"], "APIError", "{refused}");
+    assert_eq!(refused["raw"]["errorCode"], "UNSUPPORTED_CURRENCY");
+    assert_eq!(refused["raw"]["statusCode"], 400);
+    app.daemon.stop().await;
+}
