@@ -116,7 +116,7 @@ impl Worker {
             after = rows.into_iter().next_back().map(|(key, _)| key);
         }
         round.seen.retain(|id, _| open.contains(id));
-        metrics::gauge!("solver_open_requests").set(u32::try_from(open.len()).unwrap_or(u32::MAX));
+        metrics::gauge!("intentd_solver_open_requests").set(u32::try_from(open.len()).unwrap_or(u32::MAX));
         Ok(())
     }
 
@@ -131,7 +131,7 @@ impl Worker {
                 let version = solver.requests.facts(&id).await;
                 if let Err(error) = solver.advance(&id, now).await {
                     tracing::warn!(request = %id, %error, "request waits");
-                    metrics::counter!("solver_errors_total").increment(1);
+                    metrics::counter!("intentd_solver_errors_total").increment(1);
                 }
                 (id, version.map_or(0, |facts| facts.version))
             });
