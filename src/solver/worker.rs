@@ -116,7 +116,8 @@ impl Worker {
             after = rows.into_iter().next_back().map(|(key, _)| key);
         }
         round.seen.retain(|id, _| open.contains(id));
-        metrics::gauge!("intentd_solver_open_requests").set(u32::try_from(open.len()).unwrap_or(u32::MAX));
+        metrics::gauge!("intentd_solver_open_requests")
+            .set(u32::try_from(open.len()).unwrap_or(u32::MAX));
         Ok(())
     }
 
