@@ -30,6 +30,7 @@ use intentd::{
         self, Operation, Request, TradeType,
         fact::{self, Applied, Facts, Place, Purpose, Standing},
     },
+    run,
     sign::raw::RawKey,
     solver::{
         lane::{Gas, Lane},
@@ -37,10 +38,14 @@ use intentd::{
         site::Site,
     },
     store::{
-        Batch,
+        Batch, Store,
         memory::MemoryStore,
         requests::Requests,
-        rows::settlement::{self as row, Part, Settlement},
+        rows::{
+            lease,
+            settlement::{self as row, Part, Settlement},
+        },
+        sled::SledStore,
     },
 };
 use serde_json::{Value, json};
@@ -702,4 +707,42 @@ async fn a_daemon_settles_what_it_filled_before_it_was_restarted() {
     assert_eq!(sent.await.unwrap(), 1);
     solver.stop().await;
     trade.oracle.stop().await;
+}
+
+/// Where the settlement chain is traded on, too, one lane has all of its nonces.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_chain_that_is_traded_on_has_one_lane() {
+    let world = Devnet::start().await.unwrap();
+    let mut files = world.files();
+    let traded = |list: &mut Value, fields: Value| {
+        let mut entry = list[0].clone();
+        let fields = fields.as_object().unwrap().clone();
+        entry.as_object_mut().unwrap().extend(fields);
+        list.as_array_mut().unwrap().push(entry);
+    };
+    let number = world.hub.node.chain_id;
+    let chain =
+        json!({"id": "main", "httpRpcUrl": "$RELAY_RPC_URL", "hubChainId": number.to_string()});
+    traded(&mut files.chains, chain);
+    traded(
+        &mut files.market,
+        json!({"name": "main", "chainId": number}),
+    );
+    let solver = daemon()
+        .chains(&files)
+        .solver(&world.solver, "main")
+        .with("SOLVER_ORACLE_URL", "http://127.0.0.1:9")
+        .start()
+        .await;
+    // It answers: everything is open.
+    let answer = reqwest::get(format!("{}/chains", solver.integrator_url()));
+    assert_eq!(answer.await.unwrap().status(), 200);
+    let directory = solver.end().await;
+    let store = SledStore::open(&run::store(&directory.path().join("data"))).unwrap();
+    let mut held = Vec::new();
+    for name in ["main", "origin", "destination", "relay"] {
+        let lease = store.read(&lease::key(&format!("lane/{name}"))).await;
+        held.push(lease.unwrap().is_some());
+    }
+    assert_eq!(held, [true, true, true, false]);
 }

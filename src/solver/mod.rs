@@ -231,7 +231,7 @@ impl Solver {
         let next = claim::give_up(&view.claim, deposit, reason)?;
         let (request, order) = (view.request.id, view.request.order_id);
         tracing::error!(%request, %order, %deposit, ?reason, ?why, "deposit is not given back");
-        metrics::counter!("solver_refunds_given_up_total").increment(1);
+        metrics::counter!("intentd_solver_refunds_given_up_total").increment(1);
         self.decide(view, Batch::new(), &next, |facts| {
             facts.failure = facts.failure.or(next.failure);
             facts.refund_failure = Some(why);

@@ -91,7 +91,7 @@ impl Settler {
     async fn look(&self, key: &Key, value: &[u8], now: u64) {
         if let Err(error) = self.advance(key, value, now).await {
             tracing::warn!(request = %hex::encode(&key.name), %error, "settlement waits");
-            metrics::counter!("solver_settlement_errors_total").increment(1);
+            metrics::counter!("intentd_solver_settlement_errors_total").increment(1);
         }
     }
 
@@ -205,7 +205,7 @@ impl Settler {
 
     async fn wait(&self, task: &Task, why: &str) -> Result<(), SolverError> {
         tracing::warn!(order = %task.request.order_id, why, "settlement is tried again");
-        metrics::counter!("solver_settlement_retries_total").increment(1);
+        metrics::counter!("intentd_solver_settlement_retries_total").increment(1);
         let next = task.later();
         self.keep(task, &next, self.lane.batch(), |_| ()).await
     }
@@ -282,7 +282,7 @@ impl Settler {
     async fn refuse(&self, task: &Task, side: Side, why: &str) -> Result<(), SolverError> {
         let order = task.request.order_id;
         tracing::error!(%order, ?side, why, "will not be settled");
-        metrics::counter!("solver_settlements_refused_total").increment(1);
+        metrics::counter!("intentd_solver_settlements_refused_total").increment(1);
         let mut next = task.with(side, Part::Refused(why.to_owned()));
         if side == Side::Deposit {
             next.outcome = Part::Refused("its deposit was refused".to_owned());

@@ -149,7 +149,7 @@ impl Solver {
         if !paid && !version.cancels {
             let (order, hash) = (view.request.order_id, version.hash);
             tracing::error!(%order, %hash, "transaction succeeded and did not pay");
-            metrics::counter!("solver_unpaid_total").increment(1);
+            metrics::counter!("intentd_solver_unpaid_total").increment(1);
         }
         paid
     }

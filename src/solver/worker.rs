@@ -145,7 +145,7 @@ impl Worker {
         round
             .open
             .retain(|id, known| known.taken || found.contains(id));
-        metrics::gauge!("solver_open_requests").set(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        metrics::gauge!("intentd_solver_open_requests").set(u32::try_from(found.len()).unwrap_or(u32::MAX));
         Ok(())
     }
 
@@ -167,7 +167,7 @@ impl Worker {
                     let version = solver.requests.facts(&id).await;
                     if let Err(error) = solver.advance(&id, now).await {
                         tracing::warn!(request = %id, %error, "request waits");
-                        metrics::counter!("solver_errors_total").increment(1);
+                        metrics::counter!("intentd_solver_errors_total").increment(1);
                     }
                     version.map_or(0, |facts| facts.version)
                 });

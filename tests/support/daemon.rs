@@ -244,7 +244,8 @@ impl Daemon {
         setup.start_in(self.end().await).await
     }
 
-    async fn end(self) -> TempDir {
+    /// Ends the daemon; its directory, with the store in `data`.
+    pub async fn end(self) -> TempDir {
         self.shutdown.cancel();
         self.task.await.unwrap();
         self.directory

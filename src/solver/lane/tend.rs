@@ -109,7 +109,7 @@ impl Lane {
             return Ok(slot);
         };
         self.keep(nonce, &next).await?;
-        metrics::counter!("solver_replacements_total", "network" => self.site.name.clone())
+        metrics::counter!("intentd_solver_replacements_total", "network" => self.site.name.clone())
             .increment(1);
         self.send(&next).await?;
         Ok(next)
