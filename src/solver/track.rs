@@ -6,12 +6,12 @@ use super::{
     Solver, SolverError, View, attempts, claim,
     fill::payments,
     inventory,
-    lane::{Depth, Landing, Lane},
+    lane::{Depth, Landing, Lane, Push},
     refund::parties,
 };
 use crate::{
     request::{
-        fact::{Facts, Place, Purpose, State},
+        fact::{Facts, Place, Purpose, Standing, State},
         reason::FailReason,
     },
     store::{
@@ -35,9 +35,8 @@ impl Solver {
                 // The slot goes with the commit that ends the payment: this view is an old one.
                 return Ok(true);
             };
-            let late = leg.stage == Stage::Open && self.late(view, leg);
-            let now = view.now / 1_000;
-            let (slot, landing) = lane.tend(leg.nonce, &slot, now, late).await?;
+            let (now, push) = (view.now / 1_000, self.push(view, leg));
+            let (slot, landing) = lane.tend(leg.nonce, &slot, now, push).await?;
             if self.follow(view, at, (&slot, &landing)).await? {
                 return Ok(true);
             }
@@ -92,6 +91,17 @@ impl Solver {
         }
     }
 
+    /// What a payment is worth that is in no block: nothing without its deposit. The reorg that took
+    /// a refund out of its block may have taken the deposit, too.
+    fn push(&self, view: &View, leg: &Leg) -> Push {
+        match standing(view, leg) {
+            Some(Standing::Reorged) => Push::Cancel,
+            Some(Standing::Included) => Push::Hold,
+            _ if leg.stage == Stage::Open && self.late(view, leg) => Push::Cancel,
+            _ => Push::Send,
+        }
+    }
+
     /// A fill that is in no block this late would not count: better none.
     fn late(&self, view: &View, leg: &Leg) -> bool {
         let deadline = match leg.purpose {
@@ -106,6 +116,9 @@ impl Solver {
         match landing {
             Landing::Lost | Landing::Waiting => FailReason::TransactionNotIncluded,
             Landing::Landed { version, .. } if !version.cancels => FailReason::ExecutionReverted,
+            Landing::Landed { .. } if standing(view, leg) == Some(Standing::Reorged) => {
+                FailReason::DepositReorged
+            }
             Landing::Landed { .. } if self.late(view, leg) => FailReason::OrderExpired,
             Landing::Landed { .. } => FailReason::TransactionSubmissionFailed,
         }
@@ -153,6 +166,13 @@ impl Solver {
         }
         paid
     }
+}
+
+/// How firmly the deposit stands that a payment uses up.
+fn standing(view: &View, leg: &Leg) -> Option<Standing> {
+    let mut deposits = view.facts.deposits.iter();
+    let found = deposits.find(|deposit| deposit.onchain_id == leg.deposit);
+    found.map(|deposit| deposit.standing)
 }
 
 fn received(receipt: &Receipt, to: &vm::Address, currency: &vm::Address) -> Amount {
