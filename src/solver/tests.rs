@@ -475,6 +475,10 @@ async fn refund_that_left_its_chain_with_its_deposit_is_cancelled_and_paid_when_
     let sent = || rig.origin.with(|world| world.broadcasts.len());
     let before = sent();
     rig.origin.reorg(4, false);
+    let deposits = rig.origin.with(|world| std::mem::take(&mut world.deposits));
+    // The index does not know yet: the solver sees for itself.
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(sent(), before);
     // One provider doubts the deposit: nothing is sent on its word, nor called off.
     rig.stand(&request, Standing::Included).await;
     solver.advance(&request.id, rig.now).await.unwrap();
@@ -487,6 +491,7 @@ async fn refund_that_left_its_chain_with_its_deposit_is_cancelled_and_paid_when_
     assert_eq!(rig.status(&request).await, Status::Failure);
     rig.is_clean().await;
 
+    rig.origin.with(|world| world.deposits = deposits);
     rig.stand(&request, Standing::Final).await;
     rig.settle(&request).await;
     rig.refunded(request.order_id, 1);

@@ -179,7 +179,7 @@ impl Lane {
             depth: Depth::Included,
             receipt: None,
         };
-        let agreed = match self.site.agreed(&version.hash).await {
+        let agreed = match self.site.agreed(&version.hash.to_string()).await {
             Ok((agreed, head)) => self.settled(version, agreed, &head),
             Err(error) => {
                 let network = self.site.name.as_str();
@@ -219,7 +219,7 @@ impl Lane {
     async fn foreign(&self, nonce: u64, slot: &Slot) -> Result<(Slot, Landing), SolverError> {
         let mut head = None;
         for version in &slot.versions {
-            let (agreed, seen) = self.site.agreed(&version.hash).await?;
+            let (agreed, seen) = self.site.agreed(&version.hash.to_string()).await?;
             if let Some(landing) = self.settled(version, agreed, &seen) {
                 return Ok((slot.clone(), landing));
             }
