@@ -315,6 +315,38 @@ async fn fills_that_leave_their_chain_are_sent_again_and_pay_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn refund_that_leaves_with_its_deposit_is_not_paid_again_before_that_is_back() {
+    let scene = Scene::start().await;
+    let origin = &scene.world.origin;
+    let referrer = json!({"referrer": "debug-force-refund"});
+    let deal = scene.quoted(1, referrer).await;
+    scene.deposit(&deal).await;
+    let deposited = origin.node.tip().await.unwrap().number;
+    Scene::mine(origin, FINAL).await;
+    while scene.sent(origin).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    Scene::mine(origin, 1).await;
+    scene.until(&deal, "refund").await;
+
+    let depth = origin.node.tip().await.unwrap().number - deposited + 1;
+    Scene::reorg(origin, depth).await;
+    origin.node.mine_every(1).await.unwrap();
+    scene.until(&deal, "failure").await;
+    assert_eq!(origin.node.balance(deal.to).await.unwrap(), U256::ZERO);
+    // Its nonce went to a transaction that does nothing.
+    assert_eq!(scene.sent(origin).await, 1);
+
+    scene.deposit(&deal).await;
+    scene.until(&deal, "refund").await;
+    let given_back = origin.node.balance(deal.to).await.unwrap();
+    assert!(!given_back.is_zero() && given_back < U256::from(AMOUNT));
+    assert_eq!(scene.sent(origin).await, 2);
+    assert_eq!(scene.sent(&scene.world.destination).await, 0);
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn destination_that_is_dark_from_the_start_on_stops_nothing_else_and_is_served_when_it_is_back()
  {
     let mut scene = Scene::start().await;

@@ -16,7 +16,7 @@ use vm::{
     trade::{Authorization, Broadcast, Call, Draft, Fees},
 };
 
-pub use tend::{Depth, Landing};
+pub use tend::{Depth, Landing, Push};
 
 use super::{SolverError, inventory, site::Site};
 use crate::{

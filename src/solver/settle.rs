@@ -20,7 +20,7 @@ use vm::{
 use self::oracle::{Oracle, Refused};
 use super::{
     SolverError,
-    lane::{Depth, Landing, Lane, Plan},
+    lane::{Depth, Landing, Lane, Plan, Push},
 };
 use crate::{
     request::{
@@ -252,7 +252,10 @@ impl Settler {
         let Some(slot) = self.lane.slot(nonce).await? else {
             return Ok(());
         };
-        let tended = self.lane.tend(nonce, &slot, task.now / 1_000, false).await;
+        let tended = self
+            .lane
+            .tend(nonce, &slot, task.now / 1_000, Push::Send)
+            .await;
         let (slot, landing) = tended?;
         let applied = match &landing {
             Landing::Landed {

@@ -179,12 +179,9 @@ impl Site {
     }
 
     /// A transaction as a quorum of the chain's providers has it now.
-    pub async fn agreed(&self, hash: &B256) -> Result<(Transaction, Head), ReadError> {
+    pub async fn agreed(&self, id: &str) -> Result<(Transaction, Head), ReadError> {
         let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
-        let tx = self
-            .family()
-            .tx(&hash.to_string(), None)
-            .map_err(doubtful)?;
+        let tx = self.family().tx(id, None).map_err(doubtful)?;
         let head = self.chain.reader.fresh_head().await?;
         Ok((self.chain.reader.transaction(&tx, &head).await?, head))
     }

@@ -464,6 +464,81 @@ async fn reorged_fill_is_the_same_bytes_again() {
     }
 }
 
+impl Rig {
+    async fn stand(&self, request: &crate::request::Request, standing: Standing) {
+        let change = |facts: &mut crate::request::fact::Facts| {
+            facts.deposits[0].standing = standing;
+        };
+        let open = crate::store::Batch::new().put(
+            rows::open::key(&request.id),
+            rows::open::encode(self.now, &request.id),
+        );
+        let recorded = self.requests.record(&request.id, self.now, open, change);
+        recorded.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn refund_that_left_its_chain_with_its_deposit_is_cancelled_and_paid_when_that_is_back() {
+    let mut rig = Rig::new();
+    let refunds = |request: &mut crate::request::Request| {
+        request.referrer = Some("debug-force-refund".into());
+    };
+    let request = rig.quote(1, refunds).await;
+    rig.deposit(&request, |_| ()).await;
+    let solver = rig.solver().await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.mine(3);
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(rig.status(&request).await, Status::Refund);
+    let sent = || rig.origin.with(|world| world.broadcasts.len());
+    let before = sent();
+    rig.origin.reorg(4, false);
+    let deposits = rig.origin.with(|world| std::mem::take(&mut world.deposits));
+    // The index does not know yet: the solver sees for itself.
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(sent(), before);
+    // One provider doubts the deposit: nothing is sent on its word, nor called off.
+    rig.stand(&request, Standing::Included).await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(sent(), before);
+    // A quorum misses it.
+    rig.stand(&request, Standing::Reorged).await;
+    rig.settle(&request).await;
+    assert_eq!(rig.origin.paid(request.order_id), []);
+    assert_eq!(rig.claim(&request).await.legs[0].stage, Stage::Failed);
+    assert_eq!(rig.status(&request).await, Status::Failure);
+    rig.is_clean().await;
+
+    rig.origin.with(|world| world.deposits = deposits);
+    rig.stand(&request, Standing::Final).await;
+    rig.settle(&request).await;
+    rig.refunded(request.order_id, 1);
+    assert_eq!(rig.status(&request).await, Status::Refund);
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn fill_in_no_block_without_its_deposit_is_cancelled_and_the_deposit_given_back() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |_| ()).await;
+    let solver = rig.solver().await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(rig.status(&request).await, Status::Submitted);
+    rig.destination.forget();
+    rig.stand(&request, Standing::Reorged).await;
+    rig.settle(&request).await;
+    assert_eq!(rig.destination.paid(request.order_id), []);
+    let facts = rig.facts(&request).await;
+    assert_eq!(facts.failure, Some(FailReason::DepositReorged));
+    assert_eq!(rig.status(&request).await, Status::Failure);
+    rig.stand(&request, Standing::Final).await;
+    rig.settle(&request).await;
+    rig.refunded(request.order_id, 1);
+    rig.is_clean().await;
+}
+
 #[tokio::test]
 async fn fill_in_no_block_near_the_deadline_is_cancelled_and_given_back() {
     let mut rig = Rig::new();

@@ -1,17 +1,17 @@
 //! What became of payments: from sent to included, told as done, and final; back after a reorg.
 
-use vm::{Amount, Receipt, trade::Payout};
+use vm::{Amount, Receipt, Transaction, trade::Payout};
 
 use super::{
     Solver, SolverError, View, attempts, claim,
     fill::payments,
     inventory,
-    lane::{Depth, Landing, Lane},
+    lane::{Depth, Landing, Lane, Push},
     refund::parties,
 };
 use crate::{
     request::{
-        fact::{Facts, Place, Purpose, State},
+        fact::{Deposit, Facts, Place, Purpose, Standing, State},
         reason::FailReason,
     },
     store::{
@@ -35,9 +35,12 @@ impl Solver {
                 // The slot goes with the commit that ends the payment: this view is an old one.
                 return Ok(true);
             };
-            let late = leg.stage == Stage::Open && self.late(view, leg);
             let now = view.now / 1_000;
-            let (slot, landing) = lane.tend(leg.nonce, &slot, now, late).await?;
+            let (mut slot, mut landing) = lane.tend(leg.nonce, &slot, now, Push::Hold).await?;
+            if landing == Landing::Waiting {
+                let push = self.push(view, leg).await?;
+                (slot, landing) = lane.tend(leg.nonce, &slot, now, push).await?;
+            }
             if self.follow(view, at, (&slot, &landing)).await? {
                 return Ok(true);
             }
@@ -92,6 +95,35 @@ impl Solver {
         }
     }
 
+    /// What a payment is worth that is in no block: nothing without its deposit. The reorg that took
+    /// a refund out of its block may have taken the deposit, too, before the index knows of it.
+    async fn push(&self, view: &View, leg: &Leg) -> Result<Push, SolverError> {
+        let deposit = deposit(view, leg);
+        let standing = deposit.map(|deposit| deposit.standing);
+        let late = leg.stage == Stage::Open && self.late(view, leg);
+        Ok(match (standing, deposit) {
+            (Some(Standing::Reorged), _) => Push::Cancel,
+            (Some(Standing::Included), _) => Push::Hold,
+            _ if late => Push::Cancel,
+            (_, Some(deposit)) if deposit.network == leg.network => {
+                match self.is_there(deposit).await? {
+                    true => Push::Send,
+                    false => Push::Hold,
+                }
+            }
+            _ => Push::Send,
+        })
+    }
+
+    /// Whether a quorum has the deposit where it was final.
+    async fn is_there(&self, deposit: &Deposit) -> Result<bool, SolverError> {
+        let site = &self.lane(&deposit.network)?.site;
+        let (found, _) = site.agreed(&deposit.transaction).await?;
+        Ok(
+            matches!(found, Transaction::Succeeded(receipt) if receipt.block.hash == deposit.place.hash),
+        )
+    }
+
     /// A fill that is in no block this late would not count: better none.
     fn late(&self, view: &View, leg: &Leg) -> bool {
         let deadline = match leg.purpose {
@@ -106,6 +138,7 @@ impl Solver {
         match landing {
             Landing::Lost | Landing::Waiting => FailReason::TransactionNotIncluded,
             Landing::Landed { version, .. } if !version.cancels => FailReason::ExecutionReverted,
+            Landing::Landed { .. } if is_reorged(view, leg) => FailReason::DepositReorged,
             Landing::Landed { .. } if self.late(view, leg) => FailReason::OrderExpired,
             Landing::Landed { .. } => FailReason::TransactionSubmissionFailed,
         }
@@ -125,9 +158,7 @@ impl Solver {
         let wanted = self.lane(&leg.network).and_then(|lane| match leg.purpose {
             Purpose::Fill => Ok(payments(&view.request, lane)?),
             Purpose::Refund => {
-                let deposits = &mut view.facts.deposits.iter();
-                let known = deposits.find(|deposit| deposit.onchain_id == leg.deposit);
-                let known = known.ok_or(SolverError::Fenced)?;
+                let known = deposit(view, leg).ok_or(SolverError::Fenced)?;
                 let (to, currency) = parties(&view.request, known, lane)?;
                 let amount = leg.amount;
                 Ok(vec![Payout {
@@ -153,6 +184,16 @@ impl Solver {
         }
         paid
     }
+}
+
+/// The deposit that a payment uses up.
+fn deposit<'a>(view: &'a View, leg: &Leg) -> Option<&'a Deposit> {
+    let mut deposits = view.facts.deposits.iter();
+    deposits.find(|deposit| deposit.onchain_id == leg.deposit)
+}
+
+fn is_reorged(view: &View, leg: &Leg) -> bool {
+    deposit(view, leg).is_some_and(|deposit| deposit.standing == Standing::Reorged)
 }
 
 fn received(receipt: &Receipt, to: &vm::Address, currency: &vm::Address) -> Amount {

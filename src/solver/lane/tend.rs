@@ -50,14 +50,25 @@ pub enum Depth {
     Final,
 }
 
+/// What to do for a slot that is in no block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// Get it into one.
+    Send,
+    /// Leave it alone: nobody knows yet whether it is still wanted.
+    Hold,
+    /// Get a version into one that does nothing.
+    Cancel,
+}
+
 impl Lane {
-    /// See the module. With `cancel` a slot that is in no block is cancelled. `now` in unix seconds.
+    /// See the module. `now` in unix seconds.
     pub async fn tend(
         &self,
         nonce: u64,
         slot: &Slot,
         now: u64,
-        cancel: bool,
+        push: Push,
     ) -> Result<(Slot, Landing), SolverError> {
         let mut known = false;
         for version in slot.versions.iter().rev() {
@@ -77,7 +88,10 @@ impl Lane {
         if slot.foreign_since.take().is_some() {
             self.keep(nonce, &slot).await?;
         }
-        let slot = self.press(nonce, slot, now, (known, cancel)).await?;
+        if push != Push::Hold {
+            let cancel = push == Push::Cancel;
+            slot = self.press(nonce, slot, now, (known, cancel)).await?;
+        }
         Ok((slot, Landing::Waiting))
     }
 
@@ -121,7 +135,7 @@ impl Lane {
             if !matches!(slot.owner, Owner::Allowance { .. }) {
                 continue;
             }
-            let (slot, landing) = self.tend(nonce, &slot, now, false).await?;
+            let (slot, landing) = self.tend(nonce, &slot, now, Push::Send).await?;
             let over = match landing {
                 Landing::Waiting => false,
                 Landing::Landed { depth, .. } => depth == Depth::Final,
@@ -165,7 +179,7 @@ impl Lane {
             depth: Depth::Included,
             receipt: None,
         };
-        let agreed = match self.site.agreed(&version.hash).await {
+        let agreed = match self.site.agreed(&version.hash.to_string()).await {
             Ok((agreed, head)) => self.settled(version, agreed, &head),
             Err(error) => {
                 let network = self.site.name.as_str();
@@ -205,7 +219,7 @@ impl Lane {
     async fn foreign(&self, nonce: u64, slot: &Slot) -> Result<(Slot, Landing), SolverError> {
         let mut head = None;
         for version in &slot.versions {
-            let (agreed, seen) = self.site.agreed(&version.hash).await?;
+            let (agreed, seen) = self.site.agreed(&version.hash.to_string()).await?;
             if let Some(landing) = self.settled(version, agreed, &seen) {
                 return Ok((slot.clone(), landing));
             }

@@ -46,6 +46,8 @@ pub struct World {
     pub refuse: bool,
     /// Nodes do not answer.
     pub dark: bool,
+    /// Deposits' transactions, whose blocks no reorg here touches.
+    pub deposits: BTreeMap<B256, Block>,
     /// Transactions that name these orders revert, in estimates and in blocks.
     pub revert_estimate: BTreeSet<B256>,
     pub revert: BTreeSet<B256>,
@@ -429,7 +431,10 @@ impl ChainReader for FakeChain {
         let address = |text: &str| vm::SETTLEMENT.address(text).unwrap();
         Ok(self.with(|world| match world.state().done.get(&hash) {
             Some((at, _)) if *at > head.block.number => Transaction::Missing,
-            None => Transaction::Missing,
+            None => match world.deposits.get(&hash) {
+                Some(block) => Transaction::Succeeded(vm::testing::receipt(block.clone())),
+                None => Transaction::Missing,
+            },
             Some((at, None)) => Transaction::Failed(world.block(*at)),
             Some((at, Some(effects))) => {
                 let mut receipt = vm::testing::receipt(world.block(*at));

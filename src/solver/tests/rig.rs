@@ -187,6 +187,7 @@ impl Rig {
             standing: Standing::Final,
         };
         change(&mut deposit);
+        self.show(&deposit);
         let open = Batch::new().put(
             rows::open::key(&request.id),
             rows::open::encode(self.now, &request.id),
@@ -195,6 +196,17 @@ impl Rig {
             facts.deposits.push(deposit.clone());
         });
         record.await.unwrap();
+    }
+
+    /// The deposit's transaction is on its chain.
+    pub fn show(&self, deposit: &Deposit) {
+        let mut block = vm::testing::block(deposit.place.number, 0);
+        block.hash = deposit.place.hash;
+        let mut chains = [&self.origin, &self.destination].into_iter();
+        if let Some(chain) = chains.find(|chain| chain.name == deposit.network) {
+            let transaction = deposit.transaction.parse().unwrap();
+            chain.with(|world| world.deposits.insert(transaction, block));
+        }
     }
 
     pub async fn facts(&self, request: &Request) -> Facts {
