@@ -5,8 +5,9 @@
 //!
 //! - `scan` reads a range and decodes it: nothing is kept.
 //! - `index` is the daemon's tail from block 0 to the head: ranges that adapt, reorg checks, rows and
-//!   cursor durable on the disk. Of `unknown` deposits no request has the order, as of nearly all that
-//!   others make; `known` ones all belong to one request, each one a change of its facts.
+//!   cursor durable on the disk. Every deposit names another order: of `unknown` ones no request has
+//!   it; in the rows with `1 %` every hundredth is ours, and its facts are durable before the next
+//!   deposit is looked at.
 //!
 //! **node**: the share of the time that the node takes for the logs alone; it runs on the same cores.
 
@@ -33,7 +34,7 @@ use devnet::{
 use intentd::{
     index::tail::{Step, Tail},
     market::Market,
-    store::{Batch, Store, requests::Requests, rows::order, sled::SledStore},
+    store::{Batch, Store, requests::Requests, sled::SledStore},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -41,7 +42,8 @@ use vm::{ChainEntry, Endpoint, SETTLEMENT, trade::Trade};
 
 const CHAIN: u64 = 31_001;
 const NAME: &str = "origin";
-const ORDER: B256 = B256::repeat_byte(0xb6);
+/// One of so many deposits belongs to a request of ours.
+const OURS: usize = 100;
 const NOW: u64 = 1_800_000_000_000;
 
 /// Measures deposits per second from a chain's past.
@@ -82,8 +84,11 @@ async fn main() -> Result<()> {
     for _ in 0..arguments.rounds {
         show("scan", "-", events, (scan(&trade, events).await?, logs));
         for known in [false, true] {
-            let name = if known { "known" } else { "unknown" };
-            let took = index(&trade, known).await?;
+            let (name, ours) = match known {
+                true => ("1 %", events),
+                false => ("unknown", 0),
+            };
+            let took = index(&trade, ours).await?;
             show("index", name, events, (took, logs));
         }
     }
@@ -96,18 +101,20 @@ async fn deposit(site: &Site, arguments: &Arguments) -> Result<()> {
     site.node.set_balance(user, wei).await?;
     let wallet = site.deploy("Wallet", &[]).await?;
     site.node.set_balance(wallet, wei).await?;
-    let one = Wallet::Call {
-        to: site.depository,
-        data: site.native_deposit(ORDER).data.into(),
-        value: U256::from(1),
-        allowFailure: false,
-    };
-    let calls = vec![one; arguments.deposits];
-    let data = Wallet::runCall { calls }.abi_encode();
-    for _ in 0..arguments.blocks {
+    for block in 0..arguments.blocks {
+        let one = |at: usize| Wallet::Call {
+            to: site.depository,
+            data: site
+                .native_deposit(order(block * arguments.deposits + at))
+                .data
+                .into(),
+            value: U256::from(1),
+            allowFailure: false,
+        };
+        let calls = (0..arguments.deposits).map(one).collect();
         let payload = Payload {
             to: Some(wallet),
-            data: data.clone(),
+            data: Wallet::runCall { calls }.abi_encode(),
             value: U256::ZERO,
         };
         site.node.transact(user, payload).await?;
@@ -159,13 +166,18 @@ async fn scan(trade: &Trade, events: usize) -> Result<Duration> {
     Ok(took)
 }
 
-async fn index(trade: &Trade, known: bool) -> Result<Duration> {
+/// The order that a deposit names.
+fn order(number: usize) -> B256 {
+    B256::from(U256::from(number + 1))
+}
+
+/// `ours`: among how many deposits every hundredth is.
+async fn index(trade: &Trade, ours: usize) -> Result<Duration> {
     let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
     let store: Arc<dyn Store> = Arc::new(SledStore::open(directory.path())?);
     let requests = Requests::new(store.clone());
-    if known {
-        requests.insert(&request()?, Batch::new()).await?;
-        ensure!(store.read(&order::key(&ORDER)).await?.is_some());
+    for number in (0..ours).step_by(OURS) {
+        requests.insert(&request(number)?, Batch::new()).await?;
     }
     let market = Market::parse(&market().to_string(), |_| Some(SETTLEMENT))?;
     let network = market.by_name(NAME).context("no network")?.clone();
@@ -191,8 +203,8 @@ fn market() -> Value {
             "prices": [{"kind": "peg", "usd": "2500"}]}]}])
 }
 
-/// A request with [`ORDER`]; nothing but the ids is read.
-fn request() -> Result<intentd::request::Request> {
+/// A request with an order's id; nothing but the ids is read.
+fn request(number: usize) -> Result<intentd::request::Request> {
     let leg = json!({"chain": CHAIN, "network": NAME, "currency": "0x", "amount": "0x1", "minimum": "0x1"});
     let order = json!({
         "version": "v1", "solverChainId": NAME, "solver": "0x", "salt": "1", "inputs": [],
@@ -200,7 +212,7 @@ fn request() -> Result<intentd::request::Request> {
         "fees": [],
     });
     Ok(serde_json::from_value(json!({
-        "id": B256::repeat_byte(1), "order_id": ORDER, "order": order, "order_signature": "0x",
+        "id": self::order(number), "order_id": self::order(number), "order": order, "order_signature": "0x",
         "operation": "bridge", "execution": "Solver", "trade_type": "EXACT_INPUT",
         "user": "0x", "recipient": "0x", "refund_to": "0x", "origin": leg, "destination": leg,
         "calls": [], "calls_gas": null, "authorizations": [], "late_slippage_bps": null,

@@ -16,10 +16,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     admin::{self, Answer, Question},
     config,
-    store::{
-        StoreError,
-        sled::{OpenError, ReplaceError},
-    },
+    store::{OpenError, ReplaceError, StoreError},
 };
 
 /// The store is damaged, of another version, or in doubt (sysexits' EX_DATAERR): a restart does not help.

@@ -61,7 +61,7 @@ async fn main() -> Result<()> {
     let limit = Duration::from_secs(arguments.seconds);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{} requests, {cores} cores for all", ids.len());
-    println!("way   beside   at once    per s   p50 ms   p99 ms");
+    println!("way   beside   at once    reads    per s   p50 ms   p99 ms");
     for at_once in [1, 32] {
         let (requests, ids) = (requests.clone(), ids.clone());
         let work = move |number| status(requests.clone(), id(&ids, number));
@@ -167,5 +167,6 @@ async fn status(requests: Requests, id: B256) -> Result<()> {
 
 fn show(way: &str, beside: &str, at_once: usize, measured: &Measured) {
     let (rate, middle, most) = measured.figures();
-    println!("{way:<5} {beside:<8} {at_once:>7} {rate:>8.0} {middle:>8.3} {most:>8.3}");
+    let count = measured.count();
+    println!("{way:<5} {beside:<8} {at_once:>7} {count:>8} {rate:>8.0} {middle:>8.3} {most:>8.3}");
 }

@@ -18,6 +18,8 @@ pub mod walk;
 
 use async_trait::async_trait;
 
+pub use self::sled::{OpenError, ReplaceError};
+
 /// The layout of a store as a whole: which kinds of rows there are and what they mean to each other.
 /// A store of another one is not opened.
 pub const FORMAT: u8 = 1;

@@ -1,9 +1,6 @@
 //! Deposits are found, all of them and no others; a range that is too much is said to be.
 
-use alloy::{
-    primitives::{B256, U256},
-    sol_types::SolCall,
-};
+use alloy::primitives::{B256, U256};
 use devnet::{
     contracts::{Depository, FakeEmitter, Token, Wallet},
     node::Payload,

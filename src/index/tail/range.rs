@@ -1,11 +1,12 @@
 //! Blocks of one provider during one step, and what a range of them does to the book.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     ops::RangeInclusive,
     sync::{Mutex, PoisonError},
 };
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use vm::{
     B256, Block, ReadError,
     trade::{Scanner, Sighting},
@@ -14,8 +15,12 @@ use vm::{
 use super::{Mark, Tail};
 use crate::{
     index::{IndexError, apply, book::Entry},
+    request::Request,
     store::{Batch, rows::sighting},
 };
+
+/// Orders that are looked for at the same time.
+const LOOKUPS: usize = 16;
 
 /// See the module. Blocks are asked for once.
 pub struct Blocks<'a> {
@@ -103,6 +108,7 @@ impl Tail {
         now: u64,
     ) -> Result<Batch, IndexError> {
         let mut before = self.sighted(&range).await?;
+        let ours = self.ours(sightings).await?;
         let mut batch = Batch::new();
         for sighting in sightings {
             if !range.contains(&sighting.number) {
@@ -114,7 +120,12 @@ impl Tail {
                 let id = apply::onchain_id(name, &sighting.transaction.text, deposit.index);
                 let row = before.remove(&(sighting.number, id));
                 let news = row.is_none_or(|row| row.seen.hash != sighting.hash);
-                let known = self.deposited(blocks, sighting, deposit, now).await?;
+                let request = apply::order(deposit).and_then(|order| ours.get(&order));
+                if let Some(request) = request {
+                    let entry = (sighting, deposit);
+                    self.deposited(blocks, request, entry, now).await?;
+                }
+                let known = request.is_some();
                 if news {
                     self.count(if known { "known" } else { "unknown" });
                 }
@@ -132,20 +143,30 @@ impl Tail {
         Ok(batch)
     }
 
-    /// Whether the deposit names a known order; then its request knows it.
+    /// The requests whose orders the sightings name, by order: most name none. Whoever deposits has
+    /// been told of a request that was stored before.
+    async fn ours(&self, sightings: &[Sighting]) -> Result<HashMap<B256, Request>, IndexError> {
+        let deposits = sightings.iter().flat_map(|sighting| &sighting.deposits);
+        let orders: HashSet<B256> = deposits.filter_map(apply::order).collect();
+        let found = stream::iter(orders).map(|order| async move {
+            let request = self.book.requests.by_order(&order).await?;
+            Ok::<_, IndexError>(request.map(|request| (order, request)))
+        });
+        let found = found.buffer_unordered(LOOKUPS);
+        found
+            .try_filter_map(|found| async { Ok(found) })
+            .try_collect()
+            .await
+    }
+
+    /// A request's deposit: its facts tell of it when this returns.
     async fn deposited(
         &self,
         blocks: &Blocks<'_>,
-        sighting: &Sighting,
-        deposit: &vm::Deposit,
+        request: &Request,
+        (sighting, deposit): (&Sighting, &vm::Deposit),
         now: u64,
-    ) -> Result<bool, IndexError> {
-        let Some(order) = apply::order(deposit) else {
-            return Ok(false);
-        };
-        let Some(request) = self.book.requests.by_order(&order).await? else {
-            return Ok(false);
-        };
+    ) -> Result<(), IndexError> {
         let block = blocks.at(sighting.number).await?;
         if block.hash != sighting.hash {
             let what = format!("a deposit in another block {}", block.number);
@@ -154,12 +175,12 @@ impl Tail {
         let (network, place) = (&self.network.name, apply::place(&block));
         let deposit = apply::deposit(network, &sighting.transaction, &place, deposit);
         let entry = Entry {
-            request: &request,
+            request,
             deposit: &deposit,
             transaction: &sighting.transaction.bytes,
         };
         self.book.seen(entry, now).await?;
-        Ok(true)
+        Ok(())
     }
 
     /// A deposit that was in a block of the range, and is not among its sightings.

@@ -121,104 +121,105 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
     }
 }
 
+async fn each_is_told(cases: Vec<(Key, Vec<u8>, &str)>) {
+    for (key, value, wanted) in cases {
+        let told = told(Batch::new().put(key, value)).await;
+        let found = told.iter().any(|line| line.contains(wanted));
+        assert!(found, "{wanted}: {told:?}");
+    }
+}
+
 #[tokio::test]
-async fn rows_that_contradict_each_other_are_told() {
-    let id = scene::id();
-    let other = B256::repeat_byte(0x77);
+async fn statements_and_requests_that_contradict_each_other_are_told() {
+    let (id, other) = (scene::id(), B256::repeat_byte(0x77));
     let order = request_scene::request(1).order_id;
+    let second = rows::request::encode(&request_scene::request(2)).unwrap();
+    let mark = Mark {
+        number: 7,
+        hash: other,
+    };
     let cursor = Cursor {
         next: 3,
-        marks: vec![Mark {
-            number: 7,
-            hash: other,
-        }],
+        marks: vec![mark],
     };
     let twice = Facts {
         deposits: vec![request_scene::deposit(1, Standing::Final); 2],
         ..Facts::default()
     };
+    let foreign = rows::signature::key(&other, &Default::default());
+    each_is_told(vec![
+        (
+            rows::slot::key("slot"),
+            rows::slot::encode("another"),
+            "does not hold its slot",
+        ),
+        (
+            rows::consumption::key("payment"),
+            rows::consumption::encode("another"),
+            "not its own: payment",
+        ),
+        (
+            foreign,
+            rows::signature::encode(&[1; 65]),
+            "it is not the signer's",
+        ),
+        (
+            rows::order::key(&order),
+            rows::order::encode(&other),
+            "not its request",
+        ),
+        (rows::request::key(&id), second, "it is request"),
+        (
+            rows::cursor::key(NETWORK),
+            cursor.encode().unwrap(),
+            "out of order",
+        ),
+        (
+            rows::facts::key(&id),
+            rows::facts::encode(&twice).unwrap(),
+            "twice",
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn payments_that_contradict_each_other_are_told() {
+    let (id, slot) = (scene::id(), rows::lane::slot_key(NETWORK, NONCE));
     let mut refunded = scene::claim();
     let mut refund = refunded.legs[0].clone();
     (refund.purpose, refund.stage) = (Purpose::Refund, Stage::Final);
     refunded.legs.push(refund);
     let mut foreign = scene::lane_slot();
-    foreign.owner = Owner::Request(other);
+    foreign.owner = Owner::Request(B256::repeat_byte(0x77));
     let mut bare = scene::lane_slot();
     bare.versions.clear();
-    let put = |key: Key, value: Vec<u8>| Batch::new().put(key, value);
-    let slot = rows::lane::slot_key(NETWORK, NONCE);
-    let cases = [
+    let behind = rows::lane::Lane { next: NONCE };
+    let nobody = rows::lease::Lease { fence: 0, since: 1 };
+    each_is_told(vec![
         (
-            put(rows::slot::key("slot"), rows::slot::encode("another")),
-            "does not hold its slot",
-        ),
-        (
-            put(
-                rows::consumption::key("payment"),
-                rows::consumption::encode("another"),
-            ),
-            "not its own: payment",
-        ),
-        (
-            put(rows::order::key(&order), rows::order::encode(&other)),
-            "not its request",
-        ),
-        (
-            put(
-                rows::request::key(&id),
-                rows::request::encode(&request_scene::request(2)).unwrap(),
-            ),
-            "it is request",
-        ),
-        (
-            put(rows::cursor::key(NETWORK), cursor.encode().unwrap()),
-            "out of order",
-        ),
-        (
-            put(rows::facts::key(&id), rows::facts::encode(&twice).unwrap()),
-            "twice",
-        ),
-        (
-            put(rows::claim::key(&id), refunded.encode().unwrap()),
+            rows::claim::key(&id),
+            refunded.encode().unwrap(),
             "is used twice",
         ),
         (
-            put(slot.clone(), foreign.encode().unwrap()),
+            slot.clone(),
+            foreign.encode().unwrap(),
             "nonce 7 of origin is not its own",
         ),
+        (slot, bare.encode().unwrap(), "no transaction has the nonce"),
         (
-            put(slot, bare.encode().unwrap()),
-            "no transaction has the nonce",
-        ),
-        (
-            put(
-                rows::lane::key(NETWORK),
-                rows::lane::Lane { next: NONCE }.encode().unwrap(),
-            ),
+            rows::lane::key(NETWORK),
+            behind.encode().unwrap(),
             "has not come to this nonce",
         ),
         (
-            put(
-                rows::lease::key("x"),
-                rows::lease::Lease { fence: 0, since: 1 }.encode().unwrap(),
-            ),
+            rows::lease::key("x"),
+            nobody.encode().unwrap(),
             "nobody has held it",
         ),
-        (
-            put(
-                rows::signature::key(&other, &Default::default()),
-                rows::signature::encode(&[1; 65]),
-            ),
-            "it is not the signer's",
-        ),
-    ];
-    for (change, wanted) in cases {
-        let told = told(change).await;
-        assert!(
-            told.iter().any(|line| line.contains(wanted)),
-            "{wanted}: {told:?}"
-        );
-    }
+    ])
+    .await;
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ pub async fn facts_change_by_compare_and_set_with_the_rows_that_say_so(store: Ar
             .expect(row.clone(), Expect::Absent)
             .put(row, vec![1]);
         requests.record(&id, n, with, move |facts: &mut Facts| {
-            facts.own.push(own(n))
+            facts.own.push(own(n));
         })
     });
     for recorded in join_all(all).await {
