@@ -43,7 +43,8 @@ pub struct Network {
     /// Left out of listings unless asked for by name.
     #[serde(default)]
     pub private: bool,
-    /// The contract that makes fills of several payments or calls.
+    /// The contract that makes fills of several payments or calls: `fill` and `sweep` as in
+    /// `tests/devnet/contracts/FillRouter.sol`.
     #[serde(default)]
     pub fill_router: Option<String>,
     /// The contract that takes the solver's tokens for fills through the router; without it the router

@@ -12,126 +12,81 @@ mod sdk {
 mod support;
 
 use alloy::primitives::U256;
-use sdk::app::{App, ETH, MILLI, hex, promised, step_ids};
-use serde_json::json;
+use devnet::account::Account;
+use sdk::app::{App, ETH, MILLI, USD, Way, held, hex, promised, step_ids};
+use serde_json::{Value, json};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn client_lists_chains_and_quotes_both_trade_types() {
-    let app = App::start().await;
+async fn lists_chains_and_quotes_both_trade_types(app: &App) {
     let listed = app.drive(json!({"what": "chains"})).await;
-    let ids: Vec<_> = listed["chains"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|c| c["id"].clone())
-        .collect();
+    let chains = listed["chains"].as_array().unwrap().iter();
+    let ids: Vec<_> = chains.map(|chain| chain["id"].clone()).collect();
     assert_eq!(ids, [31_001, 31_002]);
 
-    let input = app
-        .drive(json!({"what": "quote", "quote": app.quote(ETH, ETH, 100 * MILLI)}))
-        .await;
+    let job = json!({"what": "quote", "quote": app.quote(ETH, ETH, 100 * MILLI)});
+    let input = app.drive(job).await;
     let details = &input["quote"]["details"];
-    assert_eq!(
-        details["currencyIn"]["amount"],
-        (100 * MILLI).to_string(),
-        "{input}"
-    );
-    let out: U256 = details["currencyOut"]["amount"]
-        .as_str()
-        .unwrap()
-        .parse()
-        .unwrap();
-    assert!(
-        out < U256::from(100 * MILLI) && out > U256::from(99 * MILLI),
-        "{details}"
-    );
+    let whole = json!((100 * MILLI).to_string());
+    assert_eq!(details["currencyIn"]["amount"], whole, "{input}");
+    let out = promised(&input);
+    let expected = U256::from(99 * MILLI)..U256::from(100 * MILLI);
+    assert!(expected.contains(&out), "{details}");
 
     let mut body = app.quote(ETH, ETH, 100 * MILLI);
     body["tradeType"] = "EXACT_OUTPUT".into();
     let output = app.drive(json!({"what": "quote", "quote": body})).await;
     let details = &output["quote"]["details"];
-    assert_eq!(
-        details["currencyOut"]["amount"],
-        (100 * MILLI).to_string(),
-        "{output}"
-    );
-    assert_eq!(
-        details["currencyOut"]["minimumAmount"],
-        (100 * MILLI).to_string()
-    );
-    app.daemon.stop().await;
+    assert_eq!(details["currencyOut"]["amount"], whole, "{output}");
+    assert_eq!(details["currencyOut"]["minimumAmount"], whole);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn native_bridge_goes_from_quote_to_success() {
-    let app = App::start().await;
-    let before = app
-        .world
-        .destination
-        .node
-        .balance(app.world.user.address())
-        .await
-        .unwrap();
-    let done = app.execute(app.quote(ETH, ETH, 100 * MILLI)).await;
+async fn bridges_the_native_currency(app: &App, who: &Account) {
+    let (site, zero) = (&app.world.destination, ETH.parse().unwrap());
+    let before = held(site, zero, who.address()).await;
+    let quote = app.quote_for(who, Way::Across, (ETH, ETH), 100 * MILLI);
+    let done = app.execute_as(who, quote).await;
     assert_eq!(step_ids(&done), ["deposit"]);
-    let after = app
-        .world
-        .destination
-        .node
-        .balance(app.world.user.address())
-        .await
-        .unwrap();
+    let after = held(site, zero, who.address()).await;
     assert_eq!(after - before, promised(&done));
-    app.daemon.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn token_bridge_approves_and_deposits() {
-    let app = App::start().await;
-    let (origin, destination) = (&app.world.origin, &app.world.destination);
-    let user = app.world.user.address();
-    let before = destination
-        .token_balance(destination.token, user)
-        .await
-        .unwrap();
-    let (from, to) = (hex(origin.token), hex(destination.token));
-    let done = app.execute(app.quote(&from, &to, 25_000_000)).await;
-    assert_eq!(step_ids(&done), ["approve", "deposit"]);
-    let after = destination
-        .token_balance(destination.token, user)
-        .await
-        .unwrap();
-    assert_eq!(after - before, promised(&done));
-    app.daemon.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn batching_wallet_tells_nobody_and_is_filled() {
-    let app = App::start().await;
-    let (from, to) = (
-        hex(app.world.origin.token),
-        hex(app.world.destination.token),
-    );
-    let job =
-        json!({"what": "execute", "batching": true, "quote": app.quote(&from, &to, 25_000_000)});
+/// A token from one chain to the other; by a wallet that batches, nobody is told of anything.
+async fn bridges_a_token(app: &App, who: &Account, batching: bool) -> Value {
+    let (origin, site) = (&app.world.origin, &app.world.destination);
+    let pair = (&*hex(origin.token), &*hex(site.token));
+    let before = held(site, site.token, who.address()).await;
+    let quote = app.quote_for(who, Way::Across, pair, 25 * USD);
+    let job = json!({"what": "execute", "key": who.key(), "batching": batching, "quote": quote});
     let done = app.drive(job).await;
     assert_eq!(done["ok"], true, "{done}");
-    let told = done["requests"].as_array().unwrap();
-    assert!(
-        !told.contains(&"POST /transactions/index".into()),
-        "{told:?}"
-    );
-    app.daemon.stop().await;
+    let after = held(site, site.token, who.address()).await;
+    assert_eq!(after - before, promised(&done));
+    done
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn forced_refund_is_told_as_refunded() {
-    let app = App::start().await;
+async fn tells_a_forced_refund_as_refunded(app: &App, who: &Account) {
+    let quote = app.quote_for(who, Way::Across, (ETH, ETH), 100 * MILLI);
     let job = json!({
-        "what": "execute", "source": "debug-force-refund", "quote": app.quote(ETH, ETH, 100 * MILLI),
+        "what": "execute", "source": "debug-force-refund", "key": who.key(), "quote": quote,
     });
     let done = app.drive(job).await;
     assert_eq!(done["ok"], false, "{done}");
     assert_eq!(done["error"], "Transaction failed: Refunded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_bridges_from_quote_to_verdict() {
+    let app = App::start().await;
+    let [a, b, c, d] = [0, 1, 2, 3].map(|number| app.customer(number));
+    let ((), (), told, untold, ()) = tokio::join!(
+        lists_chains_and_quotes_both_trade_types(&app),
+        bridges_the_native_currency(&app, a),
+        bridges_a_token(&app, b, false),
+        bridges_a_token(&app, c, true),
+        tells_a_forced_refund_as_refunded(&app, d),
+    );
+    assert_eq!(step_ids(&told), ["approve", "deposit"]);
+    let index = json!("POST /transactions/index");
+    assert!(told["requests"].as_array().unwrap().contains(&index));
+    assert!(!untold["requests"].as_array().unwrap().contains(&index));
     app.daemon.stop().await;
 }

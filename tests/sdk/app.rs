@@ -59,6 +59,7 @@ impl App {
             block_time: Some(1),
             finality_blocks: 1,
             exchange,
+            customers: 6,
             ..Options::default()
         })
         .await
@@ -102,18 +103,9 @@ impl App {
         }
     }
 
-    /// Somebody with money on both chains.
-    pub async fn customer(&self, name: &str) -> Account {
-        let account = Account::named(name).unwrap();
-        for site in [&self.world.origin, &self.world.destination] {
-            site.endow(account.address()).await.unwrap();
-            if let Some(exchange) = &site.exchange {
-                let amount = U256::from(10_000 * USD);
-                let minted = site.mint(exchange.rare, account.address(), amount);
-                minted.await.unwrap();
-            }
-        }
-        account
+    /// Somebody with money on both chains, of six: each makes one transaction at a time.
+    pub fn customer(&self, number: usize) -> &Account {
+        &self.world.customers[number]
     }
 
     /// What the client says to a job, as the world's user unless the job has a `key`.
@@ -139,11 +131,6 @@ impl App {
         let text = String::from_utf8(output.stdout).unwrap();
         let last = text.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|_| panic!("the client printed {text}"))
-    }
-
-    /// Executes `quote` as the world's user and demands success.
-    pub async fn execute(&self, quote: Value) -> Value {
-        self.execute_as(&self.world.user, quote).await
     }
 
     /// Executes `quote` and demands success.

@@ -37,17 +37,17 @@ impl Shop {
 
     /// One call that carries value; the rest is the recipient's.
     async fn native_call(&self) {
-        let who = self.app.customer("buyer").await;
+        let who = self.app.customer(0);
         let buyer = who.address();
         let mut quote = self
             .app
-            .quote_for(&who, Way::Across, (ETH, ETH), 100 * MILLI);
+            .quote_for(who, Way::Across, (ETH, ETH), 100 * MILLI);
         quote["tradeType"] = "EXACT_OUTPUT".into();
         quote["txs"] = json!([call(self.till, &Till::buyCall { buyer }, 30 * MILLI)]);
         quote["options"] = json!({"txsGasLimit": 300_000});
         let site = &self.app.world.destination;
         let before = held(site, Address::ZERO, buyer).await;
-        self.app.execute_as(&who, quote).await;
+        self.app.execute_as(who, quote).await;
         assert_eq!(
             self.bought(Address::ZERO, buyer).await,
             U256::from(30 * MILLI)
@@ -58,18 +58,16 @@ impl Shop {
 
     /// Two calls with value, and a plain payment to somebody else.
     async fn several_native_calls(&self) {
-        let who = self.app.customer("spender").await;
+        let who = self.app.customer(1);
         let (buyer, friend) = (who.address(), Account::named("friend").unwrap().address());
-        let mut quote = self
-            .app
-            .quote_for(&who, Way::Across, (ETH, ETH), 60 * MILLI);
+        let mut quote = self.app.quote_for(who, Way::Across, (ETH, ETH), 60 * MILLI);
         quote["tradeType"] = "EXACT_OUTPUT".into();
         quote["txs"] = json!([
             call(self.till, &Till::buyCall { buyer }, 10 * MILLI),
             {"to": hex(friend), "value": (20 * MILLI).to_string(), "data": "0x"},
             call(self.till, &Till::buyCall { buyer: friend }, 30 * MILLI),
         ]);
-        self.app.execute_as(&who, quote).await;
+        self.app.execute_as(who, quote).await;
         let bought = (
             self.bought(Address::ZERO, buyer).await,
             self.bought(Address::ZERO, friend).await,
@@ -81,11 +79,11 @@ impl Shop {
 
     /// The calls spend tokens that the router was paid; what they leave is the recipient's.
     async fn token_calls(&self) {
-        let who = self.app.customer("collector").await;
+        let who = self.app.customer(2);
         let (buyer, site) = (who.address(), &self.app.world.destination);
         let (token, amount) = (site.token, U256::from(40 * USD));
         let pair = (&*hex(self.app.world.origin.token), &*hex(token));
-        let mut quote = self.app.quote_for(&who, Way::Across, pair, 50 * USD);
+        let mut quote = self.app.quote_for(who, Way::Across, pair, 50 * USD);
         let spender = self.till;
         quote["txs"] = json!([
             call(token, &Token::approveCall { spender, amount }, 0),
@@ -101,7 +99,7 @@ impl Shop {
         ]);
         quote["options"] = json!({"includeProtocolData": true});
         let before = held(site, token, buyer).await;
-        let done = self.app.execute_as(&who, quote).await;
+        let done = self.app.execute_as(who, quote).await;
         self.app.attested(&done["quote"]).await;
         assert_eq!(self.bought(token, buyer).await, amount);
         let rest = held(site, token, buyer).await - before;

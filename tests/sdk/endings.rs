@@ -62,23 +62,23 @@ async fn wealth(site: &Site, who: &Account) -> U256 {
 async fn failing_fills_are_refunded_or_told_as_failures() {
     let shop = Shop::open().await;
     let (app, site) = (&shop.app, &shop.app.world.origin);
-    let (a, b) = tokio::join!(app.customer("a"), app.customer("b"));
+    let (a, b) = (app.customer(0), app.customer(1));
     let refund_to = json!({"options": {"refundTo": hex(shop.here)}});
     let (lucky, unlucky) = tokio::join!(
-        shop.quoted(&a, json!({})),
+        shop.quoted(a, json!({})),
         // A contract that takes no gifts cannot be given anything back.
-        shop.quoted(&b, refund_to),
+        shop.quoted(b, refund_to),
     );
     assert_eq!((&lucky["ok"], &unlucky["ok"]), (&json!(true), &json!(true)));
     shop.close(true).await;
-    let refused = shop.quoted(&a, json!({})).await;
+    let refused = shop.quoted(a, json!({})).await;
     assert_eq!(
         refused["raw"]["errorCode"], "DESTINATION_TX_FAILED",
         "{refused}"
     );
     assert_eq!(refused["raw"]["errorData"], "the till is closed");
-    let before = wealth(site, &a).await;
-    let (refunded, failed) = tokio::join!(shop.execute(&a, &lucky), shop.execute(&b, &unlucky));
+    let before = wealth(site, a).await;
+    let (refunded, failed) = tokio::join!(shop.execute(a, &lucky), shop.execute(b, &unlucky));
     assert_eq!(
         refunded["error"], "Transaction failed: Refunded",
         "{refunded}"
@@ -90,7 +90,7 @@ async fn failing_fills_are_refunded_or_told_as_failures() {
         "{status}"
     );
     // All but gas came back.
-    assert!(before - wealth(site, &a).await < U256::from(MILLI));
+    assert!(before - wealth(site, a).await < U256::from(MILLI));
     assert_eq!(failed["error"], "Transaction failed", "{failed}");
     let status = app.status(&unlucky["quote"]).await;
     assert_eq!(
@@ -104,13 +104,13 @@ async fn failing_fills_are_refunded_or_told_as_failures() {
 #[tokio::test(flavor = "multi_thread")]
 async fn late_deposits_come_back_and_rejected_ones_never_happen() {
     let app = App::start().await;
-    let (a, b) = tokio::join!(app.customer("a"), app.customer("b"));
+    let (a, b) = (app.customer(0), app.customer(1));
     let site = &app.world.origin;
     let late = async {
         // A deposit is final two blocks later at the earliest.
-        let mut quote = app.quote_for(&a, Way::Across, (ETH, ETH), 50 * MILLI);
+        let mut quote = app.quote_for(a, Way::Across, (ETH, ETH), 50 * MILLI);
         quote["options"] = json!({"ttl": 1});
-        let before = wealth(site, &a).await;
+        let before = wealth(site, a).await;
         let job = json!({"what": "quote", "key": a.key(), "quote": quote});
         let quoted = app.drive(job).await;
         let chain = site.node.chain_id;
@@ -121,11 +121,11 @@ async fn late_deposits_come_back_and_rejected_ones_never_happen() {
         assert_eq!(done["error"], "Transaction failed: Refunded", "{done}");
         let status = app.status(&quoted["quote"]).await;
         assert_eq!(status["failReason"], "TTL_EXPIRED", "{status}");
-        assert!(before - wealth(site, &a).await < U256::from(MILLI));
+        assert!(before - wealth(site, a).await < U256::from(MILLI));
     };
     let rejected = async {
-        let before = wealth(site, &b).await;
-        let quote = app.quote_for(&b, Way::Across, (ETH, ETH), 50 * MILLI);
+        let before = wealth(site, b).await;
+        let quote = app.quote_for(b, Way::Across, (ETH, ETH), 50 * MILLI);
         let quoted = app
             .drive(json!({"what": "quote", "key": b.key(), "quote": quote}))
             .await;
@@ -139,7 +139,7 @@ async fn late_deposits_come_back_and_rejected_ones_never_happen() {
         assert!(error.contains("User rejected the request"), "{done}");
         let status = app.status(&quoted["quote"]).await;
         assert_eq!(status["status"], "waiting", "{status}");
-        assert_eq!(wealth(site, &b).await, before);
+        assert_eq!(wealth(site, b).await, before);
     };
     tokio::join!(late, rejected);
     app.daemon.stop().await;

@@ -12,17 +12,17 @@ const OUTPUT: &str = "EXACT_OUTPUT";
 /// A customer and what the two exchanges have.
 struct Trader<'a> {
     app: &'a App,
-    who: Account,
+    who: &'a Account,
     here: Exchange,
     there: Exchange,
 }
 
 impl<'a> Trader<'a> {
-    async fn new(app: &'a App, name: &str) -> Self {
+    fn new(app: &'a App, number: usize) -> Self {
         let (here, there) = (&app.world.origin, &app.world.destination);
         Self {
             app,
-            who: app.customer(name).await,
+            who: app.customer(number),
             here: here.exchange.unwrap(),
             there: there.exchange.unwrap(),
         }
@@ -31,11 +31,11 @@ impl<'a> Trader<'a> {
     /// Exchanges on the origin; what came of it on chain, and the client's report.
     async fn here(&self, from: Address, to: Address, value: u64) -> (U256, Value) {
         let pair = (&*hex(from), &*hex(to));
-        let quote = self.app.quote_for(&self.who, Way::Here, pair, value);
+        let quote = self.app.quote_for(self.who, Way::Here, pair, value);
         let (site, who) = (&self.app.world.origin, self.who.address());
         let before = held(site, to, who).await;
         let paid = held(site, from, who).await;
-        let done = self.app.execute_as(&self.who, quote).await;
+        let done = self.app.execute_as(self.who, quote).await;
         let spent = paid - held(site, from, who).await;
         if from != Address::ZERO {
             assert_eq!(spent, U256::from(value), "{done}");
@@ -48,14 +48,14 @@ impl<'a> Trader<'a> {
     async fn exactly(&self, to: Address, value: u64) {
         let mut quote = self
             .app
-            .quote_for(&self.who, Way::Here, (ETH, &hex(to)), value);
+            .quote_for(self.who, Way::Here, (ETH, &hex(to)), value);
         quote["tradeType"] = OUTPUT.into();
         let (site, who) = (&self.app.world.origin, self.who.address());
         let before = (
             held(site, to, who).await,
             held(site, Address::ZERO, who).await,
         );
-        let done = self.app.execute_as(&self.who, quote).await;
+        let done = self.app.execute_as(self.who, quote).await;
         assert_eq!(held(site, to, who).await - before.0, U256::from(value));
         // What the swap did not take came back, gas apart.
         let spent = before.1 - held(site, Address::ZERO, who).await;
@@ -66,7 +66,7 @@ impl<'a> Trader<'a> {
     /// Allowance and exchange by a wallet that batches: nobody is told of it.
     async fn at_once(&self, (from, to): (Address, Address), value: u64) {
         let pair = (&*hex(from), &*hex(to));
-        let quote = self.app.quote_for(&self.who, Way::Here, pair, value);
+        let quote = self.app.quote_for(self.who, Way::Here, pair, value);
         let job =
             json!({"what": "execute", "key": self.who.key(), "batching": true, "quote": quote});
         let (site, who) = (&self.app.world.origin, self.who.address());
@@ -80,12 +80,12 @@ impl<'a> Trader<'a> {
     /// Bridges, and demands that at least what was promised at least arrives.
     async fn across(&self, trade: &str, (from, to): (Address, Address), value: u64) -> Value {
         let pair = (&*hex(from), &*hex(to));
-        let mut quote = self.app.quote_for(&self.who, Way::Across, pair, value);
+        let mut quote = self.app.quote_for(self.who, Way::Across, pair, value);
         quote["tradeType"] = trade.into();
         quote["options"] = json!({"includeProtocolData": true});
         let (site, who) = (&self.app.world.destination, self.who.address());
         let before = held(site, to, who).await;
-        let done = self.app.execute_as(&self.who, quote).await;
+        let done = self.app.execute_as(self.who, quote).await;
         let got = held(site, to, who).await - before;
         let least = amount(&done, "/details/currencyOut/minimumAmount");
         assert!(got >= least && !got.is_zero(), "{got} {done}");
@@ -98,8 +98,7 @@ impl<'a> Trader<'a> {
 #[tokio::test(flavor = "multi_thread")]
 async fn user_swaps_on_one_chain() {
     let app = App::with(true, |_| ()).await;
-    let new = |name| Trader::new(&app, name);
-    let (a, b, c, d) = tokio::join!(new("a"), new("b"), new("c"), new("d"));
+    let [a, b, c, d] = [0, 1, 2, 3].map(|number| Trader::new(&app, number));
     let (eth, usd) = (Address::ZERO, app.world.origin.token);
     let (rare, weth) = (a.here.rare, a.here.uniswap.wrapped);
     let native_and_back = async {
@@ -137,9 +136,7 @@ async fn user_swaps_on_one_chain() {
 #[tokio::test(flavor = "multi_thread")]
 async fn swaps_before_the_deposit_and_in_the_fill() {
     let app = App::with(true, |_| ()).await;
-    let new = |name| Trader::new(&app, name);
-    let (a, b, c, d) = tokio::join!(new("a"), new("b"), new("c"), new("d"));
-    let (e, f) = tokio::join!(new("e"), new("f"));
+    let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|number| Trader::new(&app, number));
     let (eth, usd) = (Address::ZERO, app.world.origin.token);
     let (dollar, weth) = (app.world.destination.token, a.there.uniswap.wrapped);
     let [here, there] = [a.here.rare, a.there.rare];
@@ -174,7 +171,7 @@ async fn solver_without_the_native_currency_swaps_its_tokens_for_it() {
         market[1]["currencies"][0]["solver"] = false.into();
     })
     .await;
-    let (a, b) = tokio::join!(Trader::new(&app, "a"), Trader::new(&app, "b"));
+    let [a, b] = [0, 1].map(|number| Trader::new(&app, number));
     let (eth, usd) = (Address::ZERO, app.world.origin.token);
     let (native, token) = tokio::join!(
         a.across(INPUT, (eth, eth), 20 * MILLI),
@@ -193,7 +190,7 @@ async fn solver_without_the_native_currency_swaps_its_tokens_for_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sends_reach_another_recipient() {
     let app = App::start().await;
-    let (a, b) = tokio::join!(app.customer("a"), app.customer("b"));
+    let (a, b) = (app.customer(0), app.customer(1));
     let friend = Account::named("friend").unwrap().address();
     let site = &app.world.origin;
     let send = async |who: &Account, currency: Address, value: u64| {
@@ -209,8 +206,8 @@ async fn sends_reach_another_recipient() {
     };
     assert_eq!(ETH.parse(), Ok(Address::ZERO));
     tokio::join!(
-        send(&a, Address::ZERO, 5 * MILLI),
-        send(&b, site.token, 7 * USD)
+        send(a, Address::ZERO, 5 * MILLI),
+        send(b, site.token, 7 * USD)
     );
     app.daemon.stop().await;
 }

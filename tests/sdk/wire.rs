@@ -34,9 +34,7 @@ fn keys(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn quotes_and_prices_over_plain_http() {
-    let app = App::start().await;
+async fn quotes_and_prices_over_plain_http(app: &App) {
     let user = hex(app.world.user.address());
     let body = json!({
         "user": user, "originChainId": 31_001, "destinationChainId": 31_002, "originCurrency": ETH,
@@ -76,12 +74,9 @@ async fn quotes_and_prices_over_plain_http() {
         assert_eq!(refused["errorCode"], "AMOUNT_TOO_LOW", "{refused}");
         assert_eq!(refused["statusCode"], 400);
     }
-    app.daemon.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn browsers_may_ask_with_the_clients_headers() {
-    let app = App::start().await;
+async fn browsers_may_ask_with_the_clients_headers(app: &App) {
     let url = format!("{}/quote/v2", app.daemon.integrator_url());
     let wanted = "content-type,relay-sdk-version,x-api-key,authorization";
     let request = reqwest::Client::new().request(Method::OPTIONS, url);
@@ -97,12 +92,24 @@ async fn browsers_may_ask_with_the_clients_headers() {
         wanted.split(',').all(|name| allowed.contains(name)),
         "{allowed}"
     );
-    // What the client shows of a refusal.
+}
+
+async fn client_shows_why_a_quote_is_refused(app: &App) {
     let mut quote = app.quote(ETH, ETH, 100 * MILLI);
     quote["toCurrency"] = format!("0x{}", "77".repeat(20)).into();
     let refused = app.drive(json!({"what": "quote", "quote": quote})).await;
     assert_eq!(refused["name"], "APIError", "{refused}");
     assert_eq!(refused["raw"]["errorCode"], "UNSUPPORTED_CURRENCY");
     assert_eq!(refused["raw"]["statusCode"], 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_clients_are_answered_too() {
+    let app = App::start().await;
+    tokio::join!(
+        quotes_and_prices_over_plain_http(&app),
+        browsers_may_ask_with_the_clients_headers(&app),
+        client_shows_why_a_quote_is_refused(&app)
+    );
     app.daemon.stop().await;
 }

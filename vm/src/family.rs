@@ -164,13 +164,8 @@ pub trait OrderCodec: Send + Sync {
     /// The fill contract named by an order's extra data.
     fn decode_extra_data(&self, data: &[u8]) -> Result<Address, CodecError>;
     fn encode_extra_data(&self, fill_contract: &Address) -> Result<Vec<u8>, CodecError>;
-    /// The call that has the fill contract give what is left of a currency to `to`.
-    fn sweep(
-        &self,
-        fill_contract: &Address,
-        currency: &Address,
-        to: &Address,
-    ) -> Result<OrderCall, CodecError>;
+    /// The call that has the fill contract `router` give what is left of a currency to `to`.
+    fn sweep(&self, router: &Address, of: &Address, to: &Address) -> Result<OrderCall, CodecError>;
 }
 
 /// One call that an order wants made on its output chain.

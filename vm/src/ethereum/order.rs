@@ -45,15 +45,11 @@ impl OrderCodec for Orders {
         Ok(evm(fill_contract)?.abi_encode())
     }
 
-    fn sweep(
-        &self,
-        fill_contract: &Address,
-        currency: &Address,
-        to: &Address,
-    ) -> Result<OrderCall, CodecError> {
-        let (currency, to) = (evm(currency)?, evm(to)?);
+    fn sweep(&self, router: &Address, of: &Address, to: &Address) -> Result<OrderCall, CodecError> {
+        evm(router)?;
+        let (currency, to) = (evm(of)?, evm(to)?);
         Ok(OrderCall {
-            to: fill_contract.clone(),
+            to: router.clone(),
             data: FillRouter::sweepCall { currency, to }.abi_encode().into(),
             value: U256::ZERO,
         })

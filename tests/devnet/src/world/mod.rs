@@ -39,6 +39,8 @@ pub struct Options {
     pub threshold: usize,
     /// Both sites have an exchange.
     pub exchange: bool,
+    /// Users besides the first.
+    pub customers: usize,
 }
 
 impl Default for Options {
@@ -50,6 +52,7 @@ impl Default for Options {
             oracles: 3,
             threshold: 2,
             exchange: false,
+            customers: 0,
         }
     }
 }
@@ -63,6 +66,7 @@ pub struct Devnet {
     /// The signer set of the settlement contracts, in order.
     pub oracles: Vec<Account>,
     pub user: Account,
+    pub customers: Vec<Account>,
     pub solver: Account,
     /// Whose signature the depositories obey.
     pub allocator: Account,
@@ -96,6 +100,9 @@ impl Devnet {
             hub,
             oracles,
             user: Account::named("user")?,
+            customers: (1..=options.customers)
+                .map(|number| Account::named(&format!("customer {number}")))
+                .collect::<Result<_>>()?,
             solver: Account::named("solver")?,
             allocator,
             options,
@@ -117,7 +124,10 @@ impl Devnet {
         let solver = self.solver.address();
         self.hub.node.set_balance(solver, U256::from(FUNDS)).await?;
         for site in [&self.origin, &self.destination] {
-            for account in [&self.user, &self.solver] {
+            for account in [&self.user, &self.solver]
+                .into_iter()
+                .chain(&self.customers)
+            {
                 site.endow(account.address()).await?;
             }
         }
@@ -131,10 +141,13 @@ impl Devnet {
 }
 
 impl Site {
-    /// 10,000 of the native currency and a million of the site's token.
+    /// 10,000 of the native currency and a million of the site's tokens.
     pub async fn endow(&self, account: Address) -> Result<()> {
         self.node.set_balance(account, U256::from(FUNDS)).await?;
         let tokens = U256::from(1_000_000_000_000u64);
+        if let Some(exchange) = &self.exchange {
+            self.mint(exchange.rare, account, tokens).await?;
+        }
         self.mint(self.token, account, tokens).await
     }
 }
