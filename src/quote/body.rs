@@ -10,6 +10,7 @@ use super::code::{Code, Refused};
 /// [`Intent::of`](super::intent::Intent::of).
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(as = QuoteBody)]
 pub struct Body {
     #[schema(required)]
     pub user: String,
@@ -79,6 +80,7 @@ pub struct Body {
 /// One destination call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(as = QuoteTx)]
 pub struct Tx {
     pub to: String,
     pub value: Option<String>,
@@ -89,6 +91,7 @@ pub struct Tx {
 /// One integrator's fee.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = QuoteAppFee)]
 pub struct AppFee {
     pub recipient: String,
     /// Basis points as a decimal text.

@@ -113,6 +113,7 @@ impl Code {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, ToSchema)]
 #[error("{message}")]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteRefused)]
 pub struct Refused {
     /// Names the field and what was expected of it.
     pub message: String,
@@ -129,6 +130,7 @@ pub struct Refused {
 /// What reverted, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteSimulation)]
 pub struct Simulation {
     /// What the contract said.
     pub error_data: String,
@@ -140,6 +142,7 @@ pub struct Simulation {
 
 /// The call that reverted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = QuoteFailedCall)]
 pub struct FailedCall {
     pub from: String,
     pub to: String,

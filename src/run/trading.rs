@@ -124,7 +124,7 @@ pub async fn open(
         .with(&state, intents::ROUTES)?;
     let exposed = ["deprecation", "sunset", "link", "retry-after"];
     let surface = Surface {
-        gate: Gate::new(None, Some(KEYLESS)).or_bearer(),
+        gate: Gate::new(trading.keys.clone(), Some(KEYLESS)).or_bearer(),
         errors: ERRORS,
         cors: Some(any_origin(exposed.map(HeaderName::from_static))),
         ..Surface::new("integrator", "intentd integrator API", router)

@@ -1,7 +1,7 @@
 //! `GET /chains`, `/chains/liquidity`, `/chains/health` (integrator-api.md 13, Appendix A).
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{Shared, State};
 use crate::{
@@ -10,9 +10,9 @@ use crate::{
 };
 
 /// Query of `/chains`.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-struct Filter {
+pub struct Filter {
     /// Private chains to list too, by number: a comma list.
     include_chains: Option<String>,
 }

@@ -2,7 +2,7 @@
 //! (integrator-api.md 12).
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{Shared, status::request_id};
 use crate::{
@@ -11,12 +11,6 @@ use crate::{
     request::render::{self, V3},
     store::rows::transaction::Outcome,
 };
-
-/// What `/transactions/status` reads of the query.
-pub const QUERY: &[(&str, &str)] = &[
-    ("txHash", "The transaction"),
-    ("chainId", "Its chain, where it is known"),
-];
 
 /// Body of `/transactions/index`.
 #[derive(Deserialize, ToSchema)]
@@ -65,10 +59,14 @@ pub struct Standing {
     request: Option<V3>,
 }
 
-#[derive(Deserialize)]
+/// What `/transactions/status` reads of the query.
+#[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+pub struct Asked {
+    /// The transaction.
+    #[param(required)]
     tx_hash: Option<String>,
+    /// Its chain's number, where it is known.
     chain_id: Option<u64>,
 }
 
