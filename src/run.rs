@@ -14,7 +14,6 @@ use std::{
 
 use anyhow::Context;
 use futures::{FutureExt, future::join_all};
-use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
@@ -33,7 +32,7 @@ use crate::{
     chains::{Chains, Loaded, Opened},
     config::{Config, Mistakes, PeerKey},
     http::{
-        Gate, Keys, Router, Surface,
+        Gate, Router, Surface,
         limit::Allowance,
         server,
         service::App,

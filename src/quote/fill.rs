@@ -3,7 +3,7 @@
 use alloy::primitives::{B256, U256};
 use vm::{
     Address, CodecError, OrderCall,
-    trade::{Call, Draft, FillTerms, Payout, Revert, Spend, Trade},
+    trade::{Authorization, Call, Draft, FillTerms, Payout, Revert, Spend, Trade},
 };
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     route::Route,
     service::Quoter,
     swap::SwapOrder,
+    venue::Venue,
 };
 
 /// Gas of a plain payment, native or of a token, when no node says.
@@ -157,20 +158,70 @@ impl Quoter {
             calls: &fill.calls,
             order: B256::repeat_byte(0xee),
         })?;
-        let draft = Draft {
+        let routed = payments.len() > 1 || !fill.calls.is_empty();
+        let mut calls = match router.as_ref().filter(|_| routed) {
+            Some(router) => self.allowances(intent, router, &payments)?,
+            None => Vec::new(),
+        };
+        let before = calls.len();
+        calls.push(call);
+        let (calls, authorizations) = (&calls, &intent.authorizations);
+        let tried = if before > 0 {
+            let ask =
+                |trade: Trade| async move { trade.rehearsal.rehearse(calls, authorizations).await };
+            venue.ask(ask).await?
+        } else {
+            self.estimated(venue, calls[before].clone(), authorizations)
+                .await?
+        };
+        match tried {
+            Ok(gas) => Ok(gas),
+            Err(revert) => Err(self.reverted(intent, &calls[before], revert).await),
+        }
+    }
+
+    async fn estimated(
+        &self,
+        venue: &Venue,
+        call: Call,
+        authorizations: &[Authorization],
+    ) -> Result<Result<u64, Revert>, Refused> {
+        let draft = &Draft {
             call,
-            authorizations: intent.authorizations.clone(),
+            authorizations: authorizations.to_vec(),
             nonce: 0,
             gas: 0,
             max_fee: 0,
             max_priority_fee: 0,
         };
-        let draft = &draft;
         let ask = |trade: Trade| async move { trade.writer.estimate(draft).await };
-        match venue.ask(ask).await? {
-            Ok(gas) => Ok(gas),
-            Err(revert) => Err(self.reverted(intent, &draft.call, revert).await),
+        Ok(venue.ask(ask).await?)
+    }
+
+    /// What lets the router take the payments: the solver allows it no more than it is about to pay,
+    /// and not before it pays.
+    fn allowances(
+        &self,
+        intent: &Intent<'_>,
+        router: &Address,
+        payments: &[Payout],
+    ) -> Result<Vec<Call>, Refused> {
+        let side = &intent.destination;
+        let native = side.spec.family.native()?;
+        let steps = self.venue(side)?.steps()?;
+        let mut calls = Vec::new();
+        for paid in payments.iter().filter(|paid| paid.currency != native) {
+            let listed = side.network.currency(paid.currency.text());
+            let reset = listed.is_some_and(|currency| currency.approval_reset);
+            let spend = Spend {
+                spender: router,
+                currency: &paid.currency,
+                amount: paid.amount,
+            };
+            let approve = steps.approve(&self.solver, &spend, reset)?;
+            calls.extend(approve.into_iter().map(|step| step.call));
         }
+        Ok(calls)
     }
 
     async fn reverted(&self, intent: &Intent<'_>, call: &Call, revert: Revert) -> Refused {

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use vm::{
     Address, ChainEntry, ChainSpec, Family, ReadError,
     trade::{
-        Accounts, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Revert, ScanError, Scanner,
-        Sighting, Trade, Writer,
+        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Rehearsal,
+        Revert, ScanError, Scanner, Sighting, Trade, Writer,
     },
 };
 
@@ -120,6 +120,8 @@ pub struct World {
     pub revert: Option<Revert>,
     /// Drafts that were estimated.
     pub drafts: Vec<Draft>,
+    /// What was tried behind other calls.
+    pub rehearsed: Vec<Vec<Call>>,
     /// No provider answers.
     pub down: bool,
     pub prices: fn(&str) -> Result<u64, bool>,
@@ -150,6 +152,7 @@ impl Default for Scene {
             gas: GAS,
             revert: None,
             drafts: Vec::new(),
+            rehearsed: Vec::new(),
             down: false,
             prices: cents,
             loss: Some(0),
@@ -172,6 +175,7 @@ impl Scene {
             scanner: Arc::new(self.clone()),
             accounts: Arc::new(self.clone()),
             writer: Arc::new(self.clone()),
+            rehearsal: Arc::new(self.clone()),
         };
         let venues = ["origin", "destination", "off"].map(|name| {
             let venue = Venue {
@@ -340,6 +344,20 @@ impl Accounts for Scene {
 
     async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
         Ok(Ok(Bytes::new()))
+    }
+}
+
+#[async_trait]
+impl Rehearsal for Scene {
+    async fn rehearse(
+        &self,
+        calls: &[Call],
+        _: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
+        self.read(|world| {
+            world.rehearsed.push(calls.to_vec());
+            world.revert.clone().map_or(Ok(world.gas), Err)
+        })
     }
 }
 

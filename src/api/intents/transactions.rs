@@ -44,7 +44,8 @@ pub struct Done {
 
 const DONE: Done = Done { message: "Success" };
 
-/// What is known of a transaction.
+/// What is known of a transaction; where a request is known, also everything that
+/// `/intents/status/v3` tells of it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TransactionStanding)]
@@ -56,6 +57,7 @@ pub struct Standing {
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
     #[serde(flatten)]
+    #[schema(ignore)]
     request: Option<V3>,
 }
 
