@@ -184,6 +184,7 @@ fn valid(document: &Value) {
 }
 
 /// Every route of the integrator API with what it answers to.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn samples(app: &App) -> Vec<(Asked, u16)> {
     let token = format!("{:#x}", app.world.origin.token);
     let user = format!("{:#x}", app.world.user.address());
@@ -437,7 +438,9 @@ async fn attacked(python: &Path, source: String, base: &str, (key, directory): (
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance";
 
+/// Requests per route and phase.
 fn examples() -> String {
+    #[allow(clippy::disallowed_methods, reason = "a test")]
     std::env::var("INTENTD_EXAMPLES").unwrap_or_else(|_| "100".into())
 }
 

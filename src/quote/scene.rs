@@ -127,6 +127,8 @@ pub struct World {
     pub prices: fn(&str) -> Result<u64, bool>,
     /// Basis points that the swap source loses; `None`: it has no way.
     pub loss: Option<u64>,
+    /// The same of the second choice.
+    pub second_loss: Option<u64>,
     pub store: Arc<MemoryStore>,
 }
 
@@ -156,6 +158,7 @@ impl Default for Scene {
             down: false,
             prices: cents,
             loss: Some(0),
+            second_loss: None,
             store: Arc::new(MemoryStore::default()),
         })))
     }
@@ -188,7 +191,10 @@ impl Scene {
             market: Arc::new(market()),
             venues: venues.into(),
             prices: Arc::new(self.clone()),
-            offers: Offers(SwapRouting::new(vec![Arc::new(self.clone())])),
+            offers: Offers(
+                SwapRouting::new(vec![Arc::new(self.clone())])
+                    .or_else(vec![Arc::new(Second(self.clone()))]),
+            ),
             capacity: Arc::new(self.clone()),
             signer: Arc::new(RawKey::parse(KEY).unwrap()),
             solver_chain: "destination".into(),
@@ -266,32 +272,7 @@ impl SwapSource for Scene {
 
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
         let loss = self.with(|world| world.loss).ok_or(SwapError::NoRoute)?;
-        let market = market();
-        let network = market.by_name(&terms.network).unwrap();
-        let worth = |address: &Address| {
-            let currency = network.currency(address.text()).unwrap();
-            let cents = cents(&currency.symbol).unwrap();
-            (
-                U256::from(cents),
-                U256::from(10).pow(U256::from(currency.decimals)),
-            )
-        };
-        let ((from, from_coin), (to, to_coin)) = (worth(&terms.input), worth(&terms.output));
-        let (kept, whole) = (U256::from(10_000 - loss), U256::from(10_000));
-        let (up, down) = (from * to_coin * kept, to * from_coin * whole);
-        let (input, output) = if terms.exact_input {
-            (terms.amount, terms.amount * up / down)
-        } else {
-            ((terms.amount * down).div_ceil(up), terms.amount)
-        };
-        Ok(SwapOffer {
-            source: "exchange",
-            terms: terms.clone(),
-            input,
-            output,
-            gas: 120_000,
-            route: Vec::new(),
-        })
+        Ok(offer("exchange", terms, loss))
     }
 
     fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
@@ -306,6 +287,59 @@ impl SwapSource for Scene {
                 value: if native { offer.input } else { U256::ZERO },
             },
         })
+    }
+}
+
+/// The second choice among exchanges.
+struct Second(Scene);
+
+#[async_trait]
+impl SwapSource for Second {
+    fn name(&self) -> &'static str {
+        "second"
+    }
+
+    fn serves(&self, _: &str) -> bool {
+        true
+    }
+
+    async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
+        let loss = self.0.with(|world| world.second_loss);
+        Ok(offer(self.name(), terms, loss.ok_or(SwapError::NoRoute)?))
+    }
+
+    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
+        self.0.build(offer, order)
+    }
+}
+
+/// What an exchange offers that loses so many basis points.
+fn offer(source: &'static str, terms: &SwapTerms, loss: u64) -> SwapOffer {
+    let market = market();
+    let network = market.by_name(&terms.network).unwrap();
+    let worth = |address: &Address| {
+        let currency = network.currency(address.text()).unwrap();
+        let cents = cents(&currency.symbol).unwrap();
+        (
+            U256::from(cents),
+            U256::from(10).pow(U256::from(currency.decimals)),
+        )
+    };
+    let ((from, from_coin), (to, to_coin)) = (worth(&terms.input), worth(&terms.output));
+    let (kept, whole) = (U256::from(10_000 - loss), U256::from(10_000));
+    let (up, down) = (from * to_coin * kept, to * from_coin * whole);
+    let (input, output) = if terms.exact_input {
+        (terms.amount, terms.amount * up / down)
+    } else {
+        ((terms.amount * down).div_ceil(up), terms.amount)
+    };
+    SwapOffer {
+        source,
+        terms: terms.clone(),
+        input,
+        output,
+        gas: 120_000,
+        route: Vec::new(),
     }
 }
 

@@ -54,7 +54,8 @@ pub struct Request {
     pub created_at: u64,
     /// Unix seconds after which an unfilled request is refunded.
     pub expires_at: Option<u64>,
-    /// `fees` and `details` as the quote gave them, for those who list requests.
+    /// For those who list requests and claim fees: `fees` and `details` as the quote gave them,
+    /// `appFees` with recipient, basis points and amount, and `referrerAddress`.
     pub quoted: Value,
 }
 

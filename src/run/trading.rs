@@ -165,7 +165,9 @@ fn swaps(market: &Market, places: &[Place<'_>]) -> anyhow::Result<SwapRouting> {
     let uniswap = UniswapV3::new(market, |name| views(places, name)).context("MARKET_FILE")?;
     let families = |name: &str| Some(views(places, name)?.family);
     let wrap = Wrap::new(market, families).context("MARKET_FILE")?;
-    Ok(SwapRouting::new(vec![Arc::new(uniswap), Arc::new(wrap)]))
+    let second = UniswapV3::fallbacks(market, |name| views(places, name)).context("MARKET_FILE")?;
+    let first = SwapRouting::new(vec![Arc::new(uniswap), Arc::new(wrap)]);
+    Ok(first.or_else(vec![Arc::new(second)]))
 }
 
 impl Ground<'_> {
