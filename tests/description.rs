@@ -461,5 +461,9 @@ async fn schemathesis_finds_nothing() {
     ] {
         attacked(&python, source, base, (KEY, directory.path())).await;
     }
+    let metrics = app.daemon.metrics().await;
+    let mut lines = metrics.lines();
+    let quoted = |line: &str| line.contains("\"/quote/v2\"") && line.contains("\"2xx\"");
+    assert!(lines.any(quoted), "nothing was quoted\n{metrics}");
     app.daemon.stop().await;
 }

@@ -43,6 +43,7 @@ pub struct Body {
     pub enable_true_exact_output: Option<bool>,
     pub explicit_deposit: Option<bool>,
     pub use_external_liquidity: Option<bool>,
+    /// Second-choice exchanges are asked where no other has an offer.
     pub use_fallbacks: Option<bool>,
     pub use_permit: Option<bool>,
     pub permit_expiry: Option<u64>,
@@ -50,6 +51,8 @@ pub struct Body {
     pub use_deposit_address: Option<bool>,
     pub strict: Option<bool>,
     pub slippage_tolerance: Option<String>,
+    /// What may be lost on gas where the deposit lands after the order's deadline. None of it is ever
+    /// taken: an order is not filled after its deadline, such a deposit is refunded.
     pub late_payment_slippage_tolerance: Option<String>,
     pub app_fees: Option<Vec<AppFee>>,
     pub gas_limit_for_deposit_specified_txs: Option<u64>,

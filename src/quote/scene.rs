@@ -1,5 +1,6 @@
 //! Two chains, a solver, prices and a swap source, all scripted.
 
+mod exchange;
 mod steps;
 
 use std::sync::{
@@ -23,7 +24,7 @@ use super::{
     code::Refused,
     offers::Offers,
     service::{Parts, Quoter},
-    swap::{SwapCall, SwapError, SwapOffer, SwapOrder, SwapRouting, SwapSource, SwapTerms},
+    swap::SwapRouting,
     venue::{Capacity, CapacityError, Venue},
 };
 use crate::{
@@ -122,6 +123,8 @@ pub struct World {
     pub drafts: Vec<Draft>,
     /// What was tried behind other calls.
     pub rehearsed: Vec<Vec<Call>>,
+    /// What of it fails.
+    pub fails: fn(&[Call]) -> bool,
     /// No provider answers.
     pub down: bool,
     pub prices: fn(&str) -> Result<u64, bool>,
@@ -155,6 +158,7 @@ impl Default for Scene {
             revert: None,
             drafts: Vec::new(),
             rehearsed: Vec::new(),
+            fails: |_| false,
             down: false,
             prices: cents,
             loss: Some(0),
@@ -193,7 +197,7 @@ impl Scene {
             prices: Arc::new(self.clone()),
             offers: Offers(
                 SwapRouting::new(vec![Arc::new(self.clone())])
-                    .or_else(vec![Arc::new(Second(self.clone()))]),
+                    .or_else(vec![Arc::new(exchange::Second(self.clone()))]),
             ),
             capacity: Arc::new(self.clone()),
             signer: Arc::new(RawKey::parse(KEY).unwrap()),
@@ -261,89 +265,6 @@ impl Capacity for Scene {
 }
 
 #[async_trait]
-impl SwapSource for Scene {
-    fn name(&self) -> &'static str {
-        "exchange"
-    }
-
-    fn serves(&self, _: &str) -> bool {
-        true
-    }
-
-    async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
-        let loss = self.with(|world| world.loss).ok_or(SwapError::NoRoute)?;
-        Ok(offer("exchange", terms, loss))
-    }
-
-    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
-        let native = offer.terms.input == address(NATIVE);
-        let data = [order.recipient.bytes(), &order.limit.to_be_bytes::<32>()].concat();
-        Ok(SwapCall {
-            spender: (!native).then(|| address(EXCHANGE)),
-            call: Call {
-                from: order.payer.clone(),
-                to: address(EXCHANGE),
-                data: data.into(),
-                value: if native { offer.input } else { U256::ZERO },
-            },
-        })
-    }
-}
-
-/// The second choice among exchanges.
-struct Second(Scene);
-
-#[async_trait]
-impl SwapSource for Second {
-    fn name(&self) -> &'static str {
-        "second"
-    }
-
-    fn serves(&self, _: &str) -> bool {
-        true
-    }
-
-    async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
-        let loss = self.0.with(|world| world.second_loss);
-        Ok(offer(self.name(), terms, loss.ok_or(SwapError::NoRoute)?))
-    }
-
-    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
-        self.0.build(offer, order)
-    }
-}
-
-/// What an exchange offers that loses so many basis points.
-fn offer(source: &'static str, terms: &SwapTerms, loss: u64) -> SwapOffer {
-    let market = market();
-    let network = market.by_name(&terms.network).unwrap();
-    let worth = |address: &Address| {
-        let currency = network.currency(address.text()).unwrap();
-        let cents = cents(&currency.symbol).unwrap();
-        (
-            U256::from(cents),
-            U256::from(10).pow(U256::from(currency.decimals)),
-        )
-    };
-    let ((from, from_coin), (to, to_coin)) = (worth(&terms.input), worth(&terms.output));
-    let (kept, whole) = (U256::from(10_000 - loss), U256::from(10_000));
-    let (up, down) = (from * to_coin * kept, to * from_coin * whole);
-    let (input, output) = if terms.exact_input {
-        (terms.amount, terms.amount * up / down)
-    } else {
-        ((terms.amount * down).div_ceil(up), terms.amount)
-    };
-    SwapOffer {
-        source,
-        terms: terms.clone(),
-        input,
-        output,
-        gas: 120_000,
-        route: Vec::new(),
-    }
-}
-
-#[async_trait]
 impl Scanner for Scene {
     async fn head(&self) -> Result<vm::Block, ReadError> {
         Ok(vm::testing::block(77, 0))
@@ -390,6 +311,12 @@ impl Rehearsal for Scene {
     ) -> Result<Result<u64, Revert>, ReadError> {
         self.read(|world| {
             world.rehearsed.push(calls.to_vec());
+            if (world.fails)(calls) {
+                return Err(Revert {
+                    reason: "short".into(),
+                    data: Bytes::new(),
+                });
+            }
             world.revert.clone().map_or(Ok(world.gas), Err)
         })
     }

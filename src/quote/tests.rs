@@ -415,13 +415,42 @@ async fn fills_through_the_router_are_tried_behind_their_allowance() {
     let scene = Scene::default();
     let calls = json!([{"to": OTHER, "data": "0x12"}]);
     scene.quote(json!({"txs": calls})).await.unwrap();
-    let tried = scene.with(|world| world.rehearsed.remove(0));
+    let tried = scene.with(|world| std::mem::take(&mut world.rehearsed).remove(0));
     assert_eq!(tried.len(), 2);
     assert_eq!((tried[0].to.text(), tried[1].to.text()), (USDC, ROUTER));
     assert!(tried.iter().all(|call| call.from.text() == SOLVER));
     let native = json!({"txs": calls, "destinationCurrency": NATIVE, "amount": "100000000"});
     scene.quote(native).await.unwrap();
     assert!(scene.with(|world| world.rehearsed.is_empty()));
+}
+
+#[tokio::test]
+async fn token_that_arrives_short_is_not_quoted() {
+    // To the router alone works; back from it does not.
+    let short = |calls: &[vm::trade::Call]| {
+        calls.len() == 2 && calls.iter().all(|call| call.to.text() == ROUTER)
+    };
+    let scene = Scene::default();
+    scene.with(|world| world.fails = short);
+    let code = refused(&scene, json!({})).await.code;
+    assert_eq!(code, Code::UnsupportedCurrency);
+    let native = json!({"destinationCurrency": NATIVE});
+    assert!(scene.quote(native).await.is_ok(), "no token is given");
+    // What the exchange pays arrives short.
+    let bought = |calls: &[vm::trade::Call]| {
+        calls.len() == 3 && calls[1].to.text() == EXCHANGE && calls[2].to.text() == ROUTER
+    };
+    let scene = Scene::default();
+    scene.with(|world| world.fails = bought);
+    let code = refused(&scene, json!({"destinationCurrency": TOKEN}))
+        .await
+        .code;
+    assert_eq!(code, Code::UnsupportedCurrency);
+    assert!(scene.quote(json!({})).await.is_ok());
+    // An owner who cannot pay proves nothing.
+    let scene = Scene::default();
+    scene.with(|world| world.fails = |calls| calls[0].to.text() == ROUTER);
+    assert!(scene.quote(json!({})).await.is_ok());
 }
 
 #[tokio::test]

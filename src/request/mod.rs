@@ -41,7 +41,8 @@ pub struct Request {
     pub calls_gas: Option<u64>,
     /// EIP-7702 authorizations to run on the destination, as the caller sent them.
     pub authorizations: Vec<Value>,
-    /// Basis points of the destination amount that may be lost on gas after the order's deadline.
+    /// Basis points of the destination amount that the user would lose on gas after the order's
+    /// deadline. Kept, never taken: what comes after the deadline is refunded.
     pub late_slippage_bps: Option<u16>,
     /// Surplus of an exact output goes to the solver instead of the recipient.
     pub true_exact_output: bool,
