@@ -15,10 +15,11 @@ use self::read::Reader;
 /// Where the store is unless `DATA_DIR` says otherwise.
 const DATA_DIR: &str = "./data";
 /// Secrets that no list has a use for: a file that names one finds it unset.
-const SECRETS: [&str; 6] = [
+const SECRETS: [&str; 7] = [
     "API_KEYS",
     "DATADOG_API_KEY",
     "ECDSA_PRIVATE_KEY",
+    "INTEGRATOR_API_KEYS",
     "PEERS",
     "SOLVER_ORACLE_KEY",
     "SOLVER_PRIVATE_KEY",
@@ -52,6 +53,7 @@ pub struct Raw {
     service: Option<String>,
     log_format: Option<String>,
     integrator_http_port: Option<String>,
+    integrator_api_keys: Option<SecretString>,
     market_file: Option<String>,
     solver_private_key: Option<SecretString>,
     solver_chain: Option<String>,
@@ -172,6 +174,8 @@ pub enum Signing {
 #[derive(Clone, Debug)]
 pub struct Integrator {
     pub http_port: u16,
+    /// Callers with one of these are not counted; nobody needs one. `None`: there are none.
+    pub api_keys: Option<Vec<ApiKey>>,
     pub market_file: PathBuf,
     /// 0x and 64 hex digits: the key that orders are signed and filled with.
     pub solver_key: SecretString,
@@ -307,6 +311,7 @@ impl Config {
         let timeout_ms = read.peer_timeout_ms(raw.peer_request_timeout_ms);
         let integrator = read.integrator(integrator::Texts {
             http_port: raw.integrator_http_port,
+            api_keys: raw.integrator_api_keys,
             market_file: raw.market_file,
             solver_key: raw.solver_private_key,
             solver_chain: raw.solver_chain,
@@ -325,7 +330,7 @@ impl Config {
                 raw.finality_profile,
                 FinalityProfile::Network,
             ),
-            api_keys: read.api_keys(raw.api_keys),
+            api_keys: read.api_keys("API_KEYS", raw.api_keys),
             keyless_limit,
             peers: read.peers(raw.peers),
             peer_timeout: Duration::from_millis(timeout_ms),

@@ -37,6 +37,18 @@ pub struct Network {
     pub explorer_url: String,
     #[serde(default)]
     pub icon_url: Option<String>,
+    #[serde(default)]
+    pub explorer_paths: Option<ExplorerPaths>,
+    /// `#rrggbb`, for those who draw the chain.
+    #[serde(default)]
+    pub brand_color: Option<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// What users should know of the chain now.
+    #[serde(default)]
+    pub status_message: Option<String>,
+    #[serde(default)]
+    pub multicall3: Option<String>,
     /// A chain that is switched off is listed and not quoted.
     #[serde(default)]
     pub disabled: bool,
@@ -57,6 +69,10 @@ pub struct Network {
     pub wrapped_native: Option<String>,
     #[serde(default)]
     pub uniswap_v3: Option<UniswapV3>,
+    /// Further exchanges with the same contracts, asked only for requests that say `useFallbacks` and
+    /// that no first choice has an offer for.
+    #[serde(default)]
+    pub fallback_exchanges: Vec<UniswapV3>,
     /// The first block that the index must look at; unset: the head at first start.
     #[serde(default)]
     pub index_from: Option<u64>,
@@ -68,6 +84,14 @@ pub struct Network {
     pub block_seconds: u64,
     /// The native currency first.
     pub currencies: Vec<Currency>,
+}
+
+/// What stands behind an explorer's address before an id.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ExplorerPaths {
+    pub transaction: String,
+    pub address: String,
+    pub token: String,
 }
 
 /// Uniswap V3's contracts on one chain.

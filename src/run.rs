@@ -14,7 +14,6 @@ use std::{
 
 use anyhow::Context;
 use futures::{FutureExt, future::join_all};
-use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
@@ -33,7 +32,7 @@ use crate::{
     chains::{Chains, Loaded, Opened},
     config::{Config, Mistakes, PeerKey},
     http::{
-        Gate, Keys, Router, Surface,
+        Gate, Router, Surface,
         limit::Allowance,
         server,
         service::App,
@@ -262,12 +261,7 @@ fn peers(config: &Config) -> anyhow::Result<Peers> {
 }
 
 fn gate(config: &Config) -> Gate {
-    let keys = config.api_keys.as_ref().map(|keys| {
-        Keys::new(
-            keys.iter()
-                .map(|key| (key.key.expose_secret(), key.label.as_str())),
-        )
-    });
+    let keys = config.api_keys.as_deref().map(parts::keys);
     let allowance = config.keyless_limit.map(|limit| Allowance {
         max: limit.max,
         window_ms: u64::try_from(limit.window.as_millis()).unwrap_or(u64::MAX),

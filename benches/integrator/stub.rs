@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use vm::{
     Address, Block, Bytes, ChainEntry, ReadError, SETTLEMENT,
     trade::{
-        Accounts, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Revert, ScanError, Scanner,
-        Sighting, Trade, Writer,
+        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Rehearsal,
+        Revert, ScanError, Scanner, Sighting, Trade, Writer,
     },
 };
 
@@ -59,6 +59,7 @@ impl Stub {
             scanner: self.clone(),
             accounts: self.clone(),
             writer: self.clone(),
+            rehearsal: self.clone(),
         };
         let venue = |name: &str| -> Result<(String, Venue)> {
             let entry = ChainEntry {
@@ -185,6 +186,17 @@ impl Accounts for Stub {
 
     async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
         self.read(Ok(Bytes::new()))
+    }
+}
+
+#[async_trait]
+impl Rehearsal for Stub {
+    async fn rehearse(
+        &self,
+        _: &[Call],
+        _: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
+        self.read(Ok(100_000))
     }
 }
 

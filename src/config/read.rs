@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    pub fn api_keys(&mut self, text: Option<SecretString>) -> Option<Vec<ApiKey>> {
+    pub fn api_keys(&mut self, variable: &str, text: Option<SecretString>) -> Option<Vec<ApiKey>> {
         let text = text?;
         let mut keys = Vec::new();
         for (at, entry) in entries(text.expose_secret()).enumerate() {
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
             let key = parts.next().unwrap_or_default().trim();
             if key.is_empty() {
                 self.mistakes
-                    .add("API_KEYS", format!("entry {} has no key", at + 1));
+                    .add(variable, format!("entry {} has no key", at + 1));
                 continue;
             }
             let label = parts.next().unwrap_or_default().trim().to_owned();

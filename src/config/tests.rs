@@ -131,6 +131,10 @@ fn a_threshold_above_the_number_of_signers_is_known() {
 fn secrets_are_not_printed() {
     let config = read(&[
         ("API_KEYS", "s3cret:label"),
+        ("INTEGRATOR_HTTP_PORT", "1"),
+        ("INTEGRATOR_API_KEYS", "s3cret:label"),
+        ("MARKET_FILE", "market.json"),
+        ("SOLVER_PRIVATE_KEY", KEY),
         (
             "PEERS",
             "https://me:s3cret@a/s3cret|s3cret;https://b/s3cret",
@@ -151,11 +155,15 @@ fn secrets_are_not_printed() {
 fn mistakes_repeat_no_secret() {
     let mistakes = read(&[
         ("API_KEYS", ":s3cret"),
+        ("INTEGRATOR_HTTP_PORT", "1"),
+        ("INTEGRATOR_API_KEYS", ":s3cret"),
+        ("MARKET_FILE", "market.json"),
+        ("SOLVER_PRIVATE_KEY", KEY),
         ("PEERS", "s3cret://s3cret|s3cret"),
         ("SIGNING_MODULE", "other"),
     ])
     .unwrap_err();
-    assert_eq!(mistakes.0.len(), 3);
+    assert_eq!(mistakes.0.len(), 4);
     assert!(!mistakes.to_string().contains("s3cret"), "{mistakes}");
 }
 

@@ -45,7 +45,7 @@ impl fmt::Display for KeyLabel {
 }
 
 /// The known keys, as SHA-256 digests: what a lookup takes says nothing about the keys.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Keys {
     labels: HashMap<[u8; 32], KeyLabel>,
 }

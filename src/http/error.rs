@@ -34,13 +34,17 @@ pub const PLAIN: Errors = Errors {
         Described::of::<Failure>("400", "The request cannot be used, or is refused", false),
         Described::of::<Denied>("401", "A known key is required", true),
         Described::of::<Failure>("409", "It contradicts what was signed before", true),
-        Described::of::<Failure>("413", "The body is above 1 MiB", true),
+        Described::of::<Fault>("408", "The body did not arrive in time", true),
+        Described::of::<Fault>("413", "The body is above 1 MiB", true),
+        Described::of::<Fault>("415", "The body is not JSON", true),
         Described::of::<Denied>(
             "429",
             "The limit for callers without a key is used up",
             true,
         ),
+        Described::of::<Fault>("500", "A fault of the service's own", true),
         Described::of::<Failure>("503", "The chain or its providers cannot be used now", true),
+        Described::of::<Fault>("504", "The answer took too long", true),
     ],
 };
 
@@ -65,6 +69,20 @@ impl Described {
 struct Failure {
     message: String,
     code: String,
+}
+
+/// What the server itself says no to, or fails at.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "only its schema is used; the mapping below writes the bytes"
+)]
+#[schema(rename_all = "camelCase")]
+struct Fault {
+    status_code: u16,
+    code: String,
+    error: String,
+    message: String,
 }
 
 /// A 401 or 429.

@@ -25,7 +25,7 @@ pub use auth::{Gate, KeyLabel, Keys};
 pub use coerce::{Flag, Number, Text};
 pub use error::{ApiError, Errors};
 pub use request::{Request, Response};
-pub use router::{Access, Docs, Handler, Route, Router, Shape};
+pub use router::{Access, Docs, Handler, Query, Route, Router, Shape};
 pub use server::{Limits, serve};
 pub use service::App;
 pub use surface::{Surface, any_origin};

@@ -4,7 +4,7 @@ use hyper::Method;
 use utoipa::openapi::{
     Components, ContentBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr,
     Required, ResponseBuilder, ResponsesBuilder, Schema,
-    path::{Operation, OperationBuilder, ParameterBuilder, ParameterIn},
+    path::{Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
     request_body::RequestBodyBuilder,
     schema::{ObjectBuilder, Type},
     security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme},
@@ -12,13 +12,18 @@ use utoipa::openapi::{
 
 use super::{
     error::Errors,
-    router::{Access, Described, Router, Schemas},
+    router::{Access, Described, RouteError, Router, Schemas},
 };
 
 const KEY: &str = "key";
 
 /// The description of everything that `router` has docs for.
-pub fn describe(router: &Router, title: &str, version: &str, errors: Errors) -> OpenApi {
+pub fn describe(
+    router: &Router,
+    title: &str,
+    version: &str,
+    errors: Errors,
+) -> Result<OpenApi, RouteError> {
     let mut schemas = Schemas::new();
     let mut paths = Paths::new();
     for route in router.described() {
@@ -29,13 +34,20 @@ pub fn describe(router: &Router, title: &str, version: &str, errors: Errors) -> 
     }
     let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-key")));
     let mut components = Components::new();
-    components.schemas = schemas.into_iter().collect();
+    for (name, schema) in schemas {
+        let before = components.schemas.get(&name);
+        if before.is_some_and(|before| *before != schema) {
+            return Err(RouteError::Namesakes(name));
+        }
+        components.schemas.insert(name, schema);
+    }
     components.add_security_scheme(KEY, key);
-    OpenApiBuilder::new()
+    let described = OpenApiBuilder::new()
         .info(InfoBuilder::new().title(title).version(version).build())
         .paths(paths)
         .components(Some(components))
-        .build()
+        .build();
+    Ok(described)
 }
 
 fn http_method(method: &Method) -> Option<HttpMethod> {
@@ -56,10 +68,10 @@ fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operat
         .operation_id(Some(operation_id(route)))
         .tag(docs.group);
     for name in route.path.split('/').filter_map(path_parameter) {
-        operation = operation.parameter(parameter(name, ParameterIn::Path, None));
+        operation = operation.parameter(path_text(name));
     }
-    for (name, meaning) in docs.query {
-        operation = operation.parameter(parameter(name, ParameterIn::Query, Some(meaning)));
+    for parameter in (docs.query.0)() {
+        operation = operation.parameter(parameter);
     }
     if let Some(body) = docs.body {
         let content = ContentBuilder::new().schema(Some(body.0(schemas))).build();
@@ -84,6 +96,10 @@ fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operat
             responses = responses.response(error.status, answer);
         }
     }
+    for other in docs.also {
+        let answer = answer(other.meaning, other.shape.0(schemas));
+        responses = responses.response(other.status, answer);
+    }
     operation.responses(responses.build()).build()
 }
 
@@ -97,20 +113,11 @@ fn path_parameter(segment: &str) -> Option<&str> {
     segment.strip_prefix('{')?.strip_suffix('}')
 }
 
-fn parameter(
-    name: &str,
-    place: ParameterIn,
-    meaning: Option<&str>,
-) -> utoipa::openapi::path::Parameter {
-    let required = match place {
-        ParameterIn::Path => Required::True,
-        _ => Required::False,
-    };
+fn path_text(name: &str) -> Parameter {
     ParameterBuilder::new()
         .name(name)
-        .parameter_in(place)
-        .required(required)
-        .description(meaning)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
         .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
         .build()
 }

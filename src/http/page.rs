@@ -78,7 +78,7 @@ pub fn documented(
     version: &str,
     errors: Errors,
 ) -> Result<Router, RouteError> {
-    let description = openapi::describe(&router, title, version, errors)
+    let description = openapi::describe(&router, title, version, errors)?
         .to_json()
         .unwrap_or_default();
     let documentation = Documentation {

@@ -5,11 +5,14 @@ use std::{collections::HashMap, sync::Arc};
 use futures::future::BoxFuture;
 use hyper::Method;
 use utoipa::{
-    ToSchema,
-    openapi::{RefOr, Schema},
+    IntoParams, ToSchema,
+    openapi::{
+        RefOr, Schema,
+        path::{Parameter, ParameterIn},
+    },
 };
 
-use super::{ApiError, Request, Response};
+use super::{ApiError, Request, Response, error};
 
 /// Answers a request of one route.
 pub type Handler<S> = fn(Arc<S>, Request) -> BoxFuture<'static, Result<Response, ApiError>>;
@@ -40,10 +43,24 @@ pub enum Access {
 pub struct Docs {
     pub summary: &'static str,
     pub group: &'static str,
-    /// Query parameters: name and meaning.
-    pub query: &'static [(&'static str, &'static str)],
+    pub query: Query,
     pub body: Option<Shape>,
     pub answer: Shape,
+    /// What it answers besides 200 and the surface's errors, or instead of one of those.
+    pub also: &'static [error::Described],
+}
+
+/// What a route reads of the query: the fields of the type that it is read as.
+#[derive(Clone, Copy)]
+pub struct Query(pub(super) fn() -> Vec<Parameter>);
+
+impl Query {
+    /// Nothing.
+    pub const NONE: Self = Self(Vec::new);
+
+    pub const fn of<T: IntoParams>() -> Self {
+        Self(|| T::into_params(|| Some(ParameterIn::Query)))
+    }
 }
 
 /// Named schemas, as utoipa collects them.
@@ -93,13 +110,19 @@ pub struct Router {
     described: Vec<Described>,
 }
 
-/// Two rows of the tables of one listener want the same requests.
+/// Tables that cannot be those of one listener.
 #[derive(Debug, thiserror::Error)]
-#[error("route {method} {path}: {cause}")]
-pub struct RouteError {
-    method: Method,
-    path: &'static str,
-    cause: matchit::InsertError,
+pub enum RouteError {
+    /// Two rows want the same requests.
+    #[error("route {method} {path}: {cause}")]
+    Taken {
+        method: Method,
+        path: &'static str,
+        cause: matchit::InsertError,
+    },
+    /// One of them would be described as the other.
+    #[error("two types are described as {0}")]
+    Namesakes(String),
 }
 
 impl Router {
@@ -120,7 +143,7 @@ impl Router {
                 .entry(route.method.clone())
                 .or_default()
                 .insert(route.path, Arc::new(endpoint))
-                .map_err(|cause| RouteError {
+                .map_err(|cause| RouteError::Taken {
                     method: route.method.clone(),
                     path: route.path,
                     cause,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use futures::{FutureExt, future::BoxFuture};
 use hyper::{Method, StatusCode, header::HeaderValue};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-use super::{Access, ApiError, Docs, Request, Response, Route, Shape};
+use super::{Access, ApiError, Docs, Query, Request, Response, Route, Shape, error::Described};
 
 const EXPOSITION: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -63,9 +63,10 @@ struct Alive {
     version: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 struct Lives {
+    /// `1` or `true` adds the version.
     with_report: Option<String>,
 }
 
@@ -81,9 +82,10 @@ const fn alive(path: &'static str) -> Route<System> {
         docs: Some(Docs {
             summary: "Whether the process answers",
             group: "Service",
-            query: &[("withReport", "1 or true adds the version")],
+            query: Query::of::<Lives>(),
             body: None,
             answer: Shape::of::<Alive>(),
+            also: &[],
         }),
     }
 }
@@ -99,9 +101,14 @@ pub static ROUTES: [Route<System>; 3] = [
         docs: Some(Docs {
             summary: "Whether each chain can be attested now; 503 when one cannot",
             group: "Service",
-            query: &[],
+            query: Query::NONE,
             body: None,
             answer: Shape::of::<Readiness>(),
+            also: &[Described::of::<Readiness>(
+                "503",
+                "A chain cannot be attested now",
+                false,
+            )],
         }),
     },
     Route {

@@ -55,15 +55,15 @@ fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
     if family.address(&native.address).ok() != Some(sentinel) {
         return Err("currencies: the native currency comes first".to_owned());
     }
-    let swap = network.uniswap_v3.as_ref();
-    let contracts = [
-        network.fill_router.as_deref(),
-        network.approval_proxy.as_deref(),
-        network.wrapped_native.as_deref(),
-        swap.map(|swap| swap.quoter.as_str()),
-        swap.map(|swap| swap.router.as_str()),
+    let exchanges = network.uniswap_v3.iter().chain(&network.fallback_exchanges);
+    let exchanges = exchanges.flat_map(|one| [&one.quoter, &one.router]);
+    let own = [
+        &network.fill_router,
+        &network.approval_proxy,
+        &network.wrapped_native,
     ];
-    for contract in contracts.into_iter().flatten() {
+    let own = own.into_iter().flatten();
+    for contract in own.chain(exchanges) {
         family
             .address(contract)
             .map_err(|error| format!("{contract}: {error}"))?;

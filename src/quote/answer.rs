@@ -6,6 +6,7 @@ use vm::protocol::order::Order;
 
 /// A 200 of `POST /quote/v2`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Quote)]
 pub struct Answer {
     pub steps: Vec<Step>,
     pub fees: Fees,
@@ -15,6 +16,7 @@ pub struct Answer {
 
 /// A 200 of `POST /price`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Price)]
 pub struct PriceAnswer {
     pub fees: Fees,
     pub details: Details,
@@ -22,6 +24,7 @@ pub struct PriceAnswer {
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteStep)]
 pub struct Step {
     /// `approve`, `deposit`, `swap` or `send`.
     pub id: &'static str,
@@ -36,6 +39,7 @@ pub struct Step {
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuoteItem)]
 pub struct Item {
     /// `incomplete`; clients change it.
     pub status: &'static str,
@@ -47,6 +51,7 @@ pub struct Item {
 /// What the user signs; numbers are decimal texts but for the chain's.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteTransaction)]
 pub struct Transaction {
     pub from: String,
     pub to: String,
@@ -60,6 +65,7 @@ pub struct Transaction {
 
 /// What to poll after the transaction.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuoteCheck)]
 pub struct Check {
     pub endpoint: String,
     pub method: &'static str,
@@ -67,6 +73,7 @@ pub struct Check {
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteAmount)]
 pub struct Amount {
     pub currency: Currency,
     pub amount: String,
@@ -77,6 +84,7 @@ pub struct Amount {
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteCurrency)]
 pub struct Currency {
     pub chain_id: u64,
     pub address: String,
@@ -88,6 +96,7 @@ pub struct Currency {
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteMetadata)]
 pub struct Metadata {
     #[serde(rename = "logoURI")]
     pub logo_uri: String,
@@ -98,6 +107,7 @@ pub struct Metadata {
 /// `gas` in the origin's native currency, the others in the deposited one.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteFees)]
 pub struct Fees {
     pub gas: Amount,
     pub relayer: Amount,
@@ -109,6 +119,7 @@ pub struct Fees {
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteDetails)]
 pub struct Details {
     pub operation: String,
     pub sender: String,
@@ -135,6 +146,7 @@ pub struct Details {
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuoteImpact)]
 pub struct Impact {
     pub usd: String,
     pub percent: String,
@@ -142,6 +154,7 @@ pub struct Impact {
 
 /// The parts of the total impact: they add up to it. Costs are negative.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuoteExpanded)]
 pub struct Expanded {
     pub swap: Usd,
     pub execution: Usd,
@@ -150,17 +163,20 @@ pub struct Expanded {
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuoteUsd)]
 pub struct Usd {
     pub usd: String,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuoteTolerances)]
 pub struct Tolerances {
     pub origin: Tolerance,
     pub destination: Tolerance,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuoteTolerance)]
 pub struct Tolerance {
     pub usd: String,
     pub value: String,
@@ -168,6 +184,7 @@ pub struct Tolerance {
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuoteRoute)]
 pub struct Route {
     pub origin: RouteLeg,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,6 +193,7 @@ pub struct Route {
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteRouteLeg)]
 pub struct RouteLeg {
     pub input_currency: Amount,
     pub output_currency: Amount,
@@ -184,12 +202,14 @@ pub struct RouteLeg {
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = QuoteProtocol)]
 pub struct Protocol {
     pub v2: ProtocolV2,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteProtocolV2)]
 pub struct ProtocolV2 {
     pub order_id: String,
     pub hub_type: &'static str,
@@ -205,6 +225,7 @@ pub struct ProtocolV2 {
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuotePaymentDetails)]
 pub struct PaymentDetails {
     /// The network's name.
     pub chain_id: String,

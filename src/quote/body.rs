@@ -10,6 +10,7 @@ use super::code::{Code, Refused};
 /// [`Intent::of`](super::intent::Intent::of).
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(as = QuoteBody)]
 pub struct Body {
     #[schema(required)]
     pub user: String,
@@ -42,6 +43,7 @@ pub struct Body {
     pub enable_true_exact_output: Option<bool>,
     pub explicit_deposit: Option<bool>,
     pub use_external_liquidity: Option<bool>,
+    /// Second-choice exchanges are asked where no other has an offer.
     pub use_fallbacks: Option<bool>,
     pub use_permit: Option<bool>,
     pub permit_expiry: Option<u64>,
@@ -49,6 +51,8 @@ pub struct Body {
     pub use_deposit_address: Option<bool>,
     pub strict: Option<bool>,
     pub slippage_tolerance: Option<String>,
+    /// What may be lost on gas where the deposit lands after the order's deadline. None of it is ever
+    /// taken: an order is not filled after its deadline, such a deposit is refunded.
     pub late_payment_slippage_tolerance: Option<String>,
     pub app_fees: Option<Vec<AppFee>>,
     pub gas_limit_for_deposit_specified_txs: Option<u64>,
@@ -79,6 +83,7 @@ pub struct Body {
 /// One destination call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(as = QuoteTx)]
 pub struct Tx {
     pub to: String,
     pub value: Option<String>,
@@ -89,6 +94,7 @@ pub struct Tx {
 /// One integrator's fee.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = QuoteAppFee)]
 pub struct AppFee {
     pub recipient: String,
     /// Basis points as a decimal text.

@@ -113,33 +113,28 @@ impl Code {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, ToSchema)]
 #[error("{message}")]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteRefused)]
 pub struct Refused {
     /// Names the field and what was expected of it.
     pub message: String,
     #[serde(rename = "errorCode")]
     #[schema(value_type = String)]
     pub code: Code,
-    /// Set with [`Code::DestinationTxFailed`] when a simulation said so.
-    #[serde(flatten)]
-    pub simulation: Option<Box<Simulation>>,
+    /// What the contract said; set, as the next two are, where a simulation reverted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_data: Option<String>,
+    /// The head at which it reverted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approx_simulated_block: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_call_data: Option<Box<FailedCall>>,
     /// The published client reads the HTTP status from the body only.
     pub status_code: u16,
 }
 
-/// What reverted, and when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Simulation {
-    /// What the contract said.
-    pub error_data: String,
-    /// The head at which it reverted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub approx_simulated_block: Option<u64>,
-    pub failed_call_data: FailedCall,
-}
-
 /// The call that reverted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = QuoteFailedCall)]
 pub struct FailedCall {
     pub from: String,
     pub to: String,
@@ -152,7 +147,9 @@ impl Refused {
         Self {
             message: message.into(),
             code,
-            simulation: None,
+            error_data: None,
+            approx_simulated_block: None,
+            failed_call_data: None,
             status_code: code.status(),
         }
     }
@@ -165,18 +162,16 @@ impl Refused {
             revert.reason.clone()
         };
         let message = format!("the destination transaction would fail: {reason}");
-        let simulation = Simulation {
-            error_data: reason,
-            approx_simulated_block: block,
-            failed_call_data: FailedCall {
-                from: call.from.to_string(),
-                to: call.to.to_string(),
-                data: call.data.to_string(),
-                value: call.value.to_string(),
-            },
+        let failed = FailedCall {
+            from: call.from.to_string(),
+            to: call.to.to_string(),
+            data: call.data.to_string(),
+            value: call.value.to_string(),
         };
         Self {
-            simulation: Some(Box::new(simulation)),
+            error_data: Some(reason),
+            approx_simulated_block: block,
+            failed_call_data: Some(Box::new(failed)),
             ..Self::new(Code::DestinationTxFailed, message)
         }
     }

@@ -74,6 +74,7 @@ pub struct Intent<'m> {
     pub origin_gas_overhead: u64,
     pub ttl: Option<u64>,
     pub referrer: Option<String>,
+    pub referrer_address: Option<String>,
     pub sources: Sources,
 }
 
@@ -116,10 +117,7 @@ impl<'m> Intent<'m> {
             }
             None => user.clone(),
         };
-        let refund_to = match &body.refund_to {
-            Some(given) => text::account(&origin.spec, "refundTo", given)?,
-            None => recipient.clone(),
-        };
+        let refund_to = refund_to(body, (&origin, &user, &recipient), ground)?;
         let calls = calls::read(body, trade_type, &destination)?;
         let authorizations = calls::authorizations(body)?;
         let operation = operation(&origin, &destination);
@@ -148,6 +146,7 @@ impl<'m> Intent<'m> {
                 .unwrap_or_default(),
             ttl: text::ttl(body.ttl)?,
             referrer: text::referrer(body)?,
+            referrer_address: body.referrer_address.clone(),
             sources: sources(body),
             user,
             recipient,
@@ -177,6 +176,10 @@ impl<'m> Intent<'m> {
             let what = "destinationCurrency: expected another currency, chain or recipient than the \
                         origin's";
             return Err(Refused::new(Code::UnsupportedRoute, what));
+        }
+        if self.own && self.operation == Operation::Swap && self.disable_origin_swaps {
+            let what = "disableOriginSwaps: a swap on one chain is made on the origin";
+            return Err(Refused::new(Code::NoSwapRoutesFound, what));
         }
         let turning = matches!(self.operation, Operation::Wrap | Operation::Unwrap);
         if turning && self.own && !to_self {
@@ -268,27 +271,51 @@ fn side<'m>(
 
 /// Money sent to a contract that does not expect it is lost.
 fn recipient(given: &str, side: &Side<'_>, ground: &Ground<'_, '_>) -> Result<Address, Refused> {
-    let refused = |what: &str| {
-        Err(Refused::new(
+    let recipient = text::address(&side.spec, given).ok_or_else(|| text::bad("recipient"))?;
+    match unfit(&recipient, side, ground) {
+        None => Ok(recipient),
+        Some(what) => Err(Refused::new(
             Code::InvalidRecipient,
             format!("recipient: {what}"),
-        ))
-    };
-    let recipient = text::address(&side.spec, given).ok_or_else(|| text::bad("recipient"))?;
-    if text::is_zero(&recipient) {
-        return refused("must not be the zero address");
+        )),
     }
-    if side.network.currency(given).is_some() {
-        return refused("must not be a token's contract");
+}
+
+/// Whom a refund reaches: as asked, else the recipient where the origin can pay it, else the user.
+fn refund_to(
+    body: &Body,
+    (origin, user, recipient): (&Side<'_>, &Address, &Address),
+    ground: &Ground<'_, '_>,
+) -> Result<Address, Refused> {
+    let Some(given) = &body.refund_to else {
+        let paid = text::address(&origin.spec, recipient.text());
+        let paid = paid.filter(|paid| unfit(paid, origin, ground).is_none());
+        return Ok(paid.unwrap_or_else(|| user.clone()));
+    };
+    let account = text::account(&origin.spec, "refundTo", given)?;
+    match unfit(&account, origin, ground) {
+        None => Ok(account),
+        Some(what) => Err(Refused::new(
+            Code::InvalidAddress,
+            format!("refundTo: {what}"),
+        )),
+    }
+}
+
+/// Why money must not be sent to `account`.
+fn unfit(account: &Address, side: &Side<'_>, ground: &Ground<'_, '_>) -> Option<&'static str> {
+    if text::is_zero(account) {
+        return Some("must not be the zero address");
+    }
+    if side.network.currency(account.text()).is_some() {
+        return Some("must not be a token's contract");
     }
     let contracts = [&side.network.fill_router, &side.network.approval_proxy];
     let mut contracts = contracts.into_iter().flatten();
-    let contract = contracts.any(|one| text::address(&side.spec, one).as_ref() == Some(&recipient))
-        || side.spec.depositories().any(|one| *one == recipient);
-    if contract || recipient == *ground.solver {
-        return refused("must not be an account of this service");
-    }
-    Ok(recipient)
+    let contract = contracts.any(|one| text::address(&side.spec, one).as_ref() == Some(account))
+        || side.spec.depositories().any(|one| one == account);
+    let own = contract || account == ground.solver;
+    own.then_some("must not be an account of this service")
 }
 
 fn operation(origin: &Side<'_>, destination: &Side<'_>) -> Operation {

@@ -2,7 +2,7 @@
 //! throughout; only answers hold formatted texts.
 //!
 //! `intent`, `route`, `fees`, `order`, `details`, `record` and `show` are pure; `service` puts them
-//! together, `reads`, `offers`, `fill` and `steps` ask the world.
+//! together, `reads`, `offers`, `fill`, `steps` and `whole` ask the world.
 
 pub mod answer;
 pub mod body;
@@ -27,3 +27,4 @@ pub mod swap;
 mod tests;
 pub mod usd;
 pub mod venue;
+pub mod whole;

@@ -19,6 +19,13 @@ pub struct Wanted<'a, 'm> {
     pub origin: bool,
 }
 
+/// The best of sorted offers that exchanges anything.
+fn first(offers: Result<Vec<SwapOffer>, SwapError>) -> Result<SwapOffer, SwapError> {
+    let mut offers = offers?.into_iter();
+    let some = |offer: &SwapOffer| !offer.input.is_zero() && !offer.output.is_zero();
+    offers.find(some).ok_or(SwapError::NoRoute)
+}
+
 /// The swap sources of a daemon, as quotes ask them.
 #[derive(Clone)]
 pub struct Offers(pub SwapRouting);
@@ -39,19 +46,22 @@ impl Offers {
             exact_input,
         };
         let allows = |name: &str| wanted.intent.sources.allow(name, wanted.origin);
-        let offers = self.0.offers(&terms, allows).await;
-        let best = offers.map(|offers| {
-            let mut offers = offers.into_iter();
-            offers.find(|offer| !offer.input.is_zero() && !offer.output.is_zero())
-        });
-        match best {
-            Ok(Some(offer)) => Ok(offer),
-            Ok(None) | Err(SwapError::NoRoute) => Err(Self::nothing(wanted, false)),
-            Err(SwapError::Unavailable(why)) => {
-                tracing::warn!(why, "swap source unavailable");
-                Err(Self::nothing(wanted, true))
+        let mut best = first(self.0.offers(&terms, allows).await);
+        if best.is_err() && wanted.intent.use_fallbacks {
+            let down = matches!(best, Err(SwapError::Unavailable(_)));
+            let second = first(self.0.seconds(&terms, allows).await);
+            // Who could not be asked might have had an offer.
+            if !(down && second == Err(SwapError::NoRoute)) {
+                best = second;
             }
         }
+        best.map_err(|error| match error {
+            SwapError::NoRoute => Self::nothing(wanted, false),
+            SwapError::Unavailable(why) => {
+                tracing::warn!(why, "swap source unavailable");
+                Self::nothing(wanted, true)
+            }
+        })
     }
 
     fn nothing(wanted: Wanted<'_, '_>, down: bool) -> Refused {

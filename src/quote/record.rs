@@ -1,11 +1,12 @@
 //! A quote as the request that is stored. Pure.
 
 use alloy::primitives::{B256, Bytes, U256};
-use serde_json::json;
+use serde_json::{Value, json};
 use vm::protocol::order::Order;
 
 use super::{
     answer::{Details, Fees},
+    fees,
     figures::Figures,
     intent::{Intent, Side},
 };
@@ -61,8 +62,22 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
         expires_at: intent
             .ttl
             .map(|ttl| (promised.now / 1000).saturating_add(ttl)),
-        quoted: json!({"fees": promised.fees, "details": promised.details}),
+        quoted: json!({
+            "fees": promised.fees,
+            "details": promised.details,
+            "appFees": app_fees(intent, figures),
+            "referrerAddress": intent.referrer_address,
+        }),
     }
+}
+
+/// Whom the service will owe what, in units of the deposited currency.
+fn app_fees(intent: &Intent<'_>, figures: &Figures) -> Vec<Value> {
+    let owed = intent.app_fees.iter().map(|fee| {
+        let amount = fees::share(figures.sum.paid, fee).unwrap_or_default();
+        json!({"recipient": fee.recipient, "bps": fee.bps, "amount": amount.to_string()})
+    });
+    owed.collect()
 }
 
 fn leg(side: &Side<'_>, amount: U256, minimum: U256) -> Leg {

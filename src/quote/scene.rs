@@ -1,5 +1,6 @@
 //! Two chains, a solver, prices and a swap source, all scripted.
 
+mod exchange;
 mod steps;
 
 use std::sync::{
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 use vm::{
     Address, ChainEntry, ChainSpec, Family, ReadError,
     trade::{
-        Accounts, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Revert, ScanError, Scanner,
-        Sighting, Trade, Writer,
+        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Rehearsal,
+        Revert, ScanError, Scanner, Sighting, Trade, Writer,
     },
 };
 
@@ -23,7 +24,7 @@ use super::{
     code::Refused,
     offers::Offers,
     service::{Parts, Quoter},
-    swap::{SwapCall, SwapError, SwapOffer, SwapOrder, SwapRouting, SwapSource, SwapTerms},
+    swap::SwapRouting,
     venue::{Capacity, CapacityError, Venue},
 };
 use crate::{
@@ -124,11 +125,17 @@ pub struct World {
     pub revert: Option<Revert>,
     /// Drafts that were estimated.
     pub drafts: Vec<Draft>,
+    /// What was tried behind other calls.
+    pub rehearsed: Vec<Vec<Call>>,
+    /// What of it fails.
+    pub fails: fn(&[Call]) -> bool,
     /// No provider answers.
     pub down: bool,
     pub prices: fn(&str) -> Result<u64, bool>,
     /// Basis points that the swap source loses; `None`: it has no way.
     pub loss: Option<u64>,
+    /// The same of the second choice.
+    pub second_loss: Option<u64>,
     pub store: Arc<MemoryStore>,
 }
 
@@ -155,9 +162,12 @@ impl Default for Scene {
             gas: GAS,
             revert: None,
             drafts: Vec::new(),
+            rehearsed: Vec::new(),
+            fails: |_| false,
             down: false,
             prices: cents,
             loss: Some(0),
+            second_loss: None,
             store: Arc::new(MemoryStore::default()),
         })))
     }
@@ -177,6 +187,7 @@ impl Scene {
             scanner: Arc::new(self.clone()),
             accounts: Arc::new(self.clone()),
             writer: Arc::new(self.clone()),
+            rehearsal: Arc::new(self.clone()),
         };
         let venues = ["origin", "destination", "off"].map(|name| {
             let venue = Venue {
@@ -189,7 +200,10 @@ impl Scene {
             market: Arc::new(market()),
             venues: venues.into(),
             prices: Arc::new(self.clone()),
-            offers: Offers(SwapRouting::new(vec![Arc::new(self.clone())])),
+            offers: Offers(
+                SwapRouting::new(vec![Arc::new(self.clone())])
+                    .or_else(vec![Arc::new(exchange::Second(self.clone()))]),
+            ),
             capacity: Arc::new(self.clone()),
             signer: Arc::new(RawKey::parse(KEY).unwrap()),
             solver_chain: "destination".into(),
@@ -256,61 +270,6 @@ impl Capacity for Scene {
 }
 
 #[async_trait]
-impl SwapSource for Scene {
-    fn name(&self) -> &'static str {
-        "exchange"
-    }
-
-    fn serves(&self, _: &str) -> bool {
-        true
-    }
-
-    async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
-        let loss = self.with(|world| world.loss).ok_or(SwapError::NoRoute)?;
-        let market = market();
-        let network = market.by_name(&terms.network).unwrap();
-        let worth = |address: &Address| {
-            let currency = network.currency(address.text()).unwrap();
-            let cents = cents(&currency.symbol).unwrap();
-            (
-                U256::from(cents),
-                U256::from(10).pow(U256::from(currency.decimals)),
-            )
-        };
-        let ((from, from_coin), (to, to_coin)) = (worth(&terms.input), worth(&terms.output));
-        let (kept, whole) = (U256::from(10_000 - loss), U256::from(10_000));
-        let (up, down) = (from * to_coin * kept, to * from_coin * whole);
-        let (input, output) = if terms.exact_input {
-            (terms.amount, terms.amount * up / down)
-        } else {
-            ((terms.amount * down).div_ceil(up), terms.amount)
-        };
-        Ok(SwapOffer {
-            source: "exchange",
-            terms: terms.clone(),
-            input,
-            output,
-            gas: 120_000,
-            route: Vec::new(),
-        })
-    }
-
-    fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
-        let native = offer.terms.input == address(NATIVE);
-        let data = [order.recipient.bytes(), &order.limit.to_be_bytes::<32>()].concat();
-        Ok(SwapCall {
-            spender: (!native).then(|| address(EXCHANGE)),
-            call: Call {
-                from: order.payer.clone(),
-                to: address(EXCHANGE),
-                data: data.into(),
-                value: if native { offer.input } else { U256::ZERO },
-            },
-        })
-    }
-}
-
-#[async_trait]
 impl Scanner for Scene {
     async fn head(&self) -> Result<vm::Block, ReadError> {
         Ok(vm::testing::block(77, 0))
@@ -357,6 +316,26 @@ impl Accounts for Scene {
 
     async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
         Ok(Ok(Bytes::new()))
+    }
+}
+
+#[async_trait]
+impl Rehearsal for Scene {
+    async fn rehearse(
+        &self,
+        calls: &[Call],
+        _: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
+        self.read(|world| {
+            world.rehearsed.push(calls.to_vec());
+            if (world.fails)(calls) {
+                return Err(Revert {
+                    reason: "short".into(),
+                    data: Bytes::new(),
+                });
+            }
+            world.revert.clone().map_or(Ok(world.gas), Err)
+        })
     }
 }
 

@@ -20,6 +20,7 @@ use super::{
     route::Route,
     steps::{self, Plan},
     venue::{Capacity, Venue},
+    whole::Verdicts,
 };
 use crate::{
     market::Market,
@@ -51,6 +52,7 @@ pub struct Parts {
 pub struct Quoter {
     pub(super) parts: Parts,
     pub(super) solver: Address,
+    pub(super) verdicts: Verdicts,
 }
 
 /// A valid intent with its amounts and what the solver will do.
@@ -69,7 +71,11 @@ impl Quoter {
     pub fn new(parts: Parts) -> Self {
         let account = parts.signer.address();
         let solver = Address::from_parts(&format!("{account:#x}"), account.to_vec());
-        Self { parts, solver }
+        Self {
+            parts,
+            solver,
+            verdicts: Verdicts::default(),
+        }
     }
 
     /// Quotes a body. The request is durable when the answer is given. `key` is the label of the
@@ -179,6 +185,8 @@ impl Quoter {
             offers: &self.parts.offers,
         };
         let (figures, fill, fill_gas) = self.settled(&pricing, direct, now).await?;
+        self.whole((&intent, &route), &reads, &figures, now / 1000)
+            .await?;
         let priced = Priced {
             intent,
             route,

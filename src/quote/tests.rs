@@ -204,7 +204,13 @@ async fn gas_of_a_poor_user_comes_from_the_table_with_the_overhead() {
 #[tokio::test]
 async fn app_fees_come_out_of_the_input() {
     let fees = json!([{"recipient": OTHER, "fee": "5"}, {"recipient": USER, "fee": "0.5"}]);
-    let (_, answer) = quoted(json!({"appFees": fees})).await;
+    let (scene, answer) = quoted(json!({"appFees": fees})).await;
+    let owed = stored(&scene, &answer).await.quoted["appFees"].clone();
+    let first = json!({"recipient": OTHER, "bps": "5", "amount": "50000"});
+    assert_eq!(
+        owed,
+        json!([first, {"recipient": USER, "bps": "0.5", "amount": "5000"}])
+    );
     assert_eq!(text(&answer, "/fees/app/amount"), "55000");
     assert_eq!(text(&answer, "/details/currencyOut/amount"), "99815000");
     assert_eq!(
@@ -418,6 +424,59 @@ async fn solver_swaps_what_it_does_not_hold() {
         refused(&scene, surplus).await.code,
         Code::UnsupportedExecutionType
     );
+}
+
+#[tokio::test]
+async fn second_choices_are_asked_only_where_they_may_be_and_must() {
+    let scene = Scene::default();
+    scene.with(|world| world.second_loss = Some(0));
+    let with = |fallbacks: bool| json!({"destinationCurrency": TOKEN, "useFallbacks": fallbacks});
+    let router = |answer: &Value| text(answer, "/details/route/destination/router").to_owned();
+    // The first choice is asked alone, however much worse it is.
+    scene.with(|world| world.loss = Some(500));
+    let answer = scene.quote(with(true)).await.unwrap();
+    assert_eq!(router(&answer), "exchange");
+    scene.with(|world| world.loss = None);
+    let code = refused(&scene, with(false)).await.code;
+    assert_eq!(code, Code::NoInternalSwapRoutesFound);
+    let answer = scene.quote(with(true)).await.unwrap();
+    assert_eq!(router(&answer), "second");
+    let mut filtered = with(true);
+    filtered["excludedSwapSources"] = json!(["second"]);
+    let code = refused(&scene, filtered).await.code;
+    assert_eq!(code, Code::NoInternalSwapRoutesFound);
+    scene.with(|world| world.second_loss = None);
+    let code = refused(&scene, with(true)).await.code;
+    assert_eq!(code, Code::NoInternalSwapRoutesFound);
+}
+
+#[tokio::test]
+async fn token_that_arrives_short_is_not_quoted() {
+    // To the router alone works; back from it does not.
+    let short = |calls: &[vm::trade::Call]| {
+        calls.len() == 2 && calls.iter().all(|call| call.to.text() == ROUTER)
+    };
+    let scene = Scene::default();
+    scene.with(|world| world.fails = short);
+    let code = refused(&scene, json!({})).await.code;
+    assert_eq!(code, Code::UnsupportedCurrency);
+    let native = json!({"destinationCurrency": NATIVE});
+    assert!(scene.quote(native).await.is_ok(), "no token is given");
+    // What the exchange pays arrives short.
+    let bought = |calls: &[vm::trade::Call]| {
+        calls.len() == 3 && calls[1].to.text() == EXCHANGE && calls[2].to.text() == ROUTER
+    };
+    let scene = Scene::default();
+    scene.with(|world| world.fails = bought);
+    let code = refused(&scene, json!({"destinationCurrency": TOKEN}))
+        .await
+        .code;
+    assert_eq!(code, Code::UnsupportedCurrency);
+    assert!(scene.quote(json!({})).await.is_ok());
+    // An owner who cannot pay proves nothing.
+    let scene = Scene::default();
+    scene.with(|world| world.fails = |calls| calls[0].to.text() == ROUTER);
+    assert!(scene.quote(json!({})).await.is_ok());
 }
 
 #[tokio::test]

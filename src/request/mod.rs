@@ -41,7 +41,8 @@ pub struct Request {
     pub calls_gas: Option<u64>,
     /// EIP-7702 authorizations to run on the destination, as the caller sent them.
     pub authorizations: Vec<Value>,
-    /// Basis points of the destination amount that may be lost on gas after the order's deadline.
+    /// Basis points of the destination amount that the user would lose on gas after the order's
+    /// deadline. Kept, never taken: what comes after the deadline is refunded.
     pub late_slippage_bps: Option<u16>,
     /// Surplus of an exact output goes to the solver instead of the recipient.
     pub true_exact_output: bool,
@@ -54,7 +55,8 @@ pub struct Request {
     pub created_at: u64,
     /// Unix seconds after which an unfilled request is refunded.
     pub expires_at: Option<u64>,
-    /// `fees` and `details` as the quote gave them, for those who list requests.
+    /// For those who list requests and claim fees: `fees` and `details` as the quote gave them,
+    /// `appFees` with recipient, basis points and amount, and `referrerAddress`.
     pub quoted: Value,
 }
 

@@ -8,7 +8,8 @@ use secrecy::ExposeSecret;
 use crate::{
     attest::finality,
     chains::Chains,
-    config::{Config, Integrator, Mistakes, Signing, SolverOracle},
+    config::{ApiKey, Config, Integrator, Mistakes, Signing, SolverOracle},
+    http::Keys,
     hub::Settings,
     market::Market,
     sign::{Signer, raw::RawKey},
@@ -27,6 +28,7 @@ pub struct Parts {
 pub struct Trading {
     pub market: Arc<Market>,
     pub signer: Arc<dyn Signer>,
+    pub keys: Option<Keys>,
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
     pub oracle: Option<SolverOracle>,
@@ -97,6 +99,12 @@ fn finalities(chains: &Chains, settings: Option<&Settings>, mistakes: &mut Mista
     }
 }
 
+/// Keys with their labels.
+pub fn keys(list: &[ApiKey]) -> Keys {
+    let pairs = list.iter();
+    Keys::new(pairs.map(|key| (key.key.expose_secret(), key.label.as_str())))
+}
+
 /// The market, the solver's key and where it is paid.
 fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Option<Trading> {
     let key = RawKey::parse(wanted.solver_key.expose_secret())
@@ -121,6 +129,7 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
     Some(Trading {
         market: Arc::new(market),
         signer: Arc::new(key?),
+        keys: wanted.api_keys.as_deref().map(keys),
         solver_chain,
         oracle: wanted.oracle.clone(),
     })

@@ -123,7 +123,7 @@ pub async fn open(
         .with(&state, intents::ROUTES)?;
     let exposed = ["deprecation", "sunset", "link", "retry-after"];
     let surface = Surface {
-        gate: Gate::new(None, Some(KEYLESS)).or_bearer(),
+        gate: Gate::new(trading.keys.clone(), Some(KEYLESS)).or_bearer(),
         errors: ERRORS,
         cors: Some(any_origin(exposed.map(HeaderName::from_static))),
         ..Surface::new("integrator", "intentd integrator API", router)
@@ -164,7 +164,9 @@ fn swaps(market: &Market, places: &[Place<'_>]) -> anyhow::Result<SwapRouting> {
     let uniswap = UniswapV3::new(market, |name| views(places, name)).context("MARKET_FILE")?;
     let families = |name: &str| Some(views(places, name)?.family);
     let wrap = Wrap::new(market, families).context("MARKET_FILE")?;
-    Ok(SwapRouting::new(vec![Arc::new(uniswap), Arc::new(wrap)]))
+    let second = UniswapV3::fallbacks(market, |name| views(places, name)).context("MARKET_FILE")?;
+    let first = SwapRouting::new(vec![Arc::new(uniswap), Arc::new(wrap)]);
+    Ok(first.or_else(vec![Arc::new(second)]))
 }
 
 impl Ground<'_> {

@@ -145,7 +145,8 @@ impl Worker {
         round
             .open
             .retain(|id, known| known.taken || found.contains(id));
-        metrics::gauge!("intentd_solver_open_requests").set(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        metrics::gauge!("intentd_solver_open_requests")
+            .set(u32::try_from(found.len()).unwrap_or(u32::MAX));
         Ok(())
     }
 

@@ -5,9 +5,9 @@ use std::{net::SocketAddr, sync::Arc};
 use futures::FutureExt;
 use hyper::Method;
 use intentd::http::{
-    Access, ApiError, ChainReadiness, Docs, Flag, Gate, Handler, Keys, Limits, Number, Readiness,
-    Request, Response, Route, Router, Shape, Surface, System, Text, limit::Allowance, serve,
-    system,
+    Access, ApiError, ChainReadiness, Docs, Flag, Gate, Handler, Keys, Limits, Number, Query,
+    Readiness, Request, Response, Route, Router, Shape, Surface, System, Text, limit::Allowance,
+    serve, system,
 };
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -72,9 +72,10 @@ static ROUTES: [Route<State>; 5] = [
         docs: Some(Docs {
             summary: "Gives back what was understood",
             group: "Test",
-            query: &[],
+            query: Query::NONE,
             body: Some(Shape::of::<Echo>()),
             answer: Shape::of::<Echo>(),
+            also: &[],
         }),
     },
 ];

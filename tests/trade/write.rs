@@ -13,7 +13,7 @@ use devnet::{
 use serde_json::json;
 use vm::{
     OrderCall, ReadError,
-    trade::{Authorization, Broadcast, Call, Draft, Fate, FillTerms, Payout},
+    trade::{Authorization, Broadcast, Call, Draft, Fate, FillTerms, Payout, Spend},
 };
 
 use crate::rig::{CHAIN, ORDER, Rig, address, steps};
@@ -277,4 +277,52 @@ async fn authorizations_travel_with_a_transaction() {
     assert!(matches!(fate, Fate::Included { success: true, .. }));
     let user = address(rig.user.address());
     assert_eq!(rig.trade.accounts.is_contract(&user).await, Ok(true));
+}
+
+#[tokio::test]
+async fn calls_are_tried_one_behind_the_other_as_their_sender() {
+    let rig = Rig::start().await;
+    let (solver, router) = (address(rig.solver.address()), address(rig.site.router));
+    let token = address(rig.site.token);
+    let spend = |amount: u64| Spend {
+        spender: &router,
+        currency: &token,
+        amount: U256::from(amount),
+    };
+    let approve = |amount| {
+        let steps = steps().approve(&solver, &spend(amount), false).unwrap();
+        steps.into_iter().map(|step| step.call).collect::<Vec<_>>()
+    };
+    let recipients = [RECIPIENT, rig.user.address()].map(address);
+    let payments = recipients.map(|to| Payout {
+        to,
+        currency: token.clone(),
+        amount: U256::from(5),
+    });
+    let fill = steps().fill(&FillTerms {
+        solver: &solver,
+        router: Some(&router),
+        payments: &payments,
+        calls: &[],
+        order: ORDER,
+    });
+    let fill = fill.unwrap();
+    let tried = async |before: Vec<Call>| {
+        let calls = [before, vec![fill.clone()]].concat();
+        rig.trade.rehearsal.rehearse(&calls, &[]).await.unwrap()
+    };
+    let alone = tried(Vec::new()).await.unwrap_err();
+    assert!(!alone.data.is_empty(), "{alone:?}");
+    assert!(tried(approve(9)).await.is_err());
+    let gas = tried(approve(10)).await.unwrap();
+    assert!(gas > 80_000, "{gas}");
+    // Nothing of it happened.
+    let allowance = rig.trade.accounts.allowance(&solver, &router, &token);
+    assert_eq!(allowance.await.unwrap(), U256::ZERO);
+    let none = rig.trade.rehearsal.rehearse(&[], &[]).await.unwrap();
+    assert_eq!(none, Ok(0));
+    let foreign = [rig.payment(RECIPIENT, 1), approve(1).remove(0)];
+    let mut foreign = foreign.to_vec();
+    foreign[1].from = address(RECIPIENT);
+    assert!(rig.trade.rehearsal.rehearse(&foreign, &[]).await.is_err());
 }

@@ -21,6 +21,7 @@ pub struct Trade {
     pub scanner: Arc<dyn Scanner>,
     pub accounts: Arc<dyn Accounts>,
     pub writer: Arc<dyn Writer>,
+    pub rehearsal: Arc<dyn Rehearsal>,
 }
 
 /// Finds deposits in ranges of blocks.
@@ -117,6 +118,19 @@ pub trait Writer: Send + Sync {
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError>;
     /// What became of a transaction, by this provider's head.
     async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError>;
+}
+
+/// Tries transactions that need others before them.
+#[async_trait]
+pub trait Rehearsal: Send + Sync {
+    /// Gas units that one transaction would take at the head which makes all of `calls`, in order, as
+    /// their one sender, and carries `authorizations`. `Err` inside: one of them reverts, and this is
+    /// what it says. Nothing is sent.
+    async fn rehearse(
+        &self,
+        calls: &[Call],
+        authorizations: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError>;
 }
 
 /// Wei per gas unit.

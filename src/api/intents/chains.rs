@@ -1,18 +1,18 @@
 //! `GET /chains`, `/chains/liquidity`, `/chains/health` (integrator-api.md 13, Appendix A).
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{Shared, State};
 use crate::{
     http::{ApiError, Request, Response},
-    market::{Currency, Network},
+    market::{self, Currency, Network},
 };
 
 /// Query of `/chains`.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-struct Filter {
+pub struct Filter {
     /// Private chains to list too, by number: a comma list.
     include_chains: Option<String>,
 }
@@ -36,7 +36,7 @@ pub struct Chain {
     ws_rpc_url: String,
     explorer_url: String,
     explorer_name: String,
-    explorer_paths: Option<()>,
+    explorer_paths: Option<ExplorerPaths>,
     deposit_enabled: bool,
     token_support: &'static str,
     disabled: bool,
@@ -54,7 +54,8 @@ pub struct Chain {
     brand_color: Option<String>,
     contracts: Contracts,
     vm_type: &'static str,
-    explorer_query_params: Option<()>,
+    #[schema(value_type = Option<Object>)]
+    explorer_query_params: Option<serde_json::Map<String, serde_json::Value>>,
     base_chain_id: Option<u64>,
     status_message: Option<String>,
     solver_addresses: Vec<String>,
@@ -74,6 +75,11 @@ pub struct ChainCurrency {
     decimals: u8,
     supports_bridging: bool,
     supports_permit: bool,
+    /// Units of the currency that a withdrawal costs besides what a quote says.
+    withdrawal_fee: u64,
+    /// The same of a deposit.
+    deposit_fee: u64,
+    surge_enabled: bool,
     metadata: Logo,
 }
 
@@ -89,7 +95,50 @@ pub struct Logo {
 #[serde(rename_all = "camelCase")]
 pub struct Contracts {
     #[serde(skip_serializing_if = "Option::is_none")]
+    multicall3: Option<String>,
+    /// Makes the calls of fills.
+    #[serde(skip_serializing_if = "Option::is_none")]
     erc20_router: Option<String>,
+    v3: Routers,
+}
+
+/// See [`Contracts`].
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ChainRouters)]
+pub struct Routers {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erc20_router: Option<String>,
+}
+
+impl Contracts {
+    fn of(network: &Network) -> Self {
+        Self {
+            multicall3: network.multicall3.clone(),
+            erc20_router: network.fill_router.clone(),
+            v3: Routers {
+                erc20_router: network.fill_router.clone(),
+            },
+        }
+    }
+}
+
+/// What stands behind the explorer's address before an id.
+#[derive(Serialize, ToSchema)]
+pub struct ExplorerPaths {
+    transaction: String,
+    address: String,
+    token: String,
+}
+
+impl ExplorerPaths {
+    fn of(paths: &market::ExplorerPaths) -> Self {
+        Self {
+            transaction: paths.transaction.clone(),
+            address: paths.address.clone(),
+            token: paths.token.clone(),
+        }
+    }
 }
 
 /// Where deposits go.
@@ -140,7 +189,7 @@ impl Chain {
             ws_rpc_url: network.public_ws_url.clone(),
             explorer_url: network.explorer_url.clone(),
             explorer_name: network.explorer_name.clone(),
-            explorer_paths: None,
+            explorer_paths: network.explorer_paths.as_ref().map(ExplorerPaths::of),
             deposit_enabled: usable,
             token_support: if network.uniswap_v3.is_some() {
                 "All"
@@ -164,16 +213,14 @@ impl Chain {
             solver_currencies: all(|currency| currency.solver),
             icon_url: network.icon_url.clone(),
             logo_url: network.icon_url.clone(),
-            brand_color: None,
-            contracts: Contracts {
-                erc20_router: network.fill_router.clone(),
-            },
+            brand_color: network.brand_color.clone(),
+            contracts: Contracts::of(network),
             vm_type: spec.map_or("", |spec| spec.family.short),
             explorer_query_params: None,
             base_chain_id: None,
-            status_message: None,
+            status_message: network.status_message.clone(),
             solver_addresses: vec![state.solver.clone()],
-            tags: Vec::new(),
+            tags: network.tags.clone(),
             protocol: Protocol {
                 v2: ProtocolV2 {
                     chain_id: network.name.clone(),
@@ -195,6 +242,9 @@ impl ChainCurrency {
             decimals: currency.decimals,
             supports_bridging: currency.solver,
             supports_permit: false,
+            withdrawal_fee: 0,
+            deposit_fee: 0,
+            surge_enabled: false,
             metadata: Logo {
                 logo_uri: currency.logo_uri.clone(),
             },

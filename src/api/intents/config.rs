@@ -2,7 +2,7 @@
 
 use alloy::primitives::U256;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{Shared, State};
 use crate::{
@@ -11,18 +11,35 @@ use crate::{
     quote::show,
 };
 
-/// What the routes about one chain read of the query.
-pub const CHAIN: &[(&str, &str)] = &[("chainId", "The chain's number")];
+/// What `/chains/liquidity` reads of the query.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+pub struct OneChain {
+    /// The chain's number.
+    chain_id: u64,
+}
+
+/// What `/chains/health` reads of the query.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+pub struct AnyChain {
+    /// The chain's number; all that are not switched off where it is left out.
+    chain_id: Option<u64>,
+}
+
 /// What `/config/v2` reads of the query.
-pub const ROUTE: &[(&str, &str)] = &[
-    ("originChainId", "The chain to deposit on"),
-    ("destinationChainId", "The chain to be paid on"),
-    ("user", "Whose balance to tell"),
-    (
-        "currency",
-        "The asset's name, for example `usdc`; the native currency where it is left out",
-    ),
-];
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+pub struct Asked {
+    /// The chain to deposit on.
+    origin_chain_id: u64,
+    /// The chain to be paid on.
+    destination_chain_id: u64,
+    /// Whose balance to tell.
+    user: Option<String>,
+    /// The asset's name, for example `usdc`; the native currency where it is left out.
+    currency: Option<String>,
+}
 
 /// What the solver holds on a chain.
 #[derive(Serialize, ToSchema)]
@@ -82,29 +99,9 @@ pub struct Capacity {
     capacity_per_request: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Asked {
-    chain_id: Option<u64>,
-    origin_chain_id: Option<u64>,
-    destination_chain_id: Option<u64>,
-    user: Option<String>,
-    currency: Option<String>,
-}
-
-impl Asked {
-    fn chain(&self) -> Result<u64, ApiError> {
-        needed("chainId", self.chain_id)
-    }
-}
-
-fn needed(field: &str, value: Option<u64>) -> Result<u64, ApiError> {
-    value.ok_or_else(|| ApiError::refused("INVALID_QUERY", format!("{field}: must be given")))
-}
-
 pub async fn liquidity(state: Shared, request: Request) -> Result<Response, ApiError> {
-    let asked: Asked = request.query()?;
-    let network = state.network(asked.chain()?)?;
+    let asked: OneChain = request.query()?;
+    let network = state.network(asked.chain_id)?;
     let mut liquidity = Vec::new();
     for currency in network.currencies.iter().filter(|one| one.solver) {
         liquidity.push(held(&state, network, currency).await?);
@@ -153,22 +150,40 @@ async fn available(
 }
 
 pub async fn health(state: Shared, request: Request) -> Result<Response, ApiError> {
-    let asked: Asked = request.query()?;
-    let network = state.network(asked.chain()?)?;
-    let healthy = match state.venues.get(&network.name) {
-        Some(venue) if !network.disabled => venue
-            .ask(|trade| async move { trade.scanner.head().await })
-            .await
-            .is_ok(),
-        _ => false,
+    let asked: AnyChain = request.query()?;
+    let networks: Vec<&Network> = match asked.chain_id {
+        Some(number) => vec![state.network(number)?],
+        None => {
+            let all = state.market.networks().iter();
+            all.filter(|network| !network.disabled).collect()
+        }
     };
+    let asked = networks
+        .into_iter()
+        .map(|network| readable(&state, network));
+    let healthy = futures::future::join_all(asked)
+        .await
+        .into_iter()
+        .all(|one| one);
     Response::json(&Health { healthy })
+}
+
+async fn readable(state: &State, network: &Network) -> bool {
+    let venue = state
+        .venues
+        .get(&network.name)
+        .filter(|_| !network.disabled);
+    let Some(venue) = venue else {
+        return false;
+    };
+    let head = venue.ask(|trade| async move { trade.scanner.head().await });
+    head.await.is_ok()
 }
 
 pub async fn route(state: Shared, request: Request) -> Result<Response, ApiError> {
     let asked: Asked = request.query()?;
-    let origin = state.network(needed("originChainId", asked.origin_chain_id)?)?;
-    let destination = state.network(needed("destinationChainId", asked.destination_chain_id)?)?;
+    let origin = state.network(asked.origin_chain_id)?;
+    let destination = state.network(asked.destination_chain_id)?;
     let one = |network: &'static str| {
         ApiError::refused(
             "UNSUPPORTED_CURRENCY",

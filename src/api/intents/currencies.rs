@@ -61,6 +61,18 @@ pub struct Metadata {
     is_native: bool,
 }
 
+/// The answer of `/currencies/v1`: a list per asset.
+#[derive(Serialize, ToSchema)]
+#[serde(transparent)]
+#[schema(as = CurrencyGroups)]
+pub struct Groups(Vec<Vec<Listed>>);
+
+/// The answer of `/currencies/v2`.
+#[derive(Serialize, ToSchema)]
+#[serde(transparent)]
+#[schema(as = Currencies)]
+pub struct Flat(Vec<Listed>);
+
 /// `POST /currencies/v2`: a flat list.
 pub async fn flat(state: Shared, request: Request) -> Result<Response, ApiError> {
     let filter = filter(&request)?;
@@ -69,7 +81,7 @@ pub async fn flat(state: Shared, request: Request) -> Result<Response, ApiError>
         group_id: None,
         ..listed
     });
-    Response::json(&plain.collect::<Vec<_>>())
+    Response::json(&Flat(plain.collect()))
 }
 
 /// `POST /currencies/v1`: a list per asset.
@@ -80,7 +92,7 @@ pub async fn grouped(state: Shared, request: Request) -> Result<Response, ApiErr
         let group = listed.group_id.clone().unwrap_or_default();
         groups.entry(group).or_default().push(listed);
     }
-    Response::json(&groups.into_values().collect::<Vec<_>>())
+    Response::json(&Groups(groups.into_values().collect()))
 }
 
 fn filter(request: &Request) -> Result<Filter, ApiError> {

@@ -25,6 +25,7 @@ pub const ERRORS: Errors = Errors {
         ),
         Described::of::<Failure>("401", "A known key is required", true),
         Described::of::<Failure>("404", "Nothing is known under this id", false),
+        Described::of::<Failure>("408", "The body did not arrive in time", true),
         Described::of::<Failure>("413", "The body is above 1 MiB", true),
         Described::of::<Failure>("415", "The body is not JSON", false),
         Described::of::<Failure>("429", "Too many requests", true),
@@ -34,16 +35,21 @@ pub const ERRORS: Errors = Errors {
             "Prices, chains or the store cannot be used now",
             true,
         ),
+        Described::of::<Failure>("504", "The answer took too long", true),
     ],
 };
 
-/// The body of every refusal.
+/// The body of every refusal. The code stands under the three names that clients of different routes
+/// read it by (integrator-api.md, Appendix A).
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = IntegratorFailure)]
 struct Failure {
     message: String,
+    /// Stable, in capitals.
     error_code: &'static str,
+    code: &'static str,
+    error: &'static str,
     status_code: u16,
 }
 
@@ -52,6 +58,8 @@ fn answer(error: ApiError) -> Response {
     let body = Failure {
         message,
         error_code: code,
+        code,
+        error: code,
         status_code: error.status().as_u16(),
     };
     let plain = error.into_response();

@@ -17,7 +17,7 @@ use hyper::Method;
 use vm::ChainSpec;
 
 use crate::{
-    http::{Access, ApiError, Docs, Handler, Response, Route, Shape},
+    http::{Access, ApiError, Docs, Handler, Query, Response, Route, Shape, error::Described},
     index::manual::Transactions,
     market::{Market, Network},
     price::PriceSource,
@@ -64,46 +64,43 @@ type Answer = BoxFuture<'static, Result<Response, ApiError>>;
 
 /// The integrator API's table.
 pub static ROUTES: &[Route<State>] = &[
-    post(
+    quoted(
         "/quote/v2",
         (
             "Quotes",
             "Quotes a request: what it costs, and the steps to take",
         ),
-        (Shape::of::<quotes::Body>(), Shape::of::<quotes::Answer>()),
+        Shape::of::<quotes::Answer>(),
         |state, request| -> Answer { Box::pin(quotes::quote(state, request)) },
     ),
-    post(
+    quoted(
         "/quote",
         ("Quotes", "Deprecated: POST /quote/v2"),
-        (Shape::of::<quotes::Body>(), Shape::of::<quotes::Answer>()),
+        Shape::of::<quotes::Answer>(),
         |state, request| -> Answer { Box::pin(quotes::deprecated(state, request)) },
     ),
-    post(
+    quoted(
         "/price",
         ("Quotes", "What a request would cost; nothing is kept"),
-        (
-            Shape::of::<quotes::Body>(),
-            Shape::of::<quotes::PriceAnswer>(),
-        ),
+        Shape::of::<quotes::PriceAnswer>(),
         |state, request| -> Answer { Box::pin(quotes::price(state, request)) },
     ),
     get(
         "/intents/status/v3",
         ("Status", "Where a request stands"),
-        (status::QUERY, Shape::of::<status::V3>()),
+        (Query::of::<status::Asked>(), Shape::of::<status::V3>()),
         |state, request| -> Answer { Box::pin(status::v3(state, request)) },
     ),
     get(
         "/intents/status/v2",
         ("Status", "Where a request stands, as version 2 said it"),
-        (status::QUERY, Shape::of::<status::V2>()),
+        (Query::of::<status::Asked>(), Shape::of::<status::V2>()),
         |state, request| -> Answer { Box::pin(status::v2(state, request)) },
     ),
     get(
         "/intents/status",
         ("Status", "Where a request stands, as version 1 said it"),
-        (status::QUERY, Shape::of::<status::V1>()),
+        (Query::of::<status::Asked>(), Shape::of::<status::V1>()),
         |state, request| -> Answer { Box::pin(status::v1(state, request)) },
     ),
     post(
@@ -130,7 +127,10 @@ pub static ROUTES: &[Route<State>] = &[
     get(
         "/transactions/status",
         ("Transactions", "What is known of a transaction"),
-        (transactions::QUERY, Shape::of::<transactions::Standing>()),
+        (
+            Query::of::<transactions::Asked>(),
+            Shape::of::<transactions::Standing>(),
+        ),
         |state, request| -> Answer { Box::pin(transactions::status(state, request)) },
     ),
     get(
@@ -139,31 +139,34 @@ pub static ROUTES: &[Route<State>] = &[
             "Chains",
             "The chains that can be quoted, and what clients need to know of them",
         ),
-        (
-            &[(
-                "includeChains",
-                "Private chains to list too: a comma list of numbers",
-            )],
-            Shape::of::<chains::Chains>(),
-        ),
+        (Query::of::<chains::Filter>(), Shape::of::<chains::Chains>()),
         |state, request| -> Answer { Box::pin(chains::list(state, request)) },
     ),
     get(
         "/chains/liquidity",
         ("Chains", "What the solver can pay on a chain"),
-        (config::CHAIN, Shape::of::<config::Liquidity>()),
+        (
+            Query::of::<config::OneChain>(),
+            Shape::of::<config::Liquidity>(),
+        ),
         |state, request| -> Answer { Box::pin(config::liquidity(state, request)) },
     ),
     get(
         "/chains/health",
         ("Chains", "Whether a chain can be read now"),
-        (config::CHAIN, Shape::of::<config::Health>()),
+        (
+            Query::of::<config::AnyChain>(),
+            Shape::of::<config::Health>(),
+        ),
         |state, request| -> Answer { Box::pin(config::health(state, request)) },
     ),
     get(
         "/config/v2",
         ("Chains", "What a route can carry"),
-        (config::ROUTE, Shape::of::<config::RouteConfig>()),
+        (
+            Query::of::<config::Asked>(),
+            Shape::of::<config::RouteConfig>(),
+        ),
         |state, request| -> Answer { Box::pin(config::route(state, request)) },
     ),
     post(
@@ -171,7 +174,7 @@ pub static ROUTES: &[Route<State>] = &[
         ("Currencies", "Currencies, a list per asset"),
         (
             Shape::of::<currencies::Filter>(),
-            Shape::of::<Vec<Vec<currencies::Listed>>>(),
+            Shape::of::<currencies::Groups>(),
         ),
         |state, request| -> Answer { Box::pin(currencies::grouped(state, request)) },
     ),
@@ -180,21 +183,21 @@ pub static ROUTES: &[Route<State>] = &[
         ("Currencies", "Currencies, one list"),
         (
             Shape::of::<currencies::Filter>(),
-            Shape::of::<Vec<currencies::Listed>>(),
+            Shape::of::<currencies::Flat>(),
         ),
         |state, request| -> Answer { Box::pin(currencies::flat(state, request)) },
     ),
     get(
         "/currencies/token/price",
         ("Currencies", "What one whole unit is worth in dollars"),
-        (prices::QUERY, Shape::of::<prices::Body>()),
+        (Query::of::<prices::Token>(), Shape::of::<prices::Body>()),
         |state, request| -> Answer { Box::pin(prices::token(state, request)) },
     ),
     get(
         "/swap-sources",
         ("Currencies", "The exchanges that routes may use"),
         (
-            &[("chainId", "Only those of this chain")],
+            Query::of::<prices::OfChain>(),
             Shape::of::<prices::Sources>(),
         ),
         |state, request| -> Answer { Box::pin(prices::sources(state, request)) },
@@ -217,9 +220,45 @@ const fn post(
         docs: Some(Docs {
             summary,
             group,
-            query: &[],
+            query: Query::NONE,
             body: Some(body),
             answer,
+            also: &[],
+        }),
+    }
+}
+
+/// What says no with a body of its own, which has more in it.
+static REFUSED: [Described; 5] = [
+    Described::of::<quotes::Refused>("400", "There is no such quote; `errorCode` says why", false),
+    Described::of::<quotes::Refused>("401", "`subsidizeFees` needs a known key", true),
+    Described::of::<quotes::Refused>("403", "The key may not do this", true),
+    Described::of::<quotes::Refused>("500", "A fault of the service's own", true),
+    Described::of::<quotes::Refused>(
+        "503",
+        "Prices, chains or the store cannot be used now",
+        true,
+    ),
+];
+
+const fn quoted(
+    path: &'static str,
+    said: Said,
+    answer: Shape,
+    handler: Handler<State>,
+) -> Route<State> {
+    Route {
+        method: Method::POST,
+        path,
+        access: Access::Counted,
+        handler,
+        docs: Some(Docs {
+            summary: said.1,
+            group: said.0,
+            query: Query::NONE,
+            body: Some(Shape::of::<quotes::Body>()),
+            answer,
+            also: &REFUSED,
         }),
     }
 }
@@ -227,7 +266,7 @@ const fn post(
 const fn get(
     path: &'static str,
     (group, summary): Said,
-    (query, answer): (&'static [(&'static str, &'static str)], Shape),
+    (query, answer): (Query, Shape),
     handler: Handler<State>,
 ) -> Route<State> {
     Route {
@@ -241,6 +280,7 @@ const fn get(
             query,
             body: None,
             answer,
+            also: &[],
         }),
     }
 }

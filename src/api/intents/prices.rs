@@ -2,7 +2,7 @@
 
 use alloy::primitives::U256;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::Shared;
 use crate::{
@@ -12,10 +12,22 @@ use crate::{
 };
 
 /// What `/currencies/token/price` reads of the query.
-pub const QUERY: &[(&str, &str)] = &[
-    ("address", "The currency"),
-    ("chainId", "Its chain's number"),
-];
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+pub struct Token {
+    /// The currency.
+    address: String,
+    /// Its chain's number.
+    chain_id: u64,
+}
+
+/// What `/swap-sources` reads of the query.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+pub struct OfChain {
+    /// Only those of this chain.
+    chain_id: Option<u64>,
+}
 
 /// A price for display: decisions are made with integers.
 #[derive(Serialize, ToSchema)]
@@ -33,19 +45,9 @@ pub struct Sources {
     sources: Vec<&'static str>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Asked {
-    address: Option<String>,
-    chain_id: Option<u64>,
-}
-
 pub async fn token(state: Shared, request: Request) -> Result<Response, ApiError> {
-    let asked: Asked = request.query()?;
-    let needed = |what: &str| ApiError::refused("INVALID_QUERY", format!("{what}: must be given"));
-    let number = asked.chain_id.ok_or_else(|| needed("chainId"))?;
-    let address = asked.address.ok_or_else(|| needed("address"))?;
-    let network = state.network(number)?;
+    let asked: Token = request.query()?;
+    let (network, address) = (state.network(asked.chain_id)?, asked.address);
     let currency = network.currency(&address).ok_or_else(|| {
         let what = format!("address: {address} is not listed on this chain");
         ApiError::refused("UNSUPPORTED_CURRENCY", what)
@@ -68,7 +70,7 @@ fn dollars(usd: U256) -> Result<serde_json::Number, serde_json::Error> {
 }
 
 pub async fn sources(state: Shared, request: Request) -> Result<Response, ApiError> {
-    let asked: Asked = request.query()?;
+    let asked: OfChain = request.query()?;
     let network = asked
         .chain_id
         .map(|number| state.network(number))

@@ -8,6 +8,7 @@ use crate::http::{ApiError, Request, Response};
 pub use crate::quote::{
     answer::{Answer, PriceAnswer},
     body::Body,
+    code::Refused,
 };
 
 /// Since when `/quote` is deprecated (RFC 9745), unix seconds: 2026-01-01.
@@ -25,8 +26,9 @@ pub async fn quote(state: Shared, request: Request) -> Result<Response, ApiError
 }
 
 pub async fn deprecated(state: Shared, request: Request) -> Result<Response, ApiError> {
-    let answer = quote(state, request).await?;
+    let answer = quote(state, request).await;
     Ok(answer
+        .unwrap_or_else(error::ERRORS.answer)
         .with("deprecation", HeaderValue::from_static(DEPRECATED))
         .with(
             "link",

@@ -1,6 +1,7 @@
 //! `GET /intents/status/v3`, `/v2` and `/intents/status`: one status, three renderings.
 
 use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
 use vm::B256;
 
 use super::Shared;
@@ -12,11 +13,11 @@ use crate::{
 pub use crate::request::render::{V1, V2, V3};
 
 /// What the routes read of the query.
-pub const QUERY: &[(&str, &str)] = &[("requestId", "The id that the quote's steps carry")];
-
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+pub struct Asked {
+    /// The id that the quote's steps carry: `0x` and 64 hex digits.
+    #[param(required)]
     request_id: Option<String>,
 }
 

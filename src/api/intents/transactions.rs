@@ -2,7 +2,7 @@
 //! (integrator-api.md 12).
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{Shared, status::request_id};
 use crate::{
@@ -11,12 +11,6 @@ use crate::{
     request::render::{self, V3},
     store::rows::transaction::Outcome,
 };
-
-/// What `/transactions/status` reads of the query.
-pub const QUERY: &[(&str, &str)] = &[
-    ("txHash", "The transaction"),
-    ("chainId", "Its chain, where it is known"),
-];
 
 /// Body of `/transactions/index`.
 #[derive(Deserialize, ToSchema)]
@@ -50,7 +44,8 @@ pub struct Done {
 
 const DONE: Done = Done { message: "Success" };
 
-/// What is known of a transaction.
+/// What is known of a transaction; where a request is known, also everything that
+/// `/intents/status/v3` tells of it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TransactionStanding)]
@@ -62,13 +57,18 @@ pub struct Standing {
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
     #[serde(flatten)]
+    #[schema(ignore)]
     request: Option<V3>,
 }
 
-#[derive(Deserialize)]
+/// What `/transactions/status` reads of the query.
+#[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+pub struct Asked {
+    /// The transaction.
+    #[param(required)]
     tx_hash: Option<String>,
+    /// Its chain's number, where it is known.
     chain_id: Option<u64>,
 }
 

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 
 use crate::{
     attest::service::Oracle,
-    http::{Access, ApiError, Docs, Handler, Response, Route, Shape},
+    http::{Access, ApiError, Docs, Handler, Query, Response, Route, Shape},
 };
 
 pub use chains::Listed;
@@ -45,9 +45,10 @@ pub static ROUTES: &[Route<State>] = &[
         docs: Some(Docs {
             summary: "The configured chains, in their configured order",
             group: "Chains",
-            query: &[],
+            query: Query::NONE,
             body: None,
             answer: Shape::of::<chains::Body>(),
+            also: &[],
         }),
     },
     attestation::<deposits::Ask, deposits::Body>(
@@ -95,9 +96,10 @@ const fn attestation<A: ToSchema, B: ToSchema>(
         docs: Some(Docs {
             summary,
             group: "Attestations",
-            query: &[],
+            query: Query::NONE,
             body: Some(Shape::of::<A>()),
             answer: Shape::of::<B>(),
+            also: &[],
         }),
     }
 }

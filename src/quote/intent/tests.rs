@@ -116,6 +116,9 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"recipient": "0x52908400098527886e0f7030069857D2E4169EE7"}),
                 json!({"refundTo": "somebody"}),
                 json!({"refundTo": zero}),
+                json!({"refundTo": USDC}),
+                json!({"refundTo": scene::DEPOSITORY}),
+                json!({"refundTo": scene::SOLVER}),
                 json!({"referrerAddress": "0x12"}),
                 json!({"appFees": [{"recipient": solana, "fee": "1"}]}),
             ],
@@ -213,7 +216,13 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
         (Unauthorized, vec![json!({"subsidizeFees": true})]),
         (
             NoSwapRoutesFound,
-            vec![json!({"includedSwapSources": [null]})],
+            vec![
+                json!({"includedSwapSources": [null]}),
+                json!({
+                    "destinationChainId": 31_001, "destinationCurrency": TOKEN,
+                    "disableOriginSwaps": true,
+                }),
+            ],
         ),
         (
             UnsupportedExecutionType,
@@ -330,5 +339,31 @@ fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
             (operation, own),
             "{changes}"
         );
+    }
+}
+
+#[test]
+fn refunds_fall_back_to_whom_the_origin_can_pay() {
+    let market = scene::market();
+    let solver = scene::address(scene::SOLVER);
+    let ground = Ground {
+        market: &market,
+        spec: &scene::spec,
+        solver: &solver,
+        keyed: false,
+    };
+    for (changes, wanted) in [
+        (json!({}), USER),
+        (json!({"recipient": OTHER}), OTHER),
+        (json!({"recipient": OTHER, "refundTo": USER}), USER),
+        // A contract of ours on the origin only.
+        (
+            json!({"originChainId": 31_002, "destinationChainId": 31_001, "recipient": ROUTER}),
+            USER,
+        ),
+    ] {
+        let body = Body::read(with(&changes)).unwrap();
+        let intent = Intent::of(&body, &ground).unwrap();
+        assert_eq!(intent.refund_to.text(), wanted, "{changes}");
     }
 }

@@ -6,16 +6,37 @@ use super::{SwapCall, SwapError, SwapOffer, SwapOrder, SwapSource, SwapTerms};
 
 /// See the module.
 #[derive(Clone)]
-pub struct SwapRouting(Arc<[Arc<dyn SwapSource>]>);
+pub struct SwapRouting {
+    first: Sources,
+    second: Sources,
+}
+
+type Sources = Arc<[Arc<dyn SwapSource>]>;
 
 impl SwapRouting {
     pub fn new(sources: Vec<Arc<dyn SwapSource>>) -> Self {
-        Self(sources.into())
+        Self {
+            first: sources.into(),
+            second: Arc::new([]),
+        }
+    }
+
+    /// With sources that are asked only by [`Self::seconds`].
+    #[must_use]
+    pub fn or_else(self, sources: Vec<Arc<dyn SwapSource>>) -> Self {
+        Self {
+            second: sources.into(),
+            ..self
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<dyn SwapSource>> {
+        self.first.iter().chain(self.second.iter())
     }
 
     /// The names of the sources that work on `network`.
     pub fn names(&self, network: &str) -> impl Iterator<Item = &'static str> {
-        let serving = self.0.iter().filter(move |source| source.serves(network));
+        let serving = self.all().filter(move |source| source.serves(network));
         serving.map(|source| source.name())
     }
 
@@ -26,33 +47,53 @@ impl SwapRouting {
         terms: &SwapTerms,
         allows: impl Fn(&str) -> bool,
     ) -> Result<Vec<SwapOffer>, SwapError> {
-        let able =
-            |source: &&Arc<dyn SwapSource>| source.serves(&terms.network) && allows(source.name());
-        let asked = self.0.iter().filter(able).map(|source| source.offer(terms));
-        let (mut offers, mut error) = (Vec::new(), SwapError::NoRoute);
-        for answer in futures::future::join_all(asked).await {
-            match answer {
-                Ok(offer) => offers.push(offer),
-                Err(SwapError::NoRoute) => (),
-                Err(unavailable) => error = unavailable,
-            }
-        }
-        if terms.exact_input {
-            offers.sort_by_key(|offer| (Reverse(offer.output), offer.gas));
-        } else {
-            offers.sort_by_key(|offer| (offer.input, offer.gas));
-        }
-        if offers.is_empty() {
-            Err(error)
-        } else {
-            Ok(offers)
-        }
+        asked(&self.first, terms, allows).await
+    }
+
+    /// What the second choices offer, in the same way.
+    pub async fn seconds(
+        &self,
+        terms: &SwapTerms,
+        allows: impl Fn(&str) -> bool,
+    ) -> Result<Vec<SwapOffer>, SwapError> {
+        asked(&self.second, terms, allows).await
     }
 
     /// The transaction of an offer of one of the sources.
     pub fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
-        let source = self.0.iter().find(|source| source.name() == offer.source);
+        let source = self.all().find(|source| source.name() == offer.source);
         source.ok_or(SwapError::NoRoute)?.build(offer, order)
+    }
+}
+
+async fn asked(
+    sources: &Sources,
+    terms: &SwapTerms,
+    allows: impl Fn(&str) -> bool,
+) -> Result<Vec<SwapOffer>, SwapError> {
+    let able =
+        |source: &&Arc<dyn SwapSource>| source.serves(&terms.network) && allows(source.name());
+    let asked = sources
+        .iter()
+        .filter(able)
+        .map(|source| source.offer(terms));
+    let (mut offers, mut error) = (Vec::new(), SwapError::NoRoute);
+    for answer in futures::future::join_all(asked).await {
+        match answer {
+            Ok(offer) => offers.push(offer),
+            Err(SwapError::NoRoute) => (),
+            Err(unavailable) => error = unavailable,
+        }
+    }
+    if terms.exact_input {
+        offers.sort_by_key(|offer| (Reverse(offer.output), offer.gas));
+    } else {
+        offers.sort_by_key(|offer| (offer.input, offer.gas));
+    }
+    if offers.is_empty() {
+        Err(error)
+    } else {
+        Ok(offers)
     }
 }
 

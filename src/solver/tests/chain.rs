@@ -13,9 +13,9 @@ use vm::{
     Address, Amount, Block, Chain, ChainEntry, ChainReader, CodecError, Head, Payment, PaymentKind,
     ReadError, Transaction, TxRef,
     trade::{
-        Accounts, Broadcast, Call, CurrencyInfo, DepositTerms, Draft, Fate, Fees, FillTerms,
-        PaymentTerms, Payout, Revert, ScanError, Scanner, Sighting, Spend, Step, StepBuilder,
-        StepCall, Trade, TransactionCodec, Writer,
+        Accounts, Authorization, Broadcast, Call, CurrencyInfo, DepositTerms, Draft, Fate, Fees,
+        FillTerms, PaymentTerms, Payout, Rehearsal, Revert, ScanError, Scanner, Sighting, Spend,
+        Step, StepBuilder, StepCall, Trade, TransactionCodec, Writer,
     },
 };
 
@@ -190,6 +190,7 @@ impl FakeChain {
             scanner: self.clone(),
             accounts: self.clone(),
             writer: self.clone(),
+            rehearsal: self.clone(),
         }
     }
 }
@@ -318,6 +319,19 @@ fn nonce_of(draft: &Value) -> u64 {
 fn data(draft: &Value) -> Value {
     let bytes: Bytes = text(draft, "data").parse().unwrap();
     serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+}
+
+#[async_trait]
+impl Rehearsal for FakeChain {
+    async fn rehearse(
+        &self,
+        _: &[Call],
+        _: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
+        Err(ReadError::Unavailable(
+            "the solver rehearses nothing".into(),
+        ))
+    }
 }
 
 #[async_trait]

@@ -21,6 +21,7 @@ pub mod order;
 pub mod owner;
 pub mod raw;
 mod read;
+mod rehearsal;
 mod revert;
 mod rpc;
 mod scan;

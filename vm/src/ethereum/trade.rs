@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{accounts::Accounts, decode::Rules, rpc::Rpc, scan::Scan, writer::Writer};
+use super::{
+    accounts::Accounts, decode::Rules, rehearsal::Rehearsal, rpc::Rpc, scan::Scan, writer::Writer,
+};
 use crate::{ChainSpec, Endpoint, SpecError, trade::Trade};
 
-/// All three share one line to the node, and what is known of its manners.
+/// All of them share one line to the node, and what is known of its manners.
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Trade, SpecError> {
     let rpc = Arc::new(Rpc::new(&spec.id, spec.hub_chain_id, endpoint));
     Ok(Trade {
@@ -14,6 +16,7 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Trade, SpecErr
             rules: Rules::new(spec)?,
         }),
         accounts: Arc::new(Accounts(rpc.clone())),
-        writer: Arc::new(Writer(rpc)),
+        writer: Arc::new(Writer(rpc.clone())),
+        rehearsal: Arc::new(Rehearsal(rpc)),
     })
 }

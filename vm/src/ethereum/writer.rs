@@ -27,10 +27,7 @@ pub struct Writer(pub Arc<Rpc>);
 impl trade::Writer for Writer {
     async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError> {
         let mut request = request(&draft.call)?;
-        if !draft.authorizations.is_empty() {
-            let list: Result<Vec<_>, _> = draft.authorizations.iter().map(authorization).collect();
-            request["authorizationList"] = Value::Array(list?);
-        }
+        authorized(&mut request, &draft.authorizations)?;
         let at = |tag| vec![rpc::call("eth_estimateGas", json!([request, tag]))];
         let mut answer = self.one(at("pending")).await?;
         if matches!(&answer, Err(refused) if complaint::reverted(refused).is_none()) {
@@ -188,6 +185,15 @@ fn risen(base: U256) -> U256 {
 fn wei(found: Option<U256>, missing: &str) -> Result<u128, ReadError> {
     let found = found.ok_or_else(|| ReadError::Unavailable(missing.into()))?;
     u128::try_from(found).map_err(|_| doubt("a fee out of range"))
+}
+
+/// Puts EIP-7702 authorizations into a request.
+pub fn authorized(request: &mut Value, list: &[Authorization]) -> Result<(), ReadError> {
+    if !list.is_empty() {
+        let list: Result<Vec<_>, _> = list.iter().map(authorization).collect();
+        request["authorizationList"] = Value::Array(list?);
+    }
+    Ok(())
 }
 
 fn authorization(given: &Authorization) -> Result<Value, ReadError> {

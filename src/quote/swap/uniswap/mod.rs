@@ -16,72 +16,131 @@ use self::{
     venue::{Venue, account},
 };
 use super::{SwapCall, SwapError, SwapOffer, SwapOrder, SwapSource, SwapTerms};
-use crate::{chains::Views, market::Market};
+use crate::{
+    chains::Views,
+    market::{Market, Network, UniswapV3 as Contracts},
+};
 
 pub use venue::VenueError;
 
 const NAME: &str = "uniswap-v3";
+const SECOND: &str = "uniswap-v3-fallback";
 
 /// Gas units besides the pools': the router, the transfers of two tokens and the allowance.
 const OVERHEAD: u64 = 90_000;
 
-/// The networks whose market entry names the contracts.
-pub struct UniswapV3(HashMap<String, Venue>);
+/// The networks whose market entry names the contracts, and what works like them there.
+pub struct UniswapV3 {
+    name: &'static str,
+    /// Never empty.
+    venues: HashMap<String, Vec<Venue>>,
+}
 
 impl UniswapV3 {
     /// `views` shows a network's head; a network that cannot be read is not served.
     pub fn new(market: &Market, views: impl Fn(&str) -> Option<Views>) -> Result<Self, VenueError> {
-        let mut venues = HashMap::new();
-        for network in market.networks() {
-            if let Some(venue) = Venue::open(network, &views)? {
-                venues.insert(network.name.clone(), venue);
-            }
-        }
-        Ok(Self(venues))
+        let contracts = |network: &Network| network.uniswap_v3.clone().into_iter().collect();
+        Self::of(NAME, market, contracts, views)
     }
 
-    fn venue(&self, network: &str) -> Result<&Venue, SwapError> {
-        self.0.get(network).ok_or(SwapError::NoRoute)
+    /// The networks' second choices.
+    pub fn fallbacks(
+        market: &Market,
+        views: impl Fn(&str) -> Option<Views>,
+    ) -> Result<Self, VenueError> {
+        Self::of(
+            SECOND,
+            market,
+            |network| network.fallback_exchanges.clone(),
+            views,
+        )
     }
+
+    fn of(
+        name: &'static str,
+        market: &Market,
+        contracts: impl Fn(&Network) -> Vec<Contracts>,
+        views: impl Fn(&str) -> Option<Views>,
+    ) -> Result<Self, VenueError> {
+        let mut venues = HashMap::new();
+        for network in market.networks() {
+            let mut opened = Vec::new();
+            for contracts in contracts(network) {
+                opened.extend(Venue::open(network, &contracts, &views)?);
+            }
+            if !opened.is_empty() {
+                venues.insert(network.name.clone(), opened);
+            }
+        }
+        Ok(Self { name, venues })
+    }
+
+    fn on(&self, network: &str) -> Result<&[Venue], SwapError> {
+        let venues = self.venues.get(network).map(Vec::as_slice);
+        venues.ok_or(SwapError::NoRoute)
+    }
+}
+
+/// The best of one venue.
+async fn best_of(venue: &Venue, terms: &SwapTerms) -> Result<(Route, Quote), SwapError> {
+    let (input, output) = venue.pair(terms)?;
+    let routes = candidates(input, output, &venue.hubs, &venue.fees);
+    let answers = routes.iter().map(|route| venue.quote(route, terms));
+    let answers = futures::future::join_all(answers).await;
+    let mut found = Vec::new();
+    let mut broken = None;
+    for (route, answer) in routes.into_iter().zip(answers) {
+        match answer {
+            Ok(Some(quote)) => found.push((route, quote)),
+            Ok(None) => (),
+            Err(error) => broken = Some(error),
+        }
+    }
+    best(found, terms.exact_input).ok_or_else(|| broken.unwrap_or(SwapError::NoRoute))
 }
 
 #[async_trait]
 impl SwapSource for UniswapV3 {
     fn name(&self) -> &'static str {
-        NAME
+        self.name
     }
 
     fn serves(&self, network: &str) -> bool {
-        self.0.contains_key(network)
+        self.venues.contains_key(network)
     }
 
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
-        let venue = self.venue(&terms.network)?;
-        let (input, output) = venue.pair(terms)?;
-        let routes = candidates(input, output, &venue.hubs, &venue.fees);
-        let answers = routes.iter().map(|route| venue.quote(route, terms));
+        let venues = self.on(&terms.network)?;
+        let answers = venues.iter().map(|venue| best_of(venue, terms));
         let answers = futures::future::join_all(answers).await;
         let mut found = Vec::new();
-        let mut broken = None;
-        for (route, answer) in routes.iter().zip(answers) {
+        let mut error = SwapError::NoRoute;
+        for (at, answer) in (0_u8..).zip(answers) {
             match answer {
-                Ok(Some(quote)) => found.push((route, quote)),
-                Ok(None) => (),
-                Err(error) => broken = Some(error),
+                Ok((route, quote)) => found.push(((at, route), quote)),
+                Err(SwapError::NoRoute) => (),
+                Err(unavailable) => error = unavailable,
             }
         }
-        match best(found, terms.exact_input) {
-            Some((route, quote)) => Ok(offered(terms, route, quote)),
-            None => Err(broken.unwrap_or(SwapError::NoRoute)),
-        }
+        let ((at, route), quote) = best(found, terms.exact_input).ok_or(error)?;
+        Ok(SwapOffer {
+            source: self.name,
+            route: [&[at], route.path().as_ref()].concat(),
+            ..offered(terms, quote)
+        })
     }
 
     fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
-        let venue = self.venue(&offer.terms.network)?;
+        let (at, path) = offer
+            .route
+            .split_first()
+            .ok_or_else(|| refused("not a route"))?;
+        let venue = self.on(&offer.terms.network)?.get(usize::from(*at));
+        let venue = venue.ok_or_else(|| refused("not a route"))?;
         let (input, output) = venue.pair(&offer.terms)?;
-        let route = Route::decode(&offer.route).ok_or_else(|| refused("not a route"))?;
+        let route = Route::decode(path).ok_or_else(|| refused("not a route"))?;
         let ends = (route.tokens.first(), route.tokens.last());
-        if offer.source != NAME || ends != (Some(&input), Some(&output)) {
+        if offer.source != self.name || ends != (Some(&input), Some(&output)) {
             return Err(refused("another exchange's offer"));
         }
         let recipient = account(&order.recipient)?;
@@ -104,7 +163,7 @@ impl SwapSource for UniswapV3 {
 }
 
 /// The most output or the least input, then the least gas.
-fn best(found: Vec<(&Route, Quote)>, exact_input: bool) -> Option<(&Route, Quote)> {
+fn best<T>(found: Vec<(T, Quote)>, exact_input: bool) -> Option<(T, Quote)> {
     found.into_iter().reduce(|one, other| {
         let better = if exact_input {
             other.1.amount > one.1.amount
@@ -116,7 +175,7 @@ fn best(found: Vec<(&Route, Quote)>, exact_input: bool) -> Option<(&Route, Quote
     })
 }
 
-fn offered(terms: &SwapTerms, route: &Route, quote: Quote) -> SwapOffer {
+fn offered(terms: &SwapTerms, quote: Quote) -> SwapOffer {
     let (input, output) = if terms.exact_input {
         (terms.amount, quote.amount)
     } else {
@@ -128,7 +187,7 @@ fn offered(terms: &SwapTerms, route: &Route, quote: Quote) -> SwapOffer {
         input,
         output,
         gas: quote.gas.saturating_add(OVERHEAD),
-        route: route.path().to_vec(),
+        route: Vec::new(),
     }
 }
 

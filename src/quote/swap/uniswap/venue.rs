@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     chains::Views,
-    market::{Class, Network},
+    market::{Class, Network, UniswapV3},
     quote::swap::{SwapCall, SwapError, SwapOrder, SwapTerms},
 };
 
@@ -37,17 +37,15 @@ pub struct Venue {
 }
 
 impl Venue {
-    /// `None`: the network has no contracts, or cannot be read.
+    /// `None`: the network cannot be read.
     pub fn open(
         network: &Network,
+        contracts: &UniswapV3,
         views: impl Fn(&str) -> Option<Views>,
     ) -> Result<Option<Self>, VenueError> {
         let wrong = |why: String| VenueError {
             network: network.name.clone(),
             why,
-        };
-        let Some(contracts) = &network.uniswap_v3 else {
-            return Ok(None);
         };
         let Some(views) = views(&network.name) else {
             return Ok(None);
@@ -170,7 +168,9 @@ mod tests {
             family,
             accounts: Vec::new(),
         };
-        Venue::open(&market.networks()[0], |_| Some(views.clone()))
+        let network = &market.networks()[0];
+        let contracts = network.uniswap_v3.as_ref().unwrap();
+        Venue::open(network, contracts, |_| Some(views.clone()))
     }
 
     #[test]
@@ -180,8 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_without_contracts_is_no_venue_and_a_wrong_one_is_an_error() {
-        assert!(matches!(open(&json!({"uniswapV3": null})), Ok(None)));
+    fn wrong_entry_is_an_error() {
         let fees = |fees: &[u32]| {
             let quoter = format!("0x{:040x}", 2);
             json!({"uniswapV3": {"quoter": quoter, "router": quoter, "fees": fees}})

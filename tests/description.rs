@@ -1,0 +1,469 @@
+//! What both listeners publish under `/documentation/json`: a valid description that names every
+//! answer, and answers that keep to it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+mod support;
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use devnet::{
+    tools,
+    world::{Devnet, Options},
+};
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use support::daemon::{Daemon, daemon};
+use tempfile::TempDir;
+
+const REQUIREMENTS: &str = include_str!("description/requirements.txt");
+const KEY: &str = "s3cret";
+const ETH: &str = "0x0000000000000000000000000000000000000000";
+const NOBODY: &str = "0x0000000000000000000000000000000000000000000000000000000000000001";
+
+/// A daemon with both listeners over a chain with an exchange, and one without.
+struct App {
+    world: Devnet,
+    daemon: Daemon,
+    wrapped: String,
+    client: reqwest::Client,
+}
+
+impl App {
+    async fn start() -> Self {
+        let world = Devnet::with(Options {
+            finality_blocks: 1,
+            ..Options::default()
+        });
+        let world = world.await.unwrap();
+        let uniswap = world.origin.uniswap().await.unwrap();
+        let text = |address| format!("{address:#x}");
+        let mut files = world.files();
+        let origin = &mut files.market[0];
+        origin["wrappedNative"] = text(uniswap.wrapped).into();
+        origin["uniswapV3"] = json!({
+            "quoter": text(uniswap.quoter), "router": text(uniswap.router), "fees": [500, 3000],
+        });
+        let mut wrapped = origin["currencies"][0].clone();
+        wrapped["address"] = text(uniswap.wrapped).into();
+        wrapped["symbol"] = "WETH".into();
+        wrapped["solver"] = false.into();
+        origin["currencies"].as_array_mut().unwrap().push(wrapped);
+        let daemon = daemon()
+            .chains(&files)
+            .signer(&world.oracles[0])
+            .solver(&world.solver, "destination")
+            .with("INTEGRATOR_API_KEYS", format!("{KEY}:tester"))
+            .start()
+            .await;
+        Self {
+            wrapped: text(uniswap.wrapped),
+            world,
+            daemon,
+            client: reqwest::Client::new(),
+        }
+    }
+
+    /// The listener's URL and its description.
+    async fn described(&self, base: &str) -> Value {
+        let url = format!("{base}/documentation/json");
+        let answer = self.client.get(url).send().await.unwrap();
+        answer.json().await.unwrap()
+    }
+
+    async fn ask(&self, base: &str, asked: &Asked) -> (u16, Value) {
+        let url = format!("{base}{}", asked.target);
+        let request = self.client.request(asked.method.parse().unwrap(), url);
+        let request = request.header("x-api-key", KEY);
+        let request = match &asked.body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// One dollar from origin to destination, changed.
+    fn quote(&self, changes: Value) -> Value {
+        let user = format!("{:#x}", self.world.user.address());
+        let token = |address| format!("{address:#x}");
+        let mut body = json!({
+            "user": user, "originChainId": 31_001, "destinationChainId": 31_002,
+            "originCurrency": token(self.world.origin.token),
+            "destinationCurrency": token(self.world.destination.token),
+            "amount": "100000000", "tradeType": "EXACT_INPUT",
+        });
+        let changes = changes.as_object().unwrap().clone();
+        body.as_object_mut().unwrap().extend(changes);
+        body
+    }
+}
+
+struct Asked {
+    method: &'static str,
+    target: String,
+    body: Option<Value>,
+}
+
+fn get(target: impl Into<String>) -> Asked {
+    Asked {
+        method: "GET",
+        target: target.into(),
+        body: None,
+    }
+}
+
+fn post(target: impl Into<String>, body: Value) -> Asked {
+    Asked {
+        method: "POST",
+        target: target.into(),
+        body: Some(body),
+    }
+}
+
+/// Who says what an answer of a status looks like.
+fn validator(document: &Value, asked: &Asked, status: u16) -> Validator {
+    let path = asked.target.split('?').next().unwrap();
+    let operation = &document["paths"][path][asked.method.to_lowercase()];
+    let answer = &operation["responses"][status.to_string()];
+    let schema = answer.pointer("/content/application~1json/schema");
+    let schema = schema.unwrap_or_else(|| panic!("{path} does not describe {status}"));
+    validator_of(document, schema)
+}
+
+fn validator_of(document: &Value, schema: &Value) -> Validator {
+    let whole = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "allOf": [schema],
+        "components": document["components"],
+    });
+    jsonschema::validator_for(&whole).unwrap()
+}
+
+fn complaints(validator: &Validator, value: &Value) -> Vec<String> {
+    let errors = validator.iter_errors(value);
+    errors
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
+}
+
+fn valid(document: &Value) {
+    assert_eq!(document["openapi"], "3.1.0");
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for (name, schema) in schemas {
+        let whole = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "a": schema});
+        assert!(jsonschema::meta::is_valid(&whole), "{name}");
+        validator_of(document, schema);
+    }
+    let mut ids = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            ids.push(operation["operationId"].as_str().unwrap());
+            assert!(operation["responses"]["200"].is_object(), "{method} {path}");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                assert!(
+                    parameter["schema"]["type"].is_string()
+                        || parameter["schema"]["type"].is_array(),
+                    "{path}: {parameter}"
+                );
+            }
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+            assert_eq!(method == "post", body.is_object(), "{method} {path}");
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let schema = &answer["content"]["application/json"]["schema"];
+                assert!(schema.is_object(), "{method} {path} {status}");
+            }
+        }
+    }
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+/// Every route of the integrator API with what it answers to.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn samples(app: &App) -> Vec<(Asked, u16)> {
+    let token = format!("{:#x}", app.world.origin.token);
+    let user = format!("{:#x}", app.world.user.address());
+    let hash = NOBODY;
+    let calls = json!([{"to": user, "data": "0x12", "value": "0"}]);
+    let bad = json!({"amount": "1e18"});
+    let revert = json!({"txs": [{"to": app.world.destination.token, "data": "0x12345678"}]});
+    let same = json!({"destinationChainId": 31_001, "originCurrency": ETH, "amount": "1000000000000000",
+                      "destinationCurrency": app.wrapped});
+    vec![
+        (
+            post("/quote/v2", app.quote(json!({"includeProtocolData": true}))),
+            200,
+        ),
+        (post("/quote/v2", app.quote(json!({"txs": calls}))), 200),
+        (post("/quote/v2", app.quote(same)), 200),
+        (post("/quote/v2", app.quote(bad.clone())), 400),
+        (post("/quote/v2", app.quote(revert)), 400),
+        (
+            post("/quote", app.quote(json!({"tradeType": "EXACT_OUTPUT"}))),
+            200,
+        ),
+        (
+            post("/quote", app.quote(json!({"subsidizeFees": true}))),
+            400,
+        ),
+        (post("/price", app.quote(json!({}))), 200),
+        (post("/price", app.quote(bad)), 400),
+        (get("/intents/status/v3"), 400),
+        (get(format!("/intents/status/v3?requestId={NOBODY}")), 404),
+        (get(format!("/intents/status/v2?requestId={NOBODY}")), 404),
+        (get(format!("/intents/status?requestId={NOBODY}")), 404),
+        (
+            post(
+                "/transactions/index",
+                json!({"chainId": "31001", "txHash": hash, "referrer": "x"}),
+            ),
+            200,
+        ),
+        (
+            post(
+                "/transactions/index",
+                json!({"chainId": 31_001, "txHash": "0x12"}),
+            ),
+            400,
+        ),
+        (post("/transactions/index", json!({"chainId": 31_001})), 400),
+        (
+            post(
+                "/transactions/single",
+                json!({
+                    "chainId": 31_001, "requestId": NOBODY, "tx": format!("{{\"txHash\":\"{hash}\"}}"),
+                }),
+            ),
+            404,
+        ),
+        (
+            post(
+                "/transactions/single",
+                json!({"chainId": 31_001, "requestId": NOBODY, "tx": "x"}),
+            ),
+            400,
+        ),
+        (get(format!("/transactions/status?txHash={hash}")), 200),
+        (
+            get(format!(
+                "/transactions/status?txHash={}",
+                hash.replace('1', "2")
+            )),
+            404,
+        ),
+        (get("/transactions/status?txHash=x"), 400),
+        (get("/chains?referrer=x"), 200),
+        (get("/chains/liquidity?chainId=31002"), 200),
+        (get("/chains/liquidity?chainId=5"), 400),
+        (get("/chains/liquidity"), 400),
+        (get("/chains/health?chainId=31002"), 200),
+        (get("/chains/health"), 200),
+        (get("/chains/health?chainId=x"), 400),
+        (
+            get(format!(
+                "/config/v2?originChainId=31001&destinationChainId=31002&currency=usd&user={user}"
+            )),
+            200,
+        ),
+        (
+            get("/config/v2?originChainId=31001&destinationChainId=31002"),
+            200,
+        ),
+        (
+            get("/config/v2?originChainId=31001&destinationChainId=31002&currency=x"),
+            400,
+        ),
+        (get("/config/v2?originChainId=31001"), 400),
+        (post("/currencies/v1", json!({"chainIds": [31_001]})), 200),
+        (post("/currencies/v1", json!({"chainIds": ["x"]})), 400),
+        (
+            post("/currencies/v2", json!({"term": "usd", "limit": 1})),
+            200,
+        ),
+        (
+            get(format!(
+                "/currencies/token/price?chainId=31001&address={token}"
+            )),
+            200,
+        ),
+        (
+            get(format!(
+                "/currencies/token/price?chainId=31001&address={user}"
+            )),
+            400,
+        ),
+        (get("/swap-sources"), 200),
+        (get("/swap-sources?chainId=31001"), 200),
+        (get("/swap-sources?chainId=5"), 400),
+        (get("/lives"), 200),
+        (get("/lives/v1?withReport=1"), 200),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn descriptions_are_valid_and_answers_keep_to_them() {
+    let app = App::start().await;
+    let base = app.daemon.integrator_url().to_owned();
+    let document = app.described(&base).await;
+    valid(&document);
+    valid(&app.described(&app.daemon.url).await);
+    let samples = samples(&app);
+    for path in document["paths"].as_object().unwrap().keys() {
+        let asked = |(asked, status): &(Asked, u16)| {
+            *status == 200 && asked.target.split('?').next() == Some(path.as_str())
+        };
+        let other = path.starts_with("/intents/status") || path == "/transactions/single";
+        assert!(other || samples.iter().any(asked), "no sample of {path}");
+    }
+    for (asked, expected) in &samples {
+        let (status, answer) = app.ask(&base, asked).await;
+        assert_eq!(status, *expected, "{}: {answer}", asked.target);
+        let wrong = complaints(&validator(&document, asked, status), &answer);
+        assert!(wrong.is_empty(), "{}: {wrong:?}\n{answer}", asked.target);
+        if status != 200 {
+            assert!(
+                answer["errorCode"].is_string() && answer["statusCode"] == status,
+                "{answer}"
+            );
+        }
+    }
+    known_request(&app, &base, &document).await;
+    app.daemon.stop().await;
+}
+
+/// The routes that answer only for what was quoted.
+async fn known_request(app: &App, base: &str, document: &Value) {
+    let asked = post("/quote/v2", app.quote(json!({})));
+    let (_, quote) = app.ask(base, &asked).await;
+    let id = quote["steps"][0]["requestId"].as_str().unwrap();
+    let spelled = json!({"txHash": NOBODY}).to_string();
+    let single = json!({"chainId": "31001", "requestId": id, "tx": spelled, "referrer": "x"});
+    for asked in [
+        post("/transactions/single", single),
+        get(format!("/intents/status/v3?requestId={id}&referrer=x")),
+        get(format!("/intents/status/v2?requestId={id}")),
+        get(format!("/intents/status?requestId={id}")),
+        get(format!(
+            "/transactions/status?txHash={NOBODY}&chainId=31001"
+        )),
+    ] {
+        let (status, answer) = app.ask(base, &asked).await;
+        assert_eq!(status, 200, "{}: {answer}", asked.target);
+        let wrong = complaints(&validator(document, &asked, status), &answer);
+        assert!(wrong.is_empty(), "{}: {wrong:?}\n{answer}", asked.target);
+    }
+}
+
+/// The pinned tool, installed from PyPI on first use.
+fn schemathesis() -> PathBuf {
+    let made = tools::build_once("schemathesis", REQUIREMENTS.as_bytes(), |directory| {
+        run(Command::new("python3").args(["-m", "venv"]).arg(directory));
+        let list = directory.join("requirements.txt");
+        std::fs::write(&list, REQUIREMENTS)?;
+        let pip = directory.join("bin/python");
+        run(Command::new(pip)
+            .args(["-m", "pip", "install", "--quiet", "-r"])
+            .arg(list));
+        Ok(())
+    });
+    made.unwrap().join("bin/python")
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    let told = [output.stdout, output.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    assert!(output.status.success(), "{command:?}\n{told}");
+}
+
+/// `document` as schemathesis shall read it: with what there is in this world to ask for.
+fn informed(app: &App, document: &Value, directory: &Path) -> PathBuf {
+    let mut document = document.clone();
+    let fields = &mut document["components"]["schemas"]["QuoteBody"]["properties"];
+    let token = |address| format!("{address:#x}");
+    let origin = [
+        ETH.to_owned(),
+        token(app.world.origin.token),
+        app.wrapped.clone(),
+    ];
+    let destination = [
+        ETH.to_owned(),
+        token(app.world.destination.token),
+        app.wrapped.clone(),
+    ];
+    let user = token(app.world.user.address());
+    fields["user"]["enum"] = json!([user]);
+    fields["originChainId"]["enum"] = json!([31_001, 31_002]);
+    fields["destinationChainId"]["enum"] = json!([31_001, 31_002]);
+    fields["originCurrency"]["enum"] = json!(origin);
+    fields["destinationCurrency"]["enum"] = json!(destination);
+    fields["amount"]["enum"] = json!(["1", "1000000", "100000000", "10000000000000000", "0"]);
+    let path = directory.join("informed.json");
+    std::fs::write(&path, document.to_string()).unwrap();
+    path
+}
+
+async fn attacked(python: &Path, source: String, base: &str, (key, directory): (&str, &Path)) {
+    let mut command = Command::new(python);
+    command
+        .args(["-m", "schemathesis.cli", "run", &source, "--url", base])
+        .args(["--header", &format!("x-api-key: {key}")])
+        .args(["--checks", CHECKS, "--phases", "examples,coverage,fuzzing"])
+        .args([
+            "--max-examples",
+            &examples(),
+            "--generation-deterministic",
+            "--no-color",
+        ])
+        .args([
+            "--request-timeout",
+            "30",
+            "--continue-on-failure",
+            "--warnings",
+            "off",
+        ])
+        .current_dir(directory);
+    tokio::task::spawn_blocking(move || run(&mut command))
+        .await
+        .unwrap();
+}
+
+/// No 5xx, and every answer as the description has it. That clients send more than the description
+/// says is their right: unknown fields are ignored, and numbers come as texts.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                      response_headers_conformance,response_schema_conformance";
+
+/// Requests per route and phase.
+fn examples() -> String {
+    #[allow(clippy::disallowed_methods, reason = "a test")]
+    std::env::var("INTENTD_EXAMPLES").unwrap_or_else(|_| "100".into())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "minutes, and Python: .ci/long"]
+async fn schemathesis_finds_nothing() {
+    let python = tokio::task::spawn_blocking(schemathesis).await.unwrap();
+    let app = App::start().await;
+    let directory = TempDir::new().unwrap();
+    let base = app.daemon.integrator_url().to_owned();
+    let document = app.described(&base).await;
+    let informed = informed(&app, &document, directory.path());
+    let oracle = app.daemon.url.clone();
+    for (source, base) in [
+        (format!("{base}/documentation/json"), &base),
+        (informed.display().to_string(), &base),
+        (format!("{oracle}/documentation/json"), &oracle),
+    ] {
+        attacked(&python, source, base, (KEY, directory.path())).await;
+    }
+    let metrics = app.daemon.metrics().await;
+    let mut lines = metrics.lines();
+    let quoted = |line: &str| line.contains("\"/quote/v2\"") && line.contains("\"2xx\"");
+    assert!(lines.any(quoted), "nothing was quoted\n{metrics}");
+    app.daemon.stop().await;
+}
