@@ -10,14 +10,17 @@ mod swaps {
     pub mod rig;
 }
 
+use std::sync::Arc;
+
 use alloy::{
     primitives::{Address, B256, U256},
     sol,
     sol_types::SolCall,
 };
 use devnet::{contracts::FillRouter, world::Pool};
-use intentd::quote::swap::{SwapOffer, SwapOrder, SwapTerms};
-use swaps::rig::{ETHER, Rig, USD, vm_address};
+use intentd::quote::swap::{SwapError, SwapOffer, SwapOrder, SwapRouting, SwapTerms, UniswapV3};
+use serde_json::json;
+use swaps::rig::{self, ETHER, Rig, USD, vm_address};
 
 const RECIPIENT: Address = Address::repeat_byte(0x99);
 
@@ -206,4 +209,26 @@ async fn fill(rig: &Rig, offer: &SwapOffer, limit: U256) -> U256 {
     assert_eq!(rig.held(output, RECIPIENT).await, amount);
     assert!(rig.held(output, router).await.is_zero());
     swap.call.value
+}
+
+#[tokio::test]
+async fn second_choices_are_exchanges_of_their_own() {
+    let rig = Rig::start().await;
+    let contracts = |fees: &[u32]| json!({"quoter": rig.uniswap.quoter, "router": rig.uniswap.router, "fees": fees});
+    // No pool of the first has such a fee: the second exchange of the list makes the offer.
+    let exchanges = json!([contracts(&[42]), contracts(&[500, 3000])]);
+    let market = rig::with_fallbacks(&rig, exchanges);
+    let views = rig::views(&[rig.site.node.url.as_str()]);
+    let second = UniswapV3::fallbacks(&market, |_| Some(views.clone())).unwrap();
+    let routing = SwapRouting::new(Vec::new()).or_else(vec![Arc::new(second)]);
+    let terms = rig.terms(rig.third, rig.site.token, 1_000_000, true);
+    let none = routing.offers(&terms, |_| true).await;
+    assert_eq!(none, Err(SwapError::NoRoute));
+    let offer = routing.seconds(&terms, |_| true).await.unwrap().remove(0);
+    assert_eq!((offer.source, offer.route[0]), ("uniswap-v3-fallback", 1));
+    let order = rig.order(RECIPIENT, limit(&offer)).await;
+    let swap = routing.build(&offer, &order).unwrap();
+    assert!(rig.send(&swap).await.status());
+    assert_eq!(rig.held(rig.site.token, RECIPIENT).await, offer.output);
+    assert!(rig.routing.build(&offer, &order).is_err());
 }

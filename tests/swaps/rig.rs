@@ -18,7 +18,7 @@ use intentd::{
     market::Market,
     quote::swap::{SwapCall, SwapOrder, SwapRouting, SwapTerms, UniswapV3, Wrap},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use vm::{ChainEntry, Endpoint};
 
 pub const ETHER: u128 = 10u128.pow(18);
@@ -169,7 +169,7 @@ fn program(last: u8, data: &[u8]) -> Vec<u8> {
     [&copy[..], &[0x61, high, low, 0x5f, last], data].concat()
 }
 
-fn views(urls: &[&str]) -> Views {
+pub fn views(urls: &[&str]) -> Views {
     let entry = ChainEntry {
         id: "origin".into(),
         depository: Some(format!("{:#x}", Address::repeat_byte(0xdd))),
@@ -193,14 +193,30 @@ fn views(urls: &[&str]) -> Views {
     }
 }
 
+/// The market of a rig with second choices besides.
+pub fn with_fallbacks(rig: &Rig, exchanges: Value) -> Market {
+    let mut entry = entry(&rig.site, &rig.uniswap, rig.third);
+    entry["fallbackExchanges"] = exchanges;
+    parsed(&entry)
+}
+
 fn market(site: &Site, uniswap: &Uniswap, third: Address) -> Market {
+    parsed(&entry(site, uniswap, third))
+}
+
+fn parsed(entry: &Value) -> Market {
+    let text = json!([entry]).to_string();
+    Market::parse(&text, |_| Some(vm::SETTLEMENT)).unwrap()
+}
+
+fn entry(site: &Site, uniswap: &Uniswap, third: Address) -> Value {
     let currency = |address: Address, symbol: &str, decimals: u8, solver: bool| {
         json!({
             "address": address, "symbol": symbol, "name": symbol, "decimals": decimals,
             "group": symbol, "solver": solver, "class": if solver { "stable" } else { "other" },
         })
     };
-    let text = json!([{
+    json!({
         "name": "origin", "chainId": 31_001, "displayName": "Origin",
         "wrappedNative": uniswap.wrapped,
         "uniswapV3": {
@@ -212,6 +228,5 @@ fn market(site: &Site, uniswap: &Uniswap, third: Address) -> Market {
             currency(site.token, "USD", 6, true),
             currency(third, "THIRD", 6, false),
         ],
-    }]);
-    Market::parse(&text.to_string(), |_| Some(vm::SETTLEMENT)).unwrap()
+    })
 }
