@@ -283,9 +283,10 @@ async fn authorizations_travel_with_a_transaction() {
 async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     let rig = Rig::start().await;
     let (solver, router) = (address(rig.solver.address()), address(rig.site.router));
+    let proxy = address(rig.site.proxy);
     let token = address(rig.site.token);
     let spend = |amount: u64| Spend {
-        spender: &router,
+        spender: &proxy,
         currency: &token,
         amount: U256::from(amount),
     };
@@ -302,6 +303,7 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     let fill = steps().fill(&FillTerms {
         solver: &solver,
         router: Some(&router),
+        proxy: Some(&proxy),
         payments: &payments,
         calls: &[],
         order: ORDER,
@@ -317,7 +319,7 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     let gas = tried(approve(10)).await.unwrap();
     assert!(gas > 80_000, "{gas}");
     // Nothing of it happened.
-    let allowance = rig.trade.accounts.allowance(&solver, &router, &token);
+    let allowance = rig.trade.accounts.allowance(&solver, &proxy, &token);
     assert_eq!(allowance.await.unwrap(), U256::ZERO);
     let none = rig.trade.rehearsal.rehearse(&[], &[]).await.unwrap();
     assert_eq!(none, Ok(0));
