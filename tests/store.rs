@@ -1,5 +1,5 @@
 //! `intentd store` as a process, and what a start says over a directory that it cannot use.
-#![expect(clippy::unwrap_used, reason = "a test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use std::{
     fs,
