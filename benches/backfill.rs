@@ -3,7 +3,7 @@
 //! `cargo bench --bench backfill` makes deposits on an anvil of its own, many in one transaction, and
 //! reads them back through one provider:
 //!
-//! - `scan` reads a range and decodes it: nothing is kept.
+//! - `scan` reads ranges of 50 blocks and decodes them: nothing is kept.
 //! - `index` is the daemon's tail from block 0 to the head: ranges that adapt, reorg checks, rows and
 //!   cursor durable on the disk. Every deposit names another order: of `unknown` ones no request has
 //!   it; in the rows with `1 %` every hundredth is ours, and its facts are durable before the next
@@ -42,6 +42,8 @@ use vm::{ChainEntry, Endpoint, SETTLEMENT, trade::Trade};
 
 const CHAIN: u64 = 31_001;
 const NAME: &str = "origin";
+/// Blocks that are scanned at once: an answer with all of them would be refused as too large.
+const RANGE: usize = 50;
 /// One of so many deposits belongs to a request of ours.
 const OURS: usize = 100;
 const NOW: u64 = 1_800_000_000_000;
@@ -159,9 +161,16 @@ async fn logs(site: &Site) -> Result<Duration> {
 async fn scan(trade: &Trade, events: usize) -> Result<Duration> {
     let head = trade.scanner.head().await?.number;
     let begun = Instant::now();
-    let seen = trade.scanner.deposits(1..=head).await?;
+    let mut found = 0;
+    for from in (1..=head).step_by(RANGE) {
+        let to = head.min(from + RANGE as u64 - 1);
+        let seen = trade.scanner.deposits(from..=to).await?;
+        found += seen
+            .iter()
+            .map(|sighting| sighting.deposits.len())
+            .sum::<usize>();
+    }
     let took = begun.elapsed();
-    let found: usize = seen.iter().map(|sighting| sighting.deposits.len()).sum();
     ensure!(found == events, "{found} of {events} deposits");
     Ok(took)
 }

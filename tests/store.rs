@@ -1,5 +1,5 @@
 //! `intentd store` as a process, and what a start says over a directory that it cannot use.
-#![expect(clippy::unwrap_used, reason = "a test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use std::{
     fs,
@@ -329,4 +329,33 @@ async fn a_store_of_a_newer_version_is_refused() {
         );
         assert!(text.contains("a newer version"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_compaction_that_is_killed_leaves_a_whole_store() {
+    let place = Place::filled().await;
+    let counted = place.good(&["store", "verify"]);
+    let beside = place.0.path().join("store.compacting");
+    let mut killed = 0;
+    for round in 0..12_u32 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_intentd"))
+            .args(["store", "compact"])
+            .env_clear()
+            .env("DATA_DIR", place.0.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // From its beginning on, each round a little later: while it is written, swapped, removed.
+        let mut looks = 1 << round;
+        while looks > 0 && child.try_wait().unwrap().is_none() {
+            looks -= u32::from(beside.exists());
+        }
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+        assert_eq!(place.good(&["store", "verify"]), counted, "round {round}");
+    }
+    assert!(killed > 0, "none was killed");
+    place.good(&["store", "compact"]);
+    assert_eq!(place.good(&["store", "verify"]), counted);
+    assert_eq!(names(place.0.path()), ["store"]);
 }

@@ -107,7 +107,9 @@ async fn quoted(quoter: &Quoter) -> Result<B256> {
     let [(_, body), ..] = stub::bodies();
     let body = Body::read(body).map_err(refused)?;
     let answer = quoter.quote(&body, None).await.map_err(refused)?;
-    stub::request_id(&serde_json::to_value(answer)?)
+    let answer = serde_json::to_value(answer)?;
+    let id = answer["steps"][0]["requestId"].as_str();
+    Ok(id.context("a quote without steps")?.parse()?)
 }
 
 async fn quoting(quoter: Arc<Quoter>) {

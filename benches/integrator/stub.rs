@@ -9,7 +9,7 @@ use std::{
 };
 
 use alloy::primitives::{B256, U256};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use async_trait::async_trait;
 use intentd::{
     market::{Currency, Market},
@@ -115,12 +115,6 @@ pub fn bodies() -> [(&'static str, Value); 3] {
         ("erc20", body(USDC, "100000000")),
         ("call", call),
     ]
-}
-
-/// The request that an answer's steps name.
-pub fn request_id(answer: &Value) -> Result<B256> {
-    let id = answer["steps"][0]["requestId"].as_str();
-    Ok(id.context("a quote without steps")?.parse()?)
 }
 
 /// Unix milliseconds.
