@@ -56,6 +56,10 @@ impl Scene {
         let world = Devnet::with(options).await.unwrap();
         let mut files = world.files();
         files.chains[1]["additionalData"]["finalizationBlocks"] = json!(FILL_FINAL);
+        // Without allowances every transaction of the solver's is a payment.
+        for network in files.market.as_array_mut().unwrap() {
+            network.as_object_mut().unwrap().remove("approvalProxy");
+        }
         let proxy = LyingProxy::start(&world.destination.node.url).await;
         let proxy = proxy.unwrap();
         let setup = oracle(&world, 0)

@@ -158,7 +158,10 @@ impl Scene {
         loop {
             let metrics = reqwest::get(format!("{}/metrics", heard.oracle)).await;
             let metrics = metrics.unwrap().text().await.unwrap();
-            if metrics.lines().any(|line| line == "solver_open_requests 0") {
+            if metrics
+                .lines()
+                .any(|line| line == "intentd_solver_open_requests 0")
+            {
                 return;
             }
             blocks.tick().await;

@@ -73,7 +73,7 @@ impl StepBuilder for Steps {
         let token = payments.any(|paid| paid.currency != address(NATIVE));
         let routed = terms
             .router
-            .filter(|_| terms.payments.len() + terms.calls.len() > 1);
+            .filter(|_| terms.payments.len() > 1 || !terms.calls.is_empty());
         let to = match (routed, token) {
             (None, _) => terms.solver,
             (Some(router), false) => router,
