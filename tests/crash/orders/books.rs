@@ -2,8 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use alloy::primitives::{Address, B256, Bytes, U256};
-use devnet::world::{Devnet, Site};
+use alloy::{
+    primitives::{Address, B256, Bytes, U256},
+    sol_types::SolCall,
+};
+use devnet::{
+    contracts::Token,
+    world::{Devnet, Site},
+};
 use serde_json::Value;
 
 use super::deal::{Deal, Kind};
@@ -29,6 +35,8 @@ struct Sent {
     /// Payments per order that they name.
     orders: HashMap<B256, usize>,
     nonces: Vec<u64>,
+    /// Permissions to take its tokens.
+    allowances: usize,
 }
 
 impl Purse {
@@ -64,6 +72,7 @@ impl Books {
             let nonces: Vec<u64> = (0..).take(sent.nonces.len()).collect();
             assert_eq!(sent.nonces, nonces, "{}", site.id);
             assert_eq!(sent.orders.len(), paid.len(), "{}", site.id);
+            assert_eq!(sent.allowances, 1, "{}: one token", site.id);
             let (mut native, mut token) = (U256::ZERO, U256::ZERO);
             for deal in paid {
                 assert_eq!(sent.orders.get(&deal.order), Some(&1), "{deal:?}");
@@ -129,6 +138,10 @@ impl Sent {
         self.nonces.push(read::<U256>(&transaction["nonce"]).to());
         assert!(receipt.status(), "{transaction}");
         let input: Bytes = read(&transaction["input"]);
+        if input.starts_with(&Token::approveCall::SELECTOR) {
+            self.allowances += 1;
+            return;
+        }
         self.value += read::<U256>(&transaction["value"]);
         let order = B256::from_slice(&input[input.len() - 32..]);
         *self.orders.entry(order).or_default() += 1;
