@@ -2,7 +2,15 @@
 
 use vm::{B256, Block, TxRef, protocol::id};
 
-use crate::request::fact::{Deposit, Facts, Place, Sent, Standing, State};
+use crate::request::{
+    Request,
+    fact::{Deposit, Facts, Place, Sent, Standing, State},
+    mismatch::mismatch,
+};
+
+/// Deposits of one order that are kept: of those that pay for it, and of the others.
+const MOST_PAYING: usize = 512;
+const MOST_OTHERS: usize = 256;
 
 /// The protocol's id of the deposit at `index` of a transaction (oracle.md 7).
 pub fn onchain_id(network: &str, transaction: &str, index: u32) -> B256 {
@@ -41,6 +49,22 @@ pub fn deposit(
         place: place.clone(),
         standing: Standing::Included,
     }
+}
+
+/// Whether the order's facts take this deposit. Anybody may deposit dust for an order: it neither makes
+/// facts grow without end nor keeps out who pays what the order asks for.
+pub fn has_room(request: &Request, facts: &Facts, deposit: &Deposit) -> bool {
+    let pays = |one: &Deposit| mismatch(request, one).is_none();
+    let paying = pays(deposit);
+    let most = if paying { MOST_PAYING } else { MOST_OTHERS };
+    let mut all = facts.deposits.iter();
+    all.any(|one| one.onchain_id == deposit.onchain_id)
+        || facts
+            .deposits
+            .iter()
+            .filter(|one| pays(one) == paying)
+            .count()
+            < most
 }
 
 /// A deposit is in a block. In another block than before it has to become final anew.
@@ -192,6 +216,33 @@ mod tests {
         for (row, (events, wanted)) in cases.iter().enumerate() {
             assert_eq!(after(events), *wanted, "row {row}");
         }
+    }
+
+    #[test]
+    fn dust_neither_fills_the_facts_nor_keeps_out_who_pays() {
+        let request = scene::request(1);
+        let paying = scene::deposit(1, Standing::Included);
+        let dust = Deposit {
+            amount: vm::Amount::from(1),
+            ..paying.clone()
+        };
+        let numbered = |deposit: &Deposit, number: u64| Deposit {
+            onchain_id: alloy::primitives::U256::from(number).into(),
+            ..deposit.clone()
+        };
+        let mut facts = Facts::default();
+        for (deposit, most) in [(&dust, MOST_OTHERS), (&paying, MOST_PAYING)] {
+            let first = facts.deposits.len() as u64 + 1;
+            for number in first..first + most as u64 {
+                let deposit = numbered(deposit, number);
+                assert!(has_room(&request, &facts, &deposit), "{number}");
+                seen(&mut facts, &deposit);
+            }
+            assert!(!has_room(&request, &facts, &numbered(deposit, 1_000_000)));
+            assert!(has_room(&request, &facts, &numbered(deposit, first)));
+        }
+        let bytes = serde_json::to_vec(&facts).unwrap();
+        assert!(bytes.len() < 1 << 19, "{}", bytes.len());
     }
 
     #[test]

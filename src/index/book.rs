@@ -39,8 +39,15 @@ impl Book {
         let Entry {
             request, deposit, ..
         } = entry;
+        let facts = self.requests.facts(&request.id).await?;
+        if !apply::has_room(request, &facts, deposit) {
+            let (request, transaction) = (request.id, deposit.transaction.as_str());
+            tracing::error!(%request, transaction, "too many deposits for one order: left out");
+            metrics::counter!("intentd_index_deposits_left_out_total").increment(1);
+            return Ok(false);
+        }
         let change = |facts: &mut Facts| apply::seen(facts, deposit);
-        let news = self.is_news(&request.id, change).await?;
+        let news = is_news(&facts, change);
         let key = sighting::key(&deposit.network, deposit.place.number, &deposit.onchain_id);
         let seen = sighting::encode(&sighting::Seen {
             hash: deposit.place.hash,
@@ -77,23 +84,12 @@ impl Book {
             return Ok(());
         };
         let change = |facts: &mut Facts| apply::lost(facts, row.onchain_id, row.seen.hash);
-        let batch = match self.is_news(&request, change).await? {
+        let batch = match is_news(&self.requests.facts(&request).await?, change) {
             true => opened(batch, request, row.onchain_id, now),
             false => batch,
         };
         self.requests.record(&request, now, batch, change).await?;
         Ok(())
-    }
-
-    async fn is_news(
-        &self,
-        request: &B256,
-        change: impl Fn(&mut Facts),
-    ) -> Result<bool, RequestsError> {
-        let before = self.requests.facts(request).await?;
-        let mut after = before.clone();
-        change(&mut after);
-        Ok(after != before)
     }
 
     /// The transaction's row with this request among its own.
@@ -116,6 +112,12 @@ impl Book {
         }
         Ok(tracked)
     }
+}
+
+fn is_news(before: &Facts, change: impl Fn(&mut Facts)) -> bool {
+    let mut after = before.clone();
+    change(&mut after);
+    after != *before
 }
 
 /// `batch`, and the request open for the solver because of `cause`.

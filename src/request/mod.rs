@@ -5,6 +5,7 @@
 //! reorg, shrink. The status is derived from both by [`status::of`] and stored nowhere.
 
 pub mod fact;
+pub mod mismatch;
 pub mod reason;
 pub mod render;
 #[cfg(test)]

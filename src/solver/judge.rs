@@ -3,12 +3,13 @@
 //! The claim is the authority on what has been begun, the facts on what has been deposited. Nothing
 //! is decided while a payment may still land; an order that failed is never filled.
 
-use alloy::primitives::{B256, U256};
+use alloy::primitives::B256;
 
 use crate::{
     request::{
         Execution, Request,
         fact::{Deposit, Facts, Purpose, Standing},
+        mismatch::{mismatch, spelled_alike},
         reason::{FailReason, RefundFailReason},
     },
     store::rows::claim::{Claim, Leg, Stage},
@@ -103,29 +104,6 @@ pub fn next(case: &Case<'_>, funds: Funds) -> Next {
         }
     };
     decided.unwrap_or_else(|| at_rest(case))
-}
-
-/// Why a deposit does not pay for the order.
-pub fn mismatch(request: &Request, deposit: &Deposit) -> Option<FailReason> {
-    let Some(input) = request.order.inputs.first() else {
-        return Some(FailReason::Unknown);
-    };
-    let payment = &input.payment;
-    if deposit.network != payment.chain_id {
-        return Some(FailReason::DepositChainMismatch);
-    }
-    if !spelled_alike(&deposit.currency, &payment.currency) {
-        return Some(FailReason::IncorrectDepositCurrency);
-    }
-    let Ok(amount) = U256::from_str_radix(&payment.amount, 10) else {
-        return Some(FailReason::Unknown);
-    };
-    (deposit.amount < amount).then_some(FailReason::DepositedAmountTooLowToFill)
-}
-
-/// Hex is compared without case, everything else as it stands.
-pub fn spelled_alike(one: &str, other: &str) -> bool {
-    one == other || (one.starts_with("0x") && one.eq_ignore_ascii_case(other))
 }
 
 fn fund(case: &Case<'_>, deposit: &Deposit, funds: Funds) -> Next {

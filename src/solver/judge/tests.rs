@@ -1,3 +1,5 @@
+use alloy::primitives::U256;
+
 use super::*;
 use crate::request::{fact::Place, scene};
 

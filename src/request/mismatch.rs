@@ -1,0 +1,28 @@
+//! Whether a deposit pays for its order (integrator-api.md 20).
+
+use alloy::primitives::U256;
+
+use super::{Request, fact::Deposit, reason::FailReason};
+
+/// Why a deposit does not pay for the order.
+pub fn mismatch(request: &Request, deposit: &Deposit) -> Option<FailReason> {
+    let Some(input) = request.order.inputs.first() else {
+        return Some(FailReason::Unknown);
+    };
+    let payment = &input.payment;
+    if deposit.network != payment.chain_id {
+        return Some(FailReason::DepositChainMismatch);
+    }
+    if !spelled_alike(&deposit.currency, &payment.currency) {
+        return Some(FailReason::IncorrectDepositCurrency);
+    }
+    let Ok(amount) = U256::from_str_radix(&payment.amount, 10) else {
+        return Some(FailReason::Unknown);
+    };
+    (deposit.amount < amount).then_some(FailReason::DepositedAmountTooLowToFill)
+}
+
+/// Hex is compared without case, everything else as it stands.
+pub fn spelled_alike(one: &str, other: &str) -> bool {
+    one == other || (one.starts_with("0x") && one.eq_ignore_ascii_case(other))
+}
