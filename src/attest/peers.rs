@@ -209,7 +209,7 @@ fn told(peer: &str, answer: Result<Value, &'static str>) -> Option<Value> {
     } else {
         "skipped"
     };
-    metrics::counter!("peer_answers_total", "peer" => peer.to_owned(), "outcome" => outcome)
+    metrics::counter!("intentd_peer_answers_total", "peer" => peer.to_owned(), "outcome" => outcome)
         .increment(1);
     answer
         .inspect_err(|why| tracing::warn!(peer, why, "peer is left out"))

@@ -154,11 +154,14 @@ impl Pricing<'_, '_> {
         let usd = self.reads.output.usd(output).ok_or_else(too_much)?;
         let slippage = self.slippage(usd);
         let minimum = fees::minimum(output, if exact { 0 } else { slippage });
-        let swap_out = match self.route.swap_out {
-            false => None,
-            true => Some(self.covering(slippage, minimum).await?),
+        let (swap_out, given) = match self.route.swap_out {
+            false => (None, output),
+            true => {
+                let (offer, given) = self.covering(slippage, minimum).await?;
+                (Some(offer), given)
+            }
         };
-        let sum = terms.backward(swap_out.as_ref().map_or(output, |offer| offer.input))?;
+        let sum = terms.backward(given)?;
         let swap_in = match self.route.swap_in {
             false => None,
             true => {
@@ -181,24 +184,23 @@ impl Pricing<'_, '_> {
         })
     }
 
-    /// An exchange of an exact input that covers the output: what an exact output leaves over would
-    /// stay in the router.
-    async fn covering(&self, slippage: u16, minimum: U256) -> Result<SwapOffer, Refused> {
+    /// An exchange that covers the output, and what is given for it: all of it is exchanged, so that
+    /// the surplus is the recipient's. Where that is to be the solver's, exactly the output is bought.
+    async fn covering(&self, slippage: u16, minimum: U256) -> Result<(SwapOffer, U256), Refused> {
         let exact = self.intent.trade_type == TradeType::ExactOutput;
-        if exact && self.intent.true_exact_output {
-            let what = "enableTrueExactOutput: not supported where the solver swaps";
-            return Err(Refused::new(Code::UnsupportedExecutionType, what));
-        }
         let wanted = self.outward();
         let found = self.offers.best(wanted, self.intent.amount, false).await?;
         let margin = if exact { slippage } else { 0 };
-        let input = fees::maximum(found.input, margin).ok_or_else(too_much)?;
-        let offer = self.offers.best(wanted, input, true).await?;
+        let given = fees::maximum(found.input, margin).ok_or_else(too_much)?;
+        if exact && self.intent.true_exact_output {
+            return Ok((found, given));
+        }
+        let offer = self.offers.best(wanted, given, true).await?;
         if offer.output < minimum {
             let what = "no swap gives the wanted output within the slippage";
             return Err(Refused::new(Code::NoInternalSwapRoutesFound, what));
         }
-        Ok(offer)
+        Ok((offer, given))
     }
 
     /// The user's own transaction: no fees but gas.

@@ -9,7 +9,7 @@ use vm::{
 use super::{
     code::{Code, Refused},
     figures::Figures,
-    intent::Intent,
+    intent::{Intent, Side},
     order::{Due, LIFE, proxy, router},
     route::Route,
     service::Quoter,
@@ -101,9 +101,7 @@ impl Quoter {
         };
         calls.extend(intent.calls.iter().cloned());
         // What the calls leave is the recipient's; in the router it would be anybody's.
-        let orders = output.spec.family.orders;
-        let orders = orders.ok_or_else(|| CodecError("the family has no calls".into()))?;
-        calls.push(orders.sweep(&router, &output.address, &intent.recipient)?);
+        calls.push(sweep(output, &router, &intent.recipient)?);
         Ok(Fill {
             payments: vec![payment],
             calls,
@@ -118,11 +116,11 @@ impl Quoter {
         offer: &SwapOffer,
         (router, now): (&Address, u64),
     ) -> Result<(Due, Vec<OrderCall>), Refused> {
-        let amount = figures.sum.given;
+        let (amount, exact) = (figures.sum.given, !offer.terms.exact_input);
         let order = SwapOrder {
             payer: router.clone(),
             recipient: router.clone(),
-            limit: figures.minimum,
+            limit: if exact { amount } else { figures.minimum },
             deadline: now.saturating_add(LIFE),
         };
         let swap = self.parts.offers.build(offer, &order)?;
@@ -138,6 +136,10 @@ impl Quoter {
             calls.extend(approve.into_iter().map(|step| ordered(step.call)));
         }
         calls.push(ordered(swap.call));
+        if exact {
+            // What the exchange did not need: before anybody's calls, which could take it.
+            calls.push(sweep(&route.given, router, &self.solver)?);
+        }
         let payment = Due {
             to: router.clone(),
             currency: route.given.address.clone(),
@@ -260,4 +262,11 @@ fn ordered(call: Call) -> OrderCall {
         data: call.data,
         value: call.value,
     }
+}
+
+/// A call by which the router gives all that it has of a currency.
+fn sweep(of: &Side<'_>, router: &Address, to: &Address) -> Result<OrderCall, CodecError> {
+    let orders = of.spec.family.orders;
+    let orders = orders.ok_or_else(|| CodecError("the family has no calls".into()))?;
+    orders.sweep(router, &of.address, to)
 }

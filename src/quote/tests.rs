@@ -263,16 +263,24 @@ async fn calls_are_paid_through_the_router_and_the_rest_reaches_the_recipient() 
 
 /// Address and data of the order's last call.
 fn last_call(answer: &Value) -> (String, String) {
-    let call = alloy::hex::decode(order(answer).output.calls.last().unwrap()).unwrap();
+    call_of(answer, order(answer).output.calls.len() - 1)
+}
+
+fn call_of(answer: &Value, at: usize) -> (String, String) {
+    let call = alloy::hex::decode(&order(answer).output.calls[at]).unwrap();
     let call = vm::SETTLEMENT.orders.unwrap().decode_call(&call).unwrap();
     (call.to.to_string(), call.data.to_string())
 }
 
 /// What is left of a currency goes to the user.
 fn swept(currency: &str) -> (String, String) {
+    swept_to(currency, USER)
+}
+
+fn swept_to(currency: &str, to: &str) -> (String, String) {
     let address = |text| vm::SETTLEMENT.address(text).unwrap();
     let orders = vm::SETTLEMENT.orders.unwrap();
-    let sweep = orders.sweep(&address(ROUTER), &address(currency), &address(USER));
+    let sweep = orders.sweep(&address(ROUTER), &address(currency), &address(to));
     let sweep = sweep.unwrap();
     (sweep.to.to_string(), sweep.data.to_string())
 }
@@ -420,10 +428,12 @@ async fn solver_swaps_what_it_does_not_hold() {
     assert_eq!(text(&answer, "/details/currencyOut/minimumAmount"), ETH);
     let mut surplus = exact;
     surplus["enableTrueExactOutput"] = json!(true);
-    assert_eq!(
-        refused(&scene, surplus).await.code,
-        Code::UnsupportedExecutionType
-    );
+    let kept = scene.quote(surplus).await.unwrap();
+    // Exactly that is bought, and what was not needed goes back before anything else happens.
+    let calls = |answer: &Value| order(answer).output.calls.len();
+    assert_eq!(calls(&kept), calls(&answer) + 1);
+    assert_eq!(call_of(&kept, 2), swept_to(USDC, SOLVER));
+    assert_eq!(last_call(&kept), swept(TOKEN));
 }
 
 #[tokio::test]

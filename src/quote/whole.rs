@@ -178,7 +178,10 @@ impl Quoter {
             limit: if exact { offer.output } else { offer.input },
             deadline: now.saturating_add(BELIEVED),
         };
-        let swap = self.parts.offers.build(offer, &order)?;
+        // A wrap pays who pays it only: it is not tried, and takes nothing.
+        let Ok(swap) = self.parts.offers.0.build(offer, &order) else {
+            return Ok(None);
+        };
         let mut there = Vec::new();
         if let Some(spender) = &swap.spender {
             let spend = Spend {

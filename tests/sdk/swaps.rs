@@ -15,6 +15,8 @@ struct Trader<'a> {
     who: &'a Account,
     here: Exchange,
     there: Exchange,
+    /// Leaves what an exact output costs less to the solver.
+    leaves: bool,
 }
 
 impl<'a> Trader<'a> {
@@ -25,6 +27,14 @@ impl<'a> Trader<'a> {
             who: app.customer(number),
             here: here.exchange.unwrap(),
             there: there.exchange.unwrap(),
+            leaves: false,
+        }
+    }
+
+    fn leaving(self) -> Self {
+        Self {
+            leaves: true,
+            ..self
         }
     }
 
@@ -82,13 +92,16 @@ impl<'a> Trader<'a> {
         let pair = (&*hex(from), &*hex(to));
         let mut quote = self.app.quote_for(self.who, Way::Across, pair, value);
         quote["tradeType"] = trade.into();
-        quote["options"] = json!({"includeProtocolData": true});
+        quote["options"] = json!({
+            "includeProtocolData": true, "enableTrueExactOutput": self.leaves,
+        });
         let (site, who) = (&self.app.world.destination, self.who.address());
         let before = held(site, to, who).await;
         let done = self.app.execute_as(self.who, quote).await;
         let got = held(site, to, who).await - before;
         let least = amount(&done, "/details/currencyOut/minimumAmount");
         assert!(got >= least && !got.is_zero(), "{got} {done}");
+        assert!(!self.leaves || got == U256::from(value), "{got} {done}");
         assert_eq!(self.app.status(&done["quote"]).await["status"], "success");
         self.app.attested(&done["quote"]).await;
         done
@@ -137,6 +150,7 @@ async fn user_swaps_on_one_chain() {
 async fn swaps_before_the_deposit_and_in_the_fill() {
     let app = App::with(true, |_| ()).await;
     let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|number| Trader::new(&app, number));
+    let [b, f] = [b, f].map(Trader::leaving);
     let (eth, usd) = (Address::ZERO, app.world.origin.token);
     let (dollar, weth) = (app.world.destination.token, a.there.uniswap.wrapped);
     let [here, there] = [a.here.rare, a.there.rare];
