@@ -35,6 +35,9 @@ pub enum IndexError {
     /// Another commit moved the cursor.
     #[error("the cursor was moved meanwhile")]
     Moved,
+    /// Another tail took the network over.
+    #[error("another tail follows this network")]
+    Fenced,
 }
 
 impl From<StoreError> for IndexError {

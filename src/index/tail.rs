@@ -25,6 +25,7 @@ use crate::{
     market::Network,
     store::{
         Batch, Expect, Outcome,
+        lease::Held,
         requests::Requests,
         rows::{
             cursor::{self, Cursor, Mark},
@@ -72,6 +73,8 @@ pub struct Tail {
     book: Book,
     bell: Arc<Bell>,
     span: Span,
+    /// Taken with the first step.
+    held: Option<Held>,
 }
 
 /// A cursor as it is stored.
@@ -94,10 +97,12 @@ impl Tail {
             book: Book { requests },
             bell,
             span: Span::default(),
+            held: None,
         }
     }
 
-    /// Steps until `shutdown`. `clock` gives unix milliseconds.
+    /// Steps until `shutdown`, or until somebody else follows the network. `clock` gives unix
+    /// milliseconds.
     pub async fn run(mut self, clock: fn() -> u64, shutdown: CancellationToken) {
         let poll = Duration::from_millis(self.network.block_seconds.saturating_mul(500));
         let poll = poll.clamp(SHORTEST, LONGEST);
@@ -120,6 +125,9 @@ impl Tail {
                 Ok(Step::Rewound { .. } | Step::Again) => SHORTEST,
                 Err(error) => {
                     self.failed(&error);
+                    if error == IndexError::Fenced {
+                        return;
+                    }
                     poll.saturating_mul(1 << errors.min(6)).min(RESIGNED)
                 }
             };
@@ -142,6 +150,7 @@ impl Tail {
     }
 
     async fn stepped(&mut self, now: u64) -> Result<Step, IndexError> {
+        self.hold(now).await?;
         let scanner = self.scanner()?;
         let blocks = Blocks::of(&*scanner).await?;
         let Some(stored) = self.stored().await? else {
@@ -178,6 +187,20 @@ impl Tail {
         self.advance(&stored, &end, unknown).await?;
         self.measure(to, head);
         Ok(Step::Moved { to, head })
+    }
+
+    /// Takes the network over once; an error as soon as it is another's.
+    async fn hold(&mut self, now: u64) -> Result<(), IndexError> {
+        let store = self.book.requests.store();
+        let stands = match &self.held {
+            Some(held) => held.stands(&**store).await?,
+            None => {
+                let what = format!("tail/{}", self.network.name);
+                self.held = Held::take(&**store, &what, now).await?;
+                self.held.is_some()
+            }
+        };
+        stands.then_some(()).ok_or(IndexError::Fenced)
     }
 
     fn scanner(&self) -> Result<Arc<dyn Scanner>, IndexError> {
@@ -278,7 +301,9 @@ impl Tail {
 
     async fn commit(&self, before: Expect, cursor: &Cursor, with: Batch) -> Result<(), IndexError> {
         let key = cursor::key(&self.network.name);
-        let batch = with.expect(key.clone(), before).put(key, cursor.encode()?);
+        let held = self.held.as_ref().ok_or(IndexError::Fenced)?;
+        let batch = held.with(with).expect(key.clone(), before);
+        let batch = batch.put(key, cursor.encode()?);
         match self.book.requests.store().commit(batch).await? {
             Outcome::Applied => Ok(()),
             Outcome::Refused { .. } => Err(IndexError::Moved),

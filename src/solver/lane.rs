@@ -22,11 +22,11 @@ use super::{SolverError, inventory, site::Site};
 use crate::{
     sign::Signer,
     store::{
-        Batch, Expect, Outcome, Store,
+        Batch, Expect, Store,
+        lease::Held,
         rows::{
             self,
             lane::{Owner, Slot},
-            lease::Lease,
         },
     },
 };
@@ -63,8 +63,8 @@ pub struct Lane {
     store: Arc<dyn Store>,
     signer: Arc<dyn Signer>,
     gas: Gas,
-    /// Our row of the lease; every commit demands it.
-    lease: Vec<u8>,
+    /// Every commit demands it.
+    held: Held,
     turn: Mutex<()>,
 }
 
@@ -99,33 +99,21 @@ impl Lane {
         now: u64,
     ) -> Result<Self, SolverError> {
         let owner = site.family().address(&format!("{:#x}", signer.address()))?;
-        let key = rows::lease::key(&format!("lane/{}", site.name));
-        let found = store.read(&key).await?;
-        let before = found.as_deref().map(Lease::decode).transpose()?;
-        let fence = before.map_or(1, |lease| lease.fence + 1);
-        let lease = Lease { fence, since: now }.encode()?;
-        let expect = found.map_or(Expect::Absent, Expect::Equals);
-        let batch = Batch::new()
-            .expect(key.clone(), expect)
-            .put(key, lease.clone());
-        match store.commit(batch).await? {
-            Outcome::Refused { .. } => Err(SolverError::Fenced),
-            Outcome::Applied => Ok(Self {
-                site,
-                owner,
-                store,
-                signer,
-                gas,
-                lease,
-                turn: Mutex::new(()),
-            }),
-        }
+        let held = Held::take(&*store, &format!("lane/{}", site.name), now).await?;
+        Ok(Self {
+            site,
+            owner,
+            store,
+            signer,
+            gas,
+            held: held.ok_or(SolverError::Fenced)?,
+            turn: Mutex::new(()),
+        })
     }
 
     /// An empty commit of this holder's.
     pub fn batch(&self) -> Batch {
-        let key = rows::lease::key(&format!("lane/{}", self.site.name));
-        Batch::new().expect(key, Expect::Equals(self.lease.clone()))
+        self.held.batch()
     }
 
     /// Prepares a transaction with the next nonce. [`SolverError::Short`] if the account cannot pay

@@ -8,6 +8,7 @@ pub mod check;
 #[cfg(test)]
 mod conformance;
 pub mod dump;
+pub mod lease;
 pub mod memory;
 pub mod requests;
 pub mod rows;

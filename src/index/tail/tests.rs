@@ -568,3 +568,18 @@ async fn it_runs_until_it_is_told_to_stop_and_looks_when_it_is_told_to() {
     shutdown.cancel();
     running.await.unwrap();
 }
+
+#[tokio::test]
+async fn network_has_one_tail_and_who_was_taken_for_dead_is_told() {
+    let bench = Bench::new(World::at(10), None);
+    let (mut first, mut second) = (bench.tail(), bench.tail());
+    first.step(NOW).await.unwrap();
+    second.step(NOW).await.unwrap();
+    let before = bench.cursor().await;
+    assert_eq!(first.step(NOW).await, Err(IndexError::Fenced));
+    assert_eq!(bench.cursor().await, before);
+    let ended = first.run(|| NOW, CancellationToken::new());
+    let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
+    assert!(ended.is_ok(), "it went on");
+    assert!(second.step(NOW).await.is_ok());
+}

@@ -1,7 +1,7 @@
 //! Who holds what may have one holder only. Every commit of a holder demands its own row, so that a
 //! process that was taken for dead changes nothing any more.
 //!
-//! Key: what is held, text (`lane/` and the network's name). Value, format 1: [`Lease`] in postcard.
+//! Key: what is held, text (`lane/` or `tail/`, and the network's name). Value, format 1: [`Lease`] in postcard.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,53 @@
+//! Being the one holder of something, and proving it with every commit (the row: [`rows::lease`]).
+
+use super::{
+    Batch, Expect, Key, Outcome, Store,
+    requests::RequestsError,
+    rows::{self, lease::Lease},
+};
+
+/// A lease as its holder knows it.
+#[derive(Clone, Debug)]
+pub struct Held {
+    key: Key,
+    row: Vec<u8>,
+}
+
+impl Held {
+    /// Takes `what` over from whoever held it. `None`: somebody else did, at the same moment. `now` in
+    /// unix milliseconds.
+    pub async fn take(
+        store: &dyn Store,
+        what: &str,
+        now: u64,
+    ) -> Result<Option<Self>, RequestsError> {
+        let key = rows::lease::key(what);
+        let found = store.read(&key).await?;
+        let before = found.as_deref().map(Lease::decode).transpose()?;
+        let fence = before.map_or(1, |lease| lease.fence + 1);
+        let row = Lease { fence, since: now }.encode()?;
+        let expect = found.map_or(Expect::Absent, Expect::Equals);
+        let batch = Batch::new()
+            .expect(key.clone(), expect)
+            .put(key.clone(), row.clone());
+        Ok(match store.commit(batch).await? {
+            Outcome::Refused { .. } => None,
+            Outcome::Applied => Some(Self { key, row }),
+        })
+    }
+
+    /// An empty commit of this holder's: refused once there is another one.
+    pub fn batch(&self) -> Batch {
+        self.with(Batch::new())
+    }
+
+    /// `batch` as this holder's.
+    pub fn with(&self, batch: Batch) -> Batch {
+        batch.expect(self.key.clone(), Expect::Equals(self.row.clone()))
+    }
+
+    /// Whether there is no other holder yet.
+    pub async fn stands(&self, store: &dyn Store) -> Result<bool, RequestsError> {
+        Ok(store.read(&self.key).await?.as_ref() == Some(&self.row))
+    }
+}
