@@ -269,6 +269,8 @@ async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_da
         let moment = Moment::choose(&dice);
         over_calls += usize::from(scene.live(round, moment, &dice).await);
     }
+    let quotes = scene.deals.len();
+    assert!(quotes >= rounds, "only {quotes} quotes in {rounds} lives");
     scene.finish().await;
     background.shutdown().await;
     scene.check_rows().await;
