@@ -32,7 +32,8 @@ createClient({
   baseApiUrl: job.base,
   source: job.source ?? 'acceptance.test',
   chains: chains.map(convertViemChainToRelayChain),
-  pollingInterval: 100,
+  // Several of these share an address, and with it 300 questions a minute.
+  pollingInterval: 300,
   confirmationPollingInterval: 50,
   maxPollingAttemptsBeforeTimeout: job.attempts ?? 300,
 })
