@@ -73,7 +73,7 @@ impl App {
             .chains(&files)
             .signer(&world.oracles[0])
             .solver(&world.solver, "destination")
-            .with("INTEGRATOR_API_KEYS", &format!("{KEY}:test"))
+            .with("INTEGRATOR_API_KEYS", format!("{KEY}:test"))
             .start()
             .await;
         let packages = tokio::task::spawn_blocking(install).await.unwrap();
