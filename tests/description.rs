@@ -403,6 +403,10 @@ fn informed(app: &App, document: &Value, directory: &Path) -> PathBuf {
     fields["originCurrency"]["enum"] = json!(origin);
     fields["destinationCurrency"]["enum"] = json!(destination);
     fields["amount"]["enum"] = json!(["1", "1000000", "100000000", "10000000000000000", "0"]);
+    // And with one request that must be answered.
+    let good = app.quote(json!({}));
+    document["paths"]["/quote/v2"]["post"]["requestBody"]["content"]["application/json"]["example"] =
+        good;
     let path = directory.join("informed.json");
     std::fs::write(&path, document.to_string()).unwrap();
     path
