@@ -34,6 +34,44 @@ fn keys(value: &Value) -> Vec<&str> {
         .collect()
 }
 
+async fn contracts_that_nobody_listed_speak_for_themselves(app: &App) {
+    let token = app.world.origin.deploy_token("Token").await.unwrap();
+    let asked = |changes: Value| {
+        let mut body =
+            json!({"address": hex(token), "chainIds": [31_001], "useExternalSearch": true});
+        let fields = body.as_object_mut().unwrap();
+        fields.extend(changes.as_object().unwrap().clone());
+        body
+    };
+    for path in ["/currencies/v1", "/currencies/v2"] {
+        let found = read(app.ask(path, &asked(json!({}))).await).await;
+        let found = if path.ends_with('1') {
+            &found[0]
+        } else {
+            &found
+        };
+        assert_eq!(found[0]["address"], hex(token), "{found}");
+        assert_eq!(
+            (&found[0]["symbol"], &found[0]["decimals"]),
+            (&json!("Token"), &json!(6))
+        );
+        assert_eq!(found[0]["metadata"]["verified"], false);
+        for changes in [
+            json!({"useExternalSearch": false}),
+            json!({"verified": true}),
+            json!({"chainIds": [31_002]}),
+            json!({"address": hex(app.world.user.address())}),
+            json!({"address": ETH, "term": "nothing"}),
+            json!({"address": "0x12"}),
+        ] {
+            let body = asked(changes);
+            let none = app.ask(path, &body).await;
+            assert_eq!(none.status(), StatusCode::OK);
+            assert_eq!(read(none).await, json!([]), "{body}");
+        }
+    }
+}
+
 async fn quotes_and_prices_over_plain_http(app: &App) {
     let user = hex(app.world.user.address());
     let body = json!({
@@ -108,6 +146,7 @@ async fn other_clients_are_answered_too() {
     let app = App::start().await;
     tokio::join!(
         quotes_and_prices_over_plain_http(&app),
+        contracts_that_nobody_listed_speak_for_themselves(&app),
         browsers_may_ask_with_the_clients_headers(&app),
         client_shows_why_a_quote_is_refused(&app)
     );

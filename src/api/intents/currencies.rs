@@ -32,6 +32,8 @@ pub struct Filter {
     verified: Option<bool>,
     limit: Option<usize>,
     deposit_address_only: Option<bool>,
+    /// Where nothing listed has `address` on the one chain of `chainIds`: what the contract says of itself.
+    use_external_search: Option<bool>,
 }
 
 /// A currency.
@@ -76,7 +78,7 @@ pub struct Flat(Vec<Listed>);
 /// `POST /currencies/v2`: a flat list.
 pub async fn flat(state: Shared, request: Request) -> Result<Response, ApiError> {
     let filter = filter(&request)?;
-    let found = found(&state, &filter);
+    let found = searched(&state, &filter).await?;
     let plain = found.into_iter().map(|listed| Listed {
         group_id: None,
         ..listed
@@ -88,7 +90,7 @@ pub async fn flat(state: Shared, request: Request) -> Result<Response, ApiError>
 pub async fn grouped(state: Shared, request: Request) -> Result<Response, ApiError> {
     let filter = filter(&request)?;
     let mut groups = BTreeMap::<_, Vec<Listed>>::new();
-    for listed in found(&state, &filter) {
+    for listed in searched(&state, &filter).await? {
         let group = listed.group_id.clone().unwrap_or_default();
         groups.entry(group).or_default().push(listed);
     }
@@ -100,6 +102,50 @@ fn filter(request: &Request) -> Result<Filter, ApiError> {
         return Ok(Filter::default());
     }
     request.json()
+}
+
+/// What is listed, or else what a contract that nobody listed says of itself.
+async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiError> {
+    let listed = found(state, filter);
+    let (Some(address), Some(&[chain])) = (&filter.address, filter.chain_ids.as_deref()) else {
+        return Ok(listed);
+    };
+    if !listed.is_empty()
+        || filter.use_external_search != Some(true)
+        || filter.verified == Some(true)
+    {
+        return Ok(listed);
+    }
+    let network = state.network(chain)?;
+    let venue = state.venues.get(&network.name);
+    let known = network.currency(address).is_some();
+    let Some(venue) = venue.filter(|_| !known) else {
+        return Ok(listed);
+    };
+    let Ok(contract) = venue.spec.family.address(address) else {
+        return Ok(listed);
+    };
+    let contract = &contract;
+    let info = venue
+        .ask(|trade| async move { trade.accounts.currency(contract).await })
+        .await?;
+    Ok(info
+        .map(|info| Listed {
+            group_id: None,
+            chain_id: network.chain_id,
+            address: contract.text().to_owned(),
+            symbol: info.symbol,
+            name: info.name,
+            decimals: info.decimals,
+            vm_type: venue.spec.family.short,
+            metadata: Metadata {
+                logo_uri: None,
+                verified: false,
+                is_native: false,
+            },
+        })
+        .into_iter()
+        .collect())
 }
 
 fn found(state: &State, filter: &Filter) -> Vec<Listed> {
