@@ -93,6 +93,7 @@ const PURE: &[&str] = &[
     "vm/src/ethereum/sighting",
     "vm/src/ethereum/steps",
     "vm/src/ethereum/transaction.rs",
+    "vm/src/ethereum/witness/",
     "vm/src/bitcoin/decode",
 ];
 const IMPURE_WORDS: &[&str] = &[

@@ -60,6 +60,7 @@ impl Stub {
             accounts: self.clone(),
             writer: self.clone(),
             rehearsal: self.clone(),
+            witnesses: Arc::new(vm::testing::Unseen),
         };
         let venue = |name: &str| -> Result<(String, Venue)> {
             let entry = ChainEntry {

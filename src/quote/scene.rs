@@ -188,6 +188,7 @@ impl Scene {
             accounts: Arc::new(self.clone()),
             writer: Arc::new(self.clone()),
             rehearsal: Arc::new(self.clone()),
+            witnesses: Arc::new(vm::testing::Unseen),
         };
         let venues = ["origin", "destination", "off"].map(|name| {
             let venue = Venue {

@@ -9,4 +9,5 @@
 mod accounts;
 mod rig;
 mod scan;
+mod witness;
 mod write;

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 
 use crate::{
     ChainReader, Provider, ReadError, StateReader,
+    trade::{Witness, Witnesses},
     types::{Address, B256, Block, Bytes, Head, Receipt, Transaction, TxRef, WithdrawalStatus},
 };
 
@@ -250,5 +251,15 @@ impl StateReader for Script {
             board.views.get(&key).cloned().ok_or_else(unknown)
         })
         .await
+    }
+}
+
+/// A provider that has seen no transaction.
+pub struct Unseen;
+
+#[async_trait]
+impl Witnesses for Unseen {
+    async fn witness(&self, _: &TxRef) -> Result<Option<Witness>, ReadError> {
+        Ok(None)
     }
 }

@@ -2,6 +2,8 @@
 //! simulating and sending transactions. All of it comes from one provider at a time; whatever moves
 //! money is read again through [`ChainReader`](crate::ChainReader) and its quorum before it is acted on.
 
+mod witness;
+
 use std::{ops::RangeInclusive, sync::Arc};
 
 use async_trait::async_trait;
@@ -11,6 +13,8 @@ use crate::{
     family::{ChainSpec, Endpoint, ReadError, SpecError},
     types::{Address, Amount, B256, Block, Bytes, Deposit, TxRef},
 };
+
+pub use self::witness::{Change, Diff, Witness, Witnesses};
 
 /// See [`Family::trade`](crate::Family::trade).
 pub type OpenTrade = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Trade, SpecError>;
@@ -22,6 +26,7 @@ pub struct Trade {
     pub accounts: Arc<dyn Accounts>,
     pub writer: Arc<dyn Writer>,
     pub rehearsal: Arc<dyn Rehearsal>,
+    pub witnesses: Arc<dyn Witnesses>,
 }
 
 /// Finds deposits in ranges of blocks.

@@ -191,6 +191,7 @@ impl FakeChain {
             accounts: self.clone(),
             writer: self.clone(),
             rehearsal: self.clone(),
+            witnesses: Arc::new(vm::testing::Unseen),
         }
     }
 }

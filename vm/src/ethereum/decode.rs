@@ -105,9 +105,9 @@ pub struct Logged {
 pub struct Mined {
     pub number: u64,
     pub hash: B256,
-    succeeded: bool,
-    logs: Vec<RawLog>,
-    transaction: RawTransaction,
+    pub succeeded: bool,
+    pub logs: Vec<RawLog>,
+    pub transaction: RawTransaction,
 }
 
 impl Mined {

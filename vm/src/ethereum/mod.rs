@@ -3,9 +3,9 @@
 //! `read` and `head` talk to one node through `rpc` and `http`; `raw`, `decode`, `event`, `deposit`
 //! and `suffix` are pure: node answers in, chain-neutral facts out.
 //!
-//! For trading: `scan`, `accounts` and `writer` talk to one node, opened by `trade`; `sighting`,
-//! `complaint` and `revert` read its answers, `steps` and `transaction` make what is signed. Those five
-//! are pure.
+//! For trading: `scan`, `accounts`, `writer` and `witness` talk to one node, opened by `trade`;
+//! `sighting`, `complaint`, `revert` and `witness::decode` read its answers, `steps` and `transaction`
+//! make what is signed. Those six are pure.
 
 mod abi;
 mod accounts;
@@ -31,6 +31,7 @@ mod suffix;
 mod trade;
 mod transaction;
 pub mod withdrawal;
+mod witness;
 mod writer;
 
 use crate::{Family, Lengths, spec::FinalityDefaults};
