@@ -3,6 +3,7 @@
 //! - [`tail`]: one per network; follows the chain through single providers, block by block.
 //! - [`manual`]: transactions that somebody tells of, looked for until they are found.
 //! - [`confirm`]: asks the quorum; nothing is final before.
+//! - [`witness`]: one per network; keeps transactions in full, for display.
 //! - [`apply`]: what a sighting does to facts. [`book`]: facts and rows in one commit.
 //!
 //! Everything may happen twice: after a crash or a reorg blocks are simply read again.
@@ -16,6 +17,7 @@ mod progress;
 #[cfg(test)]
 pub mod scene;
 pub mod tail;
+pub mod witness;
 
 use tokio::sync::Notify;
 use vm::ReadError;

@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use vm::{
     Address, B256, Block, Deposit, ReadError, TxRef, U256,
-    trade::{ScanError, Scanner, Sighting},
+    trade::{ScanError, Scanner, Sighting, Witness, Witnesses},
 };
 
 use crate::{
@@ -73,6 +73,8 @@ struct State {
     /// Told as long as it is set: the provider forgot these blocks' deposits.
     deaf: bool,
     asked: Vec<RangeInclusive<u64>>,
+    /// Transactions that were asked about one by one.
+    looks: usize,
     forks: u8,
 }
 
@@ -140,6 +142,11 @@ impl World {
         self.with(|state| state.deaf = deaf);
     }
 
+    /// How often a transaction was asked about.
+    pub fn looks(&self) -> usize {
+        self.with(|state| state.looks)
+    }
+
     /// The ranges that were answered, oldest first.
     pub fn asked(&self) -> Vec<RangeInclusive<u64>> {
         self.with(|state| state.asked.clone())
@@ -185,6 +192,28 @@ impl Scanner for World {
             let there = |one: &&Sighting| blocks.contains(&one.number) && !state.deaf;
             let found = state.sightings.iter().filter(there).cloned().collect();
             Ok(state.answer(found)?)
+        })
+    }
+}
+
+#[async_trait]
+impl Witnesses for World {
+    async fn witness(&self, transaction: &TxRef) -> Result<Option<Witness>, ReadError> {
+        self.with(|state| {
+            state.looks += 1;
+            let mut sightings = state.sightings.iter();
+            let found = sightings.find(|one| one.transaction == *transaction);
+            let found = found.and_then(|one| state.blocks.iter().find(|b| b.hash == one.hash));
+            state.answer(found.map(|block| Witness {
+                from: address(USER),
+                to: Some(address(DEPOSITORY)),
+                data: None,
+                value: U256::ZERO,
+                fee: U256::from(21_000),
+                block: block.clone(),
+                success: true,
+                changes: Vec::new(),
+            }))
         })
     }
 }

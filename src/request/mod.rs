@@ -11,6 +11,7 @@ pub mod render;
 #[cfg(test)]
 pub mod scene;
 pub mod status;
+pub mod witness;
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};

@@ -25,6 +25,7 @@ use crate::{
         confirm::{self, Confirmer},
         manual::{self, Transactions},
         tail::Tail,
+        witness::Observer,
     },
     market::{Market, Network},
     price::{PriceSource, Prices, SPREAD},
@@ -236,7 +237,15 @@ impl Ground<'_> {
         Transactions::new(market, networks.collect(), self.requests.clone())
     }
 
-    /// Tails, the confirmer, and the search for transactions that somebody told of.
+    /// Who keeps the transactions of a network in full, for listings.
+    fn observer(&self, place: &Place<'_>) -> Observer {
+        let (family, trades) = (place.opened.chain.spec.family, &place.opened.trades);
+        let providers = trades.iter().map(|trade| trade.witnesses.clone());
+        let requests = self.requests.clone();
+        Observer::new(&place.network.name, family, providers.collect(), requests)
+    }
+
+    /// Tails, observers, the confirmer, and the search for transactions that somebody told of.
     fn index(&self, transactions: &Arc<Transactions>) -> Vec<(String, BoxFuture<'static, ()>)> {
         let mut tasks = Vec::<(String, BoxFuture<'static, ()>)>::new();
         for place in &self.places {
@@ -249,6 +258,9 @@ impl Ground<'_> {
             let tail = Tail::new(network, scanners.collect(), self.requests.clone(), bell);
             let name = format!("index of {}", place.network.name);
             tasks.push((name, Box::pin(tail.run(unix_millis, self.shutdown.clone()))));
+            let observing = self.observer(place).run(unix_millis, self.shutdown.clone());
+            let name = format!("witnesses of {}", place.network.name);
+            tasks.push((name, Box::pin(observing)));
         }
         let confirmed = self.places.iter().map(|place| {
             let network = confirm::Network {

@@ -159,7 +159,8 @@ impl Desk<'_> {
             | Row::Cursor(..)
             | Row::Sighting(..)
             | Row::Transaction(..)
-            | Row::Open(..) => self.index(row).await,
+            | Row::Open(..)
+            | Row::Witness(..) => self.index(row).await,
             Row::Claim(..)
             | Row::Lane(..)
             | Row::LaneSlot { .. }

@@ -16,6 +16,7 @@ pub mod rows;
 mod scene;
 pub mod sled;
 pub mod walk;
+pub mod witnesses;
 
 use async_trait::async_trait;
 

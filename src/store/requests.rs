@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::{
     Batch, Expect, Outcome, Store, StoreError,
     rows::{self, RowError},
+    witnesses,
 };
 use crate::request::{Request, fact::Facts};
 
@@ -117,6 +118,7 @@ impl Requests {
                 batch = batch
                     .expect(key.clone(), expect)
                     .put(key.clone(), rows::facts::encode(&after)?);
+                batch = witnesses::wanted(batch, id, (&before, &after), now)?;
             }
             match self.store.commit(batch).await? {
                 Outcome::Applied => {
@@ -155,6 +157,7 @@ impl Requests {
             after.version = seen.version + 1;
             after.updated_at = now.max(seen.updated_at);
             batch = batch.put(key, rows::facts::encode(&after)?);
+            batch = witnesses::wanted(batch, id, (seen, &after), now)?;
         }
         match self.store.commit(batch).await? {
             Outcome::Refused { .. } => Err(RequestsError::Refused),

@@ -20,12 +20,13 @@ use super::{
         sighting, signature, slot,
         transaction::{self, Outcome, Tracked},
         void::{self, Void},
-        watch,
+        watch, witness,
     },
 };
 use crate::request::{
     fact::{Facts, Purpose, Standing},
     scene,
+    witness::{Change, Witness},
 };
 
 /// The statement that stands.
@@ -108,7 +109,7 @@ pub fn claim() -> Claim {
 
 /// Every row, in no order.
 pub fn rows() -> Vec<(Key, Vec<u8>)> {
-    [journal(), index(), solver()].concat()
+    [journal(), index(), solver(), seen()].concat()
 }
 
 fn journal() -> Vec<(Key, Vec<u8>)> {
@@ -220,6 +221,49 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
         ),
         (lease::key("lane/origin"), lease.encode().unwrap()),
         (settlement::key(&id()), settled.encode().unwrap()),
+    ]
+}
+
+/// A transaction in full.
+pub fn witness() -> Witness {
+    Witness {
+        from: scene::USER.into(),
+        to: None,
+        data: Some(vec![9].into()),
+        value: U256::from(5),
+        fee: U256::from(255),
+        place: scene::place(7),
+        success: true,
+        changes: vec![Change {
+            address: scene::USER.into(),
+            currency: scene::USDC.into(),
+            negative: true,
+            amount: U256::from(6),
+        }],
+    }
+}
+
+/// A transaction that is wanted.
+pub fn wanted() -> witness::Row {
+    witness::Row {
+        network: NETWORK.into(),
+        next: 300,
+        transaction: "0xa".into(),
+        wanted: witness::Wanted {
+            request: id(),
+            block: b(2),
+            tries: 3,
+        },
+    }
+}
+
+fn seen() -> Vec<(Key, Vec<u8>)> {
+    vec![
+        (wanted().key(), wanted().value().unwrap()),
+        (
+            witness::seen(NETWORK, "0xA"),
+            witness::encode_seen(&witness()).unwrap(),
+        ),
     ]
 }
 

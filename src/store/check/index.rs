@@ -7,7 +7,7 @@ use crate::{
     request::fact::Facts,
     store::{
         StoreError,
-        rows::{self, Row, cursor::Cursor, sighting},
+        rows::{self, Row, cursor::Cursor, sighting, witness::Either},
     },
 };
 
@@ -51,6 +51,10 @@ impl Desk<'_> {
                 Ok(())
             }
             Row::Open(id) => self.request(id).await,
+            Row::Witness(row) => match &**row {
+                Either::Wanted(row) => self.request(&row.wanted.request).await,
+                Either::Seen { .. } => Ok(()),
+            },
             _ => Ok(()),
         }
     }

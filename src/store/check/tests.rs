@@ -33,7 +33,7 @@ async fn a_store_with_rows_of_every_kind_is_whole() {
     assert_eq!(counted, KINDS.map(|(_, name)| name));
     let text = report.to_string();
     assert!(text.contains("lane                  2"), "{text}");
-    assert!(text.ends_with("20 rows, 0 defects"), "{text}");
+    assert!(text.ends_with("22 rows, 0 defects"), "{text}");
     let nothing = check(&MemoryStore::new()).await.unwrap();
     assert_eq!(nothing.to_string(), "0 rows, 0 defects");
 }
@@ -92,7 +92,7 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (rows::consumption::key("payment"), &["entry"]),
         (
             rows::request::key(&id),
-            &["order", "facts", "transaction", "open", "claim"],
+            &["order", "facts", "transaction", "open", "claim", "witness"],
         ),
         (rows::order::key(&request.order_id), &["request"]),
         (rows::facts::key(&id), &["sighting", "claim"]),
@@ -108,6 +108,7 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
             &[],
         ),
         (rows::cursor::key(NETWORK), &[]),
+        (rows::witness::seen(NETWORK, "0xa"), &[]),
         (rows::open::key(&id), &[]),
         (rows::settlement::key(&id), &[]),
     ];

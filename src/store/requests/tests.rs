@@ -97,3 +97,55 @@ async fn decisions_rest_on_the_facts_that_were_seen() {
     assert_eq!(same, Ok(after));
     assert!(requests.store().read(&row).await.unwrap().is_none());
 }
+
+#[tokio::test]
+async fn what_comes_into_a_block_is_wanted_in_full_in_the_same_step() {
+    use crate::{
+        request::fact::{Purpose, Standing, State},
+        store::rows::witness,
+    };
+    let (requests, id) = (requests(), scene::request(1).id);
+    let wanted = async |network: &str| {
+        let range = witness::range(network, 9);
+        let rows = requests.store().scan(range).await.unwrap();
+        let rows = rows.iter().map(|(key, value)| witness::row(key, value));
+        rows.map(|row| row.unwrap()).collect::<Vec<_>>()
+    };
+    let deposit = scene::deposit(1, Standing::Included);
+    let seen = |facts: &mut Facts| facts.deposits = vec![deposit.clone()];
+    let facts = requests.record(&id, 7, Batch::new(), seen).await.unwrap();
+    let [row] = wanted("origin").await.try_into().unwrap();
+    let is = (
+        row.next,
+        row.transaction,
+        row.wanted.request,
+        row.wanted.block,
+    );
+    let place = deposit.place.hash;
+    assert_eq!(is, (7, deposit.transaction.clone(), id, place));
+    // The same block again.
+    let settled = |facts: &mut Facts| facts.deposits[0].standing = Standing::Final;
+    requests
+        .record(&id, 8, Batch::new(), settled)
+        .await
+        .unwrap();
+    assert_eq!(wanted("origin").await.len(), 1);
+
+    // A commit that is refused leaves nothing.
+    let filled = |facts: &mut Facts| {
+        let state = State::Included(scene::place(3));
+        facts.attempts = vec![scene::attempt(Purpose::Fill, state)];
+    };
+    let late = requests
+        .decide((&id, &facts), 9, Batch::new(), filled)
+        .await;
+    assert_eq!(late, Err(RequestsError::Refused));
+    assert_eq!(wanted("destination").await, []);
+    let facts = requests.facts(&id).await.unwrap();
+    let decided = requests
+        .decide((&id, &facts), 9, Batch::new(), filled)
+        .await;
+    decided.unwrap();
+    let [row] = wanted("destination").await.try_into().unwrap();
+    assert_eq!((row.next, row.transaction.as_str()), (9, "0xf111"));
+}

@@ -5,7 +5,7 @@ use alloy::primitives::{Address, B256, U256};
 use super::{
     KINDS, RowError, claim::Claim, consumption, cursor::Cursor, entry::Entry, facts, halt::Halt,
     lane, lease::Lease, open, order, request, reservation, settlement::Settlement, sighting,
-    signature, slot, transaction, void::Void, watch,
+    signature, slot, transaction, void::Void, watch, witness,
 };
 use crate::{
     request::{Request, fact::Facts},
@@ -60,6 +60,7 @@ pub enum Row {
     },
     Lease(String, Lease),
     Settlement(B256, Box<Settlement>),
+    Witness(Box<witness::Either>),
 }
 
 impl Row {
@@ -115,6 +116,7 @@ impl Row {
                 name.word()?,
                 Settlement::decode(value)?.into(),
             )),
+            super::WITNESS => Ok(Self::Witness(witness::either(key, value)?.into())),
             _ => Err(RowError::new(name.0, "no decoder")),
         }
     }

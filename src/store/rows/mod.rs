@@ -29,6 +29,8 @@
 //! | 17 reservation | network ‖0, currency in hex ‖0, nonce (8) | amount (32) |
 //! | 18 lease | what is held, text | `lease::Lease` |
 //! | 19 settlement | request id | `settlement::Settlement` in JSON |
+//! | 24 witness | 0; network ‖0, unix milliseconds (8), transaction text | `witness::Wanted` |
+//! | 24 witness | 1; network ‖0, transaction text | `request::witness::Witness` in JSON |
 //!
 //! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
 
@@ -54,6 +56,7 @@ mod tests;
 pub mod transaction;
 pub mod void;
 pub mod watch;
+pub mod witness;
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -81,9 +84,10 @@ pub const LANE: Kind = Kind(16);
 pub const RESERVATION: Kind = Kind(17);
 pub const LEASE: Kind = Kind(18);
 pub const SETTLEMENT: Kind = Kind(19);
+pub const WITNESS: Kind = Kind(24);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 19] = [
+pub const KINDS: [(Kind, &str); 20] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -103,6 +107,7 @@ pub const KINDS: [(Kind, &str); 19] = [
     (RESERVATION, "reservation"),
     (LEASE, "lease"),
     (SETTLEMENT, "settlement"),
+    (WITNESS, "witness"),
 ];
 
 /// Bytes that are not a row of their kind, or of a format that this version does not know.

@@ -458,3 +458,64 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
     assert!(lane::Lane::decode(&[]).is_err());
     assert!(lease::Lease::decode(&[2, 3, 1]).is_err());
 }
+
+#[test]
+fn layouts_of_witnesses_never_change() {
+    use crate::store::scene;
+    let (one, two) = ("01".repeat(32), "02".repeat(32));
+    let wanted = scene::wanted();
+    assert_eq!(hex(&wanted.value().unwrap()), format!("0120{one}20{two}03"));
+    let seen = String::from_utf8(witness::encode_seen(&scene::witness()).unwrap()).unwrap();
+    let expected = format!(
+        r#"{{"from":"{user}","to":null,"data":"0x09","value":"0x5","fee":"0xff","place":{{"number":7,"hash":"0x{seven}","time":1700000007}},"success":true,"changes":[{{"address":"{user}","currency":"{usdc}","negative":true,"amount":"0x6"}}]}}"#,
+        user = crate::request::scene::USER,
+        usdc = crate::request::scene::USDC,
+        seven = format!("{}07", "00".repeat(31)),
+    );
+    assert_eq!(seen, format!("\u{1}{expected}"));
+    let names = [
+        (wanted.key(), "006f726967696e00000000000000012c307861"),
+        (witness::seen("origin", "0xA"), "016f726967696e00307861"),
+    ];
+    for (key, name) in names {
+        assert_eq!((key.kind.0, hex(&key.name).as_str()), (24, name));
+    }
+}
+
+#[test]
+fn witnesses_are_read_as_written_and_nothing_else_is() {
+    use crate::store::{Key, scene};
+    let (wanted, value) = (scene::wanted(), scene::wanted().value().unwrap());
+    assert_eq!(witness::row(&wanted.key(), &value), Ok(wanted.clone()));
+    let key = witness::seen("origin", "0xA");
+    let bytes = witness::encode_seen(&scene::witness()).unwrap();
+    assert_eq!(witness::decode_seen(&bytes), Ok(scene::witness()));
+    let seen = witness::Either::Seen {
+        network: "origin".into(),
+        transaction: "0xa".into(),
+        witness: scene::witness(),
+    };
+    assert_eq!(witness::either(&key, &bytes), Ok(seen));
+    assert!(witness::row(&key, &bytes).is_err());
+    for name in [
+        &[][..],
+        &[0],
+        b"\x00origin",
+        b"\x00origin\x00",
+        b"\x00origin\x001234567",
+        b"\x00origin\x0012345678",
+        b"\x00origin\x0012345678\xff",
+        b"\x02origin\x00123456789",
+        b"\x00\x00123456789",
+    ] {
+        let key = Key::new(WITNESS, name);
+        assert!(witness::either(&key, &value).is_err(), "{}", hex(name));
+    }
+    for name in [&b"\x01origin\x00"[..], b"\x01origin\x00\xff"] {
+        assert!(witness::either(&Key::new(WITNESS, name), &bytes).is_err());
+    }
+    for bytes in [&[][..], &[2, 0], &[1], &[1, 0xff]] {
+        assert!(witness::row(&wanted.key(), bytes).is_err());
+        assert!(witness::decode_seen(bytes).is_err());
+    }
+}

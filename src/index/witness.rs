@@ -1,0 +1,225 @@
+//! Looks at every transaction of a request that is in a block, once it is there, and keeps it in full
+//! for those who list requests. For display only: it believes one provider, and nothing that moves
+//! money or gives a status reads what it keeps.
+//!
+//! What is wanted stands in the store since the commit that put the transaction into its block, until
+//! it has been seen in that block, its facts have it there no more, or it was looked for in vain for
+//! a week. Each network has an observer of its own, so one that does not answer holds up no other.
+
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use futures::future::join_all;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use vm::{Family, ReadError, TxRef, trade::Witnesses};
+
+use super::IndexError;
+use crate::{
+    request::witness::{Witness, included},
+    store::{
+        Batch, Expect, Key, Outcome,
+        requests::Requests,
+        rows::witness::{self, Row},
+    },
+};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+/// Transactions asked about at the same time.
+const AT_ONCE: usize = 8;
+/// Between two rounds.
+const POLL: Duration = Duration::from_millis(500);
+/// Before the second look at a transaction; each later pause is twice as long.
+const FIRST: Duration = Duration::from_secs(1);
+/// The longest pause.
+const SLOWEST: Duration = Duration::from_secs(600);
+/// Looks behind the first one; together they take a week.
+const TRIES: usize = 1_000;
+
+/// What a round came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Transactions that were seen.
+    pub seen: usize,
+    /// Those that are looked for again.
+    pub later: usize,
+    /// Those that are wanted no more, or were given up.
+    pub dropped: usize,
+    /// Nothing more is due, or nobody answers.
+    pub done: bool,
+}
+
+/// What a look at one transaction came to.
+enum Look {
+    Seen(Box<Witness>),
+    /// Nobody shows it in its block.
+    Unseen(String),
+    /// The facts have it in that block no more.
+    Moved,
+}
+
+/// See the module.
+pub struct Observer {
+    network: String,
+    family: &'static Family,
+    providers: Vec<Arc<dyn Witnesses>>,
+    requests: Requests,
+}
+
+impl Observer {
+    /// Of the network that orders call `network`. Providers are asked in turn until one shows the
+    /// transaction in its block.
+    pub fn new(
+        network: &str,
+        family: &'static Family,
+        providers: Vec<Arc<dyn Witnesses>>,
+        requests: Requests,
+    ) -> Self {
+        Self {
+            network: network.to_owned(),
+            family,
+            providers,
+            requests,
+        }
+    }
+
+    /// Looks again and again until `shutdown`. `clock` gives unix milliseconds.
+    pub async fn run(self, clock: fn() -> u64, shutdown: CancellationToken) {
+        let rounds = async {
+            loop {
+                let round = self.round(clock()).await;
+                if let Err(error) = &round {
+                    tracing::error!(network = self.network, %error, "transactions not looked at");
+                }
+                if round.is_ok_and(|round| !round.done) {
+                    continue;
+                }
+                sleep(POLL).await;
+            }
+        };
+        shutdown.run_until_cancelled(rounds).await;
+    }
+
+    /// Looks once at what is due at `now` (unix milliseconds), up to a page of it. Stops where nobody
+    /// answers, so that an outage does not rewrite all that waits for its end.
+    pub async fn round(&self, now: u64) -> Result<Round, IndexError> {
+        let range = witness::range(&self.network, PAGE);
+        let page = self.requests.store().scan(range).await?;
+        let full = page.len() == PAGE;
+        let rows = page.iter().map(|(key, value)| witness::row(key, value));
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        let due: Vec<Row> = rows.into_iter().filter(|row| row.next <= now).collect();
+        let mut round = Round {
+            done: !full || due.len() < PAGE,
+            ..Round::default()
+        };
+        for some in due.chunks(AT_ONCE) {
+            let looks = join_all(some.iter().map(|row| self.look(row))).await;
+            let before = round.later;
+            for (row, look) in some.iter().zip(looks) {
+                self.keep(row, look?, now, &mut round).await?;
+            }
+            if round.later - before == some.len() {
+                round.done = true;
+                break;
+            }
+        }
+        Ok(round)
+    }
+
+    async fn look(&self, row: &Row) -> Result<Look, IndexError> {
+        let facts = self.requests.facts(&row.wanted.request).await?;
+        let mut placed = included(&facts);
+        let found = placed.find(|one| {
+            one.network == row.network
+                && one.block == row.wanted.block
+                && one.transaction.to_lowercase() == row.transaction
+        });
+        let Some(found) = found else {
+            return Ok(Look::Moved);
+        };
+        let transaction = match self.family.tx(found.transaction, None) {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Look::Unseen(error.to_string())),
+        };
+        let mut why = "no provider".to_owned();
+        for provider in &self.providers {
+            match seen(&**provider, &transaction).await {
+                Ok(Some(seen)) if seen.place.hash == row.wanted.block => {
+                    return Ok(Look::Seen(seen.into()));
+                }
+                Ok(Some(_)) => why = "in another block".into(),
+                Ok(None) => why = "in no block".into(),
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Ok(Look::Unseen(why))
+    }
+
+    /// Records what a look came to, unless the row is another by now.
+    async fn keep(
+        &self,
+        row: &Row,
+        look: Look,
+        now: u64,
+        round: &mut Round,
+    ) -> Result<(), IndexError> {
+        let key = row.key();
+        let batch = Batch::new()
+            .expect(key.clone(), Expect::Equals(row.value()?))
+            .delete(key);
+        let (batch, count, verdict) = match look {
+            Look::Seen(seen) => {
+                let key = witness::seen(&row.network, &row.transaction);
+                let batch = batch.put(key, witness::encode_seen(&seen)?);
+                (batch, &mut round.seen, "seen")
+            }
+            Look::Moved => (batch, &mut round.dropped, "moved"),
+            Look::Unseen(why) => match again(row, now)? {
+                Some((key, value)) => (batch.put(key, value), &mut round.later, "later"),
+                None => {
+                    let (network, transaction) = (&row.network, &row.transaction);
+                    tracing::error!(
+                        network,
+                        transaction,
+                        why,
+                        "transaction never seen: given up"
+                    );
+                    (batch, &mut round.dropped, "given up")
+                }
+            },
+        };
+        if let Outcome::Applied = self.requests.store().commit(batch).await? {
+            *count += 1;
+            let chain = self.network.clone();
+            metrics::counter!("intentd_index_witnesses_total", "chain" => chain, "verdict" => verdict)
+                .increment(1);
+        }
+        Ok(())
+    }
+}
+
+async fn seen(provider: &dyn Witnesses, transaction: &TxRef) -> Result<Option<Witness>, ReadError> {
+    let seen = provider.witness(transaction).await?;
+    Ok(seen.map(Witness::from))
+}
+
+/// The row of the next look; `None` after the last.
+fn again(row: &Row, now: u64) -> Result<Option<(Key, Vec<u8>)>, IndexError> {
+    let pauses = ExponentialBuilder::default()
+        .with_min_delay(FIRST)
+        .with_max_delay(SLOWEST)
+        .with_max_times(TRIES);
+    let tries = usize::try_from(row.wanted.tries).unwrap_or(usize::MAX);
+    let Some(pause) = pauses.build().nth(tries) else {
+        return Ok(None);
+    };
+    let mut next = row.clone();
+    next.wanted.tries = row.wanted.tries.saturating_add(1);
+    next.next = now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+    Ok(Some((next.key(), next.value()?)))
+}

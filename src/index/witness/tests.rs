@@ -1,0 +1,258 @@
+use std::sync::Arc;
+
+use vm::{ReadError, U256};
+
+use super::*;
+use crate::{
+    index::{
+        apply,
+        scene::{World, deposit, tx},
+    },
+    request::{
+        Request,
+        fact::{Facts, Place},
+        scene::request,
+    },
+    store::{memory::MemoryStore, requests::Requests, witnesses},
+};
+
+const DOWN: fn() -> ReadError = || ReadError::Unavailable("down".into());
+
+/// A store with the facts of one request, on the chain `origin`.
+struct Rig {
+    world: Arc<World>,
+    requests: Requests,
+    request: Request,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self {
+            world: World::at(5),
+            requests: Requests::new(Arc::new(MemoryStore::new())),
+            request: request(1),
+        }
+    }
+
+    fn observer(&self) -> Observer {
+        self.observer_of("origin", vec![self.world.clone()])
+    }
+
+    fn observer_of(&self, network: &str, providers: Vec<Arc<dyn Witnesses>>) -> Observer {
+        Observer::new(network, vm::SETTLEMENT, providers, self.requests.clone())
+    }
+
+    /// A deposit in transaction `number`, in a block of its own and in the facts since `now`.
+    async fn deposited(&self, number: u64, now: u64) -> Place {
+        self.on("origin", &self.world, number, now).await
+    }
+
+    async fn on(&self, network: &str, world: &World, number: u64, now: u64) -> Place {
+        let found = deposit(self.request.order_id, 0);
+        let height = world.deposit(number, vec![found.clone()]);
+        let place = apply::place(&world.block_at(height));
+        let seen = apply::deposit(network, &tx(number), &place, &found);
+        self.changed(now, |facts| apply::seen(facts, &seen)).await;
+        place
+    }
+
+    async fn changed(&self, now: u64, change: impl Fn(&mut Facts) + Send + Sync) {
+        let id = &self.request.id;
+        let changed = self.requests.record(id, now, Batch::new(), change).await;
+        changed.unwrap();
+    }
+
+    async fn kept(&self, network: &str, number: u64) -> Option<Witness> {
+        let text = &tx(number).text;
+        let store = &**self.requests.store();
+        witnesses::of(store, network, text).await.unwrap()
+    }
+
+    async fn wanted(&self) -> Vec<Row> {
+        let range = witness::range("origin", PAGE);
+        let rows = self.requests.store().scan(range).await.unwrap();
+        let rows = rows.iter().map(|(key, value)| witness::row(key, value));
+        rows.collect::<Result<_, _>>().unwrap()
+    }
+}
+
+fn seen(count: usize) -> Round {
+    Round {
+        seen: count,
+        done: true,
+        ..Round::default()
+    }
+}
+
+fn later(count: usize) -> Round {
+    Round {
+        later: count,
+        done: true,
+        ..Round::default()
+    }
+}
+
+fn dropped(count: usize) -> Round {
+    Round {
+        dropped: count,
+        done: true,
+        ..Round::default()
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_in_a_block_is_kept_in_full_once() {
+    let (rig, observer) = {
+        let rig = Rig::new();
+        let observer = rig.observer();
+        (rig, observer)
+    };
+    let place = rig.deposited(1, 7).await;
+    assert_eq!(rig.kept("origin", 1).await, None);
+    assert_eq!(observer.round(6).await, Ok(seen(0)), "not before its time");
+    assert_eq!(observer.round(7).await, Ok(seen(1)));
+    let kept = rig.kept("origin", 1).await.unwrap();
+    assert!(kept.is_of(&place) && kept.success);
+    assert_eq!((kept.fee, &kept.place), (U256::from(21_000), &place));
+    assert_eq!(rig.kept("destination", 1).await, None);
+    // It becomes final where it was: nothing is wanted.
+    let id = apply::onchain_id("origin", &tx(1).text, 0);
+    rig.changed(8, |facts| apply::settled(facts, id, place.hash, &place))
+        .await;
+    assert_eq!(observer.round(u64::MAX).await, Ok(seen(0)));
+    assert_eq!(rig.world.looks(), 1);
+}
+
+#[tokio::test]
+async fn an_outage_is_waited_out_and_holds_up_no_other_network() {
+    let rig = Rig::new();
+    let there = World::at(5);
+    rig.deposited(1, 0).await;
+    rig.on("destination", &there, 2, 0).await;
+    rig.world.fail(Some(DOWN()));
+    let origin = rig.observer();
+    let destination = rig.observer_of("destination", vec![there.clone()]);
+    assert_eq!(origin.round(0).await, Ok(later(1)));
+    assert_eq!(destination.round(0).await, Ok(seen(1)));
+    assert!(rig.kept("destination", 2).await.is_some());
+    // Each pause is twice the last.
+    for (now, looks) in [(999, 1), (1_000, 2), (2_999, 2), (3_000, 3), (6_999, 3)] {
+        origin.round(now).await.unwrap();
+        assert_eq!(rig.world.looks(), looks, "{now}");
+    }
+    rig.world.fail(None);
+    assert_eq!(origin.round(7_000).await, Ok(seen(1)));
+    assert!(rig.kept("origin", 1).await.is_some());
+    assert_eq!(rig.wanted().await, []);
+}
+
+#[tokio::test]
+async fn what_was_wanted_is_wanted_after_a_restart() {
+    let rig = Rig::new();
+    rig.deposited(1, 0).await;
+    rig.world.fail(Some(DOWN()));
+    assert_eq!(rig.observer().round(0).await, Ok(later(1)));
+    rig.world.fail(None);
+    let again = Rig {
+        requests: Requests::new(rig.requests.store().clone()),
+        world: rig.world.clone(),
+        request: rig.request.clone(),
+    };
+    assert_eq!(again.observer().round(1_000).await, Ok(seen(1)));
+    assert!(again.kept("origin", 1).await.is_some());
+}
+
+#[tokio::test]
+async fn another_provider_is_asked_where_the_first_shows_nothing() {
+    let rig = Rig::new();
+    let place = rig.deposited(1, 0).await;
+    let (down, empty, forked) = (World::at(5), World::at(5), World::at(5));
+    down.fail(Some(DOWN()));
+    forked.reorg(1);
+    forked.mine(1);
+    forked.deposit(1, Vec::new());
+    let others: [Arc<dyn Witnesses>; 3] = [down, empty, forked];
+    let only = rig.observer_of("origin", others.to_vec());
+    assert_eq!(only.round(0).await, Ok(later(1)));
+    let all = [others.to_vec(), vec![rig.world.clone()]].concat();
+    let all = rig.observer_of("origin", all);
+    assert_eq!(all.round(1_000).await, Ok(seen(1)));
+    assert!(rig.kept("origin", 1).await.unwrap().is_of(&place));
+    let nobody = rig.observer_of("origin", Vec::new());
+    rig.deposited(2, 0).await;
+    assert_eq!(nobody.round(0).await, Ok(later(1)));
+}
+
+#[tokio::test]
+async fn a_transaction_that_comes_into_another_block_is_seen_anew() {
+    let (rig, id) = (Rig::new(), apply::onchain_id("origin", &tx(1).text, 0));
+    let observer = rig.observer();
+    let first = rig.deposited(1, 0).await;
+    assert_eq!(observer.round(0).await, Ok(seen(1)));
+    rig.changed(1, |facts| apply::lost(facts, id, first.hash))
+        .await;
+    rig.world.reorg(1);
+    assert_eq!(observer.round(1).await, Ok(seen(0)));
+    let second = rig.deposited(1, 2).await;
+    assert_ne!(first.hash, second.hash);
+    assert!(!rig.kept("origin", 1).await.unwrap().is_of(&second));
+    assert_eq!(observer.round(2).await, Ok(seen(1)));
+    assert!(rig.kept("origin", 1).await.unwrap().is_of(&second));
+}
+
+#[tokio::test]
+async fn what_left_its_block_before_it_was_seen_is_not_asked_for() {
+    let (rig, id) = (Rig::new(), apply::onchain_id("origin", &tx(1).text, 0));
+    let place = rig.deposited(1, 0).await;
+    rig.changed(1, |facts| apply::lost(facts, id, place.hash))
+        .await;
+    assert_eq!(rig.observer().round(1).await, Ok(dropped(1)));
+    assert_eq!((rig.world.looks(), rig.wanted().await), (0, Vec::new()));
+    assert_eq!(rig.kept("origin", 1).await, None);
+}
+
+#[tokio::test]
+async fn one_that_nobody_shows_holds_up_no_other_and_is_given_up() {
+    let rig = Rig::new();
+    let observer = rig.observer();
+    rig.deposited(1, 0).await;
+    rig.world.reorg(1);
+    rig.world.mine(1);
+    rig.deposited(2, 0).await;
+    let both = Round {
+        later: 1,
+        ..seen(1)
+    };
+    assert_eq!(observer.round(0).await, Ok(both));
+    assert!(rig.kept("origin", 2).await.is_some());
+    for _ in 1..TRIES {
+        let next = rig.wanted().await[0].next;
+        assert_eq!(observer.round(next).await, Ok(later(1)));
+    }
+    let last = &rig.wanted().await[0];
+    assert!(last.next > 6 * 24 * 3_600_000, "{}", last.next);
+    assert_eq!(observer.round(last.next).await, Ok(dropped(1)));
+    assert_eq!(rig.wanted().await, []);
+    assert_eq!(rig.kept("origin", 1).await, None);
+}
+
+#[tokio::test]
+async fn an_outage_costs_a_few_looks_and_a_backlog_is_seen_page_by_page() {
+    let rig = Rig::new();
+    let observer = rig.observer();
+    let count = PAGE + 20;
+    for number in 0..count {
+        rig.deposited(number as u64, 0).await;
+    }
+    rig.world.fail(Some(DOWN()));
+    assert_eq!(observer.round(0).await, Ok(later(AT_ONCE)));
+    assert_eq!(rig.world.looks(), AT_ONCE);
+    rig.world.fail(None);
+    let first = Round {
+        done: false,
+        ..seen(PAGE)
+    };
+    assert_eq!(observer.round(1_000).await, Ok(first));
+    assert_eq!(observer.round(1_000).await, Ok(seen(count - PAGE)));
+    assert_eq!(rig.wanted().await, []);
+}

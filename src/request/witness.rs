@@ -1,0 +1,194 @@
+//! A transaction in full, for those who list requests. One provider said so: nothing that moves
+//! money, signs or decides may rest on it.
+
+use std::collections::HashSet;
+
+use alloy::primitives::{B256, Bytes, U256};
+use serde::{Deserialize, Serialize};
+
+use super::fact::{Facts, Place, Standing};
+
+/// What a transaction in a block did ([`vm::trade::Witness`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Witness {
+    pub from: String,
+    /// `None` where it created a contract.
+    pub to: Option<String>,
+    /// The calldata; `None` when it was too long to keep.
+    pub data: Option<Bytes>,
+    /// Of the native currency, smallest units.
+    pub value: U256,
+    /// What its inclusion cost, in the native currency's smallest units.
+    pub fee: U256,
+    /// The block that it was seen in.
+    pub place: Place,
+    pub success: bool,
+    /// What it changed for whom, fees apart.
+    pub changes: Vec<Change>,
+}
+
+/// How much more or less of a currency an account holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    pub address: String,
+    /// The currency's address text; the native currency's is its marker.
+    pub currency: String,
+    /// Whether `amount` was lost.
+    pub negative: bool,
+    /// Smallest units; never zero.
+    pub amount: U256,
+}
+
+impl Change {
+    /// The change as a decimal number, with a minus where it was a loss.
+    pub fn diff(&self) -> String {
+        let sign = if self.negative { "-" } else { "" };
+        format!("{sign}{}", self.amount)
+    }
+}
+
+impl Witness {
+    /// Whether it is of the transaction as the block at `place` has it. What facts place elsewhere
+    /// has not been seen there yet.
+    pub fn is_of(&self, place: &Place) -> bool {
+        self.place.hash == place.hash
+    }
+}
+
+impl From<vm::trade::Witness> for Witness {
+    fn from(seen: vm::trade::Witness) -> Self {
+        let change = |change: vm::trade::Change| Change {
+            address: change.address.text().to_owned(),
+            currency: change.currency.text().to_owned(),
+            negative: change.diff.negative,
+            amount: change.diff.amount,
+        };
+        Self {
+            from: seen.from.text().to_owned(),
+            to: seen.to.map(|to| to.text().to_owned()),
+            data: seen.data,
+            value: seen.value,
+            fee: seen.fee,
+            place: Place {
+                number: seen.block.number,
+                hash: seen.block.hash,
+                time: seen.block.time,
+            },
+            success: seen.success,
+            changes: seen.changes.into_iter().map(change).collect(),
+        }
+    }
+}
+
+/// A transaction of a request that is in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Included<'a> {
+    pub network: &'a str,
+    pub transaction: &'a str,
+    /// The block's hash.
+    pub block: B256,
+}
+
+/// The transactions of `facts` that are in blocks, whatever came of them: deposits, the user's own,
+/// the solver's. One with several deposits comes several times.
+pub fn included(facts: &Facts) -> impl Iterator<Item = Included<'_>> {
+    let standing = |one: &&super::fact::Deposit| one.standing != Standing::Reorged;
+    let deposits = facts.deposits.iter().filter(standing);
+    let deposits = deposits.map(|one| (&one.network, &one.transaction, Some(&one.place)));
+    let own = facts.own.iter();
+    let own = own.map(|one| (&one.network, &one.transaction, one.state.place()));
+    let attempts = facts.attempts.iter();
+    let attempts = attempts.map(|one| (&one.network, &one.transaction, one.state.place()));
+    let all = deposits.chain(own).chain(attempts);
+    all.filter_map(|(network, transaction, place)| {
+        Some(Included {
+            network,
+            transaction,
+            block: place?.hash,
+        })
+    })
+}
+
+/// The transactions that `after` has in a block where `before` had them not, each once.
+pub fn news<'a>(before: &Facts, after: &'a Facts) -> Vec<Included<'a>> {
+    let mut known: HashSet<Included<'_>> = included(before).collect();
+    included(after).filter(|one| known.insert(*one)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{
+        fact::{Purpose, State},
+        scene::{attempt, deposit, place, sent},
+    };
+
+    fn found(before: &Facts, after: &Facts) -> Vec<(String, String, B256)> {
+        let all = news(before, after).into_iter();
+        all.map(|one| (one.network.into(), one.transaction.into(), one.block))
+            .collect()
+    }
+
+    #[test]
+    fn whatever_came_into_a_block_is_news_once() {
+        let mut facts = Facts::default();
+        let first = deposit(1, Standing::Included);
+        let mut second = first.clone();
+        second.onchain_id = B256::repeat_byte(9);
+        facts.deposits = vec![first.clone(), second];
+        facts.own = vec![
+            sent("0xa", State::Included(place(2))),
+            sent("0xb", State::Broadcast),
+        ];
+        let reverted = State::Reverted {
+            place: place(3),
+            reason: None,
+        };
+        facts.attempts = vec![
+            attempt(Purpose::Fill, reverted),
+            attempt(Purpose::Refund, State::Replaced),
+        ];
+        let expected = [
+            ("origin", first.transaction.as_str(), 1),
+            ("origin", "0xa", 2),
+            ("destination", "0xf111", 3),
+        ];
+        let expected = expected.map(|(network, transaction, number)| {
+            (network.into(), transaction.into(), place(number).hash)
+        });
+        assert_eq!(found(&Facts::default(), &facts), expected);
+        assert_eq!(found(&facts, &facts), []);
+    }
+
+    #[test]
+    fn only_another_block_makes_it_news_again() {
+        let with = |standing, number| {
+            let mut deposit = deposit(1, standing);
+            deposit.place = place(number);
+            Facts {
+                deposits: vec![deposit],
+                ..Facts::default()
+            }
+        };
+        let before = with(Standing::Included, 1);
+        assert_eq!(found(&before, &with(Standing::Final, 1)), []);
+        assert_eq!(found(&before, &with(Standing::Reorged, 1)), []);
+        let again = found(&before, &with(Standing::Included, 2));
+        assert_eq!(again.len(), 1);
+        assert_eq!(again[0].2, place(2).hash);
+        let back = found(&with(Standing::Reorged, 1), &before);
+        assert_eq!(back.len(), 1);
+    }
+
+    #[test]
+    fn diffs_are_decimal_numbers() {
+        let change = |negative| Change {
+            address: String::new(),
+            currency: String::new(),
+            negative,
+            amount: U256::MAX,
+        };
+        assert_eq!(change(false).diff(), U256::MAX.to_string());
+        assert_eq!(change(true).diff(), format!("-{}", U256::MAX));
+    }
+}
