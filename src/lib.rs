@@ -9,6 +9,7 @@ pub mod config;
 pub mod http;
 pub mod hub;
 pub mod index;
+pub mod integrator;
 pub mod market;
 pub mod price;
 pub mod quote;

@@ -142,7 +142,7 @@ impl Journal {
             }
             .encode()?;
             let batch = batch.expect(place.clone(), Expect::Absent).put(place, row);
-            if self.store.commit(batch).await? == Outcome::Applied {
+            if self.store.commit(batch).await? == Outcome::APPLIED {
                 metrics::counter!("intentd_void_statements_total").increment(1);
                 tracing::error!(key, why, "a signed statement is void");
                 return Ok(true);
@@ -163,7 +163,7 @@ impl Journal {
                 .commit(recording(statement, known.take(), now)?)
                 .await?
             {
-                Outcome::Applied => return Ok(stood),
+                Outcome::Applied { .. } => return Ok(stood),
                 Outcome::Refused { key, found } => {
                     known = match self.refused(statement, &key, found).await? {
                         Next::Stands(row) => Some(row),

@@ -305,7 +305,7 @@ impl Tail {
         let batch = held.with(with).expect(key.clone(), before);
         let batch = batch.put(key, cursor.encode()?);
         match self.book.requests.store().commit(batch).await? {
-            Outcome::Applied => Ok(()),
+            Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(IndexError::Moved),
         }
     }

@@ -193,7 +193,7 @@ impl Observer {
                 }
             },
         };
-        if let Outcome::Applied = self.requests.store().commit(batch).await? {
+        if let Outcome::Applied { .. } = self.requests.store().commit(batch).await? {
             *count += 1;
             let chain = self.network.clone();
             metrics::counter!("intentd_index_witnesses_total", "chain" => chain, "verdict" => verdict)

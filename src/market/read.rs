@@ -9,6 +9,9 @@ use super::{Market, Network};
 #[error("{0}")]
 pub struct MarketError(String);
 
+/// The greatest number that JavaScript reads as it is written.
+const JSON_INTEGER: u64 = (1 << 53) - 1;
+
 impl Market {
     /// Reads the file's text: a JSON array of networks. `families` gives the family of a network
     /// that the chains file knows; a network that it does not know is refused.
@@ -41,6 +44,9 @@ impl Market {
 
 fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
     let native = network.native().ok_or("currencies: must not be empty")?;
+    if network.chain_id > JSON_INTEGER {
+        return Err("chainId: above 2^53, which clients cannot read".to_owned());
+    }
     let sentinel = family.native().map_err(|error| error.to_string())?;
     let mut seen = Vec::new();
     for currency in &network.currencies {

@@ -4,6 +4,7 @@
 //! A [`Request`] is written once, when its quote is given. [`Facts`](fact::Facts) grow and, after a
 //! reorg, shrink. The status is derived from both by [`status::of`] and stored nowhere.
 
+pub mod event;
 pub mod fact;
 pub mod mismatch;
 pub mod reason;

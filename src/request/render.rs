@@ -71,7 +71,7 @@ struct Body {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-enum Reason<T> {
+pub(super) enum Reason<T> {
     Known(T),
     None(&'static str),
 }
@@ -131,16 +131,16 @@ fn body(request: &Request, facts: &Facts, verdict: Verdict) -> Body {
     }
 }
 
-fn reason<T>(reason: Option<T>) -> Reason<T> {
+pub(super) fn reason<T>(reason: Option<T>) -> Reason<T> {
     reason.map_or(Reason::None("N/A"), Reason::Known)
 }
 
-fn updated_at(request: &Request, facts: &Facts) -> u64 {
+pub(super) fn updated_at(request: &Request, facts: &Facts) -> u64 {
     facts.updated_at.max(request.created_at)
 }
 
 /// The user's transactions, each once.
-fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
+pub(super) fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
     let deposits = facts.standing().map(|deposit| &deposit.transaction);
     match request.execution {
         Execution::Solver => each_once(deposits),
@@ -149,7 +149,7 @@ fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
 }
 
 /// The transactions that pay the recipient, or pay back; the user's own where nobody else acts.
-fn outgoing(request: &Request, facts: &Facts) -> Vec<String> {
+pub(super) fn outgoing(request: &Request, facts: &Facts) -> Vec<String> {
     let solver = [Purpose::Fill, Purpose::Refund]
         .into_iter()
         .flat_map(|purpose| facts.alive(purpose))

@@ -89,7 +89,7 @@ pub async fn open(
     let places = places(&trading.market, chains);
     let ground = Ground {
         prices: Arc::new(priced(&trading.market, &places)?),
-        requests: Requests::new(store),
+        requests: Requests::open(store).await?,
         signer: trading.signer.clone(),
         places,
         trading,

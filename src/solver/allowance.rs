@@ -105,7 +105,7 @@ impl Solver {
         let mut taken = lane.take(&plan, now / 1_000).await?;
         let batch = std::mem::take(&mut taken.batch);
         match self.requests.store().commit(batch).await? {
-            Outcome::Applied => {}
+            Outcome::Applied { .. } => {}
             Outcome::Refused { .. } => return Err(RequestsError::Refused.into()),
         }
         let slot = taken.slot.clone();

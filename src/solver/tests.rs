@@ -39,6 +39,7 @@ impl Rig {
                 prefix: Vec::new(),
                 after: None,
                 limit: 9,
+                reverse: false,
             };
             assert_eq!(self.store.scan(range).await.unwrap(), []);
         }

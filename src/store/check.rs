@@ -167,6 +167,14 @@ impl Desk<'_> {
             | Row::Reservation { .. }
             | Row::Lease(..)
             | Row::Settlement(..) => self.solver(row).await,
+            Row::Event(_, event) => self.request(&event.request).await,
+            Row::Integrator(label, integrator) => {
+                if integrator.label != *label {
+                    self.complain(format!("it is {}", integrator.label));
+                }
+                Ok(())
+            }
+            Row::Mark(..) => Ok(()),
         }
     }
 

@@ -38,6 +38,8 @@ suite!(
     counting_by_compare_and_set_loses_no_step,
     a_range_is_in_key_order_within_its_kind,
     pages_join_without_gap_or_overlap,
+    a_range_can_be_read_from_its_end,
+    a_log_is_numbered_as_it_is_committed,
     oversized_rows_are_refused,
     a_row_at_the_limit_is_kept,
     a_closed_store_refuses,
@@ -74,7 +76,7 @@ fn refused(name: &str, found: Option<&str>) -> Outcome {
 
 async fn put(store: &dyn Store, name: &str, value: &str) {
     let batch = Batch::new().put(key(name), value.into());
-    assert_eq!(store.commit(batch).await, Ok(Outcome::Applied));
+    assert_eq!(store.commit(batch).await, Ok(Outcome::APPLIED));
 }
 
 async fn get(store: &dyn Store, name: &str) -> Option<String> {
@@ -93,7 +95,7 @@ async fn a_row_is_what_was_written_last(store: Arc<dyn Store>) {
     let other = Key::new(Kind(201), "a");
     assert_eq!(store.read(&other).await, Ok(None), "kinds are apart");
     let within = Batch::new().put(key("a"), "3".into()).delete(key("a"));
-    assert_eq!(store.commit(within).await, Ok(Outcome::Applied));
+    assert_eq!(store.commit(within).await, Ok(Outcome::APPLIED));
     assert_eq!(get(&*store, "a").await, None);
 }
 
@@ -124,12 +126,12 @@ async fn absent_equals_and_either_are_told_apart(store: Arc<dyn Store>) {
     ];
     for (name, expect, met) in table {
         let batch = Batch::new().expect(key(name), expect.clone());
-        let applied = store.commit(batch).await == Ok(Outcome::Applied);
+        let applied = store.commit(batch).await == Ok(Outcome::APPLIED);
         assert_eq!(applied, met, "{name} {expect:?}");
     }
     let claim = || Batch::new().claim(key("c"), b"mine".to_vec());
-    assert_eq!(store.commit(claim()).await, Ok(Outcome::Applied));
-    assert_eq!(store.commit(claim()).await, Ok(Outcome::Applied));
+    assert_eq!(store.commit(claim()).await, Ok(Outcome::APPLIED));
+    assert_eq!(store.commit(claim()).await, Ok(Outcome::APPLIED));
     let other = Batch::new().claim(key("c"), b"yours".to_vec());
     assert_eq!(store.commit(other).await, Ok(refused("c", Some("mine"))));
 }
@@ -157,7 +159,7 @@ async fn a_commit_sees_those_before_it(store: Arc<dyn Store>) {
     assert!(
         outcomes
             .iter()
-            .all(|outcome| *outcome == Ok(Outcome::Applied))
+            .all(|outcome| *outcome == Ok(Outcome::APPLIED))
     );
     assert_eq!(get(&*store, "n").await.as_deref(), Some("49"));
 }
@@ -181,7 +183,7 @@ async fn one_of_many_racing_claims_wins(store: Arc<dyn Store>) {
             .collect();
         let winner = outcomes
             .iter()
-            .position(|outcome| *outcome == Outcome::Applied)
+            .position(|outcome| *outcome == Outcome::APPLIED)
             .unwrap();
         let found = Some(vec![u8::try_from(winner).unwrap()]);
         let lost = Outcome::Refused {
@@ -197,6 +199,7 @@ async fn one_of_many_racing_claims_wins(store: Arc<dyn Store>) {
             prefix: format!("{place}/by/").into(),
             after: None,
             limit: 99,
+            reverse: false,
         };
         assert_eq!(
             store.scan(range).await.unwrap().len(),
@@ -218,7 +221,7 @@ async fn counting_by_compare_and_set_loses_no_step(store: Arc<dyn Store>) {
                     let batch = Batch::new()
                         .expect(key("n"), Expect::Equals(old.into()))
                         .put(key("n"), new.into());
-                    if store.commit(batch).await == Ok(Outcome::Applied) {
+                    if store.commit(batch).await == Ok(Outcome::APPLIED) {
                         break;
                     }
                 }
@@ -238,6 +241,7 @@ async fn names(store: &dyn Store, prefix: &str, after: Option<&str>, limit: usiz
         prefix: prefix.into(),
         after,
         limit,
+        reverse: false,
     };
     let rows = store.scan(range).await.unwrap();
     rows.into_iter()
@@ -281,6 +285,72 @@ async fn pages_join_without_gap_or_overlap(store: Arc<dyn Store>) {
     assert_eq!(seen, all);
 }
 
+async fn a_range_can_be_read_from_its_end(store: Arc<dyn Store>) {
+    for name in ["a", "b", "b/1", "b/2", "b\u{7f}", "c"] {
+        put(&*store, name, name).await;
+    }
+    for kind in [199, 201] {
+        let foreign = Batch::new().put(Key::new(Kind(kind), "b/3"), Vec::new());
+        store.commit(foreign).await.unwrap();
+    }
+    let cases: [(&str, Option<&str>, usize, &[&str]); 6] = [
+        ("b", None, 9, &["b\u{7f}", "b/2", "b/1", "b"]),
+        ("b", None, 2, &["b\u{7f}", "b/2"]),
+        ("b", Some("b/2"), 9, &["b/1", "b"]),
+        ("b", Some("zz"), 1, &["b\u{7f}"]),
+        ("b", Some("a"), 9, &[]),
+        ("", Some("b"), 9, &["a"]),
+    ];
+    for (prefix, after, limit, wanted) in cases {
+        let range = Range {
+            kind: KIND,
+            prefix: prefix.into(),
+            after: after.map(Into::into),
+            limit,
+            reverse: true,
+        };
+        let rows = store.scan(range).await.unwrap();
+        let names: Vec<_> = rows.iter().map(|(key, _)| key.name.as_slice()).collect();
+        let wanted: Vec<_> = wanted.iter().map(|name| name.as_bytes()).collect();
+        assert_eq!(names, wanted, "{prefix} {after:?}");
+    }
+}
+
+async fn a_log_is_numbered_as_it_is_committed(store: Arc<dyn Store>) {
+    let append = |value: u64| Batch::new().append(KIND, value.to_be_bytes().into());
+    let refused = append(9).expect(key("none"), Expect::Equals(Vec::new()));
+    assert_eq!(store.commit(refused).await, Ok(self::refused("none", None)));
+    let tasks = (0..64).map(|value| {
+        let (store, batch) = (store.clone(), append(value));
+        tokio::spawn(async move { (value, store.commit(batch).await.unwrap()) })
+    });
+    let mut given = std::collections::BTreeMap::new();
+    for task in futures::future::join_all(tasks).await {
+        let (value, outcome) = task.unwrap();
+        let Outcome::Applied {
+            number: Some(number),
+        } = outcome
+        else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(given.insert(number, value), None);
+    }
+    assert!(given.keys().copied().eq(1..=64), "{given:?}");
+    let range = Range {
+        kind: KIND,
+        prefix: Vec::new(),
+        after: None,
+        limit: 99,
+        reverse: false,
+    };
+    let rows = store.scan(range).await.unwrap();
+    let stored = rows.iter().map(|(key, value)| {
+        let value = u64::from_be_bytes(value.as_slice().try_into().unwrap());
+        (crate::store::number(&key.name).unwrap(), value)
+    });
+    assert!(stored.eq(given));
+}
+
 async fn oversized_rows_are_refused(store: Arc<dyn Store>) {
     let long = Key::new(KIND, vec![b'k'; MAX_KEY + 1]);
     let batches = [
@@ -288,6 +358,7 @@ async fn oversized_rows_are_refused(store: Arc<dyn Store>) {
         Batch::new().put(long.clone(), Vec::new()),
         Batch::new().delete(long.clone()),
         Batch::new().expect(long, Expect::Absent),
+        Batch::new().append(KIND, vec![0; MAX_VALUE + 1]),
     ];
     for batch in batches {
         assert_eq!(store.commit(batch).await, Err(StoreError::Oversized));

@@ -32,7 +32,7 @@ impl Held {
             .put(key.clone(), row.clone());
         Ok(match store.commit(batch).await? {
             Outcome::Refused { .. } => None,
-            Outcome::Applied => Some(Self { key, row }),
+            Outcome::Applied { .. } => Some(Self { key, row }),
         })
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{Batch, Key, Outcome, Range, Store, StoreError};
+use super::{Batch, Key, Kind, Outcome, Range, Store, StoreError, number};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -20,6 +20,15 @@ struct State {
     rows: BTreeMap<Key, Vec<u8>>,
     closed: bool,
     failed: Option<String>,
+}
+
+impl State {
+    /// The greatest number of a log; zero when it is empty.
+    fn last(&self, log: Kind) -> u64 {
+        let (from, to) = (Key::new(log, []), Key::new(log, u64::MAX.to_be_bytes()));
+        let last = self.rows.range(from..=to).next_back();
+        last.and_then(|(key, _)| number(&key.name)).unwrap_or(0)
+    }
 }
 
 impl MemoryStore {
@@ -62,7 +71,13 @@ impl Store for MemoryStore {
                     None => state.rows.remove(&key),
                 };
             }
-            Ok(Outcome::Applied)
+            let number = batch.append.map(|(log, value)| {
+                let number = state.last(log) + 1;
+                let key = Key::new(log, number.to_be_bytes());
+                state.rows.insert(key, value);
+                number
+            });
+            Ok(Outcome::Applied { number })
         })?
     }
 
@@ -73,14 +88,23 @@ impl Store for MemoryStore {
     async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
         let from = Key::new(range.kind, range.prefix.clone());
         self.with(|state| {
-            let rows = state.rows.range(from..);
-            rows.take_while(|(key, _)| {
+            let rows = state.rows.range(from..).take_while(|(key, _)| {
                 key.kind == range.kind && key.name.starts_with(&range.prefix)
-            })
-            .filter(|(key, _)| range.after.as_ref().is_none_or(|after| key.name > *after))
-            .take(range.limit)
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
+            });
+            let mut rows: Vec<_> = rows.collect();
+            if range.reverse {
+                rows.reverse();
+            }
+            let follows = |name: &Vec<u8>, after: &Vec<u8>| match range.reverse {
+                true => name < after,
+                false => name > after,
+            };
+            let after = range.after.as_ref();
+            rows.into_iter()
+                .filter(|(key, _)| after.is_none_or(|after| follows(&key.name, after)))
+                .take(range.limit)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect()
         })
     }
 

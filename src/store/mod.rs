@@ -8,6 +8,7 @@ pub mod check;
 #[cfg(test)]
 mod conformance;
 pub mod dump;
+pub mod integrators;
 pub mod lease;
 pub mod memory;
 pub mod requests;
@@ -75,6 +76,7 @@ impl Expect {
 pub struct Batch {
     expects: Vec<(Key, Expect)>,
     writes: Vec<(Key, Option<Vec<u8>>)>,
+    append: Option<(Kind, Vec<u8>)>,
 }
 
 impl Batch {
@@ -101,6 +103,15 @@ impl Batch {
         self
     }
 
+    /// Adds a row at the end of a log: a kind whose names are numbers of 8 bytes, big endian. Its
+    /// number is one above the log's last, or 1, and is given as the commit is decided: numbers are
+    /// in the order of commits, without gaps. One per batch; the newest row of a log is never deleted.
+    #[must_use]
+    pub fn append(mut self, log: Kind, value: Vec<u8>) -> Self {
+        self.append = Some((log, value));
+        self
+    }
+
     /// Takes the row for `value`: written if it is absent, refused if it holds anything else.
     #[must_use]
     pub fn claim(self, key: Key, value: Vec<u8>) -> Self {
@@ -110,7 +121,7 @@ impl Batch {
 
     /// Whether it demands and writes nothing.
     pub fn is_empty(&self) -> bool {
-        self.expects.is_empty() && self.writes.is_empty()
+        self.expects.is_empty() && self.writes.is_empty() && self.append.is_none()
     }
 
     fn oversized(&self) -> bool {
@@ -120,7 +131,8 @@ impl Batch {
             || self
                 .writes
                 .iter()
-                .flat_map(|(_, value)| value)
+                .filter_map(|(_, value)| value.as_ref())
+                .chain(self.append.iter().map(|(_, value)| value))
                 .any(|value| value.len() > MAX_VALUE)
     }
 
@@ -145,10 +157,20 @@ impl Batch {
 /// What became of a commit that the store could decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every precondition held; every row is written.
-    Applied,
+    /// Every precondition held; every row is written. `number` is that of the appended one.
+    Applied { number: Option<u64> },
     /// The row under `key` held `found`; nothing is written.
     Refused { key: Key, found: Option<Vec<u8>> },
+}
+
+impl Outcome {
+    /// Applied, with nothing appended.
+    pub const APPLIED: Self = Self::Applied { number: None };
+}
+
+/// The number in the name of a log's row; see [`Batch::append`].
+pub fn number(name: &[u8]) -> Option<u64> {
+    name.try_into().ok().map(u64::from_be_bytes)
 }
 
 /// Part of a kind's rows in key order.
@@ -157,10 +179,12 @@ pub struct Range {
     pub kind: Kind,
     /// Only names that start so.
     pub prefix: Vec<u8>,
-    /// Only names after this one.
+    /// Only names after this one, in the order of the answer.
     pub after: Option<Vec<u8>>,
     /// At most so many rows.
     pub limit: usize,
+    /// From the greatest name down.
+    pub reverse: bool,
 }
 
 /// Why a store gave no answer. After [`StoreError::Failed`] nobody knows what is on the disk, so
@@ -184,7 +208,7 @@ pub trait Store: Send + Sync {
     /// The row under `key`. It may come from a commit that is not durable yet: who acts on it
     /// irrevocably says so in the preconditions of a commit.
     async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError>;
-    /// The rows of a range in key order, with the freshness of [`Store::read`].
+    /// The rows of a range in its order, with the freshness of [`Store::read`].
     async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError>;
     /// Finishes the commits that were handed over, then refuses all others.
     async fn close(&self);

@@ -10,7 +10,11 @@ use super::{
     rows::{self, RowError},
     witnesses,
 };
-use crate::request::{Request, fact::Facts};
+use crate::request::{
+    Request,
+    event::{self, Event},
+    fact::Facts,
+};
 
 /// Why requests cannot be read or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,14 +36,27 @@ pub enum RequestsError {
 pub struct Requests {
     store: Arc<dyn Store>,
     changes: watch::Sender<u64>,
+    told: watch::Sender<u64>,
 }
 
 impl Requests {
+    /// Over a store that has no events, or for somebody who reads none.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
             changes: watch::Sender::new(0),
+            told: watch::Sender::new(0),
         }
+    }
+
+    /// Over a store that nobody writes to yet: whatever events it has are durable.
+    pub async fn open(store: Arc<dyn Store>) -> Result<Self, RequestsError> {
+        let requests = Self::new(store);
+        let newest = requests.store.scan(rows::event::newest()).await?;
+        if let Some((key, bytes)) = newest.first() {
+            requests.told.send_replace(rows::event::row(key, bytes)?.0);
+        }
+        Ok(requests)
     }
 
     /// The rows below.
@@ -50,6 +67,11 @@ impl Requests {
     /// Wakes whenever facts have changed. It carries nothing: who wakes reads.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// The number of the newest event that is durable; wakes when there is a newer one.
+    pub fn told(&self) -> watch::Receiver<u64> {
+        self.told.subscribe()
     }
 
     /// Stores a new request with the rows of `with`; durable when it returns. An id or order that
@@ -63,7 +85,7 @@ impl Requests {
             .put(key, rows::request::encode(request)?)
             .put(order, rows::order::encode(&request.id));
         match self.store.commit(batch).await? {
-            Outcome::Applied => Ok(()),
+            Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(RequestsError::Refused),
         }
     }
@@ -99,36 +121,22 @@ impl Requests {
         with: Batch,
         change: impl Fn(&mut Facts) + Send + Sync,
     ) -> Result<Facts, RequestsError> {
-        let key = rows::facts::key(id);
         loop {
-            let found = self.store.read(&key).await?;
-            let before = found.as_deref().map(rows::facts::decode).transpose()?;
-            let before = before.unwrap_or_default();
-            let mut after = before.clone();
+            let stored = self.stored(id).await?;
+            let mut after = stored.facts.clone();
             change(&mut after);
-            let changed = after != before;
-            let mut batch = with.clone();
-            if !changed && batch.is_empty() {
+            if after == stored.facts {
+                self.apply(with).await?;
                 return Ok(after);
             }
-            if changed {
-                after.version = before.version + 1;
-                after.updated_at = now.max(before.updated_at);
-                let expect = found.map_or(Expect::Absent, Expect::Equals);
-                batch = batch
-                    .expect(key.clone(), expect)
-                    .put(key.clone(), rows::facts::encode(&after)?);
-                batch = witnesses::wanted(batch, id, (&before, &after), now)?;
-            }
+            let key = rows::facts::key(id);
+            let batch = self.changed(&stored, &mut after, now, with.clone()).await?;
             match self.store.commit(batch).await? {
-                Outcome::Applied => {
-                    if changed {
-                        self.changes
-                            .send_modify(|count| *count = count.wrapping_add(1));
-                    }
+                Outcome::Applied { number } => {
+                    self.tell(number);
                     return Ok(after);
                 }
-                Outcome::Refused { key: other, .. } if changed && other == key => {}
+                Outcome::Refused { key: other, .. } if other == key => {}
                 Outcome::Refused { .. } => return Err(RequestsError::Refused),
             }
         }
@@ -143,32 +151,113 @@ impl Requests {
         with: Batch,
         change: impl FnOnce(&mut Facts) + Send,
     ) -> Result<Facts, RequestsError> {
-        let key = rows::facts::key(id);
-        let found = self.store.read(&key).await?;
-        let stored = found.as_deref().map(rows::facts::decode).transpose()?;
-        if stored.unwrap_or_default() != *seen {
+        let stored = self.stored(id).await?;
+        if stored.facts != *seen {
             return Err(RequestsError::Refused);
         }
         let mut after = seen.clone();
         change(&mut after);
-        let changed = after != *seen;
-        let mut batch = with.expect(key.clone(), found.map_or(Expect::Absent, Expect::Equals));
-        if changed {
-            after.version = seen.version + 1;
-            after.updated_at = now.max(seen.updated_at);
-            batch = batch.put(key, rows::facts::encode(&after)?);
-            batch = witnesses::wanted(batch, id, (seen, &after), now)?;
+        if after == *seen {
+            let same = with.expect(rows::facts::key(id), stored.expect());
+            self.apply(same).await?;
+            return Ok(after);
         }
+        let batch = self.changed(&stored, &mut after, now, with).await?;
         match self.store.commit(batch).await? {
             Outcome::Refused { .. } => Err(RequestsError::Refused),
-            Outcome::Applied => {
-                if changed {
-                    self.changes
-                        .send_modify(|count| *count = count.wrapping_add(1));
-                }
+            Outcome::Applied { number } => {
+                self.tell(number);
                 Ok(after)
             }
         }
+    }
+
+    /// The events after number `after` that are durable, the oldest first, with their numbers.
+    pub async fn events(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Event)>, RequestsError> {
+        let newest = *self.told.borrow();
+        let rows = self.store.scan(rows::event::after(after, limit)).await?;
+        let mut events = Vec::with_capacity(rows.len());
+        for (key, bytes) in rows {
+            let (number, event) = rows::event::row(&key, &bytes)?;
+            if number > newest {
+                break;
+            }
+            events.push((number, event));
+        }
+        Ok(events)
+    }
+
+    async fn stored(&self, id: &B256) -> Result<Stored, RequestsError> {
+        let bytes = self.store.read(&rows::facts::key(id)).await?;
+        let facts = bytes.as_deref().map(rows::facts::decode).transpose()?;
+        Ok(Stored {
+            id: *id,
+            facts: facts.unwrap_or_default(),
+            bytes,
+        })
+    }
+
+    /// `with`, and the rows that say that `stored` became `after`, which gets its version and time.
+    async fn changed(
+        &self,
+        stored: &Stored,
+        after: &mut Facts,
+        now: u64,
+        with: Batch,
+    ) -> Result<Batch, RequestsError> {
+        after.version = stored.facts.version + 1;
+        after.updated_at = now.max(stored.facts.updated_at);
+        let key = rows::facts::key(&stored.id);
+        let batch = with
+            .expect(key.clone(), stored.expect())
+            .put(key, rows::facts::encode(after)?);
+        let batch = witnesses::wanted(batch, &stored.id, (&stored.facts, after), now)?;
+        let request = self.by_id(&stored.id).await?;
+        match request.and_then(|request| event::of(&request, &stored.facts, after)) {
+            Some(event) => Ok(batch.append(rows::EVENT, rows::event::encode(&event)?)),
+            None => Ok(batch),
+        }
+    }
+
+    async fn apply(&self, batch: Batch) -> Result<(), RequestsError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        match self.store.commit(batch).await? {
+            Outcome::Applied { .. } => Ok(()),
+            Outcome::Refused { .. } => Err(RequestsError::Refused),
+        }
+    }
+
+    /// Facts have changed, durably, and with them all events up to `number`.
+    fn tell(&self, number: Option<u64>) {
+        if let Some(number) = number {
+            self.told.send_if_modified(|newest| {
+                let newer = number > *newest;
+                *newest = number.max(*newest);
+                newer
+            });
+        }
+        self.changes
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+/// Facts as they are stored; none of a request that nothing has been seen of.
+struct Stored {
+    id: B256,
+    facts: Facts,
+    bytes: Option<Vec<u8>>,
+}
+
+impl Stored {
+    /// That they still are.
+    fn expect(&self) -> Expect {
+        self.bytes.clone().map_or(Expect::Absent, Expect::Equals)
     }
 }
 

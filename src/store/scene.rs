@@ -11,11 +11,12 @@ use super::{
         consumption,
         cursor::{Cursor, Mark},
         entry::{self, Consumed, Entry, Fact},
-        facts,
+        event, facts,
         halt::{self, Halt},
+        integrator,
         lane::{self, Owner, Slot, Version},
         lease::{self, Lease},
-        open, order, request, reservation,
+        mark, open, order, request, reservation,
         settlement::{self, Part, Settlement},
         sighting, signature, slot,
         transaction::{self, Outcome, Tracked},
@@ -23,10 +24,13 @@ use super::{
         watch, witness,
     },
 };
-use crate::request::{
-    fact::{Facts, Purpose, Standing},
-    scene,
-    witness::{Change, Witness},
+use crate::{
+    integrator::{Integrator, Scope, Tier},
+    request::{
+        fact::{Facts, Purpose, Standing},
+        scene,
+        witness::{Change, Witness},
+    },
 };
 
 /// The statement that stands.
@@ -109,7 +113,12 @@ pub fn claim() -> Claim {
 
 /// Every row, in no order.
 pub fn rows() -> Vec<(Key, Vec<u8>)> {
-    [journal(), index(), solver(), seen()].concat()
+    [journal(), index(), solver(), told(), seen()].concat()
+}
+
+/// How many they are.
+pub fn count() -> u64 {
+    rows().len() as u64
 }
 
 fn journal() -> Vec<(Key, Vec<u8>)> {
@@ -221,6 +230,26 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
         ),
         (lease::key("lane/origin"), lease.encode().unwrap()),
         (settlement::key(&id()), settled.encode().unwrap()),
+    ]
+}
+
+fn told() -> Vec<(Key, Vec<u8>)> {
+    let (request, seen) = (scene::request(1), Facts::default());
+    let told = crate::request::event::now(&request, &seen);
+    let app = Integrator {
+        label: "app".into(),
+        scopes: [Scope::Quote].into(),
+        tier: Tier::Default,
+        keys: Vec::new(),
+        webhook: None,
+        wallet: None,
+        created_at: 5,
+        revoked_at: None,
+    };
+    vec![
+        (event::key(1), event::encode(&told).unwrap()),
+        (integrator::key("app"), integrator::encode(&app).unwrap()),
+        (mark::key("webhooks"), mark::encode(1)),
     ]
 }
 

@@ -65,6 +65,7 @@ fn whole(kind: Kind) -> Range {
         prefix: Vec::new(),
         after: None,
         limit: PAGE,
+        reverse: false,
     }
 }
 
@@ -100,7 +101,7 @@ impl<'a> Filling<'a> {
     pub async fn flush(&mut self) -> Result<(), StoreError> {
         (self.rows, self.bytes) = (0, 0);
         match self.store.commit(std::mem::take(&mut self.batch)).await? {
-            Outcome::Applied => Ok(()),
+            Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(StoreError::Failed("a put was refused".into())),
         }
     }

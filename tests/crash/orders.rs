@@ -202,6 +202,7 @@ impl Scene {
                 prefix: Vec::new(),
                 after: None,
                 limit: usize::MAX,
+                reverse: false,
             };
             store.scan(range).await.unwrap()
         };

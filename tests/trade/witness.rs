@@ -25,8 +25,10 @@ fn reference(hash: B256) -> TxRef {
 
 /// A transaction of the solver's, in the newest block.
 async fn mined(rig: &Rig, nonce: u64, call: Call) -> TxRef {
+    rig.site.node.automine(false).await.unwrap();
     let (raw, hash) = rig.sealed(&rig.draft(call, nonce, 10), &rig.solver);
     rig.trade.writer.broadcast(&raw).await.unwrap();
+    rig.site.node.mine(1, 1).await.unwrap();
     reference(hash)
 }
 

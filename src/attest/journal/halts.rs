@@ -35,7 +35,7 @@ impl Journal {
         let batch = Batch::new()
             .expect(key.clone(), Expect::Absent)
             .put(key, row);
-        let fresh = self.store.commit(batch).await? == Outcome::Applied;
+        let fresh = self.store.commit(batch).await? == Outcome::APPLIED;
         show(chain, true);
         if fresh {
             tracing::error!(%chain, why, "signing is halted");
@@ -102,7 +102,7 @@ impl Journal {
         let batch = Batch::new()
             .expect(key.clone(), Expect::Equals(row))
             .delete(key);
-        let cleared = self.store.commit(batch).await? == Outcome::Applied;
+        let cleared = self.store.commit(batch).await? == Outcome::APPLIED;
         if cleared {
             show(chain, false);
             tracing::warn!(%chain, "signing goes on");
@@ -124,6 +124,7 @@ impl Journal {
             prefix: Vec::new(),
             after: None,
             limit: usize::MAX,
+            reverse: false,
         };
         let rows = self.store.scan(range).await?;
         rows.iter()

@@ -39,6 +39,7 @@ fn mistakes_are_named() {
     for (pointer, value, wanted) in [
         ("/name", json!("nowhere"), "not a chain of the chains file"),
         ("/chainId", json!("x"), "[0].chainId"),
+        ("/chainId", json!(1_u64 << 53), "2^53"),
         ("/currencies", json!([]), "must not be empty"),
         ("/currencies/0/address", json!("ether"), "ETH"),
         (

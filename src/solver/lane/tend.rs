@@ -161,7 +161,7 @@ impl Lane {
             .put(key, slot.encode()?);
         let batch = inventory::reserve(batch, &self.site, slot, nonce)?;
         match self.store.commit(batch).await? {
-            Outcome::Applied => Ok(()),
+            Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(SolverError::Fenced),
         }
     }

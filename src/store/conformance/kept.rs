@@ -120,7 +120,7 @@ pub async fn one_of_many_claims_of_a_request_wins_with_its_nonce(store: Arc<dyn 
         .into_iter()
         .map(Result::unwrap)
         .collect();
-    let won = |outcome: &&Outcome| **outcome == Outcome::Applied;
+    let won = |outcome: &&Outcome| **outcome == Outcome::APPLIED;
     assert_eq!(outcomes.iter().filter(won).count(), 1);
     let winner = outcomes.iter().position(|outcome| won(&outcome)).unwrap() as u64;
     let stored = store.read(&key).await.unwrap().unwrap();
@@ -182,8 +182,8 @@ pub async fn a_cursor_moves_with_what_was_seen_or_not_at_all(store: Arc<dyn Stor
                 sighting::encode(&seen).unwrap(),
             )
     };
-    assert_eq!(store.commit(step(None, 5)).await, Ok(Outcome::Applied));
-    assert_eq!(store.commit(step(Some(5), 9)).await, Ok(Outcome::Applied));
+    assert_eq!(store.commit(step(None, 5)).await, Ok(Outcome::APPLIED));
+    assert_eq!(store.commit(step(Some(5), 9)).await, Ok(Outcome::APPLIED));
     // A second tail that still believes in the old place.
     let late = store.commit(step(Some(5), 7)).await.unwrap();
     assert!(matches!(late, Outcome::Refused { .. }));
@@ -202,11 +202,11 @@ pub async fn who_lost_a_lease_changes_nothing_any_more(store: Arc<dyn Store>) {
             .expect(key.clone(), expect)
             .put(key.clone(), lease(fence))
     };
-    assert_eq!(store.commit(take(None, 1)).await, Ok(Outcome::Applied));
+    assert_eq!(store.commit(take(None, 1)).await, Ok(Outcome::APPLIED));
     let racers = join_all((0..8).map(|_| store.commit(take(Some(1), 2)))).await;
     let won = racers
         .iter()
-        .filter(|one| **one == Ok(Outcome::Applied))
+        .filter(|one| **one == Ok(Outcome::APPLIED))
         .count();
     assert_eq!(won, 1);
     let nonce = lane::slot_key("origin", 1);
@@ -218,5 +218,5 @@ pub async fn who_lost_a_lease_changes_nothing_any_more(store: Arc<dyn Store>) {
     let fenced = store.commit(as_holder(1)).await.unwrap();
     assert!(matches!(fenced, Outcome::Refused { .. }));
     assert_eq!(store.read(&nonce).await, Ok(None));
-    assert_eq!(store.commit(as_holder(2)).await, Ok(Outcome::Applied));
+    assert_eq!(store.commit(as_holder(2)).await, Ok(Outcome::APPLIED));
 }

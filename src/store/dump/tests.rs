@@ -5,7 +5,7 @@ async fn exported() -> (MemoryStore, Vec<u8>) {
     let (store, mut bytes) = (MemoryStore::new(), Vec::new());
     scene::fill(&store, scene::rows()).await;
     let rows = write(&store, &mut bytes).await.unwrap();
-    assert_eq!(rows, 20);
+    assert_eq!(rows, scene::count());
     (store, bytes)
 }
 
@@ -20,7 +20,7 @@ async fn error(bytes: &[u8]) -> DumpError {
 async fn what_was_written_is_read_again() {
     let (store, bytes) = exported().await;
     let again = MemoryStore::new();
-    assert_eq!(read(&again, &mut &bytes[..]).await.unwrap(), 20);
+    assert_eq!(read(&again, &mut &bytes[..]).await.unwrap(), scene::count());
     assert!(same(&store, &again).await.unwrap());
     let mut twice = Vec::new();
     write(&again, &mut twice).await.unwrap();
@@ -34,7 +34,7 @@ async fn what_was_written_is_read_again() {
         text.lines()
             .last()
             .unwrap()
-            .starts_with(r#"{"rows":20,"sha256":"0x"#)
+            .starts_with(&format!(r#"{{"rows":{},"sha256":"0x"#, scene::count()))
     );
 }
 

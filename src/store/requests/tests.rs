@@ -1,6 +1,10 @@
 use super::*;
 use crate::{
-    request::{fact::Facts, reason::FailReason, scene},
+    request::{
+        fact::{Facts, Standing},
+        reason::FailReason,
+        scene,
+    },
     store::{Key, Kind, memory::MemoryStore},
 };
 
@@ -96,6 +100,43 @@ async fn decisions_rest_on_the_facts_that_were_seen() {
     let same = requests.decide((&id, &after), 7, with, |_| ()).await;
     assert_eq!(same, Ok(after));
     assert!(requests.store().read(&row).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_new_status_is_an_event_in_the_same_commit_and_outlives_the_process() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let requests = Requests::open(store.clone()).await.unwrap();
+    let ids = [1, 2].map(|n| scene::request(n).id);
+    for n in [1, 2] {
+        let inserted = requests.insert(&scene::request(n), Batch::new()).await;
+        inserted.unwrap();
+    }
+    let mut told = requests.told();
+    assert_eq!(*told.borrow_and_update(), 0, "a quote is no event");
+    let seen =
+        |standing| move |facts: &mut Facts| facts.deposits = vec![scene::deposit(1, standing)];
+    let quoted = scene::request(1).created_at;
+    for (now, id) in [(quoted + 5, ids[0]), (quoted + 6, ids[1])] {
+        let seen = seen(Standing::Included);
+        requests.record(&id, now, Batch::new(), seen).await.unwrap();
+    }
+    // The deposit stands deeper; the status is what it was.
+    let deeper = requests.record(&ids[0], quoted + 7, Batch::new(), seen(Standing::Final));
+    deeper.await.unwrap();
+    assert_eq!(*told.borrow_and_update(), 2);
+    let refused = Batch::new().expect(rows::facts::key(&ids[0]), Expect::Absent);
+    let undo = |facts: &mut Facts| facts.deposits.clear();
+    let refused = requests.record(&ids[1], 8, refused, undo).await;
+    assert_eq!(refused, Err(RequestsError::Refused));
+    let all = requests.events(0, 9).await.unwrap();
+    let brief: Vec<_> = all
+        .iter()
+        .map(|(n, event)| (*n, event.request, event.at))
+        .collect();
+    assert_eq!(brief, [(1, ids[0], quoted + 5), (2, ids[1], quoted + 6)]);
+    let again = Requests::open(store).await.unwrap();
+    assert_eq!(again.events(1, 9).await.unwrap(), all[1..]);
+    assert_eq!(*again.told().borrow(), 2);
 }
 
 #[tokio::test]

@@ -3,12 +3,13 @@
 use alloy::primitives::{Address, B256, U256};
 
 use super::{
-    KINDS, RowError, claim::Claim, consumption, cursor::Cursor, entry::Entry, facts, halt::Halt,
-    lane, lease::Lease, open, order, request, reservation, settlement::Settlement, sighting,
-    signature, slot, transaction, void::Void, watch, witness,
+    KINDS, RowError, claim::Claim, consumption, cursor::Cursor, entry::Entry, event, facts,
+    halt::Halt, integrator, lane, lease::Lease, mark, open, order, request, reservation,
+    settlement::Settlement, sighting, signature, slot, transaction, void::Void, watch, witness,
 };
 use crate::{
-    request::{Request, fact::Facts},
+    integrator::Integrator,
+    request::{Request, event::Event, fact::Facts},
     store::Key,
 };
 
@@ -60,7 +61,10 @@ pub enum Row {
     },
     Lease(String, Lease),
     Settlement(B256, Box<Settlement>),
+    Event(u64, Box<Event>),
+    Integrator(String, Box<Integrator>),
     Witness(Box<witness::Either>),
+    Mark(String, u64),
 }
 
 impl Row {
@@ -116,7 +120,23 @@ impl Row {
                 name.word()?,
                 Settlement::decode(value)?.into(),
             )),
+            _ => Self::told(key, name, value),
+        }
+    }
+
+    /// Rows of those who are told.
+    fn told(key: &Key, name: Name<'_>, value: &[u8]) -> Result<Self, RowError> {
+        match key.kind {
+            super::EVENT => {
+                let (number, event) = event::row(key, value)?;
+                Ok(Self::Event(number, event.into()))
+            }
+            super::INTEGRATOR => {
+                let integrator = integrator::decode(value)?;
+                Ok(Self::Integrator(name.text()?, integrator.into()))
+            }
             super::WITNESS => Ok(Self::Witness(witness::either(key, value)?.into())),
+            super::MARK => Ok(Self::Mark(name.text()?, mark::decode(value)?)),
             _ => Err(RowError::new(name.0, "no decoder")),
         }
     }

@@ -102,6 +102,7 @@ pub fn slots(network: &str, limit: usize) -> Range {
         prefix: prefix(network),
         after: None,
         limit,
+        reverse: false,
     }
 }
 

@@ -29,8 +29,11 @@
 //! | 17 reservation | network ‖0, currency in hex ‖0, nonce (8) | amount (32) |
 //! | 18 lease | what is held, text | `lease::Lease` |
 //! | 19 settlement | request id | `settlement::Settlement` in JSON |
+//! | 20 event | number (8) | `request::event::Event` |
+//! | 21 integrator | label text | `integrator::Integrator` in JSON |
 //! | 24 witness | 0; network ‖0, unix milliseconds (8), transaction text | `witness::Wanted` |
 //! | 24 witness | 1; network ‖0, transaction text | `request::witness::Witness` in JSON |
+//! | 27 mark | follower's name, text | number of an event (8) |
 //!
 //! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
 
@@ -39,10 +42,13 @@ pub mod claim;
 pub mod consumption;
 pub mod cursor;
 pub mod entry;
+pub mod event;
 pub mod facts;
 pub mod halt;
+pub mod integrator;
 pub mod lane;
 pub mod lease;
+pub mod mark;
 pub mod open;
 pub mod order;
 pub mod request;
@@ -84,10 +90,13 @@ pub const LANE: Kind = Kind(16);
 pub const RESERVATION: Kind = Kind(17);
 pub const LEASE: Kind = Kind(18);
 pub const SETTLEMENT: Kind = Kind(19);
+pub const EVENT: Kind = Kind(20);
+pub const INTEGRATOR: Kind = Kind(21);
 pub const WITNESS: Kind = Kind(24);
+pub const MARK: Kind = Kind(27);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 20] = [
+pub const KINDS: [(Kind, &str); 23] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -107,7 +116,10 @@ pub const KINDS: [(Kind, &str); 20] = [
     (RESERVATION, "reservation"),
     (LEASE, "lease"),
     (SETTLEMENT, "settlement"),
+    (EVENT, "event"),
+    (INTEGRATOR, "integrator"),
     (WITNESS, "witness"),
+    (MARK, "mark"),
 ];
 
 /// Bytes that are not a row of their kind, or of a format that this version does not know.

@@ -41,5 +41,6 @@ pub fn range(after: Option<&Key>, limit: usize) -> Range {
         prefix: Vec::new(),
         after: after.map(|key| key.name.clone()),
         limit,
+        reverse: false,
     }
 }

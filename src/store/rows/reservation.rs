@@ -35,6 +35,7 @@ pub fn range(network: &str, currency: &[u8], after: Option<&Key>, limit: usize) 
         prefix: prefix(network, currency),
         after: after.map(|key| key.name.clone()),
         limit,
+        reverse: false,
     }
 }
 

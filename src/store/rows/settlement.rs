@@ -63,6 +63,7 @@ pub fn range(after: Option<&Key>, limit: usize) -> Range {
         prefix: Vec::new(),
         after: after.map(|key| key.name.clone()),
         limit,
+        reverse: false,
     }
 }
 

@@ -65,6 +65,7 @@ pub fn range(network: &str, from: u64, limit: usize) -> Range {
         prefix: prefix(network),
         after: before,
         limit,
+        reverse: false,
     }
 }
 

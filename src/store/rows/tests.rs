@@ -72,7 +72,21 @@ fn layouts_never_change() {
         format!("01{}", "05".repeat(65))
     );
 
+    assert_eq!(hex(&mark::encode(258)), "010000000000000102");
+    let event = crate::request::event::Event {
+        request: b(1),
+        key: Some("k".into()),
+        at: 300,
+        data: "{}".into(),
+    };
+    assert_eq!(
+        hex(&event::encode(&event).unwrap()),
+        format!("0120{one}01016bac02027b7d")
+    );
     let names = [
+        (event::key(258), 20, "0000000000000102".to_owned()),
+        (integrator::key("a b"), 21, "612062".to_owned()),
+        (mark::key("a b"), 27, "612062".to_owned()),
         (entry::key("a/b"), 1, "612f62".to_owned()),
         (
             signature::key(&b(1), &Address::repeat_byte(4)),
@@ -457,6 +471,17 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
     }
     assert!(lane::Lane::decode(&[]).is_err());
     assert!(lease::Lease::decode(&[2, 3, 1]).is_err());
+}
+
+#[test]
+fn integrators_are_kept_in_these_words() {
+    let text = format!(
+        r#"{{"label":"app","scopes":["quote","requests:read","fast-fill"],"tier":"elevated","keys":[{{"digest":"0x{}","created_at":5,"expires_at":null}}],"webhook":{{"url":"https://example.org/hook","headers":{{"x-a":"b"}}}},"wallet":{{"address":"0x1","linked_at":7}},"created_at":5,"revoked_at":null}}"#,
+        "01".repeat(32)
+    );
+    let bytes = [&[1], text.as_bytes()].concat();
+    let integrator = integrator::decode(&bytes).unwrap();
+    assert_eq!(integrator::encode(&integrator).unwrap(), bytes);
 }
 
 #[test]

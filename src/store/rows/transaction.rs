@@ -96,5 +96,6 @@ pub fn range(after: Option<&Key>, limit: usize) -> Range {
         prefix: vec![WATCHED],
         after: after.map(|key| key.name.clone()),
         limit,
+        reverse: false,
     }
 }

@@ -34,6 +34,7 @@ pub fn range(statement: &str) -> Range {
         prefix,
         after: None,
         limit: usize::MAX,
+        reverse: false,
     }
 }
 

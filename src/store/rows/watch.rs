@@ -87,6 +87,7 @@ pub fn range(chain: &str, after: Option<&Key>, limit: usize) -> Range {
         prefix: prefix(chain),
         after,
         limit,
+        reverse: false,
     }
 }
 

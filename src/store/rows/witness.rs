@@ -72,6 +72,7 @@ pub fn range(name: &str, limit: usize) -> Range {
         prefix: network(WANTED, name),
         after: None,
         limit,
+        reverse: false,
     }
 }
 

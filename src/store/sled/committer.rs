@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Failure, Key, OWN, disk::Disk, flat, guarded};
-use crate::store::{Batch, Outcome, StoreError};
+use super::{Failure, Key, Kind, OWN, disk::Disk, flat, flat_name, guarded};
+use crate::store::{Batch, Outcome, StoreError, number};
 
 /// Commits in a group at most, so that the first of them does not wait for ever.
 const GROUP: usize = 256;
@@ -120,7 +120,25 @@ fn decide(tree: &::sled::Tree, batch: Batch, changes: &mut Changes) -> ::sled::R
             changes.insert(key, value);
         }
     }
-    Ok(Outcome::Applied)
+    let number = match batch.append {
+        None => None,
+        Some((log, value)) => {
+            let number = last(tree, changes, log)? + 1;
+            changes.insert(flat_name(log, &number.to_be_bytes()), Some(value));
+            Some(number)
+        }
+    };
+    Ok(Outcome::Applied { number })
+}
+
+/// The greatest number of a log; zero when it is empty.
+fn last(tree: &::sled::Tree, changes: &Changes, log: Kind) -> ::sled::Result<u64> {
+    let all = flat_name(log, &[])..=flat_name(log, &u64::MAX.to_be_bytes());
+    let stored = tree.range(all.clone()).next_back().transpose()?;
+    let stored = stored.and_then(|(key, _)| number(&key[1..]));
+    let fresh = changes.range(all).rev().find(|(_, value)| value.is_some());
+    let fresh = fresh.and_then(|(key, _)| number(&key[1..]));
+    Ok(stored.max(fresh).unwrap_or(0))
 }
 
 fn current(tree: &::sled::Tree, changes: &Changes, key: &[u8]) -> ::sled::Result<Option<Vec<u8>>> {

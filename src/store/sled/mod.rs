@@ -10,13 +10,13 @@ mod disk;
 mod guard;
 mod open;
 mod replace;
+mod scan;
 #[cfg(test)]
 mod tests;
 
 use std::{
     fs::File,
     io,
-    ops::Bound,
     path::Path,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     thread::JoinHandle,
@@ -158,28 +158,7 @@ impl Store for SledStore {
     }
 
     async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
-        self.reading(move |tree| {
-            let prefix = flat_name(range.kind, &range.prefix);
-            let after = range
-                .after
-                .as_ref()
-                .map(|after| flat_name(range.kind, after));
-            let from = match after.filter(|after| *after >= prefix) {
-                Some(after) => Bound::Excluded(after),
-                None => Bound::Included(prefix.clone()),
-            };
-            tree.range::<Vec<u8>, _>((from, Bound::Unbounded))
-                .take_while(|row| {
-                    row.as_ref()
-                        .map_or(true, |(key, _)| key.starts_with(&prefix))
-                })
-                .take(range.limit)
-                .map(|row| {
-                    row.map(|(key, value)| (Key::new(range.kind, &key[1..]), value.to_vec()))
-                })
-                .collect()
-        })
-        .await
+        self.reading(move |tree| scan::rows(tree, &range)).await
     }
 
     async fn close(&self) {

@@ -24,7 +24,7 @@ fn put(n: u32) -> Batch {
 async fn fill(path: &Path, count: u32) {
     let store = SledStore::open(path).unwrap();
     for n in 0..count {
-        assert_eq!(store.commit(put(n)).await, Ok(Outcome::Applied));
+        assert_eq!(store.commit(put(n)).await, Ok(Outcome::APPLIED));
     }
     store.close().await;
 }
@@ -195,7 +195,7 @@ async fn after_a_failed_sync_nothing_is_answered() {
     let unchanged = Batch::new().claim(key(0), value(0));
     assert_eq!(
         store.commit(unchanged.clone()).await,
-        Ok(Outcome::Applied),
+        Ok(Outcome::APPLIED),
         "nothing to sync"
     );
     let failed = futures::join!(store.commit(put(1)), store.commit(put(2)));
@@ -216,6 +216,7 @@ async fn after_a_failed_sync_nothing_is_answered() {
         prefix: Vec::new(),
         after: None,
         limit: 1,
+        reverse: false,
     };
     assert!(matches!(
         store.scan(range).await,
@@ -273,7 +274,7 @@ async fn full_disk_child() {
     let store = SledStore::open(Path::new(&path)).unwrap();
     for n in 0..100_000 {
         match store.commit(put(n)).await {
-            Ok(Outcome::Applied) => {}
+            Ok(Outcome::APPLIED) => {}
             Err(StoreError::Failed(why)) => {
                 assert!(matches!(
                     store.read(&key(0)).await,
@@ -322,7 +323,7 @@ async fn a_full_disk_ends_the_store_and_loses_nothing() {
     }
     assert_eq!(
         store.commit(put(count + 10)).await,
-        Ok(Outcome::Applied),
+        Ok(Outcome::APPLIED),
         "there is room again"
     );
 }
@@ -363,12 +364,12 @@ async fn a_compacted_store_has_the_same_rows_in_a_fresh_directory() {
     let path = place.path().join("store");
     scene_in(&path).await;
     for _ in 0..2 {
-        assert_eq!(SledStore::compact(&path).await.unwrap(), 20);
+        assert_eq!(SledStore::compact(&path).await.unwrap(), scene::count());
         assert!(holds_the_scene(&path).await);
         assert_eq!(names(place.path()), ["store"]);
     }
     let store = SledStore::open(&path).unwrap();
-    assert_eq!(store.commit(put(1)).await, Ok(Outcome::Applied));
+    assert_eq!(store.commit(put(1)).await, Ok(Outcome::APPLIED));
     let held = SledStore::compact(&path).await;
     assert!(matches!(
         held,
@@ -388,12 +389,12 @@ async fn a_compaction_that_was_cut_off_leaves_the_store_and_the_next_one_tidies_
     std::fs::create_dir(&fresh).unwrap();
     std::fs::write(fresh.join("db"), "half").unwrap();
     assert!(holds_the_scene(&path).await);
-    assert_eq!(SledStore::compact(&path).await.unwrap(), 20);
+    assert_eq!(SledStore::compact(&path).await.unwrap(), scene::count());
     assert_eq!(names(place.path()), ["store"]);
     // Cut off behind the swap: the old one lies there.
     fill(&fresh, 3).await;
     assert!(holds_the_scene(&path).await);
-    assert_eq!(SledStore::compact(&path).await.unwrap(), 20);
+    assert_eq!(SledStore::compact(&path).await.unwrap(), scene::count());
     assert_eq!(names(place.path()), ["store"]);
 }
 

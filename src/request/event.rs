@@ -1,0 +1,190 @@
+//! What is told of a request when its status changes (interface.md, Events; integrator-api.md 14, 15).
+//! Webhooks and sockets send the same data; it is written once, when the change is committed.
+
+use alloy::primitives::B256;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Request,
+    fact::{Attempt, Facts, State},
+    reason::{FailReason, RefundFailReason},
+    render::{self, Reason},
+    status,
+};
+
+/// The only kind of event there is.
+pub const KIND: &str = "request.status.updated";
+
+/// A change of a request's status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    pub request: B256,
+    /// The label of the key that asked for the quote.
+    pub key: Option<String>,
+    /// Unix milliseconds.
+    pub at: u64,
+    /// The event's `data`: compact JSON that JavaScript would write back byte for byte, because
+    /// receivers verify what they re-stringified.
+    pub data: String,
+}
+
+impl Event {
+    /// The body of a webhook.
+    pub fn body(&self) -> String {
+        let Self { at, data, .. } = self;
+        format!(r#"{{"event":"{KIND}","timestamp":{at},"data":{data}}}"#)
+    }
+
+    /// What a socket says.
+    pub fn message(&self) -> String {
+        let Self { at, data, .. } = self;
+        format!(r#"{{"event":"{KIND}","data":{data},"publishedAt":{at}}}"#)
+    }
+}
+
+/// The event of facts that changed, if the status or a reason did. A quote that nobody has acted on
+/// is none.
+pub fn of(request: &Request, before: &Facts, after: &Facts) -> Option<Event> {
+    let changed = status::of(request, before) != status::of(request, after);
+    changed.then(|| now(request, after))
+}
+
+/// Where a request stands, told as an event.
+pub fn now(request: &Request, facts: &Facts) -> Event {
+    let data = data(request, facts);
+    Event {
+        request: request.id,
+        key: request.api_key.clone(),
+        at: data.updated_at,
+        // Strings and numbers cannot fail to be written.
+        data: serde_json::to_string(&data).unwrap_or_default(),
+    }
+}
+
+/// Fields in the order of interface.md. No number is above 2^53, no key looks like one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    status: &'static str,
+    in_tx_hashes: Vec<String>,
+    tx_hashes: Vec<String>,
+    updated_at: u64,
+    origin_chain_id: u64,
+    destination_chain_id: u64,
+    /// Always null: requests with a deposit address come with another feature.
+    deposit_address: Option<()>,
+    request_id: B256,
+    referrer: Option<&'a str>,
+    details: Option<Details<'a>>,
+    fail_reason: Reason<FailReason>,
+    refund_fail_reason: Reason<RefundFailReason>,
+}
+
+/// The transaction of the solver's that failed last, and what it said.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Details<'a> {
+    failed_tx_hash: &'a str,
+    revert_reason: Option<&'a str>,
+}
+
+fn data<'a>(request: &'a Request, facts: &'a Facts) -> Data<'a> {
+    let verdict = status::of(request, facts);
+    Data {
+        status: verdict.status.text(),
+        in_tx_hashes: render::incoming(request, facts),
+        tx_hashes: render::outgoing(request, facts),
+        updated_at: render::updated_at(request, facts),
+        origin_chain_id: request.origin.chain,
+        destination_chain_id: request.destination.chain,
+        deposit_address: None,
+        request_id: request.id,
+        referrer: request.referrer.as_deref(),
+        details: facts.attempts.iter().rev().find_map(details),
+        fail_reason: render::reason(verdict.fail_reason),
+        refund_fail_reason: render::reason(verdict.refund_fail_reason),
+    }
+}
+
+fn details(attempt: &Attempt) -> Option<Details<'_>> {
+    match &attempt.state {
+        State::Reverted { reason, .. } => Some(Details {
+            failed_tx_hash: &attempt.transaction,
+            revert_reason: reason.as_deref(),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::request::{
+        fact::{Purpose, Standing},
+        scene::{self, attempt, deposit},
+    };
+
+    fn deposited() -> Facts {
+        Facts {
+            deposits: vec![deposit(1, Standing::Included)],
+            updated_at: 1_700_000_000_007,
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn a_deposit_is_told_in_the_words_of_the_interface() {
+        let mut request = scene::request(1);
+        request.referrer = Some("caf\u{e9}/\"x\"\u{2028}".into());
+        request.api_key = Some("app".into());
+        let event = of(&request, &Facts::default(), &deposited()).unwrap();
+        let told: Value = serde_json::from_str(&event.body()).unwrap();
+        let wanted = json!({
+            "event": "request.status.updated", "timestamp": 1_700_000_000_007_u64,
+            "data": {
+                "status": "pending", "inTxHashes": [deposit(1, Standing::Included).transaction],
+                "txHashes": [], "updatedAt": 1_700_000_000_007_u64, "originChainId": 31_001,
+                "destinationChainId": 31_002, "depositAddress": null, "requestId": request.id,
+                "referrer": request.referrer, "details": null, "failReason": "N/A",
+                "refundFailReason": "N/A",
+            },
+        });
+        assert_eq!(told, wanted);
+        assert_eq!(event.key.as_deref(), Some("app"));
+        assert!(
+            event.data.contains("caf\u{e9}/\\\"x\\\"\u{2028}"),
+            "escaped too much"
+        );
+        let said: Value = serde_json::from_str(&event.message()).unwrap();
+        assert_eq!(said["data"], wanted["data"]);
+        assert_eq!(said["publishedAt"], wanted["timestamp"]);
+    }
+
+    #[test]
+    fn only_a_change_of_the_verdict_is_an_event() {
+        let request = scene::request(1);
+        let mut deeper = deposited();
+        deeper.deposits[0].standing = Standing::Final;
+        assert_eq!(of(&request, &deposited(), &deeper), None);
+        assert_eq!(of(&request, &Facts::default(), &Facts::default()), None);
+        let mut filled = deeper.clone();
+        filled.attempts = vec![attempt(Purpose::Fill, State::Broadcast)];
+        assert!(of(&request, &deeper, &filled).is_some());
+    }
+
+    #[test]
+    fn a_revert_is_told_with_what_it_said() {
+        let place = scene::place(3);
+        let reason = Some("too late".to_owned());
+        let facts = Facts {
+            attempts: vec![attempt(Purpose::Fill, State::Reverted { place, reason })],
+            ..deposited()
+        };
+        let event = now(&scene::request(1), &facts);
+        let told: Value = serde_json::from_str(&event.data).unwrap();
+        let wanted = json!({"failedTxHash": "0xf111", "revertReason": "too late"});
+        assert_eq!(told["details"], wanted);
+    }
+}

@@ -1,0 +1,123 @@
+//! Integrators in the store: the only way to read and change them. All of them are held in memory.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::sync::watch;
+
+use super::{Batch, Expect, Outcome, Store, StoreError, rows::RowError, rows::integrator as rows};
+use crate::integrator::Integrator;
+
+/// Integrators by label.
+pub type Book = BTreeMap<String, Arc<Integrator>>;
+
+/// Why integrators cannot be read or changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntegratorsError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Row(#[from] RowError),
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Integrators {
+    store: Arc<dyn Store>,
+    book: watch::Sender<Arc<Book>>,
+}
+
+impl Integrators {
+    /// Reads all of them.
+    pub async fn open(store: Arc<dyn Store>) -> Result<Self, IntegratorsError> {
+        let mut book = Book::new();
+        for (_, bytes) in store.scan(rows::range()).await? {
+            let one = rows::decode(&bytes)?;
+            book.insert(one.label.clone(), Arc::new(one));
+        }
+        let book = watch::Sender::new(Arc::new(book));
+        Ok(Self { store, book })
+    }
+
+    /// All of them now.
+    pub fn book(&self) -> Arc<Book> {
+        self.book.borrow().clone()
+    }
+
+    /// Wakes when one has changed.
+    pub fn changes(&self) -> watch::Receiver<Arc<Book>> {
+        self.book.subscribe()
+    }
+
+    /// Changes what stands under `label`; `change` runs again when another change came in between,
+    /// and what it refuses changes nothing. Durable when it returns.
+    pub async fn change<E: From<IntegratorsError>>(
+        &self,
+        label: &str,
+        change: impl Fn(Option<Integrator>) -> Result<Integrator, E>,
+    ) -> Result<Arc<Integrator>, E> {
+        let key = rows::key(label);
+        loop {
+            let found = self
+                .store
+                .read(&key)
+                .await
+                .map_err(IntegratorsError::from)?;
+            let before = found.as_deref().map(rows::decode).transpose();
+            let after = change(before.map_err(IntegratorsError::from)?)?;
+            let bytes = rows::encode(&after).map_err(IntegratorsError::from)?;
+            let expect = found.map_or(Expect::Absent, Expect::Equals);
+            let batch = Batch::new()
+                .expect(key.clone(), expect)
+                .put(key.clone(), bytes);
+            let outcome = self
+                .store
+                .commit(batch)
+                .await
+                .map_err(IntegratorsError::from)?;
+            if let Outcome::Applied { .. } = outcome {
+                let after = Arc::new(after);
+                self.book.send_modify(|book| {
+                    Arc::make_mut(book).insert(label.to_owned(), after.clone());
+                });
+                return Ok(after);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{integrator::Tier, store::memory::MemoryStore};
+
+    fn app() -> Integrator {
+        Integrator {
+            label: "app".into(),
+            scopes: [crate::integrator::Scope::Quote].into(),
+            tier: Tier::Default,
+            keys: Vec::new(),
+            webhook: None,
+            wallet: None,
+            created_at: 5,
+            revoked_at: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_changed_is_there_after_a_restart_and_what_is_refused_is_not() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let integrators = Integrators::open(store.clone()).await.unwrap();
+        let mut changes = integrators.changes();
+        let added = integrators.change::<IntegratorsError>("app", |_| Ok(app()));
+        added.await.unwrap();
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        let no = || IntegratorsError::Store(StoreError::Closed);
+        let refused = integrators.change("app", |_| Err::<Integrator, _>(no()));
+        assert_eq!(refused.await, Err(no()));
+        assert!(!changes.has_changed().unwrap());
+        let again = Integrators::open(store).await.unwrap();
+        assert_eq!(again.book(), integrators.book());
+        assert_eq!(*again.book()["app"], app());
+    }
+}

@@ -1,0 +1,48 @@
+//! Changes of requests' statuses, in the order in which they were committed: a log
+//! ([`Batch::append`](crate::store::Batch::append)).
+//!
+//! Key: the event's number, 8 bytes big endian. Value, format 1: [`Event`].
+
+use super::{EVENT, RowError, decode, encode as encode_row};
+use crate::{
+    request::event::Event,
+    store::{Key, Range},
+};
+
+const FORMAT: u8 = 1;
+
+pub fn key(number: u64) -> Key {
+    Key::new(EVENT, number.to_be_bytes())
+}
+
+/// The events after `number`, the oldest first.
+pub fn after(number: u64, limit: usize) -> Range {
+    Range {
+        kind: EVENT,
+        prefix: Vec::new(),
+        after: Some(number.to_be_bytes().into()),
+        limit,
+        reverse: false,
+    }
+}
+
+/// The newest event.
+pub fn newest() -> Range {
+    Range {
+        after: None,
+        limit: 1,
+        reverse: true,
+        ..after(0, 1)
+    }
+}
+
+pub fn encode(event: &Event) -> Result<Vec<u8>, RowError> {
+    encode_row("event", FORMAT, event)
+}
+
+/// The event and its number.
+pub fn row(key: &Key, bytes: &[u8]) -> Result<(u64, Event), RowError> {
+    let number = crate::store::number(&key.name);
+    let number = number.ok_or_else(|| RowError::new("event", "its name is no number"))?;
+    Ok((number, decode("event", FORMAT, bytes)?))
+}

@@ -1,0 +1,34 @@
+//! Integrators with the digests of their keys; changed by compare-and-set only.
+//!
+//! Key: the label, text. Value, format 1: [`Integrator`] in JSON.
+
+use super::{INTEGRATOR, RowError, decode_json, encode_json};
+use crate::{
+    integrator::Integrator,
+    store::{Key, Range},
+};
+
+const FORMAT: u8 = 1;
+
+pub fn key(label: &str) -> Key {
+    Key::new(INTEGRATOR, label)
+}
+
+/// All of them.
+pub fn range() -> Range {
+    Range {
+        kind: INTEGRATOR,
+        prefix: Vec::new(),
+        after: None,
+        limit: usize::MAX,
+        reverse: false,
+    }
+}
+
+pub fn encode(integrator: &Integrator) -> Result<Vec<u8>, RowError> {
+    encode_json("integrator", FORMAT, integrator)
+}
+
+pub fn decode(bytes: &[u8]) -> Result<Integrator, RowError> {
+    decode_json("integrator", FORMAT, bytes)
+}
