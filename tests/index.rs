@@ -14,13 +14,15 @@ use intentd::{
     index::{
         confirm::{Confirmer, Network},
         tail::{Step, Tail},
+        witness::Observer,
     },
     market::Market,
     request::{
         Execution, Leg, Operation, Request, TradeType,
         fact::{Deposit, Standing},
+        witness::Witness,
     },
-    store::{Batch, memory::MemoryStore, requests::Requests},
+    store::{Batch, memory::MemoryStore, requests::Requests, witnesses},
 };
 use serde_json::{Value, json};
 use vm::{Chain, ChainEntry, Endpoint, SETTLEMENT, quorum::Quorum};
@@ -124,6 +126,13 @@ async fn deposits(requests: &Requests, request: &Request) -> Vec<Deposit> {
     requests.facts(&request.id).await.unwrap().deposits
 }
 
+/// The deposit's transaction as listings show it.
+async fn full(requests: &Requests, deposit: &Deposit) -> Witness {
+    let (network, transaction) = (&deposit.network, &deposit.transaction);
+    let found = witnesses::of(&**requests.store(), network, transaction).await;
+    found.unwrap().unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deposit_is_found_confirmed_reorged_and_found_again() {
     // Until the family opens providers for trading there is nothing to follow a chain with.
@@ -131,10 +140,17 @@ async fn a_deposit_is_found_confirmed_reorged_and_found_again() {
     let world = Devnet::start().await.unwrap();
     let (site, node) = (&world.origin, &world.origin.node);
     let (chain, endpoint) = origin(&world);
-    let scanner = open(&chain.spec, &endpoint).unwrap().scanner;
+    let trade = open(&chain.spec, &endpoint).unwrap();
     let requests = Requests::new(Arc::new(MemoryStore::new()));
     let network = market().by_name("origin").unwrap().clone();
-    let mut tail = Tail::new(network, vec![scanner], requests.clone(), Arc::default());
+    let mut tail = Tail::new(
+        network,
+        vec![trade.scanner],
+        requests.clone(),
+        Arc::default(),
+    );
+    let providers = vec![trade.witnesses];
+    let observer = Observer::new("origin", SETTLEMENT, providers, requests.clone());
     let network = Network {
         chain: chain.clone(),
         bell: Arc::default(),
@@ -160,12 +176,24 @@ async fn a_deposit_is_found_confirmed_reorged_and_found_again() {
     assert_eq!(seen[0].amount, U256::from(AMOUNT));
     assert_eq!(seen[0].standing, Standing::Included);
     assert_eq!(Some(seen[0].place.hash), receipt.block_hash);
+    assert_eq!(observer.round(NOW).await.unwrap().seen, 1);
+    let witness = full(&requests, &seen[0]).await;
+    let fee = u128::from(receipt.gas_used) * receipt.effective_gas_price;
+    assert!(witness.is_of(&seen[0].place));
+    assert_eq!(witness.fee, U256::from(fee));
+    let [given, got] = &witness.changes[..] else {
+        panic!("{witness:?}");
+    };
+    let diffs = [(&given.address, given.diff()), (&got.address, got.diff())];
+    let (user, depository) = (&seen[0].depositor, &seen[0].depository);
+    assert_eq!(diffs, [(user, "-1000".into()), (depository, "1000".into())]);
 
     // Its block leaves the chain, and the same transaction comes back in another.
     node.reorg(1).await.unwrap();
     node.mine(1, 1).await.unwrap();
     settle(&mut tail).await;
     let lost = deposits(&requests, &request).await;
+    assert_eq!(observer.round(NOW).await.unwrap().seen, 0);
     assert_eq!(lost[0].standing, Standing::Reorged);
     let receipt = node.broadcast(&wire).await.unwrap();
     settle(&mut tail).await;
@@ -173,6 +201,9 @@ async fn a_deposit_is_found_confirmed_reorged_and_found_again() {
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].standing, Standing::Included);
     assert_eq!(Some(again[0].place.hash), receipt.block_hash);
+    assert!(!full(&requests, &again[0]).await.is_of(&again[0].place));
+    assert_eq!(observer.round(NOW).await.unwrap().seen, 1);
+    assert!(full(&requests, &again[0]).await.is_of(&again[0].place));
 
     node.mine(world.options.finality_blocks, 1).await.unwrap();
     chain.reader.fresh_head().await.unwrap();

@@ -10,6 +10,7 @@ mod deal;
 mod moment;
 
 use std::{
+    collections::HashSet,
     net::Ipv4Addr,
     sync::{Arc, Mutex},
     time::Duration,
@@ -20,10 +21,18 @@ use devnet::{
     world::{Devnet, Options},
 };
 use futures::future::join_all;
-use intentd::store::{
-    Range, Store,
-    rows::{CLAIM, LANE, OPEN, RESERVATION, claim::Claim, claim::Stage},
-    sled::SledStore,
+use intentd::{
+    request::witness::included,
+    store::{
+        Key, Range, Store,
+        rows::{
+            CLAIM, FACTS, LANE, OPEN, RESERVATION, WITNESS,
+            claim::{Claim, Stage},
+            facts,
+            witness::{Either, either},
+        },
+        sled::SledStore,
+    },
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -221,8 +230,39 @@ impl Scene {
             let done = |leg: &&intentd::store::rows::claim::Leg| leg.stage == Stage::Final;
             assert_eq!(claim.legs.iter().filter(done).count(), 1, "{claim:?}");
         }
+        check_witnesses(&scan(FACTS).await, &scan(WITNESS).await);
         store.close().await;
     }
+}
+
+/// Demands that every transaction in a block has been seen there, or is looked for still: the last ones
+/// came just before the end.
+fn check_witnesses(facts: &[(Key, Vec<u8>)], witnesses: &[(Key, Vec<u8>)]) {
+    let rows = witnesses.iter().map(|(key, value)| either(key, value));
+    let (mut known, mut seen) = (HashSet::new(), 0);
+    for row in rows {
+        known.insert(match row.unwrap() {
+            Either::Wanted(row) => (row.network, row.transaction, row.wanted.block),
+            Either::Seen {
+                network,
+                transaction,
+                witness,
+            } => {
+                seen += 1;
+                (network, transaction, witness.place.hash)
+            }
+        });
+    }
+    let mut all = HashSet::new();
+    for (_, value) in facts {
+        let facts = facts::decode(value).unwrap();
+        all.extend(included(&facts).map(|one| {
+            let transaction = one.transaction.to_lowercase();
+            (one.network.to_owned(), transaction, one.block)
+        }));
+    }
+    assert!(all.is_subset(&known), "{:?}", all.difference(&known));
+    assert!(2 * seen > all.len(), "{seen} of {}", all.len());
 }
 
 /// A caller from an address of its own.

@@ -23,6 +23,9 @@ fn reference(hash: B256) -> TxRef {
     FAMILY.tx(&hash.to_string(), None).unwrap()
 }
 
+/// What a lying node does to an answer.
+type Edit = fn(&mut Value);
+
 /// A transaction of the solver's, in the newest block.
 async fn mined(rig: &Rig, nonce: u64, call: Call) -> TxRef {
     rig.site.node.automine(false).await.unwrap();
@@ -118,7 +121,7 @@ async fn a_transaction_in_no_block_is_not_seen() {
 async fn answers_that_contradict_each_other_are_doubted() {
     let rig = Rig::start().await;
     let paid = mined(&rig, 0, rig.payment(RECIPIENT, 5)).await;
-    let lies: [(&'static str, fn(&mut Value)); 5] = [
+    let lies: [(&str, Edit); 5] = [
         ("eth_getTransactionReceipt", |receipt| {
             receipt["transactionHash"] = json!(ORDER);
         }),
