@@ -8,7 +8,10 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use alloy::primitives::U256;
+use alloy::{
+    primitives::{Bytes, U256},
+    rpc::types::TransactionReceipt,
+};
 use devnet::world::{Devnet, Money, SignedOrder, Terms};
 use intentd::{
     index::{
@@ -126,93 +129,142 @@ async fn deposits(requests: &Requests, request: &Request) -> Vec<Deposit> {
     requests.facts(&request.id).await.unwrap().deposits
 }
 
-/// The deposit's transaction as listings show it.
-async fn full(requests: &Requests, deposit: &Deposit) -> Witness {
-    let (network, transaction) = (&deposit.network, &deposit.transaction);
-    let found = witnesses::of(&**requests.store(), network, transaction).await;
-    found.unwrap().unwrap()
+/// The origin's index over an empty store, and a request that its user can deposit for.
+struct Rig {
+    world: Devnet,
+    chain: Chain,
+    tail: Tail,
+    confirmer: Confirmer,
+    observer: Observer,
+    requests: Requests,
+    request: Request,
+}
+
+impl Rig {
+    async fn start() -> Self {
+        let world = Devnet::start().await.unwrap();
+        let (chain, endpoint) = origin(&world);
+        let trade = SETTLEMENT.trade.unwrap()(&chain.spec, &endpoint).unwrap();
+        let requests = Requests::new(Arc::new(MemoryStore::new()));
+        let network = market().by_name("origin").unwrap().clone();
+        let scanners = vec![trade.scanner];
+        let mut tail = Tail::new(network, scanners, requests.clone(), Arc::default());
+        let network = Network {
+            chain: chain.clone(),
+            bell: Arc::default(),
+        };
+        let networks = HashMap::from([("origin".to_owned(), network)]);
+        let providers = vec![trade.witnesses];
+        let request = request(order(&world).await, &world.user.address().to_string());
+        requests.insert(&request, Batch::new()).await.unwrap();
+        settle(&mut tail).await;
+        Self {
+            confirmer: Confirmer::new(requests.clone(), networks),
+            observer: Observer::new("origin", SETTLEMENT, providers, requests.clone()),
+            world,
+            chain,
+            tail,
+            requests,
+            request,
+        }
+    }
+
+    /// The user's deposit, signed.
+    async fn wire(&self) -> Bytes {
+        let site = &self.world.origin;
+        let payload = site.native_deposit(self.request.order_id);
+        let payload = payload.value(U256::from(AMOUNT));
+        site.node.signed(&self.world.user, payload).await.unwrap()
+    }
+
+    /// Sends the deposit, and reads the chain to its end.
+    async fn deposited(&mut self, wire: &Bytes) -> TransactionReceipt {
+        let receipt = self.world.origin.node.broadcast(wire).await.unwrap();
+        settle(&mut self.tail).await;
+        receipt
+    }
+
+    /// Takes the newest block away.
+    async fn reorged(&mut self) {
+        let node = &self.world.origin.node;
+        node.reorg(1).await.unwrap();
+        node.mine(1, 1).await.unwrap();
+        settle(&mut self.tail).await;
+    }
+
+    /// The only deposit.
+    async fn seen(&self) -> Deposit {
+        let seen = deposits(&self.requests, &self.request).await;
+        assert_eq!(seen.len(), 1);
+        seen[0].clone()
+    }
+
+    /// The deposit's transaction as listings show it.
+    async fn full(&self) -> Witness {
+        let deposit = self.seen().await;
+        let (network, transaction) = (&deposit.network, &deposit.transaction);
+        let found = witnesses::of(&**self.requests.store(), network, transaction).await;
+        found.unwrap().unwrap()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deposit_is_found_confirmed_reorged_and_found_again() {
-    // Until the family opens providers for trading there is nothing to follow a chain with.
-    let Some(open) = SETTLEMENT.trade else { return };
-    let world = Devnet::start().await.unwrap();
-    let (site, node) = (&world.origin, &world.origin.node);
-    let (chain, endpoint) = origin(&world);
-    let trade = open(&chain.spec, &endpoint).unwrap();
-    let requests = Requests::new(Arc::new(MemoryStore::new()));
-    let network = market().by_name("origin").unwrap().clone();
-    let mut tail = Tail::new(
-        network,
-        vec![trade.scanner],
-        requests.clone(),
-        Arc::default(),
-    );
-    let providers = vec![trade.witnesses];
-    let observer = Observer::new("origin", SETTLEMENT, providers, requests.clone());
-    let network = Network {
-        chain: chain.clone(),
-        bell: Arc::default(),
-    };
-    let networks = HashMap::from([("origin".to_owned(), network)]);
-    let confirmer = Confirmer::new(requests.clone(), networks);
-
-    let order = order(&world).await;
-    let request = request(order, &world.user.address().to_string());
-    requests.insert(&request, Batch::new()).await.unwrap();
-    settle(&mut tail).await;
-    let payload = site.native_deposit(request.order_id);
-    let wire = node
-        .signed(&world.user, payload.value(U256::from(AMOUNT)))
-        .await
-        .unwrap();
-    let receipt = node.broadcast(&wire).await.unwrap();
-    let claim = site.deposited(&receipt).await.unwrap();
-    settle(&mut tail).await;
-    let seen = deposits(&requests, &request).await;
-    assert_eq!(seen.len(), 1);
-    assert_eq!(seen[0].onchain_id, claim.onchain_id);
-    assert_eq!(seen[0].amount, U256::from(AMOUNT));
-    assert_eq!(seen[0].standing, Standing::Included);
-    assert_eq!(Some(seen[0].place.hash), receipt.block_hash);
-    assert_eq!(observer.round(NOW).await.unwrap().seen, 1);
-    let witness = full(&requests, &seen[0]).await;
-    let fee = u128::from(receipt.gas_used) * receipt.effective_gas_price;
-    assert!(witness.is_of(&seen[0].place));
-    assert_eq!(witness.fee, U256::from(fee));
-    let [given, got] = &witness.changes[..] else {
-        panic!("{witness:?}");
-    };
-    let diffs = [(&given.address, given.diff()), (&got.address, got.diff())];
-    let (user, depository) = (&seen[0].depositor, &seen[0].depository);
-    assert_eq!(diffs, [(user, "-1000".into()), (depository, "1000".into())]);
+    let mut rig = Rig::start().await;
+    let wire = rig.wire().await;
+    let receipt = rig.deposited(&wire).await;
+    let claim = rig.world.origin.deposited(&receipt).await.unwrap();
+    let seen = rig.seen().await;
+    assert_eq!(seen.onchain_id, claim.onchain_id);
+    assert_eq!(seen.amount, U256::from(AMOUNT));
+    assert_eq!(seen.standing, Standing::Included);
+    assert_eq!(Some(seen.place.hash), receipt.block_hash);
 
     // Its block leaves the chain, and the same transaction comes back in another.
-    node.reorg(1).await.unwrap();
-    node.mine(1, 1).await.unwrap();
-    settle(&mut tail).await;
-    let lost = deposits(&requests, &request).await;
-    assert_eq!(observer.round(NOW).await.unwrap().seen, 0);
-    assert_eq!(lost[0].standing, Standing::Reorged);
-    let receipt = node.broadcast(&wire).await.unwrap();
-    settle(&mut tail).await;
-    let again = deposits(&requests, &request).await;
-    assert_eq!(again.len(), 1);
-    assert_eq!(again[0].standing, Standing::Included);
-    assert_eq!(Some(again[0].place.hash), receipt.block_hash);
-    assert!(!full(&requests, &again[0]).await.is_of(&again[0].place));
-    assert_eq!(observer.round(NOW).await.unwrap().seen, 1);
-    assert!(full(&requests, &again[0]).await.is_of(&again[0].place));
+    rig.reorged().await;
+    assert_eq!(rig.seen().await.standing, Standing::Reorged);
+    let receipt = rig.deposited(&wire).await;
+    let again = rig.seen().await;
+    assert_eq!(again.standing, Standing::Included);
+    assert_eq!(Some(again.place.hash), receipt.block_hash);
 
-    node.mine(world.options.finality_blocks, 1).await.unwrap();
-    chain.reader.fresh_head().await.unwrap();
+    let blocks = rig.world.options.finality_blocks;
+    rig.world.origin.node.mine(blocks, 1).await.unwrap();
+    rig.chain.reader.fresh_head().await.unwrap();
     let confirmed = async {
-        while deposits(&requests, &request).await[0].standing != Standing::Final {
-            confirmer.look(NOW).await.unwrap();
+        while rig.seen().await.standing != Standing::Final {
+            rig.confirmer.look(NOW).await.unwrap();
             tokio::task::yield_now().await;
         }
     };
     let patience = Duration::from_secs(30);
     tokio::time::timeout(patience, confirmed).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deposit_is_kept_in_full_as_it_is_in_its_block() {
+    let mut rig = Rig::start().await;
+    let wire = rig.wire().await;
+    let receipt = rig.deposited(&wire).await;
+    assert_eq!(rig.observer.round(NOW).await.unwrap().seen, 1);
+    let (seen, witness) = (rig.seen().await, rig.full().await);
+    let fee = u128::from(receipt.gas_used) * receipt.effective_gas_price;
+    assert!(witness.is_of(&seen.place));
+    assert_eq!(witness.fee, U256::from(fee));
+    let moved = witness.changes.iter();
+    let moved: Vec<_> = moved.map(|one| (&one.address, one.diff())).collect();
+    let expected = [
+        (&seen.depositor, format!("-{AMOUNT}")),
+        (&seen.depository, AMOUNT.to_string()),
+    ];
+    assert_eq!(moved, expected);
+
+    // What is in no block is not looked for; what comes into another one is.
+    rig.reorged().await;
+    assert_eq!(rig.observer.round(NOW).await.unwrap().seen, 0);
+    rig.deposited(&wire).await;
+    let place = rig.seen().await.place;
+    assert!(!rig.full().await.is_of(&place));
+    assert_eq!(rig.observer.round(NOW).await.unwrap().seen, 1);
+    assert!(rig.full().await.is_of(&place));
 }

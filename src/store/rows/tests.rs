@@ -492,10 +492,10 @@ fn layouts_of_witnesses_never_change() {
     assert_eq!(hex(&wanted.value().unwrap()), format!("0120{one}20{two}03"));
     let seen = String::from_utf8(witness::encode_seen(&scene::witness()).unwrap()).unwrap();
     let expected = format!(
-        r#"{{"from":"{user}","to":null,"data":"0x09","value":"0x5","fee":"0xff","place":{{"number":7,"hash":"0x{seven}","time":1700000007}},"success":true,"changes":[{{"address":"{user}","currency":"{usdc}","negative":true,"amount":"0x6"}}]}}"#,
+        r#"{{"from":"{user}","to":null,"data":"0x09","value":"0x5","fee":"0xff","place":{{"number":7,"hash":"{seven}","time":1700000007}},"success":true,"changes":[{{"address":"{user}","currency":"{usdc}","negative":true,"amount":"0x6"}}]}}"#,
         user = crate::request::scene::USER,
         usdc = crate::request::scene::USDC,
-        seven = format!("{}07", "00".repeat(31)),
+        seven = B256::with_last_byte(7),
     );
     assert_eq!(seen, format!("\u{1}{expected}"));
     let names = [
