@@ -185,11 +185,7 @@ impl Accounts for Stub {
 
 #[async_trait]
 impl Rehearsal for Stub {
-    async fn rehearse(
-        &self,
-        _: &[Call],
-        _: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn rehearse(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         self.read(Ok(100_000))
     }
 }

@@ -125,9 +125,7 @@ pub struct World {
     pub revert: Option<Revert>,
     /// The authorizations of each estimate.
     pub carried: Vec<Vec<Authorization>>,
-    /// What was tried behind other calls.
-    pub rehearsed: Vec<Vec<Call>>,
-    /// What of it fails.
+    /// What fails when it is tried behind other calls.
     pub fails: fn(&[Call]) -> bool,
     /// No provider answers.
     pub down: bool,
@@ -162,7 +160,6 @@ impl Default for Scene {
             gas: GAS,
             revert: None,
             carried: Vec::new(),
-            rehearsed: Vec::new(),
             fails: |_| false,
             down: false,
             prices: cents,
@@ -321,13 +318,8 @@ impl Accounts for Scene {
 
 #[async_trait]
 impl Rehearsal for Scene {
-    async fn rehearse(
-        &self,
-        calls: &[Call],
-        _: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         self.read(|world| {
-            world.rehearsed.push(calls.to_vec());
             if (world.fails)(calls) {
                 return Err(Revert {
                     reason: "short".into(),

@@ -314,7 +314,7 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     let fill = fill.unwrap();
     let tried = async |before: Vec<Call>| {
         let calls = [before, vec![fill.clone()]].concat();
-        rig.trade.rehearsal.rehearse(&calls, &[]).await.unwrap()
+        rig.trade.rehearsal.rehearse(&calls).await.unwrap()
     };
     let alone = tried(Vec::new()).await.unwrap_err();
     assert!(!alone.data.is_empty(), "{alone:?}");
@@ -324,10 +324,10 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     // Nothing of it happened.
     let allowance = rig.trade.accounts.allowance(&solver, &proxy, &token);
     assert_eq!(allowance.await.unwrap(), U256::ZERO);
-    let none = rig.trade.rehearsal.rehearse(&[], &[]).await.unwrap();
+    let none = rig.trade.rehearsal.rehearse(&[]).await.unwrap();
     assert_eq!(none, Ok(0));
     let foreign = [rig.payment(RECIPIENT, 1), approve(1).remove(0)];
     let mut foreign = foreign.to_vec();
     foreign[1].from = address(RECIPIENT);
-    assert!(rig.trade.rehearsal.rehearse(&foreign, &[]).await.is_err());
+    assert!(rig.trade.rehearsal.rehearse(&foreign).await.is_err());
 }

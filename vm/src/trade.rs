@@ -129,13 +129,8 @@ pub trait Writer: Send + Sync {
 #[async_trait]
 pub trait Rehearsal: Send + Sync {
     /// Gas units that one transaction would take at the head which makes all of `calls`, in order, as
-    /// their one sender, and carries `authorizations`. `Err` inside: one of them reverts, and this is
-    /// what it says. Nothing is sent.
-    async fn rehearse(
-        &self,
-        calls: &[Call],
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError>;
+    /// their one sender. `Err` inside: one of them reverts, and this is what it says. Nothing is sent.
+    async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError>;
 }
 
 /// Wei per gas unit.

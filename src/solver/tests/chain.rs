@@ -323,11 +323,7 @@ fn data(draft: &Value) -> Value {
 
 #[async_trait]
 impl Rehearsal for FakeChain {
-    async fn rehearse(
-        &self,
-        _: &[Call],
-        _: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn rehearse(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         Err(ReadError::Unavailable(
             "the solver rehearses nothing".into(),
         ))

@@ -192,7 +192,7 @@ fn wei(found: Option<U256>, missing: &str) -> Result<u128, ReadError> {
 }
 
 /// Puts EIP-7702 authorizations into a request.
-pub fn authorized(request: &mut Value, list: &[Authorization]) -> Result<(), ReadError> {
+fn authorized(request: &mut Value, list: &[Authorization]) -> Result<(), ReadError> {
     if !list.is_empty() {
         let list: Result<Vec<_>, _> = list.iter().map(authorization).collect();
         request["authorizationList"] = Value::Array(list?);
