@@ -12,6 +12,7 @@ pub mod family;
 pub mod http;
 pub mod protocol;
 pub mod quorum;
+mod seen;
 pub mod spec;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -36,6 +37,7 @@ pub mod tron;
 pub mod xrp;
 
 pub use family::*;
+pub use seen::{Seen, Unusable};
 pub use spec::{ChainEntry, FinalityDefaults};
 pub use types::*;
 
