@@ -6,6 +6,7 @@ mod read;
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use vm::spelled_alike;
 
 pub use read::MarketError;
 
@@ -192,11 +193,6 @@ impl Network {
         let same = |currency: &&Currency| spelled_alike(&currency.address, address);
         self.currencies.iter().find(same)
     }
-}
-
-/// Hex is compared without case, everything else as it stands.
-fn spelled_alike(one: &str, other: &str) -> bool {
-    one == other || (one.starts_with("0x") && one.eq_ignore_ascii_case(other))
 }
 
 const fn one() -> u64 {

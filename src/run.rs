@@ -1,6 +1,7 @@
 //! The composition root: the only place where the daemon's parts are made and joined.
 
 mod background;
+mod clock;
 mod parts;
 mod ready;
 mod trading;
@@ -9,7 +10,6 @@ use std::{
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
 };
 
 use anyhow::Context;
@@ -18,8 +18,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
 
-use self::background::Background;
 pub use self::parts::{Parts, Trading, signer};
+use self::{background::Background, clock::unix_seconds};
 use crate::{
     admin::Admin,
     api::oracle::{self, Listed},
@@ -267,12 +267,4 @@ fn gate(config: &Config) -> Gate {
         window_ms: u64::try_from(limit.window.as_millis()).unwrap_or(u64::MAX),
     });
     Gate::new(keys, allowance)
-}
-
-/// The daemon's clock: unix seconds.
-fn unix_seconds() -> u64 {
-    #[allow(clippy::disallowed_methods)]
-    let now = SystemTime::now();
-    now.duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }

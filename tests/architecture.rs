@@ -88,6 +88,7 @@ const PURE: &[&str] = &[
     "src/solver/settle/execution.rs",
     "vm/src/protocol/",
     "vm/src/types.rs",
+    "vm/src/seen.rs",
     "vm/src/spec.rs",
     "vm/src/ethereum/complaint.rs",
     "vm/src/ethereum/decode",

@@ -159,6 +159,22 @@ impl Scene {
         last
     }
 
+    /// Waits until the fill is in a block: `submitted` is told before it is sent, so that a block on
+    /// top of it could be mined too early.
+    async fn until_filled(&self, deal: &Deal) {
+        let told = self.until(deal, "submitted").await;
+        let hash = told["txHashes"][0].as_str().unwrap().parse().unwrap();
+        let node = &self.world.destination.node;
+        let landed = async {
+            let mut polls = interval(POLL);
+            while node.receipt(hash).await.unwrap().is_none() {
+                polls.tick().await;
+            }
+        };
+        let landed = timeout(PATIENCE, landed).await;
+        assert!(landed.is_ok(), "{hash} is in no block: {told}");
+    }
+
     /// What is told of the deposit's transaction.
     async fn transaction(&self, deal: &Deal) -> Value {
         let target = format!("/transactions/status?txHash={}", deal.deposit);
@@ -200,7 +216,7 @@ impl Scene {
         let deal = self.quote(number).await;
         self.deposit(&deal).await;
         Self::mine(&self.world.origin, FINAL).await;
-        self.until(&deal, "submitted").await;
+        self.until_filled(&deal).await;
         Self::mine(&self.world.destination, 1).await;
         self.until(&deal, "success").await;
         assert_eq!(self.received(&deal).await, deal.promised);
@@ -228,7 +244,7 @@ async fn deposit_that_leaves_before_the_fill_is_not_filled_until_it_comes_back()
     scene.until(&deal, "pending").await;
     assert_eq!(scene.transaction(&deal).await, "success");
     Scene::mine(origin, FINAL).await;
-    scene.until(&deal, "submitted").await;
+    scene.until_filled(&deal).await;
     Scene::mine(destination, 1).await;
     scene.until(&deal, "success").await;
     scene.another(2).await;
@@ -245,7 +261,7 @@ async fn deposit_that_leaves_after_the_fill_fails_the_request_until_it_comes_bac
         let deal = scene.quote(number).await;
         scene.deposit(&deal).await;
         Scene::mine(origin, FINAL).await;
-        scene.until(&deal, "submitted").await;
+        scene.until_filled(&deal).await;
         if confirmed {
             Scene::mine(destination, 1).await;
             scene.until(&deal, "success").await;
@@ -283,7 +299,7 @@ async fn fills_that_leave_their_chain_are_sent_again_and_pay_once() {
         let deal = scene.quote(number).await;
         scene.deposit(&deal).await;
         Scene::mine(origin, FINAL).await;
-        scene.until(&deal, "submitted").await;
+        scene.until_filled(&deal).await;
         Scene::mine(destination, 1).await;
         let told = scene.until(&deal, "success").await;
         hashes.push(told["txHashes"].clone());

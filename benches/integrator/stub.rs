@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use vm::{
     Address, Block, Bytes, ChainEntry, ReadError, SETTLEMENT,
     trade::{
-        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Rehearsal,
-        Revert, ScanError, Scanner, Sighting, Trade, Writer,
+        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Fate, Fees, Rehearsal, Revert,
+        ScanError, Scanner, Sighting, Trade, Writer,
     },
 };
 
@@ -186,18 +186,18 @@ impl Accounts for Stub {
 
 #[async_trait]
 impl Rehearsal for Stub {
-    async fn rehearse(
-        &self,
-        _: &[Call],
-        _: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn rehearse(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         self.read(Ok(100_000))
     }
 }
 
 #[async_trait]
 impl Writer for Stub {
-    async fn estimate(&self, _: &Draft) -> Result<Result<u64, Revert>, ReadError> {
+    async fn estimate(
+        &self,
+        _: &Call,
+        _: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
         self.estimates.fetch_add(1, Relaxed);
         if !self.estimate.is_zero() {
             tokio::time::sleep(self.estimate).await;

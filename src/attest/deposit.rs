@@ -3,9 +3,9 @@
 use std::{collections::HashSet, sync::Arc};
 
 use serde::Serialize;
-use vm::{B256, ChainId, Deposit, protocol::id};
+use vm::{B256, ChainId, Deposit, Seen, protocol::id};
 
-use super::{Refusal, claim::Seen, finality, statement::Mode};
+use super::{Refusal, finality, statement::Mode};
 
 /// One attested deposit.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -83,7 +83,7 @@ pub fn outcome(
         let token = token_id(&fee.currency_chain, &fee.currency);
         Ok(transfer(solver, to, token, fee.amount))
     });
-    let actions = deposits.chain(fees).collect::<Result<Vec<_>, _>>()?;
+    let actions = deposits.chain(fees).collect::<Result<Vec<_>, Refusal>>()?;
     if actions.is_empty() {
         return Err(Refusal::NoActions);
     }

@@ -1,11 +1,11 @@
 //! Whether a transaction fills an order (oracle.md 7.3). Pure: no I/O, no clock.
 
 use alloy::primitives::aliases::U1024;
-use vm::{OrderCall, Receipt, RouterCall};
+use vm::{OrderCall, Receipt, RouterCall, Seen};
 
 use super::{
     Refusal,
-    claim::{Seen, malformed},
+    claim::malformed,
     order::{OutputTerms, Terms},
     paid::{self, Expected, Ledger, Named, Served},
 };

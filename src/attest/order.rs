@@ -186,7 +186,7 @@ impl InputTerms {
                 .iter()
                 .zip(&typed.refunds)
                 .map(refund)
-                .collect::<Result<_, _>>()?,
+                .collect::<Result<_, Refusal>>()?,
         })
     }
 }

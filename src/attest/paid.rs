@@ -4,12 +4,11 @@
 use std::collections::HashMap;
 
 use alloy::primitives::aliases::U1024;
-use vm::{Address, B256, Bytes, ChainId, EvmAddress, Family, Payment, PaymentKind, Receipt, TxRef};
-
-use super::{
-    Refusal,
-    claim::{Seen, malformed},
+use vm::{
+    Address, B256, Bytes, ChainId, EvmAddress, Family, Payment, PaymentKind, Receipt, Seen, TxRef,
 };
+
+use super::{Refusal, claim::malformed};
 
 /// What an order expects from one transaction.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, value::RawValue};
 use tokio::task::JoinSet;
 use url::Url;
-use vm::{EvmAddress, protocol::message::Execution};
+use vm::{EvmAddress, http, protocol::message::Execution};
 
 use answer::{Corroborated, Seal, Tally};
 
@@ -193,13 +193,8 @@ async fn read(request: reqwest::RequestBuilder) -> Result<Value, &'static str> {
     if response.status() != StatusCode::OK {
         return Err("an answer other than 200");
     }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| "a broken answer")? {
-        if body.len() + chunk.len() > MOST_BYTES {
-            return Err("an answer that is too long");
-        }
-        body.extend_from_slice(&chunk);
-    }
+    let body = http::capped(&mut response, MOST_BYTES).await;
+    let body = body.map_err(|error| error.what())?;
     serde_json::from_slice(&body).map_err(|_| "an answer that is not JSON")
 }
 

@@ -5,9 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures::future::try_join_all;
 use tokio::sync::OnceCell;
-use vm::{Bytes, Chain, ChainId, ChainSpec, Head, ReadError, Transaction, TxRef};
+use vm::{Bytes, Chain, ChainId, ChainSpec, Head, ReadError, Seen, Transaction, TxRef};
 
-use super::{Refusal, claim::Seen};
+use super::Refusal;
 
 /// A transaction to read.
 #[derive(Clone)]
@@ -48,7 +48,10 @@ struct Tip {
 pub type Judge<'a> = &'a (dyn Fn(&Seen<'_>) -> Result<(), Refusal> + Sync);
 
 /// By the chain's own finality.
-pub const SETTLED: Judge<'static> = &|seen| seen.settled().map(|_| ());
+pub const SETTLED: Judge<'static> = &|seen| {
+    seen.settled()?;
+    Ok(())
+};
 
 /// Reads `wanted`, answered in its order. What `judge` calls missing or not final is read once more
 /// from a head that is asked for now.

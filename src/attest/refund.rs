@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use alloy::primitives::aliases::U1024;
-use vm::Address;
+use vm::{Address, Seen};
 
 use super::{
     Refusal,
-    claim::{Seen, bounded, malformed},
+    claim::{bounded, malformed},
     deposit::Message,
     order::{Difference, RefundTerms, Terms},
     paid::{self, Expected, Ledger, Named, Served},

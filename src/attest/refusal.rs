@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use vm::Unusable;
+
 /// Text from a caller, as it may stand in an answer: cut off after [`SHOWN`] characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown(String);
@@ -161,6 +163,22 @@ pub enum Refusal {
     /// Of a client's typed message: malformed, or by somebody else.
     #[error("Invalid signature")]
     ClientSignature,
+}
+
+impl From<Unusable> for Refusal {
+    fn from(unusable: Unusable) -> Self {
+        match unusable {
+            Unusable::Missing { transaction, chain } => Self::MissingTransaction {
+                transaction: transaction.into(),
+                chain: chain.as_str().into(),
+            },
+            Unusable::Failed { transaction, chain } => Self::RevertedTransaction {
+                transaction: transaction.into(),
+                chain: chain.as_str().into(),
+            },
+            Unusable::Early(transaction) => Self::NotFinalized(transaction.into()),
+        }
+    }
 }
 
 impl Refusal {

@@ -6,12 +6,12 @@ use alloy::signers::{SignerSync, local::PrivateKeySigner};
 use serde_json::{Map, json};
 use vm::{
     Address, B256, Block, Bytes, ChainId, ChainSpec, Deposit, Family, Finality, Head, OrderCall,
-    Payment, PaymentKind, Receipt, RouterCall, Transaction, TxRef, U256, protocol::order::Order,
+    Payment, PaymentKind, Receipt, RouterCall, Seen, Transaction, TxRef, U256,
+    protocol::order::Order,
 };
 
 use super::{
     Refusal,
-    claim::Seen,
     deposit::{self, Message},
     fill,
     order::{self, Difference, Input, Terms},

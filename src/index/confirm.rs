@@ -10,7 +10,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use futures::future::join_all;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use vm::{B256, Block, Chain, ReadError};
+use vm::{B256, Block, Chain, ReadError, Seen};
 
 use self::verdict::{Verdict, judge};
 use super::{Bell, IndexError, apply, book::opened, looks::Looks, tail::rewound};
@@ -199,7 +199,7 @@ impl Confirmer {
             return Ok(Verdict::Doubtful);
         };
         let found = chain.reader.transaction(&transaction, &head).await?;
-        let seen = verdict::Seen {
+        let seen = Seen {
             spec: &chain.spec,
             transaction: &transaction,
             head: &head,

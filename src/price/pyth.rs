@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use reqwest::StatusCode;
 use serde::Deserialize;
 use url::Url;
+use vm::http;
 
 use super::{
     Price,
@@ -84,14 +85,8 @@ impl Pyth {
         if response.status() != StatusCode::OK {
             return Err("an answer other than 200");
         }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|_| "a broken answer")? {
-            if body.len() + chunk.len() > MOST_BYTES {
-                return Err("an answer that is too long");
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
+        let body = http::capped(&mut response, MOST_BYTES).await;
+        body.map_err(|error| error.what())
     }
 
     fn judge(&self, body: &[u8], now: u64) -> Result<Price, Doubt> {

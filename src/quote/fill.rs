@@ -3,7 +3,7 @@
 use alloy::primitives::{B256, U256};
 use vm::{
     Address, CodecError, OrderCall,
-    trade::{Call, Draft, FillTerms, Payout, Revert, Spend, Trade},
+    trade::{Call, FillTerms, Payout, Revert, Spend, Trade},
 };
 
 use super::{
@@ -166,19 +166,11 @@ impl Quoter {
         if let Some(proxy) = proxy.filter(|proxy| *proxy == call.to) {
             self.ready(venue, &proxy, fill).await?;
         }
-        let draft = Draft {
-            call,
-            authorizations: intent.authorizations.clone(),
-            nonce: 0,
-            gas: 0,
-            max_fee: 0,
-            max_priority_fee: 0,
-        };
-        let draft = &draft;
-        let ask = |trade: Trade| async move { trade.writer.estimate(draft).await };
+        let (made, carried) = (&call, &intent.authorizations);
+        let ask = |trade: Trade| async move { trade.writer.estimate(made, carried).await };
         match venue.ask(ask).await? {
             Ok(gas) => Ok(gas),
-            Err(revert) => Err(self.reverted(intent, &draft.call, revert).await),
+            Err(revert) => Err(self.reverted(intent, &call, revert).await),
         }
     }
 

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use vm::{
     Address, ChainEntry, ChainSpec, Family, ReadError,
     trade::{
-        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Draft, Fate, Fees, Rehearsal,
-        Revert, ScanError, Scanner, Sighting, Trade, Writer,
+        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Fate, Fees, Rehearsal, Revert,
+        ScanError, Scanner, Sighting, Trade, Writer,
     },
 };
 
@@ -123,11 +123,9 @@ pub struct World {
     /// Units of every estimate that does not revert.
     pub gas: u64,
     pub revert: Option<Revert>,
-    /// Drafts that were estimated.
-    pub drafts: Vec<Draft>,
-    /// What was tried behind other calls.
-    pub rehearsed: Vec<Vec<Call>>,
-    /// What of it fails.
+    /// The authorizations of each estimate.
+    pub carried: Vec<Vec<Authorization>>,
+    /// What fails when it is tried behind other calls.
     pub fails: fn(&[Call]) -> bool,
     /// No provider answers.
     pub down: bool,
@@ -161,8 +159,7 @@ impl Default for Scene {
             available: Some(most),
             gas: GAS,
             revert: None,
-            drafts: Vec::new(),
-            rehearsed: Vec::new(),
+            carried: Vec::new(),
             fails: |_| false,
             down: false,
             prices: cents,
@@ -322,13 +319,8 @@ impl Accounts for Scene {
 
 #[async_trait]
 impl Rehearsal for Scene {
-    async fn rehearse(
-        &self,
-        calls: &[Call],
-        _: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         self.read(|world| {
-            world.rehearsed.push(calls.to_vec());
             if (world.fails)(calls) {
                 return Err(Revert {
                     reason: "short".into(),
@@ -342,9 +334,13 @@ impl Rehearsal for Scene {
 
 #[async_trait]
 impl Writer for Scene {
-    async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError> {
+    async fn estimate(
+        &self,
+        _: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
         self.read(|world| {
-            world.drafts.push(draft.clone());
+            world.carried.push(authorizations.to_vec());
             world.revert.clone().map_or(Ok(world.gas), Err)
         })
     }

@@ -1,7 +1,7 @@
 //! What the user signs.
 
 use alloy::primitives::{B256, U256};
-use vm::trade::{DepositTerms, Draft, PaymentTerms, Spend, Step as Kind, StepCall, Trade};
+use vm::trade::{DepositTerms, PaymentTerms, Spend, Step as Kind, StepCall, Trade};
 
 use super::{
     answer::{Check, Item, Step, Transaction},
@@ -147,16 +147,8 @@ impl Quoter {
     }
 
     async fn estimate(&self, side: &Side<'_>, step: &StepCall) -> Option<u64> {
-        let draft = Draft {
-            call: step.call.clone(),
-            authorizations: Vec::new(),
-            nonce: 0,
-            gas: 0,
-            max_fee: 0,
-            max_priority_fee: 0,
-        };
-        let draft = &draft;
-        let ask = |trade: Trade| async move { trade.writer.estimate(draft).await };
+        let call = &step.call;
+        let ask = |trade: Trade| async move { trade.writer.estimate(call, &[]).await };
         self.venue(side).ok()?.ask(ask).await.ok()?.ok()
     }
 }

@@ -324,11 +324,8 @@ async fn authorizations_are_simulated_and_kept() {
     let one = json!({"chainId": 31_002, "address": OTHER, "nonce": 3, "yParity": 0,
                      "r": "0x1", "s": "0x2"});
     let (scene, answer) = quoted(json!({"authorizationList": [one]})).await;
-    let draft = scene.with(|world| world.drafts[0].clone());
-    assert_eq!(
-        (draft.authorizations.len(), draft.authorizations[0].nonce),
-        (1, 3)
-    );
+    let carried = scene.with(|world| world.carried[0].clone());
+    assert_eq!((carried.len(), carried[0].nonce), (1, 3));
     assert_eq!(stored(&scene, &answer).await.authorizations, [one]);
 }
 

@@ -130,7 +130,7 @@ impl Quoter {
         let mut calls = trial.there.clone();
         calls.push(trial.back.clone());
         for (calls, whole) in [(&calls, true), (&trial.there, false)] {
-            let ask = |trade: Trade| async move { trade.rehearsal.rehearse(calls, &[]).await };
+            let ask = |trade: Trade| async move { trade.rehearsal.rehearse(calls).await };
             let answer = self.venue(side).ok()?.ask(ask).await;
             if answer.ok()?.is_ok() {
                 return Some(whole);

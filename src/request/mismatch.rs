@@ -1,6 +1,7 @@
 //! Whether a deposit pays for its order (integrator-api.md 20).
 
 use alloy::primitives::U256;
+use vm::spelled_alike;
 
 use super::{Request, fact::Deposit, reason::FailReason};
 
@@ -20,9 +21,4 @@ pub fn mismatch(request: &Request, deposit: &Deposit) -> Option<FailReason> {
         return Some(FailReason::Unknown);
     };
     (deposit.amount < amount).then_some(FailReason::DepositedAmountTooLowToFill)
-}
-
-/// Hex is compared without case, everything else as it stands.
-pub fn spelled_alike(one: &str, other: &str) -> bool {
-    one == other || (one.starts_with("0x") && one.eq_ignore_ascii_case(other))
 }

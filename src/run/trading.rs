@@ -10,7 +10,7 @@ use hyper::header::HeaderName;
 use tokio_util::sync::CancellationToken;
 use vm::{Address, B256, EvmAddress};
 
-use super::parts::Trading;
+use super::{clock::unix_millis, parts::Trading};
 use crate::{
     api::intents::{self, State, error::ERRORS},
     chains::{Chains, Opened, Views},
@@ -351,14 +351,4 @@ fn entropy() -> Option<B256> {
         .inspect_err(|error| tracing::error!(%error, "no randomness"))
         .ok()
         .map(|()| bytes)
-}
-
-/// Unix milliseconds.
-fn unix_millis() -> u64 {
-    #[allow(clippy::disallowed_methods)]
-    let now = std::time::SystemTime::now();
-    now.duration_since(std::time::SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| {
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        })
 }

@@ -4,12 +4,13 @@
 //! is decided while a payment may still land; an order that failed is never filled.
 
 use alloy::primitives::B256;
+use vm::spelled_alike;
 
 use crate::{
     request::{
         Execution, Request,
         fact::{Deposit, Facts, Purpose, Standing},
-        mismatch::{mismatch, spelled_alike},
+        mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
     },
     store::rows::claim::{Claim, Leg, Stage},

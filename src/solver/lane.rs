@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
 use vm::{
     Address, Amount,
-    trade::{Authorization, Broadcast, Call, Draft, Fees},
+    trade::{Authorization, Broadcast, Call, Fees},
 };
 
 pub use tend::{Depth, Landing, Push};
@@ -198,16 +198,9 @@ impl Lane {
         call: &Call,
         authorizations: &[Authorization],
     ) -> Result<Result<u64, vm::trade::Revert>, SolverError> {
-        let fees = self.fees().await?;
-        let draft = Draft {
-            call: call.clone(),
-            authorizations: authorizations.to_vec(),
-            nonce: self.site.nonce(&self.owner, true).await?,
-            gas: 0,
-            max_fee: fees.base.saturating_mul(2).saturating_add(fees.priority),
-            max_priority_fee: fees.priority,
-        };
-        let estimate = self.site.estimate(&draft).await?;
+        // Nothing is planned above the operator's limit.
+        self.fees().await?;
+        let estimate = self.site.estimate(call, authorizations).await?;
         Ok(estimate.map(|gas| gas.saturating_add(gas / 4)))
     }
 

@@ -4,7 +4,9 @@ use std::{future::Future, sync::Arc};
 
 use vm::{
     Address, Amount, B256, Bytes, Chain, CodecError, Family, Head, ReadError, Transaction,
-    trade::{Broadcast, Draft, Fate, Fees, Revert, StepBuilder, Trade, TransactionCodec},
+    trade::{
+        Authorization, Broadcast, Call, Fate, Fees, Revert, StepBuilder, Trade, TransactionCodec,
+    },
 };
 
 use crate::market::{Currency, Network};
@@ -124,8 +126,12 @@ impl Site {
             .await
     }
 
-    pub async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError> {
-        self.ask(|trade| async move { trade.writer.estimate(draft).await })
+    pub async fn estimate(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
+        self.ask(|trade| async move { trade.writer.estimate(call, authorizations).await })
             .await
     }
 

@@ -112,10 +112,7 @@ async fn refusals_of_the_node_are_told_apart() {
 #[tokio::test]
 async fn estimates_are_gas_or_the_reason_why_not() {
     let rig = Rig::start().await;
-    let estimate = async |call: Call| {
-        let draft = rig.draft(call, 0, 10);
-        rig.trade.writer.estimate(&draft).await
-    };
+    let estimate = async |call: Call| rig.trade.writer.estimate(&call, &[]).await;
     let gas = estimate(rig.payment(RECIPIENT, 1)).await;
     assert_eq!(gas, Ok(Ok(21_000)));
     let transfer = |amount| Call {
@@ -218,9 +215,11 @@ async fn a_fill_spends_what_the_router_was_paid() {
         }],
         order: ORDER,
     });
+    let fill = fill.unwrap();
+    let gas = rig.trade.writer.estimate(&fill, &[]).await;
+    assert!(gas.unwrap().is_ok());
     let nonce = rig.trade.writer.nonce(&solver, true).await.unwrap();
-    let draft = rig.draft(fill.unwrap(), nonce, 10);
-    assert!(rig.trade.writer.estimate(&draft).await.unwrap().is_ok());
+    let draft = rig.draft(fill, nonce, 10);
     let (raw, hash) = rig.sealed(&draft, &rig.solver);
     rig.trade.writer.broadcast(&raw).await.unwrap();
     rig.site.node.mine(1, 1).await.unwrap();
@@ -265,7 +264,11 @@ async fn authorizations_travel_with_a_transaction() {
     let rig = Rig::start().await;
     let wallet = rig.site.deploy("Wallet", &[]).await.unwrap();
     let draft = delegated(&rig, wallet);
-    let gas = rig.trade.writer.estimate(&draft).await.unwrap().unwrap();
+    let estimate = rig
+        .trade
+        .writer
+        .estimate(&draft.call, &draft.authorizations);
+    let gas = estimate.await.unwrap().unwrap();
     // The delegation itself costs gas: the estimate has counted it.
     assert!(gas > 36_000, "{gas}");
     let (raw, hash) = rig.sealed(&draft, &rig.solver);
@@ -311,7 +314,7 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     let fill = fill.unwrap();
     let tried = async |before: Vec<Call>| {
         let calls = [before, vec![fill.clone()]].concat();
-        rig.trade.rehearsal.rehearse(&calls, &[]).await.unwrap()
+        rig.trade.rehearsal.rehearse(&calls).await.unwrap()
     };
     let alone = tried(Vec::new()).await.unwrap_err();
     assert!(!alone.data.is_empty(), "{alone:?}");
@@ -321,10 +324,10 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     // Nothing of it happened.
     let allowance = rig.trade.accounts.allowance(&solver, &proxy, &token);
     assert_eq!(allowance.await.unwrap(), U256::ZERO);
-    let none = rig.trade.rehearsal.rehearse(&[], &[]).await.unwrap();
+    let none = rig.trade.rehearsal.rehearse(&[]).await.unwrap();
     assert_eq!(none, Ok(0));
     let foreign = [rig.payment(RECIPIENT, 1), approve(1).remove(0)];
     let mut foreign = foreign.to_vec();
     foreign[1].from = address(RECIPIENT);
-    assert!(rig.trade.rehearsal.rehearse(&foreign, &[]).await.is_err());
+    assert!(rig.trade.rehearsal.rehearse(&foreign).await.is_err());
 }

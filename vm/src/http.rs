@@ -76,6 +76,15 @@ pub enum PostError {
     Failed(String),
 }
 
+impl From<BodyError> for PostError {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLong => Self::Failed("answer too large".into()),
+            BodyError::Broken(error) => failed(&error),
+        }
+    }
+}
+
 impl Channel {
     pub fn new(chain: &ChainId, endpoint: &Endpoint) -> Self {
         Self(Arc::new(Inner {
@@ -124,7 +133,7 @@ impl Inner {
             return Err(PostError::Failed("compressed answer".into()));
         }
         let retry_after = retry_after(status, response.headers());
-        let body = capped(&mut response).await?;
+        let body = capped(&mut response, MAX_ANSWER).await?;
         if status.is_success() {
             return Ok(body);
         }
@@ -149,16 +158,37 @@ impl Inner {
     }
 }
 
-async fn capped(response: &mut reqwest::Response) -> Result<Vec<u8>, PostError> {
-    let too_large = || PostError::Failed("answer too large".into());
-    let length = response.content_length().unwrap_or_default();
-    if length > MAX_ANSWER as u64 {
-        return Err(too_large());
+/// Why there is no body.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.what())]
+pub enum BodyError {
+    TooLong,
+    /// Without the URL, which may hold credentials.
+    Broken(#[source] reqwest::Error),
+}
+
+impl BodyError {
+    /// What is wrong with the answer, for a log.
+    pub const fn what(&self) -> &'static str {
+        match self {
+            Self::TooLong => "an answer that is too long",
+            Self::Broken(_) => "a broken answer",
+        }
     }
-    let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-    while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
-        if body.len() + chunk.len() > MAX_ANSWER {
-            return Err(too_large());
+}
+
+/// The body of an answer, unless it has more than `most` bytes: no more of it is ever held.
+pub async fn capped(response: &mut reqwest::Response, most: usize) -> Result<Vec<u8>, BodyError> {
+    let length = response.content_length().unwrap_or_default();
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    if length > most {
+        return Err(BodyError::TooLong);
+    }
+    let broken = |error: reqwest::Error| BodyError::Broken(error.without_url());
+    let mut body = Vec::with_capacity(length);
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        if body.len() + chunk.len() > most {
+            return Err(BodyError::TooLong);
         }
         body.extend_from_slice(&chunk);
     }

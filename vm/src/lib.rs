@@ -4,13 +4,15 @@
 //! - [`family`]: the seam: what a family offers, and the reader traits.
 //! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
 //! - [`trade`]: what trading needs besides: scanning, accounts, writing, steps.
+//! - [`http`]: round trips to providers that are not trusted to behave.
 //! - [`quorum`]: agreement of several providers, written once for all families.
 //! - one module per family; each is a cargo feature. The daemon meets them only in [`FAMILIES`].
 
 pub mod family;
-mod http;
+pub mod http;
 pub mod protocol;
 pub mod quorum;
+mod seen;
 pub mod spec;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -35,6 +37,7 @@ pub mod tron;
 pub mod xrp;
 
 pub use family::*;
+pub use seen::{Seen, Unusable};
 pub use spec::{ChainEntry, FinalityDefaults};
 pub use types::*;
 

@@ -112,9 +112,14 @@ pub struct Revert {
 /// Sends transactions, and says what became of them.
 #[async_trait]
 pub trait Writer: Send + Sync {
-    /// Gas units that a transaction would take now, by the provider's estimate. `Err` inside: it would
-    /// revert. EIP-7702 authorizations and state of the pending block count where the provider has them.
-    async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError>;
+    /// Gas units that a transaction which makes `call` and carries `authorizations` would take now, by
+    /// the provider's estimate. `Err` inside: it would revert. The authorizations and the state of the
+    /// pending block count where the provider has them.
+    async fn estimate(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError>;
     /// What gas costs now.
     async fn fees(&self) -> Result<Fees, ReadError>;
     /// The number of `owner`'s transactions in blocks, or with those that wait.
@@ -129,13 +134,8 @@ pub trait Writer: Send + Sync {
 #[async_trait]
 pub trait Rehearsal: Send + Sync {
     /// Gas units that one transaction would take at the head which makes all of `calls`, in order, as
-    /// their one sender, and carries `authorizations`. `Err` inside: one of them reverts, and this is
-    /// what it says. Nothing is sent.
-    async fn rehearse(
-        &self,
-        calls: &[Call],
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError>;
+    /// their one sender. `Err` inside: one of them reverts, and this is what it says. Nothing is sent.
+    async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError>;
 }
 
 /// Wei per gas unit.

@@ -92,6 +92,12 @@ impl fmt::Display for Address {
     }
 }
 
+/// Whether two texts are one address by their spelling alone: hex is compared without case, everything
+/// else as it stands. Where the family is at hand, [`Address`] knows better.
+pub fn spelled_alike(one: &str, other: &str) -> bool {
+    one == other || (one.starts_with("0x") && one.eq_ignore_ascii_case(other))
+}
+
 /// A transaction to read: the caller's spelling, the canonical bytes, and what the family needs
 /// besides the id to find it (TON: `lt`), as the caller sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,11 @@
 //! Deposit attestations.
 
 use serde_json::Value;
-use vm::Amount;
+use vm::{Amount, Seen};
 
 use super::{Attested, Error, Oracle};
 use crate::attest::{
     Refusal,
-    claim::Seen,
     deposit::{self, Message},
     execution::{self, FastMint},
     peers::Question,
@@ -64,7 +63,7 @@ impl Oracle {
             &found.spec.id,
             &found.transaction,
             judged.mode,
-            &seen.receipt()?.block,
+            &seen.receipt().map_err(Refusal::from)?.block,
             self.digest(&execution),
         );
         if seen.settled().is_err() {

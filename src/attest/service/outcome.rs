@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 use vm::{
-    B256, EvmAddress,
+    B256, EvmAddress, Seen,
     protocol::{hub::alias, order::Order},
 };
 
 use super::{Attested, Error, Oracle};
 use crate::attest::{
     Refusal,
-    claim::{Seen, bounded, malformed},
+    claim::{bounded, malformed},
     deposit::{self, Message},
     execution, fill,
     order::{self, Difference, Input, Terms},
@@ -243,7 +243,7 @@ impl Oracle {
             statement = statement.paid_by(&served.chain, &served.transaction, served.index);
         }
         for found in &ended.found {
-            let block = &found.seen().receipt()?.block;
+            let block = &found.seen().receipt().map_err(Refusal::from)?.block;
             statement = statement.resting_on(&found.spec.id, &found.transaction, block);
         }
         Ok(OutcomeAnswer {

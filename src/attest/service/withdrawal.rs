@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm::{
-    B256, Block, Bytes, Chain, ChainId, EvmAddress, Head, ReadError, StateReader, Transaction,
-    TxRef, WithdrawalStatus,
+    B256, Block, Bytes, Chain, ChainId, EvmAddress, Head, ReadError, Seen, StateReader,
+    Transaction, TxRef, WithdrawalStatus,
     protocol::{message::Execution, text},
 };
 
 use super::{Attested, Error, Oracle, named};
 use crate::attest::{
     Refusal,
-    claim::{Seen, malformed},
+    claim::malformed,
     journal::JournalError,
     peers::Question,
     statement::{Statement, Verdict},

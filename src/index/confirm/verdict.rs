@@ -1,20 +1,11 @@
 //! What a quorum's reading means for a deposit. Doubt is never final.
 
-use vm::{B256, Block, ChainSpec, Head, Receipt, Transaction, TxRef};
+use vm::{B256, Block, Receipt, Seen, Transaction};
 
 use crate::{
     index::apply,
     request::fact::{Deposit, Place},
 };
-
-/// A deposit's transaction as a quorum shows it.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
-    pub spec: &'a ChainSpec,
-    pub transaction: &'a TxRef,
-    pub head: &'a Head,
-    pub found: &'a Transaction,
-}
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +20,7 @@ pub enum Verdict {
     Doubtful,
 }
 
-/// Judges `deposit`, which names `order`.
+/// Judges `deposit`, which names `order`, by its transaction as a quorum shows it.
 pub fn judge(seen: &Seen<'_>, order: &B256, deposit: &Deposit) -> Verdict {
     let finality = &seen.spec.finality;
     let old = Block {

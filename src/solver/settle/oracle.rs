@@ -7,6 +7,7 @@ use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use url::Url;
+use vm::http::{self, BodyError};
 
 use crate::{
     request::{
@@ -127,13 +128,11 @@ impl Oracle {
         let unreachable = |error: reqwest::Error| Refused::Now(error.without_url().to_string());
         let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status();
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-            if bytes.len() + chunk.len() > MOST_BYTES {
-                return Err(Refused::Now("an answer that is too long".to_owned()));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
+        let body = http::capped(&mut response, MOST_BYTES).await;
+        let bytes = body.map_err(|error| match error {
+            BodyError::TooLong => Refused::Now(error.to_string()),
+            BodyError::Broken(error) => unreachable(error),
+        })?;
         read(status, &bytes)
     }
 }

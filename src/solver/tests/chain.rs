@@ -324,11 +324,7 @@ fn data(draft: &Value) -> Value {
 
 #[async_trait]
 impl Rehearsal for FakeChain {
-    async fn rehearse(
-        &self,
-        _: &[Call],
-        _: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn rehearse(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         Err(ReadError::Unavailable(
             "the solver rehearses nothing".into(),
         ))
@@ -337,10 +333,14 @@ impl Rehearsal for FakeChain {
 
 #[async_trait]
 impl Writer for FakeChain {
-    async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError> {
-        let data: Value = serde_json::from_slice(&draft.call.data).unwrap_or(Value::Null);
+    async fn estimate(
+        &self,
+        call: &Call,
+        _: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
+        let data: Value = serde_json::from_slice(&call.data).unwrap_or(Value::Null);
         let order: Option<B256> = data["order"].as_str().and_then(|order| order.parse().ok());
-        let from = draft.call.from.text().to_lowercase();
+        let from = call.from.text().to_lowercase();
         Ok(self.with(|world| {
             let forbidden = order.is_some_and(|order| world.revert_estimate.contains(&order));
             let done = world.state().effects(&from, &data);

@@ -1,5 +1,7 @@
 //! A chain to write to: transactions from any account, blocks on demand, forks.
 
+use std::time::Duration;
+
 use alloy::{
     consensus::BlockHeader,
     eips::{BlockNumberOrTag, Encodable2718},
@@ -13,6 +15,8 @@ use alloy::{
     sol_types::{SolCall, SolConstructor},
 };
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tokio::time::timeout;
 use url::Url;
 
 use crate::{
@@ -26,6 +30,9 @@ const GAS: u64 = 8_000_000;
 
 /// Wei per gas that every block accepts.
 const FEE: u128 = 100_000_000_000;
+
+/// How long a node may take to show everywhere what is in its newest block.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a transaction does; who sends it is told to [`Node::send`].
 #[derive(Clone, Debug, Default)]
@@ -115,8 +122,10 @@ impl Node {
 
     /// Sends and waits for the block; a failed transaction is `Ok` with status false.
     pub async fn send(&self, from: Address, payload: Payload) -> Result<TransactionReceipt> {
-        self.rpc("eth_sendTransactionSync", (payload.request(from),))
-            .await
+        let receipt = self
+            .rpc("eth_sendTransactionSync", (payload.request(from),))
+            .await?;
+        self.taken(receipt).await
     }
 
     /// Like [`Node::send`], but a failed transaction is an error.
@@ -155,7 +164,26 @@ impl Node {
 
     /// Sends what [`Node::signed`] made and waits for the block.
     pub async fn broadcast(&self, transaction: &Bytes) -> Result<TransactionReceipt> {
-        self.rpc("eth_sendRawTransactionSync", (transaction,)).await
+        let receipt = self
+            .rpc("eth_sendRawTransactionSync", (transaction,))
+            .await?;
+        self.taken(receipt).await
+    }
+
+    /// The receipt, once the whole node shows its block: anvil's pool lets go of a transaction later
+    /// than its receipt is there, and until then the transaction itself is said to be pending.
+    async fn taken(&self, receipt: TransactionReceipt) -> Result<TransactionReceipt> {
+        let hash = receipt.transaction_hash;
+        let in_block = async {
+            loop {
+                let shown: Value = self.rpc("eth_getTransactionByHash", (hash,)).await?;
+                if !shown["blockHash"].is_null() {
+                    return Ok(receipt);
+                }
+            }
+        };
+        let taken = timeout(PATIENCE, in_block).await;
+        taken.with_context(|| format!("{hash} stays in the pool"))?
     }
 
     /// Deploys `contract` and returns its address.

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::{task::JoinHandle, time::Instant};
 
 use super::{
-    decode::{self, Mined, Rules},
+    decode::{self, Doubt, Mined, Rules},
     head::Tip,
     raw::{RawHeader, RawReceipt, RawTransaction},
     rpc::{self, Answer, Rpc, call, doubt, expect},
@@ -99,14 +99,13 @@ impl ChainReader for Node {
             return Ok(Transaction::Missing);
         };
         self.track();
-        if let Some(found) = self.look(&hash, head).await? {
+        if let Ok(found) = self.look(&hash, head).await? {
             return Ok(found);
         }
-        // The node may have moved to another fork since its head was tracked.
+        // An honest node's chain moves between two of its answers, and a block gets into its parts
+        // one after the other: answers that do not fit are asked for once more, from a new head.
         self.tip.advance(Instant::now()).await?;
-        self.look(&hash, head)
-            .await?
-            .ok_or_else(|| doubt("the receipt is of another fork than the head"))
+        self.look(&hash, head).await?.map_err(doubt)
     }
 }
 
@@ -121,8 +120,8 @@ impl Node {
         }
     }
 
-    /// What the node says about a transaction, in one round.
-    async fn mined(&self, hash: &B256) -> Result<Option<Mined>, ReadError> {
+    /// What the node says about a transaction, in one round; a [`Doubt`] when it contradicts itself.
+    async fn mined(&self, hash: &B256) -> Result<Result<Option<Mined>, Doubt>, ReadError> {
         let calls = vec![
             call("eth_getTransactionReceipt", json!([hash])),
             call("eth_getTransactionByHash", json!([hash])),
@@ -131,7 +130,7 @@ impl Node {
             .map_err(|_| doubt("an answer is missing"))?;
         let receipt: Option<RawReceipt> = expect("eth_getTransactionReceipt", receipt)?;
         let transaction: Option<RawTransaction> = expect("eth_getTransactionByHash", transaction)?;
-        Mined::join(hash, receipt, transaction).map_err(doubt)
+        Ok(Mined::join(hash, receipt, transaction))
     }
 
     /// Makes sure that `block` is on this node's chain.
@@ -145,19 +144,24 @@ impl Node {
         }
     }
 
-    /// The transaction as seen from `head`; `None` when the receipt's block is not canonical.
-    async fn look(&self, hash: &B256, head: &Head) -> Result<Option<Transaction>, ReadError> {
+    /// The transaction as seen from `head`; a [`Doubt`] when the node's answers do not fit each other.
+    async fn look(
+        &self,
+        hash: &B256,
+        head: &Head,
+    ) -> Result<Result<Transaction, Doubt>, ReadError> {
         let (answer, anchor) = futures::join!(self.mined(hash), self.anchor(&head.block));
         anchor?;
-        let below = |mined: &Mined| mined.number <= head.block.number;
-        let Some(mined) = answer?.filter(below) else {
-            return Ok(Some(Transaction::Missing));
+        let mined = match answer? {
+            Ok(Some(mined)) if mined.number <= head.block.number => mined,
+            Ok(_) => return Ok(Ok(Transaction::Missing)),
+            Err(doubt) => return Ok(Err(doubt)),
         };
         let block = self.tip.block(mined.number).await?;
-        block
-            .filter(|block| block.hash == mined.hash)
-            .map(|block| decode::decode(&self.rules, &mined, &block).map_err(doubt))
-            .transpose()
+        let Some(block) = block.filter(|block| block.hash == mined.hash) else {
+            return Ok(Err(Doubt("the receipt is of another fork than the head")));
+        };
+        Ok(decode::decode(&self.rules, &mined, &block))
     }
 }
 

@@ -11,11 +11,10 @@ use super::{
     accounts::{account, outcome},
     raw::Quantity,
     rpc::{self, Rpc, doubt},
-    writer::authorized,
 };
 use crate::{
     ReadError,
-    trade::{self, Authorization, Call, Revert},
+    trade::{self, Call, Revert},
     types::Bytes,
 };
 
@@ -40,11 +39,7 @@ pub struct Rehearsal(pub Arc<Rpc>);
 
 #[async_trait]
 impl trade::Rehearsal for Rehearsal {
-    async fn rehearse(
-        &self,
-        calls: &[Call],
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         let Some(first) = calls.first() else {
             return Ok(Ok(0));
         };
@@ -60,8 +55,7 @@ impl trade::Rehearsal for Rehearsal {
             data.extend_from_slice(&(call.data.len() as u64).to_be_bytes());
             data.extend_from_slice(&call.data);
         }
-        let mut request = json!({"to": sender, "data": Bytes::from(data)});
-        authorized(&mut request, authorizations)?;
+        let request = json!({"to": sender, "data": Bytes::from(data)});
         let mut code = serde_json::Map::new();
         code.insert(
             format!("{sender:#x}"),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     ReadError,
-    trade::{self, Authorization, Broadcast, Draft, Fate, Fees, Revert},
+    trade::{self, Authorization, Broadcast, Call, Fate, Fees, Revert},
     types::{Address, B256, Block, Bytes, U256},
 };
 
@@ -25,9 +25,13 @@ pub struct Writer(pub Arc<Rpc>);
 
 #[async_trait]
 impl trade::Writer for Writer {
-    async fn estimate(&self, draft: &Draft) -> Result<Result<u64, Revert>, ReadError> {
-        let mut request = request(&draft.call)?;
-        authorized(&mut request, &draft.authorizations)?;
+    async fn estimate(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
+        let mut request = request(call)?;
+        authorized(&mut request, authorizations)?;
         let at = |tag| vec![rpc::call("eth_estimateGas", json!([request, tag]))];
         let mut answer = self.one(at("pending")).await?;
         if matches!(&answer, Err(refused) if complaint::reverted(refused).is_none()) {
@@ -188,7 +192,7 @@ fn wei(found: Option<U256>, missing: &str) -> Result<u128, ReadError> {
 }
 
 /// Puts EIP-7702 authorizations into a request.
-pub fn authorized(request: &mut Value, list: &[Authorization]) -> Result<(), ReadError> {
+fn authorized(request: &mut Value, list: &[Authorization]) -> Result<(), ReadError> {
     if !list.is_empty() {
         let list: Result<Vec<_>, _> = list.iter().map(authorization).collect();
         request["authorizationList"] = Value::Array(list?);

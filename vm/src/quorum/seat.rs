@@ -120,14 +120,15 @@ impl Seat {
     /// Records an answer that others contradict.
     pub fn dispute(&self, what: &'static str, weight: Weight) {
         self.disputes.fetch_add(1, Relaxed);
+        self.standing(|standing| standing.punish(weight));
         let (chain, provider) = (&self.chain, &self.provider.name);
-        tracing::warn!(%chain, provider = &**provider, what, ?weight, "provider disputed");
         metrics::counter!(
             "intentd_provider_disputes_total",
             "chain" => chain.to_string(), "provider" => self.position.to_string()
         )
         .increment(1);
-        self.standing(|standing| standing.punish(weight));
+        // Last: whoever reads the line finds the provider counted and set aside.
+        tracing::warn!(%chain, provider = &**provider, what, ?weight, "provider disputed");
     }
 
     pub fn health(&self) -> Health {

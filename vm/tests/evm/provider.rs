@@ -151,6 +151,38 @@ async fn receipts_that_do_not_fit_the_chain_are_doubtful() {
     }
 }
 
+/// A node takes a new block into its parts one after the other, and goes on between two calls.
+#[tokio::test]
+async fn answers_from_before_and_after_a_new_block_are_asked_for_once_more() {
+    let pending = [("/blockHash", Value::Null), ("/blockNumber", Value::Null)];
+    let torn: [(&str, &[(&str, Value)]); 4] = [
+        ("eth_getTransactionByHash", &pending),
+        ("eth_getTransactionByHash", &[("", Value::Null)]),
+        ("eth_getTransactionReceipt", &pending),
+        ("eth_getTransactionReceipt", &[("", Value::Null)]),
+    ];
+    for (late, before) in torn {
+        for (times, doubted) in [(1, false), (2, true)] {
+            let node = node().await;
+            let before = before.to_vec();
+            let left = AtomicU64::new(times);
+            node.lie(move |method, _, result| {
+                let is_late = method == late && left.load(SeqCst) > 0;
+                for (place, value) in before.iter().filter(|_| is_late) {
+                    *result.pointer_mut(place).unwrap() = value.clone();
+                }
+                left.fetch_sub(u64::from(is_late), SeqCst);
+            });
+            let found = read(&node, YOUNG).await;
+            if doubted {
+                doubtful(found, late);
+                continue;
+            }
+            assert_eq!(*block_of(&found.unwrap()), block(136), "{late}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn block_hash_that_no_header_has_is_doubtful() {
     let node = node().await;
