@@ -15,11 +15,10 @@ use self::read::Reader;
 /// Where the store is unless `DATA_DIR` says otherwise.
 const DATA_DIR: &str = "./data";
 /// Secrets that no list has a use for: a file that names one finds it unset.
-const SECRETS: [&str; 7] = [
+const SECRETS: [&str; 6] = [
     "API_KEYS",
     "DATADOG_API_KEY",
     "ECDSA_PRIVATE_KEY",
-    "INTEGRATOR_API_KEYS",
     "PEERS",
     "SOLVER_ORACLE_KEY",
     "SOLVER_PRIVATE_KEY",
@@ -53,12 +52,12 @@ pub struct Raw {
     service: Option<String>,
     log_format: Option<String>,
     integrator_http_port: Option<String>,
-    integrator_api_keys: Option<SecretString>,
     market_file: Option<String>,
     solver_private_key: Option<SecretString>,
     solver_chain: Option<String>,
     solver_oracle_url: Option<String>,
     solver_oracle_key: Option<SecretString>,
+    webhook_allow_private: Option<String>,
 }
 
 /// A configuration that can be started.
@@ -84,6 +83,8 @@ pub struct Config {
     pub log_format: LogFormat,
     /// `None`: this daemon is an oracle only.
     pub integrator: Option<Integrator>,
+    /// Webhooks may be plain HTTP and go to private networks: for development only.
+    pub webhook_allow_private: bool,
     /// Variables for the chain lists.
     pub variables: Variables,
     /// Variables that are set in vain, to be warned about.
@@ -174,8 +175,6 @@ pub enum Signing {
 #[derive(Clone, Debug)]
 pub struct Integrator {
     pub http_port: u16,
-    /// Callers with one of these are not counted; nobody needs one. `None`: there are none.
-    pub api_keys: Option<Vec<ApiKey>>,
     pub market_file: PathBuf,
     /// 0x and 64 hex digits: the key that orders are signed and filled with.
     pub solver_key: SecretString,
@@ -311,7 +310,6 @@ impl Config {
         let timeout_ms = read.peer_timeout_ms(raw.peer_request_timeout_ms);
         let integrator = read.integrator(integrator::Texts {
             http_port: raw.integrator_http_port,
-            api_keys: raw.integrator_api_keys,
             market_file: raw.market_file,
             solver_key: raw.solver_private_key,
             solver_chain: raw.solver_chain,
@@ -320,6 +318,11 @@ impl Config {
         });
         Self {
             integrator,
+            webhook_allow_private: read.parse(
+                "WEBHOOK_ALLOW_PRIVATE",
+                raw.webhook_allow_private,
+                false,
+            ),
             http_host: read.parse("HTTP_HOST", raw.http_host, IpAddr::from([0, 0, 0, 0])),
             http_port,
             data_dir: raw.data_dir.unwrap_or_else(|| DATA_DIR.into()).into(),

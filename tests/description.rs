@@ -19,7 +19,6 @@ use support::daemon::{Daemon, daemon};
 use tempfile::TempDir;
 
 const REQUIREMENTS: &str = include_str!("description/requirements.txt");
-const KEY: &str = "s3cret";
 const ETH: &str = "0x0000000000000000000000000000000000000000";
 const NOBODY: &str = "0x0000000000000000000000000000000000000000000000000000000000000001";
 
@@ -28,6 +27,8 @@ struct App {
     world: Devnet,
     daemon: Daemon,
     wrapped: String,
+    /// Of an integrator.
+    key: String,
     client: reqwest::Client,
 }
 
@@ -55,12 +56,12 @@ impl App {
             .chains(&files)
             .signer(&world.oracles[0])
             .solver(&world.solver, "destination")
-            .with("INTEGRATOR_API_KEYS", format!("{KEY}:tester"))
             .start()
             .await;
         Self {
             wrapped: text(uniswap.wrapped),
             world,
+            key: daemon.integrator("tester").await,
             daemon,
             client: reqwest::Client::new(),
         }
@@ -76,7 +77,7 @@ impl App {
     async fn ask(&self, base: &str, asked: &Asked) -> (u16, Value) {
         let url = format!("{base}{}", asked.target);
         let request = self.client.request(asked.method.parse().unwrap(), url);
-        let request = request.header("x-api-key", KEY);
+        let request = request.header("x-api-key", &self.key);
         let request = match &asked.body {
             Some(body) => request.json(body),
             None => request,
@@ -463,7 +464,7 @@ async fn schemathesis_finds_nothing() {
         (informed.display().to_string(), &base),
         (format!("{oracle}/documentation/json"), &oracle),
     ] {
-        attacked(&python, source, base, (KEY, directory.path())).await;
+        attacked(&python, source, base, (&app.key, directory.path())).await;
     }
     let metrics = app.daemon.metrics().await;
     let mut lines = metrics.lines();

@@ -7,7 +7,6 @@ use super::{Integrator, SolverOracle, read::Reader};
 /// Their texts.
 pub(super) struct Texts {
     pub http_port: Option<String>,
-    pub api_keys: Option<SecretString>,
     pub market_file: Option<String>,
     pub solver_key: Option<SecretString>,
     pub solver_chain: Option<String>,
@@ -20,7 +19,6 @@ impl Reader<'_> {
     pub fn integrator(&mut self, texts: Texts) -> Option<Integrator> {
         let port = texts.http_port?;
         let http_port = self.parse("INTEGRATOR_HTTP_PORT", Some(port), 3001);
-        let api_keys = self.api_keys("INTEGRATOR_API_KEYS", texts.api_keys);
         let market_file = self.needed("MARKET_FILE", texts.market_file);
         let solver_key = self.needed("SOLVER_PRIVATE_KEY", texts.solver_key);
         let oracle = texts.oracle_url.and_then(|url| {
@@ -32,7 +30,6 @@ impl Reader<'_> {
         });
         Some(Integrator {
             http_port,
-            api_keys,
             market_file: market_file?.into(),
             solver_key: solver_key?,
             solver_chain: texts.solver_chain,

@@ -25,7 +25,17 @@ fn defaults_are_those_of_the_example_file() {
     assert_eq!(config.finality_profile, FinalityProfile::Network);
     assert!(config.api_keys.is_none() && config.keyless_limit.is_none());
     assert!(config.peers.is_empty() && config.multisig.is_none());
-    assert!(config.is_production());
+    assert!(config.is_production() && !config.webhook_allow_private);
+}
+
+#[test]
+fn private_webhooks_are_allowed_only_in_so_many_words() {
+    let set = |text| read(&[("WEBHOOK_ALLOW_PRIVATE", text)]);
+    assert!(set("true").unwrap().webhook_allow_private);
+    assert!(!set("false").unwrap().webhook_allow_private);
+    for text in ["1", "yes", "TRUE"] {
+        assert!(set(text).is_err(), "{text}");
+    }
 }
 
 #[test]
@@ -132,7 +142,6 @@ fn secrets_are_not_printed() {
     let config = read(&[
         ("API_KEYS", "s3cret:label"),
         ("INTEGRATOR_HTTP_PORT", "1"),
-        ("INTEGRATOR_API_KEYS", "s3cret:label"),
         ("MARKET_FILE", "market.json"),
         ("SOLVER_PRIVATE_KEY", KEY),
         (
@@ -156,14 +165,13 @@ fn mistakes_repeat_no_secret() {
     let mistakes = read(&[
         ("API_KEYS", ":s3cret"),
         ("INTEGRATOR_HTTP_PORT", "1"),
-        ("INTEGRATOR_API_KEYS", ":s3cret"),
         ("MARKET_FILE", "market.json"),
         ("SOLVER_PRIVATE_KEY", KEY),
         ("PEERS", "s3cret://s3cret|s3cret"),
         ("SIGNING_MODULE", "other"),
     ])
     .unwrap_err();
-    assert_eq!(mistakes.0.len(), 4);
+    assert_eq!(mistakes.0.len(), 3);
     assert!(!mistakes.to_string().contains("s3cret"), "{mistakes}");
 }
 

@@ -6,8 +6,12 @@ use devnet::{account::Account, world::Files};
 
 use hyper::StatusCode;
 use intentd::{
-    admin::{self, Question},
+    admin::{
+        self, Question,
+        integrators::{Order, Outcome},
+    },
     config::Config,
+    integrator::{Tier, change::usual_scopes},
     run::{self, Listeners},
 };
 use serde_json::Value;
@@ -229,6 +233,36 @@ impl Daemon {
         let answer = admin::ask(&data_dir, &Question::ClearHalt { chain }).await;
         match answer.unwrap() {
             admin::Answer::Cleared { cleared } => cleared,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What came of an order about integrators.
+    pub async fn order(&self, order: Order) -> Outcome {
+        // Who answers over HTTP has its socket open.
+        self.ask("GET", "/lives/v1", &[], None).await;
+        let data_dir = self.directory.path().join("data");
+        let answer = admin::ask(&data_dir, &Question::Integrators(order)).await;
+        match answer.unwrap() {
+            admin::Answer::Integrators(outcome) => outcome,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The key of a new integrator that may ask as often as it likes.
+    pub async fn integrator(&self, label: &str) -> String {
+        self.integrator_of(label, Tier::Unlimited).await
+    }
+
+    /// The key of a new integrator.
+    pub async fn integrator_of(&self, label: &str, tier: Tier) -> String {
+        let order = Order::Add {
+            label: label.to_owned(),
+            scopes: usual_scopes(),
+            tier,
+        };
+        match self.order(order).await {
+            Outcome::Key { key } => key.expose().to_owned(),
             other => panic!("{other:?}"),
         }
     }
