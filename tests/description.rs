@@ -75,9 +75,13 @@ impl App {
     }
 
     async fn ask(&self, base: &str, asked: &Asked) -> (u16, Value) {
+        self.ask_as(&self.key, base, asked).await
+    }
+
+    async fn ask_as(&self, key: &str, base: &str, asked: &Asked) -> (u16, Value) {
         let url = format!("{base}{}", asked.target);
         let request = self.client.request(asked.method.parse().unwrap(), url);
-        let request = request.header("x-api-key", &self.key);
+        let request = request.header("x-api-key", key);
         let request = match &asked.body {
             Some(body) => request.json(body),
             None => request,
@@ -334,6 +338,14 @@ async fn descriptions_are_valid_and_answers_keep_to_them() {
         }
     }
     known_request(&app, &base, &document).await;
+    let asked = post("/quote/v2", app.quote(json!({})));
+    let (status, answer) = app.ask_as("foreign", &base, &asked).await;
+    assert_eq!(
+        (status, &answer["errorCode"]),
+        (401, &"UNAUTHORIZED".into())
+    );
+    let wrong = complaints(&validator(&document, &asked, status), &answer);
+    assert!(wrong.is_empty(), "{wrong:?}");
     app.daemon.stop().await;
 }
 

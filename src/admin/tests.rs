@@ -359,76 +359,65 @@ async fn webhooks_that_may_not_be_are_refused_and_the_old_one_stays() {
     assert_eq!(running.app().webhook, None);
 }
 
+fn link(label: &str, address: &str, proof: Option<(u64, &str)>) -> Order {
+    Order::Link {
+        label: label.into(),
+        address: address.into(),
+        proof: proof.map(|(time, signature)| Proof {
+            time,
+            signature: signature.into(),
+        }),
+    }
+}
+
 #[tokio::test]
 async fn a_wallet_is_linked_by_its_own_signature_over_what_it_was_shown() {
     use alloy::signers::{SignerSync, local::PrivateKeySigner};
     let running = running().await;
     running.add("app").await.unwrap();
     running.add("other").await.unwrap();
-    let wallet = PrivateKeySigner::from_slice(&[1; 32]).unwrap();
-    let link = |label: &str, address: &str, proof| Order::Link {
-        label: label.into(),
-        address: address.into(),
-        proof,
-    };
-    let checksummed = wallet.address().to_string();
+    let [wallet, stranger] = [1, 2].map(|n| PrivateKeySigner::from_slice(&[n; 32]).unwrap());
+    let (checksummed, stranger) = (wallet.address().to_string(), stranger.address().to_string());
     let asked = running.order(link("app", &checksummed, None)).await;
     let Ok(Outcome::Sign { message, time }) = asked else {
         panic!("{asked:?}");
     };
-    let lower = checksummed.to_lowercase();
-    for named in ["intentd test", "app", &lower, &time.to_string()] {
+    let mine = checksummed.to_lowercase();
+    for named in ["intentd test", "app", &mine, &time.to_string()] {
         assert!(message.contains(named), "{named} is not in {message}");
     }
-    let sign = |text: &str| {
-        wallet
-            .sign_message_sync(text.as_bytes())
-            .unwrap()
-            .to_string()
-    };
-    let proof = |time, signature: &str| {
-        let signature = signature.to_owned();
-        Some(Proof { time, signature })
-    };
-    let signature = sign(&message);
-    let stranger = PrivateKeySigner::from_slice(&[2; 32]).unwrap().address();
+    let signature = |text: &str| wallet.sign_message_sync(text.as_bytes()).unwrap();
     let stale = time - 901;
-    let early = sign(&message.replace(&time.to_string(), &stale.to_string()));
+    let early = message.replace(&time.to_string(), &stale.to_string());
+    let (good, early) = (
+        signature(&message).to_string(),
+        signature(&early).to_string(),
+    );
+    let unsigned = "has not signed";
     for (refused, why) in [
+        (link("other", &mine, Some((time, &good))), unsigned),
+        (link("app", &stranger, Some((time, &good))), unsigned),
+        (link("app", &mine, Some((time - 1, &good))), unsigned),
+        (link("app", &mine, Some((time, "0x00"))), unsigned),
         (
-            link("other", &lower, proof(time, &signature)),
-            "has not signed",
-        ),
-        (
-            link("app", &stranger.to_string(), proof(time, &signature)),
-            "has not signed",
-        ),
-        (
-            link("app", &lower, proof(time - 1, &signature)),
-            "has not signed",
-        ),
-        (
-            link("app", &lower, proof(stale, &early)),
+            link("app", &mine, Some((stale, &early))),
             "within 15 minutes",
         ),
-        (link("app", &lower, proof(time, "0x00")), "has not signed"),
-        (link("app", "0x12", proof(time, &signature)), "invalid"),
-        (link("nobody", &lower, None), "no integrator called nobody"),
+        (link("app", "0x12", Some((time, &good))), "invalid"),
+        (link("nobody", &mine, None), "no integrator called nobody"),
     ] {
         let told = running.order(refused).await.unwrap_err();
         assert!(told.contains(why), "{told}");
         assert_eq!(running.app().wallet, None);
     }
-    let linked = running
-        .order(link("app", &lower, proof(time, &signature)))
-        .await;
-    assert_eq!(linked, Ok(Outcome::Done {}));
-    assert_eq!(running.app().wallet.unwrap().address, lower);
-    let label = "app".to_owned();
+    let done = Ok(Outcome::Done {});
     assert_eq!(
-        running.order(Order::Unlink { label }).await,
-        Ok(Outcome::Done {})
+        running.order(link("app", &mine, Some((time, &good)))).await,
+        done
     );
+    assert_eq!(running.app().wallet.unwrap().address, mine);
+    let label = "app".to_owned();
+    assert_eq!(running.order(Order::Unlink { label }).await, done);
     assert_eq!(running.app().wallet, None);
 }
 

@@ -56,6 +56,18 @@ pub struct Terms {
 }
 
 impl Access {
+    /// With terms that say 429 so.
+    #[must_use]
+    pub const fn saying(self, over: fn(Standing) -> Response) -> Self {
+        match self {
+            Self::Keyed(terms) => Self::Keyed(Terms {
+                over: Some(over),
+                ..terms
+            }),
+            other => other,
+        }
+    }
+
     /// How the route says 429, if it has a way of its own.
     pub fn over(self) -> Option<fn(Standing) -> Response> {
         match self {

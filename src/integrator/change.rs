@@ -159,16 +159,22 @@ mod tests {
     #[test]
     fn labels_are_plain_words() {
         let long = "a".repeat(LABEL + 1);
-        for label in ["", "-a", ".", "a b", "a\n", "a\"", "é", "a/b", "a:b", &long] {
+        for label in [
+            "",
+            "-a",
+            ".",
+            "__proto__",
+            "a b",
+            "a\n",
+            "a\"",
+            "é",
+            "a/b",
+            "a:b",
+            &long,
+        ] {
             assert_eq!(check_label(label), Err(ChangeError::Label), "{label:?}");
         }
-        for label in [
-            "a",
-            "7",
-            "my-app_2.test",
-            &long[1..],
-            "__proto__".trim_matches('_'),
-        ] {
+        for label in ["a", "7", "my-app_2.test", &long[1..]] {
             assert_eq!(check_label(label), Ok(()), "{label:?}");
         }
     }

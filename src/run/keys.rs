@@ -14,6 +14,7 @@ use crate::{
 
 /// The table of a book.
 struct Index {
+    /// Held, so that a changed book is another one.
     book: Arc<Book>,
     table: Table,
 }

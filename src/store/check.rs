@@ -186,7 +186,7 @@ impl Desk<'_> {
         for key in &integrator.keys {
             if !self.digests.insert(key.digest) {
                 let shown = alloy::hex::encode(&key.digest[..4]);
-                self.complain(format!("key {shown}… is another integrator's, too"));
+                self.complain(format!("key {shown} stands there twice"));
             }
         }
     }

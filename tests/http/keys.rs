@@ -45,12 +45,12 @@ const fn route(path: &'static str, access: Access, handler: Handler<()>) -> Rout
     }
 }
 
-const fn listing(required: bool, over: Option<fn(Standing) -> Response>) -> Access {
+const fn listing(required: bool) -> Access {
     Access::Keyed(Terms {
         scope: Some("requests:read"),
         bucket: "list",
         required,
-        over,
+        over: None,
     })
 }
 
@@ -64,16 +64,16 @@ fn who(request: &Request) -> Result<Response, ApiError> {
 }
 
 static ROUTES: [Route<()>; 4] = [
-    route("/v3", listing(true, None), |(), request| {
+    route("/v3", listing(true), |_, request| {
         async move { who(&request) }.boxed()
     }),
-    route("/v2", listing(false, Some(curtly)), |(), request| {
+    route("/v2", listing(false).saying(curtly), |_, request| {
         async move { who(&request) }.boxed()
     }),
-    route("/other", Access::Counted, |(), request| {
+    route("/other", Access::Counted, |_, request| {
         async move { who(&request) }.boxed()
     }),
-    route("/mine", Access::Counted, |(), request| {
+    route("/mine", Access::Counted, |_, request| {
         async move { Response::json(&request.entitled("requests:read")?.as_str()) }.boxed()
     }),
 ];
