@@ -22,7 +22,7 @@ pub use self::{
 use crate::attest::journal::{Entry, Halt, Void};
 
 /// Longest question, in bytes: a webhook with its headers, escaped.
-const LONGEST: u64 = 64 << 10;
+const LONGEST: u64 = 512 << 10;
 
 /// What the daemon can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

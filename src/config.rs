@@ -83,8 +83,6 @@ pub struct Config {
     pub log_format: LogFormat,
     /// `None`: this daemon is an oracle only.
     pub integrator: Option<Integrator>,
-    /// Webhooks may be plain HTTP and go to private networks: for development only.
-    pub webhook_allow_private: bool,
     /// Variables for the chain lists.
     pub variables: Variables,
     /// Variables that are set in vain, to be warned about.
@@ -182,6 +180,8 @@ pub struct Integrator {
     pub solver_chain: Option<String>,
     /// Who attests what the solver did; `None`: nothing is settled.
     pub oracle: Option<SolverOracle>,
+    /// Webhooks may go to plain HTTP and into private networks; never in production.
+    pub webhook_allow_private: bool,
 }
 
 /// The oracle that the settlement worker asks.
@@ -315,14 +315,11 @@ impl Config {
             solver_chain: raw.solver_chain,
             oracle_url: raw.solver_oracle_url,
             oracle_key: raw.solver_oracle_key,
+            webhook_allow_private: raw.webhook_allow_private,
+            production: environment.as_deref().is_some_and(is_production),
         });
         Self {
             integrator,
-            webhook_allow_private: read.parse(
-                "WEBHOOK_ALLOW_PRIVATE",
-                raw.webhook_allow_private,
-                false,
-            ),
             http_host: read.parse("HTTP_HOST", raw.http_host, IpAddr::from([0, 0, 0, 0])),
             http_port,
             data_dir: raw.data_dir.unwrap_or_else(|| DATA_DIR.into()).into(),
@@ -351,6 +348,12 @@ impl Config {
                 .unwrap_or_else(|| Signing::RawPrivateKey(SecretString::default())),
             environment: environment.unwrap_or_default(),
         }
+    }
+
+    /// Whether webhooks may be plain HTTP.
+    pub fn plain_webhooks(&self) -> bool {
+        let integrator = self.integrator.as_ref();
+        integrator.is_some_and(|integrator| integrator.webhook_allow_private)
     }
 
     /// Whether the operator says that real money is at stake here.

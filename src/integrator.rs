@@ -5,6 +5,7 @@
 //! given out is longer than that, so that the digest signs what the key verifies.
 
 pub mod change;
+pub mod header;
 pub mod key;
 pub mod link;
 pub mod webhook;

@@ -138,7 +138,7 @@ impl Daemon {
             contract,
             trading,
             name,
-            plain_webhooks: config.webhook_allow_private,
+            plain_webhooks: config.plain_webhooks(),
         })
     }
 

@@ -244,7 +244,7 @@ const REFUSED: &[(&[&str], &str)] = &[
             "--header",
             "Host: b",
         ],
-        "header Host",
+        "header host",
     ),
     (
         &[

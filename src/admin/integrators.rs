@@ -9,9 +9,10 @@ use crate::{
     integrator::{
         Integrator, Key, Scope, Tier, Wallet, Webhook,
         change::ChangeError,
+        header::headers,
         key::ApiKey,
         link::{self, Link, LinkError},
-        webhook::{check_url, headers},
+        webhook::check,
     },
     store::integrators::{Integrators, IntegratorsError},
 };
@@ -209,10 +210,8 @@ impl Office {
 
     async fn tell(&self, label: &str, webhook: Option<Webhook>) -> Result<(), OfficeError> {
         if let Some(webhook) = &webhook {
-            let checked = check_url(&webhook.url, self.plain);
-            checked
-                .and_then(|()| headers(&webhook.headers))
-                .map_err(ChangeError::from)?;
+            check(&webhook.url, self.plain).map_err(ChangeError::from)?;
+            headers(&webhook.headers).map_err(ChangeError::from)?;
         }
         let tell = |found: Integrator| found.telling(webhook.clone());
         self.change(label, tell).await

@@ -196,7 +196,7 @@ async fn carried_out(
     let office = Office {
         integrators: Rows::open(store).await?,
         service: signer.map(|signer| run::service(config, signer.address())),
-        plain: config.webhook_allow_private,
+        plain: config.plain_webhooks(),
         clock: now,
     };
     Ok(office.carry_out(order).await?)

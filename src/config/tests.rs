@@ -25,17 +25,30 @@ fn defaults_are_those_of_the_example_file() {
     assert_eq!(config.finality_profile, FinalityProfile::Network);
     assert!(config.api_keys.is_none() && config.keyless_limit.is_none());
     assert!(config.peers.is_empty() && config.multisig.is_none());
-    assert!(config.is_production() && !config.webhook_allow_private);
+    assert!(config.is_production());
 }
 
 #[test]
-fn private_webhooks_are_allowed_only_in_so_many_words() {
-    let set = |text| read(&[("WEBHOOK_ALLOW_PRIVATE", text)]);
-    assert!(set("true").unwrap().webhook_allow_private);
-    assert!(!set("false").unwrap().webhook_allow_private);
-    for text in ["1", "yes", "TRUE"] {
-        assert!(set(text).is_err(), "{text}");
+fn private_webhooks_are_allowed_only_in_so_many_words_and_never_in_production() {
+    let set = |environment, text| {
+        let config = read(&[
+            ("ENVIRONMENT", environment),
+            ("CHAINS_FILE", "chains.json"),
+            ("HUB_FILE", "hub.json"),
+            ("INTEGRATOR_HTTP_PORT", "1"),
+            ("MARKET_FILE", "market.json"),
+            ("SOLVER_PRIVATE_KEY", KEY),
+            ("WEBHOOK_ALLOW_PRIVATE", text),
+        ]);
+        config.map(|config| config.plain_webhooks())
+    };
+    assert_eq!(set("test", "true"), Ok(true));
+    assert_eq!(set("test", "false"), Ok(false));
+    assert_eq!(set("mainnets.prod", "false"), Ok(false));
+    for (environment, text) in [("mainnets.prod", "true"), ("test", "1"), ("test", "TRUE")] {
+        assert!(set(environment, text).is_err(), "{environment} {text}");
     }
+    assert!(!read(&[]).unwrap().plain_webhooks());
 }
 
 #[test]

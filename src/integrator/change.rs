@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Integrator, Key, Scope, Tier, Wallet, Webhook, link::LinkError, webhook::WebhookError,
+    Integrator, Key, Scope, Tier, Wallet, Webhook, header::HeaderError, link::LinkError,
+    webhook::UrlError,
 };
 
 /// Keys of one integrator that are good at the same time.
@@ -27,7 +28,9 @@ pub enum ChangeError {
     #[error("{0} has {KEYS} keys that have not ended yet: rotate with a grace of 0")]
     Keys(String),
     #[error(transparent)]
-    Webhook(#[from] WebhookError),
+    Url(#[from] UrlError),
+    #[error(transparent)]
+    Header(#[from] HeaderError),
     #[error(transparent)]
     Link(#[from] LinkError),
 }
