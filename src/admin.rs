@@ -6,6 +6,7 @@
 //! objects: `{"ask":"halts"}`, `{"answer":"halts","halts":[…]}`.
 
 mod ask;
+pub mod integrators;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -16,12 +17,12 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     ask::{AskError, ask},
-    serve::Admin,
+    serve::{Admin, Desk},
 };
 use crate::attest::journal::{Entry, Halt, Void};
 
-/// Longest question, in bytes. A statement's key is at most 4 KiB.
-const LONGEST: u64 = 16 << 10;
+/// Longest question, in bytes: a webhook with its headers, escaped.
+const LONGEST: u64 = 512 << 10;
 
 /// What the daemon can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ pub enum Question {
     ClearHalt { chain: String },
     /// What stands, and what stood, under a statement's key.
     Statement { key: String },
+    /// An order about integrators.
+    Integrators(integrators::Order),
 }
 
 /// What it answers.
@@ -50,6 +53,7 @@ pub enum Answer {
         entry: Option<Entry>,
         voids: Vec<Void>,
     },
+    Integrators(integrators::Outcome),
     /// The question could not be answered.
     Refused {
         why: String,

@@ -3,6 +3,7 @@
 mod check_config;
 mod halts;
 mod health;
+mod integrators;
 mod journal;
 mod keys;
 mod serve;
@@ -49,6 +50,9 @@ enum Command {
     /// Ask a running daemon about chains for which it signs nothing; needs its DATA_DIR.
     #[command(subcommand)]
     Halts(halts::Halts),
+    /// Keys of the integrator API: through a running daemon, or in DATA_DIR where none runs.
+    #[command(subcommand)]
+    Integrators(integrators::Integrators),
     /// Ask a running daemon about what it has signed, or trust a store in doubt; needs DATA_DIR.
     #[command(subcommand)]
     Journal(journal::Journal),
@@ -63,6 +67,7 @@ impl Arguments {
         match self.command.unwrap_or(Command::Serve) {
             Command::Health { url } => health::run(url, variables),
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
+            Command::Integrators(integrators) => print(integrators.answer(variables)),
             Command::Journal(journal) => print(journal.answer(&config::data_dir(variables))),
             Command::Store(store) => print(store.answer(&config::data_dir(variables))),
             Command::Serve => serve::run(variables),

@@ -15,11 +15,10 @@ use self::read::Reader;
 /// Where the store is unless `DATA_DIR` says otherwise.
 const DATA_DIR: &str = "./data";
 /// Secrets that no list has a use for: a file that names one finds it unset.
-const SECRETS: [&str; 7] = [
+const SECRETS: [&str; 6] = [
     "API_KEYS",
     "DATADOG_API_KEY",
     "ECDSA_PRIVATE_KEY",
-    "INTEGRATOR_API_KEYS",
     "PEERS",
     "SOLVER_ORACLE_KEY",
     "SOLVER_PRIVATE_KEY",
@@ -53,12 +52,12 @@ pub struct Raw {
     service: Option<String>,
     log_format: Option<String>,
     integrator_http_port: Option<String>,
-    integrator_api_keys: Option<SecretString>,
     market_file: Option<String>,
     solver_private_key: Option<SecretString>,
     solver_chain: Option<String>,
     solver_oracle_url: Option<String>,
     solver_oracle_key: Option<SecretString>,
+    webhook_allow_private: Option<String>,
 }
 
 /// A configuration that can be started.
@@ -174,8 +173,6 @@ pub enum Signing {
 #[derive(Clone, Debug)]
 pub struct Integrator {
     pub http_port: u16,
-    /// Callers with one of these are not counted; nobody needs one. `None`: there are none.
-    pub api_keys: Option<Vec<ApiKey>>,
     pub market_file: PathBuf,
     /// 0x and 64 hex digits: the key that orders are signed and filled with.
     pub solver_key: SecretString,
@@ -183,6 +180,8 @@ pub struct Integrator {
     pub solver_chain: Option<String>,
     /// Who attests what the solver did; `None`: nothing is settled.
     pub oracle: Option<SolverOracle>,
+    /// Webhooks may go to plain HTTP and into private networks; never in production.
+    pub webhook_allow_private: bool,
 }
 
 /// The oracle that the settlement worker asks.
@@ -311,12 +310,13 @@ impl Config {
         let timeout_ms = read.peer_timeout_ms(raw.peer_request_timeout_ms);
         let integrator = read.integrator(integrator::Texts {
             http_port: raw.integrator_http_port,
-            api_keys: raw.integrator_api_keys,
             market_file: raw.market_file,
             solver_key: raw.solver_private_key,
             solver_chain: raw.solver_chain,
             oracle_url: raw.solver_oracle_url,
             oracle_key: raw.solver_oracle_key,
+            webhook_allow_private: raw.webhook_allow_private,
+            production: environment.as_deref().is_some_and(is_production),
         });
         Self {
             integrator,
@@ -348,6 +348,12 @@ impl Config {
                 .unwrap_or_else(|| Signing::RawPrivateKey(SecretString::default())),
             environment: environment.unwrap_or_default(),
         }
+    }
+
+    /// Whether webhooks may be plain HTTP.
+    pub fn plain_webhooks(&self) -> bool {
+        let integrator = self.integrator.as_ref();
+        integrator.is_some_and(|integrator| integrator.webhook_allow_private)
     }
 
     /// Whether the operator says that real money is at stake here.

@@ -4,7 +4,17 @@
 //! HMAC-SHA256 replaces a key of more than 64 bytes by its SHA-256 (RFC 2104), and every key that is
 //! given out is longer than that, so that the digest signs what the key verifies.
 
-use std::collections::{BTreeMap, BTreeSet};
+pub mod change;
+pub mod header;
+pub mod key;
+pub mod link;
+pub mod webhook;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +54,7 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
+    /// Quotes under the key's name.
     Quote,
     #[serde(rename = "requests:read")]
     RequestsRead,
@@ -65,6 +76,85 @@ pub enum Tier {
     #[default]
     Default,
     Elevated,
+    /// Nothing is counted: the operator's own.
+    Unlimited,
+}
+
+/// A word that names no scope or tier.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected one of {0}")]
+pub struct Unknown(String);
+
+impl Scope {
+    pub const ALL: [Self; 9] = [
+        Self::Quote,
+        Self::RequestsRead,
+        Self::FastFill,
+        Self::Execute,
+        Self::Sponsor,
+        Self::Claims,
+        Self::UsageRead,
+        Self::WebhooksWrite,
+        Self::Admin,
+    ];
+
+    /// The word for it, everywhere.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Quote => "quote",
+            Self::RequestsRead => "requests:read",
+            Self::FastFill => "fast-fill",
+            Self::Execute => "execute",
+            Self::Sponsor => "sponsor",
+            Self::Claims => "claims",
+            Self::UsageRead => "usage:read",
+            Self::WebhooksWrite => "webhooks:write",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl Tier {
+    pub const ALL: [Self; 3] = [Self::Default, Self::Elevated, Self::Unlimited];
+
+    /// The word for it, everywhere.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Elevated => "elevated",
+            Self::Unlimited => "unlimited",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl FromStr for Scope {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        let found = Self::ALL.into_iter().find(|scope| scope.text() == text);
+        found.ok_or_else(|| Unknown(Self::ALL.map(Self::text).join(", ")))
+    }
+}
+
+impl FromStr for Tier {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        let found = Self::ALL.into_iter().find(|tier| tier.text() == text);
+        found.ok_or_else(|| Unknown(Self::ALL.map(Self::text).join(", ")))
+    }
 }
 
 /// Where events go.
@@ -98,5 +188,25 @@ impl Integrator {
         let newest = self.keys.iter().rev().find(live);
         let revoked = self.revoked_at.is_some_and(|at| at <= now);
         newest.filter(|_| !revoked).map(|key| &key.digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_the_same_everywhere() {
+        for scope in Scope::ALL {
+            assert_eq!(serde_json::to_value(scope).unwrap(), scope.text());
+            assert_eq!(scope.text().parse(), Ok(scope));
+        }
+        for tier in Tier::ALL {
+            assert_eq!(serde_json::to_value(tier).unwrap(), tier.text());
+            assert_eq!(tier.text().parse(), Ok(tier));
+        }
+        for word in ["", "Quote", "quote ", "all"] {
+            assert!(word.parse::<Scope>().is_err() && word.parse::<Tier>().is_err());
+        }
     }
 }

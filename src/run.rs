@@ -2,6 +2,7 @@
 
 mod background;
 mod clock;
+mod keys;
 mod parts;
 mod ready;
 mod trading;
@@ -19,9 +20,13 @@ use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
 
 pub use self::parts::{Parts, Trading, signer};
-use self::{background::Background, clock::unix_seconds};
+use self::{
+    background::Background,
+    clock::{unix_millis, unix_seconds},
+    trading::Over,
+};
 use crate::{
-    admin::Admin,
+    admin::{Admin, Desk, integrators::Office},
     api::oracle::{self, Listed},
     attest::{
         journal::Journal,
@@ -39,7 +44,7 @@ use crate::{
         system::{self, System},
     },
     hub::{Hub, Settings},
-    store::{Store, sled::SledStore},
+    store::{Store, integrators::Integrators, sled::SledStore},
     telemetry::Metrics,
 };
 
@@ -80,6 +85,9 @@ pub struct Daemon {
     /// Where executions are settled.
     contract: EvmAddress,
     trading: Option<Trading>,
+    /// What wallets are told that this service is called.
+    name: String,
+    plain_webhooks: bool,
 }
 
 impl Daemon {
@@ -103,6 +111,7 @@ impl Daemon {
         ready::warn_about_quorums(&chains, config);
         ready::warn_about_multisig(config);
         let store: Arc<dyn Store> = Arc::new(SledStore::open(&store(&config.data_dir))?);
+        let name = service(config, signer.address());
         let journal = Arc::new(Journal::new(store.clone(), signer));
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
@@ -132,6 +141,8 @@ impl Daemon {
             system,
             contract,
             trading,
+            name,
+            plain_webhooks: config.plain_webhooks(),
         })
     }
 
@@ -147,7 +158,16 @@ impl Daemon {
         tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
         let mut background = Background::new(shutdown.clone());
         background.spawn("metrics", self.metrics.keep(shutdown.clone()));
-        background.spawn("admin socket", admin.serve(self.journal, shutdown.clone()));
+        let office = Office {
+            integrators: Integrators::open(self.store.clone()).await?,
+            service: Some(self.name),
+            plain: self.plain_webhooks,
+            clock: unix_millis,
+        };
+        let integrators = office.integrators.clone();
+        let journal = self.journal;
+        let desk = Desk { journal, office };
+        background.spawn("admin socket", admin.serve(desk, shutdown.clone()));
         for watcher in self.watchers {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
@@ -155,7 +175,11 @@ impl Daemon {
         let mut answering =
             vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
-            let over = (self.store.clone(), &self.system);
+            let over = Over {
+                store: self.store.clone(),
+                system: &self.system,
+                integrators,
+            };
             let opened =
                 trading::open(trading, &self.chains, over, self.contract, shutdown.clone());
             let opened = opened.await?;
@@ -171,6 +195,13 @@ impl Daemon {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// What a service with `signer` is called in what wallets sign: unlike any other, so that a signature
+/// given to one is worth nothing to another.
+pub fn service(config: &Config, signer: EvmAddress) -> String {
+    let name = config.service.as_deref().unwrap_or("intentd");
+    format!("{name} {} {signer:#x}", config.environment)
 }
 
 /// Where the store of a daemon with `data_dir` is.

@@ -178,6 +178,7 @@ async fn bitcoin_fills_beside_scripted_deposits_get_their_recorded_answers() {
             body: case["body"].to_string().into(),
             peer: world.address,
             key: None,
+            scopes: Arc::default(),
             params: Vec::new(),
         };
         let recorded = case["response"]["body"].as_str().unwrap();

@@ -19,7 +19,6 @@ use support::daemon::{Daemon, daemon};
 use tempfile::TempDir;
 
 const REQUIREMENTS: &str = include_str!("description/requirements.txt");
-const KEY: &str = "s3cret";
 const ETH: &str = "0x0000000000000000000000000000000000000000";
 const NOBODY: &str = "0x0000000000000000000000000000000000000000000000000000000000000001";
 
@@ -28,6 +27,8 @@ struct App {
     world: Devnet,
     daemon: Daemon,
     wrapped: String,
+    /// Of an integrator.
+    key: String,
     client: reqwest::Client,
 }
 
@@ -55,12 +56,12 @@ impl App {
             .chains(&files)
             .signer(&world.oracles[0])
             .solver(&world.solver, "destination")
-            .with("INTEGRATOR_API_KEYS", format!("{KEY}:tester"))
             .start()
             .await;
         Self {
             wrapped: text(uniswap.wrapped),
             world,
+            key: daemon.integrator("tester").await,
             daemon,
             client: reqwest::Client::new(),
         }
@@ -74,9 +75,13 @@ impl App {
     }
 
     async fn ask(&self, base: &str, asked: &Asked) -> (u16, Value) {
+        self.ask_as(&self.key, base, asked).await
+    }
+
+    async fn ask_as(&self, key: &str, base: &str, asked: &Asked) -> (u16, Value) {
         let url = format!("{base}{}", asked.target);
         let request = self.client.request(asked.method.parse().unwrap(), url);
-        let request = request.header("x-api-key", KEY);
+        let request = request.header("x-api-key", key);
         let request = match &asked.body {
             Some(body) => request.json(body),
             None => request,
@@ -333,6 +338,14 @@ async fn descriptions_are_valid_and_answers_keep_to_them() {
         }
     }
     known_request(&app, &base, &document).await;
+    let asked = post("/quote/v2", app.quote(json!({})));
+    let (status, answer) = app.ask_as("foreign", &base, &asked).await;
+    assert_eq!(
+        (status, &answer["errorCode"]),
+        (401, &"UNAUTHORIZED".into())
+    );
+    let wrong = complaints(&validator(&document, &asked, status), &answer);
+    assert!(wrong.is_empty(), "{wrong:?}");
     app.daemon.stop().await;
 }
 
@@ -463,7 +476,7 @@ async fn schemathesis_finds_nothing() {
         (informed.display().to_string(), &base),
         (format!("{oracle}/documentation/json"), &oracle),
     ] {
-        attacked(&python, source, base, (KEY, directory.path())).await;
+        attacked(&python, source, base, (&app.key, directory.path())).await;
     }
     let metrics = app.daemon.metrics().await;
     let mut lines = metrics.lines();

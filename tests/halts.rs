@@ -6,7 +6,7 @@ use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 use clap::Parser;
 use intentd::{
-    admin::Admin,
+    admin::{Admin, Desk, integrators::Office},
     attest::{
         journal::{Journal, JournalError},
         peers::Peers,
@@ -17,7 +17,7 @@ use intentd::{
     cli::Arguments,
     hub::{Hub, Settings},
     sign::raw::RawKey,
-    store::{Store, sled::SledStore},
+    store::{Store, integrators::Integrators, sled::SledStore},
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -78,7 +78,7 @@ struct Life {
 }
 
 impl Life {
-    fn begin(place: &Path, base: &Arc<Script>, zora: &Arc<Script>) -> Self {
+    async fn begin(place: &Path, base: &Arc<Script>, zora: &Arc<Script>) -> Self {
         let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let store = Arc::new(SledStore::open(&place.join("store")).unwrap());
         let signer = Arc::new(RawKey::parse(KEY).unwrap());
@@ -103,10 +103,19 @@ impl Life {
         };
         let shutdown = CancellationToken::new();
         let admin = Admin::bind(place).unwrap();
+        let desk = Desk {
+            journal: journal.clone(),
+            office: Office {
+                integrators: Integrators::open(store.clone()).await.unwrap(),
+                service: None,
+                plain: false,
+                clock: || 1_700_000_000_000,
+            },
+        };
         Self {
             oracle,
             watcher: Watcher::new(journal.clone(), chain("base", base)),
-            admin: tokio::spawn(admin.serve(journal.clone(), shutdown.clone())),
+            admin: tokio::spawn(admin.serve(desk, shutdown.clone())),
             journal,
             store,
             shutdown,
@@ -172,7 +181,7 @@ async fn a_vanished_deposit_halts_its_chain_until_the_operator_clears_it() {
     deposit(&base, 1, 90);
     deposit(&base, 2, 80);
     deposit(&zora, 3, 90);
-    let mut life = Life::begin(place, &base, &zora);
+    let mut life = Life::begin(place, &base, &zora).await;
     life.attest("base", 1).await.unwrap();
     assert_eq!(life.look(1000).await.missing, 0);
 
@@ -195,7 +204,7 @@ async fn a_vanished_deposit_halts_its_chain_until_the_operator_clears_it() {
     let offline = intentd(place, &["halts", "list"]).await.unwrap_err();
     assert!(offline.to_string().contains("no daemon runs"), "{offline}");
 
-    let life = Life::begin(place, &base, &zora);
+    let life = Life::begin(place, &base, &zora).await;
     deposit(&base, 1, 95);
     assert!(life.refuses("base", 1).await, "a restart forgets the halt");
     intentd(place, &["halts", "list"]).await.unwrap();
@@ -232,7 +241,7 @@ async fn a_caller_who_shows_the_deposit_in_another_block_halts_the_chain_too() {
     let (base, zora) = (Script::at(100), Script::at(100));
     deposit(&base, 1, 90);
     deposit(&zora, 3, 90);
-    let life = Life::begin(place.path(), &base, &zora);
+    let life = Life::begin(place.path(), &base, &zora).await;
     life.attest("base", 1).await.unwrap();
     base.fork(85, 7);
     deposit(&base, 1, 95);

@@ -9,6 +9,8 @@
 
 #[path = "http/hostile.rs"]
 mod hostile;
+#[path = "http/keys.rs"]
+mod keys;
 #[path = "http/lifetime.rs"]
 mod lifetime;
 #[path = "http/pages.rs"]

@@ -16,7 +16,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use vm::ChainId;
 
-use super::{Answer, Halted, LONGEST, Question, path};
+use super::{
+    Answer, Halted, LONGEST, Question,
+    integrators::{Office, OfficeError},
+    path,
+};
 use crate::attest::journal::{Journal, JournalError};
 
 /// Connections at one time; more wait in the kernel's queue.
@@ -26,6 +30,21 @@ const BACKLOG: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// After the kernel refused to hand over a connection.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// What answers are given from.
+#[derive(Clone)]
+pub struct Desk {
+    pub journal: Arc<Journal>,
+    pub office: Office,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum DeskError {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Office(#[from] OfficeError),
+}
 
 /// The socket; its file goes with it.
 pub struct Admin {
@@ -64,7 +83,7 @@ impl Admin {
     }
 
     /// Answers until `shutdown`; a question under way is answered.
-    pub async fn serve(self, journal: Arc<Journal>, shutdown: CancellationToken) {
+    pub async fn serve(self, desk: Desk, shutdown: CancellationToken) {
         let mut answering = JoinSet::new();
         let accept = async {
             loop {
@@ -73,7 +92,7 @@ impl Admin {
                 }
                 match self.listener.accept().await {
                     Ok((stream, _)) => {
-                        answering.spawn(connection(stream, journal.clone()));
+                        answering.spawn(connection(stream, desk.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "admin socket cannot accept");
@@ -89,8 +108,8 @@ impl Admin {
     }
 }
 
-async fn connection(mut stream: UnixStream, journal: Arc<Journal>) {
-    let answered = tokio::time::timeout(PATIENCE, exchange(&mut stream, &journal)).await;
+async fn connection(mut stream: UnixStream, desk: Desk) {
+    let answered = tokio::time::timeout(PATIENCE, exchange(&mut stream, &desk)).await;
     match answered {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "admin connection ended"),
@@ -98,13 +117,13 @@ async fn connection(mut stream: UnixStream, journal: Arc<Journal>) {
     }
 }
 
-async fn exchange(stream: &mut UnixStream, journal: &Journal) -> io::Result<()> {
+async fn exchange(stream: &mut UnixStream, desk: &Desk) -> io::Result<()> {
     let (reading, mut writing) = stream.split();
     let mut line = Vec::new();
     let mut reading = BufReader::new(reading).take(LONGEST);
     reading.read_until(b'\n', &mut line).await?;
     let answer = match serde_json::from_slice(&line) {
-        Ok(question) => answer(journal, question)
+        Ok(question) => answer(desk, question)
             .await
             .unwrap_or_else(|error| refused(&error)),
         Err(error) => refused(&error),
@@ -120,7 +139,8 @@ fn refused(why: &dyn std::fmt::Display) -> Answer {
     Answer::Refused { why }
 }
 
-async fn answer(journal: &Journal, question: Question) -> Result<Answer, JournalError> {
+async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
+    let journal = &desk.journal;
     Ok(match question {
         Question::Halts {} => {
             let halts = journal.halts().await?;
@@ -139,5 +159,6 @@ async fn answer(journal: &Journal, question: Question) -> Result<Answer, Journal
             entry: journal.entry(&key).await?,
             voids: journal.voids(&key).await?,
         },
+        Question::Integrators(order) => Answer::Integrators(desk.office.carry_out(order).await?),
     })
 }

@@ -8,14 +8,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use vm::{B256, Block, ChainId, TxRef};
 
-use super::*;
+use super::{
+    integrators::{Office, Order, Outcome, Proof},
+    *,
+};
 use crate::{
     attest::{
         journal::Journal,
         statement::{Mode, Statement},
     },
+    integrator::{Integrator, Scope, Tier, Webhook, change::usual_scopes, header},
     sign::raw::RawKey,
-    store::memory::MemoryStore,
+    store::{integrators::Integrators, memory::MemoryStore},
 };
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
@@ -23,20 +27,37 @@ const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b7
 struct Running {
     directory: tempfile::TempDir,
     journal: Arc<Journal>,
+    integrators: Integrators,
     shutdown: CancellationToken,
     task: JoinHandle<()>,
 }
 
-fn running() -> Running {
+/// Unix milliseconds of every answer.
+const NOW: u64 = 1_700_000_000_000;
+
+async fn running() -> Running {
     let directory = tempfile::tempdir().unwrap();
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
-    let journal = Arc::new(Journal::new(Arc::new(MemoryStore::new()), signer));
+    let store = Arc::new(MemoryStore::new());
+    let journal = Arc::new(Journal::new(store.clone(), signer));
+    let integrators = Integrators::open(store).await.unwrap();
+    let office = Office {
+        integrators: integrators.clone(),
+        service: Some("intentd test".into()),
+        plain: false,
+        clock: || NOW,
+    };
+    let desk = Desk {
+        journal: journal.clone(),
+        office,
+    };
     let shutdown = CancellationToken::new();
     let admin = Admin::bind(directory.path()).unwrap();
-    let task = tokio::spawn(admin.serve(journal.clone(), shutdown.clone()));
+    let task = tokio::spawn(admin.serve(desk, shutdown.clone()));
     Running {
         directory,
         journal,
+        integrators,
         shutdown,
         task,
     }
@@ -45,6 +66,31 @@ fn running() -> Running {
 impl Running {
     async fn ask(&self, question: &Question) -> Result<Answer, AskError> {
         ask(self.directory.path(), question).await
+    }
+
+    async fn order(&self, order: Order) -> Result<Outcome, String> {
+        let answer = self.ask(&Question::Integrators(order)).await;
+        match answer.map_err(|error| error.to_string())? {
+            Answer::Integrators(outcome) => Ok(outcome),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The text of a new integrator's key.
+    async fn add(&self, label: &str) -> Result<String, String> {
+        let order = Order::Add {
+            label: label.into(),
+            scopes: usual_scopes(),
+            tier: Tier::Default,
+        };
+        match self.order(order).await? {
+            Outcome::Key { key } => Ok(key.expose().to_owned()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn app(&self) -> Integrator {
+        Integrator::clone(&self.integrators.book()["app"])
     }
 
     async fn raw(&self, bytes: &[u8]) -> String {
@@ -65,7 +111,7 @@ fn base() -> ChainId {
 
 #[tokio::test]
 async fn halts_are_listed_and_cleared_once() {
-    let running = running();
+    let running = running().await;
     let none = running.ask(&Question::Halts {}).await.unwrap();
     assert_eq!(none, Answer::Halts { halts: Vec::new() });
     running.journal.halt(&base(), "reorg", 7).await.unwrap();
@@ -86,7 +132,7 @@ async fn halts_are_listed_and_cleared_once() {
 
 #[tokio::test]
 async fn statements_are_shown_with_what_was_void() {
-    let running = running();
+    let running = running().await;
     let block = Block {
         number: 7,
         hash: B256::repeat_byte(1),
@@ -122,7 +168,7 @@ async fn statements_are_shown_with_what_was_void() {
 
 #[tokio::test]
 async fn garbage_is_refused_and_the_daemon_goes_on() {
-    let running = running();
+    let running = running().await;
     let long = vec![b'a'; 100_000];
     let deep = "[".repeat(10_000);
     let cases: [&[u8]; 9] = [
@@ -139,7 +185,7 @@ async fn garbage_is_refused_and_the_daemon_goes_on() {
     for (at, case) in cases.into_iter().enumerate() {
         let answer = running.raw(case).await;
         // A writer that is cut off may not see its answer.
-        let seen = answer.contains("\"answer\":\"refused\"") || case.len() > 16 << 10;
+        let seen = answer.contains("\"answer\":\"refused\"") || case.len() > 512 << 10;
         assert!(seen, "case {at}: {answer}");
     }
     assert!(running.ask(&Question::Halts {}).await.is_ok());
@@ -147,7 +193,7 @@ async fn garbage_is_refused_and_the_daemon_goes_on() {
 
 #[tokio::test]
 async fn only_the_user_may_open_the_socket_and_it_goes_with_the_daemon() {
-    let running = running();
+    let running = running().await;
     let socket = path(running.directory.path());
     let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -176,4 +222,219 @@ async fn a_socket_left_by_a_killed_daemon_is_replaced_and_nothing_else_is() {
     std::fs::write(&socket, "a file").unwrap();
     assert!(Admin::bind(directory.path()).is_err());
     assert_eq!(std::fs::read(&socket).unwrap(), b"a file");
+}
+
+fn order(name: &str) -> Order {
+    let label = name.to_owned();
+    Order::Revoke { label }
+}
+
+#[tokio::test]
+async fn a_key_is_told_once_and_only_its_digest_is_kept() {
+    let running = running().await;
+    let key = running.add("app").await.unwrap();
+    assert!(key.starts_with("ik_") && key.len() > 64, "{key}");
+    let app = running.app();
+    assert_eq!((app.keys.len(), app.created_at), (1, NOW));
+    assert_eq!(app.scopes, [Scope::Quote, Scope::RequestsRead].into());
+    let other = running.add("other").await.unwrap();
+    assert_ne!(key, other);
+    let taken = running.add("app").await.unwrap_err();
+    assert!(taken.contains("called app already"), "{taken}");
+    assert!(running.add("a b").await.unwrap_err().contains("label"));
+    assert_eq!(running.app(), app);
+    let list = running
+        .raw(b"{\"ask\":\"integrators\",\"order\":\"list\"}\n")
+        .await;
+    let digest = alloy::hex::encode(app.keys[0].digest);
+    assert!(list.contains(&digest[..8]), "{list}");
+    for secret in [&key, &other, &digest, &digest[..9]] {
+        assert!(!list.contains(secret), "{list}");
+    }
+}
+
+#[tokio::test]
+async fn rotation_and_revocation_end_keys() {
+    let running = running().await;
+    running.add("app").await.unwrap();
+    let first = running.app().keys[0].clone();
+    let rotate = |grace| Order::Rotate {
+        label: "app".into(),
+        grace,
+    };
+    assert!(matches!(
+        running.order(rotate(5)).await,
+        Ok(Outcome::Key { .. })
+    ));
+    let keys = running.app().keys;
+    assert_eq!(
+        (keys[0].digest, keys[0].expires_at),
+        (first.digest, Some(NOW + 5))
+    );
+    assert_eq!(keys[1].expires_at, None);
+    assert!(matches!(
+        running.order(rotate(0)).await,
+        Ok(Outcome::Key { .. })
+    ));
+    let newest = running.app().keys;
+    assert_eq!(newest.len(), 1);
+    assert!(!keys.contains(&newest[0]));
+    assert_eq!(running.order(order("app")).await, Ok(Outcome::Done {}));
+    assert_eq!(running.app().revoked_at, Some(NOW));
+    for refused in [order("app"), rotate(0)] {
+        let why = running.order(refused).await.unwrap_err();
+        assert_eq!(why, "app has been revoked");
+    }
+    let why = running.add("app").await.unwrap_err();
+    assert!(why.contains("called app already"), "{why}");
+    let why = running.order(order("nobody")).await.unwrap_err();
+    assert_eq!(why, "there is no integrator called nobody");
+}
+
+#[tokio::test]
+async fn scopes_and_tiers_are_set_one_by_one() {
+    let running = running().await;
+    running.add("app").await.unwrap();
+    let set = |scopes, tier| Order::Set {
+        label: "app".into(),
+        scopes,
+        tier,
+    };
+    let tier = running.order(set(None, Some(Tier::Unlimited))).await;
+    let scopes = running.order(set(Some([Scope::Claims].into()), None)).await;
+    assert_eq!((tier, scopes), (Ok(Outcome::Done {}), Ok(Outcome::Done {})));
+    let app = running.app();
+    assert_eq!(
+        (app.tier, app.scopes),
+        (Tier::Unlimited, [Scope::Claims].into())
+    );
+}
+
+#[tokio::test]
+async fn webhooks_that_may_not_be_are_refused_and_the_old_one_stays() {
+    let running = running().await;
+    running.add("app").await.unwrap();
+    let hook = |url: &str, headers: &[(&str, &str)]| Webhook {
+        url: url.parse().unwrap(),
+        headers: headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+    };
+    let order = |webhook| Order::Webhook {
+        label: "app".into(),
+        webhook,
+    };
+    let good = hook(
+        "https://example.org:8443/hook",
+        &[("authorization", "a \"b\"")],
+    );
+    assert_eq!(
+        running.order(order(Some(good.clone()))).await,
+        Ok(Outcome::Done {})
+    );
+    for (bad, named) in [
+        (hook("http://example.org/", &[]), "https://"),
+        (hook("https://a:b@example.org/", &[]), "password"),
+        (
+            hook("https://a/", &[("Content-Type", "a")]),
+            "header content-type",
+        ),
+        (
+            hook("https://a/", &[("X-Signature-SHA256", "a")]),
+            "header x-signature-sha256",
+        ),
+        (hook("https://a/", &[("x-a", "a\r\nx-b: c")]), "header x-a"),
+        (hook("https://a/", &[("x a", "a")]), "header \"x a\""),
+    ] {
+        let why = running.order(order(Some(bad))).await.unwrap_err();
+        assert!(why.contains(named), "{why}");
+        assert_eq!(running.app().webhook.as_ref(), Some(&good));
+    }
+    let Ok(Outcome::Listed { integrators }) = running.order(Order::List {}).await else {
+        panic!("no list");
+    };
+    assert_eq!(integrators[0].webhook.as_deref(), Some("example.org:8443"));
+    assert_eq!(running.order(order(None)).await, Ok(Outcome::Done {}));
+    assert_eq!(running.app().webhook, None);
+}
+
+fn link(label: &str, address: &str, proof: Option<(u64, &str)>) -> Order {
+    Order::Link {
+        label: label.into(),
+        address: address.into(),
+        proof: proof.map(|(time, signature)| Proof {
+            time,
+            signature: signature.into(),
+        }),
+    }
+}
+
+#[tokio::test]
+async fn a_wallet_is_linked_by_its_own_signature_over_what_it_was_shown() {
+    use alloy::signers::{SignerSync, local::PrivateKeySigner};
+    let running = running().await;
+    running.add("app").await.unwrap();
+    running.add("other").await.unwrap();
+    let [wallet, stranger] = [1, 2].map(|n| PrivateKeySigner::from_slice(&[n; 32]).unwrap());
+    let (checksummed, stranger) = (wallet.address().to_string(), stranger.address().to_string());
+    let asked = running.order(link("app", &checksummed, None)).await;
+    let Ok(Outcome::Sign { message, time }) = asked else {
+        panic!("{asked:?}");
+    };
+    let mine = checksummed.to_lowercase();
+    for named in ["intentd test", "app", &mine, &time.to_string()] {
+        assert!(message.contains(named), "{named} is not in {message}");
+    }
+    let signature = |text: &str| wallet.sign_message_sync(text.as_bytes()).unwrap();
+    let stale = time - 901;
+    let early = message.replace(&time.to_string(), &stale.to_string());
+    let (good, early) = (
+        signature(&message).to_string(),
+        signature(&early).to_string(),
+    );
+    let unsigned = "has not signed";
+    for (refused, why) in [
+        (link("other", &mine, Some((time, &good))), unsigned),
+        (link("app", &stranger, Some((time, &good))), unsigned),
+        (link("app", &mine, Some((time - 1, &good))), unsigned),
+        (link("app", &mine, Some((time, "0x00"))), unsigned),
+        (
+            link("app", &mine, Some((stale, &early))),
+            "within 15 minutes",
+        ),
+        (link("app", "0x12", Some((time, &good))), "invalid"),
+        (link("nobody", &mine, None), "no integrator called nobody"),
+    ] {
+        let told = running.order(refused).await.unwrap_err();
+        assert!(told.contains(why), "{told}");
+        assert_eq!(running.app().wallet, None);
+    }
+    let done = Ok(Outcome::Done {});
+    assert_eq!(
+        running.order(link("app", &mine, Some((time, &good)))).await,
+        done
+    );
+    assert_eq!(running.app().wallet.unwrap().address, mine);
+    let label = "app".to_owned();
+    assert_eq!(running.order(Order::Unlink { label }).await, done);
+    assert_eq!(running.app().wallet, None);
+}
+
+#[tokio::test]
+async fn the_longest_webhook_fits_into_a_question() {
+    let running = running().await;
+    running.add("app").await.unwrap();
+    let one = |n: usize| (format!("x-{n:03}"), "\"".repeat(header::LONGEST - 5));
+    let url = format!("https://example.org/{}", "a".repeat(1000));
+    let webhook = Webhook {
+        url: url.parse().unwrap(),
+        headers: (0..header::MOST).map(one).collect(),
+    };
+    let label = "app".to_owned();
+    let order = Order::Webhook {
+        label,
+        webhook: Some(webhook),
+    };
+    assert_eq!(running.order(order).await, Ok(Outcome::Done {}));
 }

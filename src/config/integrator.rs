@@ -7,12 +7,13 @@ use super::{Integrator, SolverOracle, read::Reader};
 /// Their texts.
 pub(super) struct Texts {
     pub http_port: Option<String>,
-    pub api_keys: Option<SecretString>,
     pub market_file: Option<String>,
     pub solver_key: Option<SecretString>,
     pub solver_chain: Option<String>,
     pub oracle_url: Option<String>,
     pub oracle_key: Option<SecretString>,
+    pub webhook_allow_private: Option<String>,
+    pub production: bool,
 }
 
 impl Reader<'_> {
@@ -20,7 +21,6 @@ impl Reader<'_> {
     pub fn integrator(&mut self, texts: Texts) -> Option<Integrator> {
         let port = texts.http_port?;
         let http_port = self.parse("INTEGRATOR_HTTP_PORT", Some(port), 3001);
-        let api_keys = self.api_keys("INTEGRATOR_API_KEYS", texts.api_keys);
         let market_file = self.needed("MARKET_FILE", texts.market_file);
         let solver_key = self.needed("SOLVER_PRIVATE_KEY", texts.solver_key);
         let oracle = texts.oracle_url.and_then(|url| {
@@ -30,9 +30,16 @@ impl Reader<'_> {
                 key: texts.oracle_key,
             })
         });
+        let open = self.parse("WEBHOOK_ALLOW_PRIVATE", texts.webhook_allow_private, false);
+        if open && texts.production {
+            self.mistake(
+                "WEBHOOK_ALLOW_PRIVATE",
+                "is for development, not for production",
+            );
+        }
         Some(Integrator {
+            webhook_allow_private: open,
             http_port,
-            api_keys,
             market_file: market_file?.into(),
             solver_key: solver_key?,
             solver_chain: texts.solver_chain,

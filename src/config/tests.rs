@@ -29,6 +29,29 @@ fn defaults_are_those_of_the_example_file() {
 }
 
 #[test]
+fn private_webhooks_are_allowed_only_in_so_many_words_and_never_in_production() {
+    let set = |environment, text| {
+        let config = read(&[
+            ("ENVIRONMENT", environment),
+            ("CHAINS_FILE", "chains.json"),
+            ("HUB_FILE", "hub.json"),
+            ("INTEGRATOR_HTTP_PORT", "1"),
+            ("MARKET_FILE", "market.json"),
+            ("SOLVER_PRIVATE_KEY", KEY),
+            ("WEBHOOK_ALLOW_PRIVATE", text),
+        ]);
+        config.map(|config| config.plain_webhooks())
+    };
+    assert_eq!(set("test", "true"), Ok(true));
+    assert_eq!(set("test", "false"), Ok(false));
+    assert_eq!(set("mainnets.prod", "false"), Ok(false));
+    for (environment, text) in [("mainnets.prod", "true"), ("test", "1"), ("test", "TRUE")] {
+        assert!(set(environment, text).is_err(), "{environment} {text}");
+    }
+    assert!(!read(&[]).unwrap().plain_webhooks());
+}
+
+#[test]
 fn http_port_wins_over_port() {
     assert_eq!(read(&[("PORT", "1")]).unwrap().http_port, 1);
     assert_eq!(
@@ -132,7 +155,6 @@ fn secrets_are_not_printed() {
     let config = read(&[
         ("API_KEYS", "s3cret:label"),
         ("INTEGRATOR_HTTP_PORT", "1"),
-        ("INTEGRATOR_API_KEYS", "s3cret:label"),
         ("MARKET_FILE", "market.json"),
         ("SOLVER_PRIVATE_KEY", KEY),
         (
@@ -156,14 +178,13 @@ fn mistakes_repeat_no_secret() {
     let mistakes = read(&[
         ("API_KEYS", ":s3cret"),
         ("INTEGRATOR_HTTP_PORT", "1"),
-        ("INTEGRATOR_API_KEYS", ":s3cret"),
         ("MARKET_FILE", "market.json"),
         ("SOLVER_PRIVATE_KEY", KEY),
         ("PEERS", "s3cret://s3cret|s3cret"),
         ("SIGNING_MODULE", "other"),
     ])
     .unwrap_err();
-    assert_eq!(mistakes.0.len(), 4);
+    assert_eq!(mistakes.0.len(), 3);
     assert!(!mistakes.to_string().contains("s3cret"), "{mistakes}");
 }
 

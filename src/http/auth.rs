@@ -1,5 +1,6 @@
-//! Who may call what: keys by digest, and the window of callers without one. It decides from the
-//! key and the socket address alone, before any work is done for a request.
+//! Who may call what: keys by digest, what they open and how much of it, and the window of callers
+//! without one. It decides from the key and the socket address alone, before any work is done for a
+//! request.
 
 use std::{
     collections::HashMap,
@@ -18,11 +19,22 @@ use subtle::ConstantTimeEq;
 use super::{
     ApiError,
     limit::{self, Allowance, Limiter, Standing},
-    router::Access,
+    router::{Access, Terms},
 };
 
 /// The header that keys come in.
 pub const KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// The headers that tell where a caller stands: limit, remaining, seconds until it begins anew.
+pub type StandingNames = [&'static str; 3];
+/// As the oracles of the network say it.
+const PLAIN: StandingNames = [
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
+/// draft-ietf-httpapi-ratelimit-headers, 03.
+pub const RATE_LIMIT: StandingNames = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"];
 
 /// What a known key is called in logs; never the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,39 +56,89 @@ impl fmt::Display for KeyLabel {
     }
 }
 
-/// The known keys, as SHA-256 digests: what a lookup takes says nothing about the keys.
-#[derive(Clone, Default)]
-pub struct Keys {
-    labels: HashMap<[u8; 32], KeyLabel>,
+/// How much of a bucket a key may take. Rows of one `counter` are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub bucket: &'static str,
+    pub counter: &'static str,
+    pub allowance: Allowance,
 }
 
+/// The shares of a key. What is in none of them is not counted.
+pub type Plan = &'static [Share];
+
+/// A key that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    pub label: KeyLabel,
+    pub scopes: Arc<[&'static str]>,
+    pub plan: Plan,
+    /// From then on it is not; in the unit of whoever asks.
+    pub expires_at: Option<u64>,
+}
+
+/// Keys by their SHA-256 digests: what a lookup takes says nothing about the keys.
+#[derive(Default)]
+pub struct Table(HashMap<[u8; 32], Arc<Known>>);
+
+impl Table {
+    pub fn new(keys: impl IntoIterator<Item = ([u8; 32], Known)>) -> Self {
+        let shared = keys
+            .into_iter()
+            .map(|(digest, known)| (digest, known.into()));
+        Self(shared.collect())
+    }
+
+    /// The key with this digest, if it has not expired.
+    pub fn find(&self, digest: &[u8; 32], now: u64) -> Option<Arc<Known>> {
+        let (stored, known) = self.0.get_key_value(digest)?;
+        let alive = known.expires_at.is_none_or(|end| now < end);
+        (bool::from(stored.ct_eq(digest)) && alive).then(|| known.clone())
+    }
+}
+
+type Lookup = dyn Fn(&[u8; 32]) -> Option<Arc<Known>> + Send + Sync;
+
+/// The known keys of a listener.
+#[derive(Clone)]
+pub struct Keys(Arc<Lookup>);
+
 impl Keys {
-    /// From pairs of key and label. An empty key is never a key.
+    /// From pairs of key and label: they open everything, and nothing is counted. An empty key is
+    /// never a key.
     pub fn new<K: AsRef<str>, L: AsRef<str>>(pairs: impl IntoIterator<Item = (K, L)>) -> Self {
-        let labels = pairs
+        let known = pairs
             .into_iter()
             .filter(|(key, _)| !key.as_ref().is_empty())
             .map(|(key, label)| {
-                (
-                    digest(key.as_ref().as_bytes()),
-                    KeyLabel::new(label.as_ref()),
-                )
-            })
-            .collect();
-        Self { labels }
+                let known = Known {
+                    label: KeyLabel::new(label.as_ref()),
+                    scopes: Arc::default(),
+                    plan: &[],
+                    expires_at: None,
+                };
+                (digest(key.as_ref().as_bytes()), known)
+            });
+        let table = Table::new(known);
+        Self::looked_up(move |digest| table.find(digest, 0))
     }
 
-    /// The label of `key`, if it is known.
-    pub fn label(&self, key: &[u8]) -> Option<&KeyLabel> {
-        let given = digest(key);
-        let (known, label) = self.labels.get_key_value(&given)?;
-        bool::from(known.ct_eq(&given)).then_some(label)
+    /// Keys that come and go: `lookup` is asked for every request, by the SHA-256 of the key.
+    pub fn looked_up(
+        lookup: impl Fn(&[u8; 32]) -> Option<Arc<Known>> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(lookup))
+    }
+
+    /// What is known of `key`.
+    pub fn find(&self, key: &[u8]) -> Option<Arc<Known>> {
+        (self.0)(&digest(key))
     }
 }
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} keys", self.labels.len())
+        f.write_str("Keys")
     }
 }
 
@@ -87,17 +149,32 @@ fn digest(key: &[u8]) -> [u8; 32] {
 /// How a request was let in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admission {
-    pub key: Option<KeyLabel>,
-    /// Present only for a caller without a known key, where a limit counts.
+    pub key: Option<Arc<Known>>,
+    /// Present where a limit counts.
     pub standing: Option<Standing>,
 }
 
-/// The keys and the limit of one listener.
-#[derive(Debug, Default)]
+/// Why one was not.
+#[derive(Debug)]
+pub struct Denial {
+    pub error: ApiError,
+    pub standing: Option<Standing>,
+}
+
+/// The keys and the limits of one listener.
+#[derive(Debug)]
 pub struct Gate {
     keys: Option<Keys>,
     bearer: bool,
     limiter: Option<Mutex<Limiter<IpAddr>>>,
+    counters: Mutex<Limiter<(KeyLabel, &'static str)>>,
+    names: StandingNames,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self::new(None, None)
+    }
 }
 
 impl Gate {
@@ -108,6 +185,8 @@ impl Gate {
             keys,
             bearer: false,
             limiter: keyless.map(|allowance| Mutex::new(Limiter::new(allowance))),
+            counters: Mutex::default(),
+            names: PLAIN,
         }
     }
 
@@ -118,6 +197,17 @@ impl Gate {
             bearer: true,
             ..self
         }
+    }
+
+    /// Tells callers where they stand in these headers.
+    #[must_use]
+    pub fn telling(self, names: StandingNames) -> Self {
+        Self { names, ..self }
+    }
+
+    /// See [`Self::telling`].
+    pub fn standing_names(&self) -> StandingNames {
+        self.names
     }
 
     /// The key that a caller shows, known or not.
@@ -132,39 +222,66 @@ impl Gate {
             .then(|| key.trim_ascii())
     }
 
-    /// 401 or 429, or how the request was let in. `now` in milliseconds of a clock that never
-    /// goes back.
+    /// 401, 403 or 429, or how the request was let in. What is refused counts, too. `now` in
+    /// milliseconds of a clock that never goes back.
     pub fn admit(
         &self,
         access: Access,
         key: Option<&[u8]>,
         address: IpAddr,
         now: u64,
-    ) -> Result<Admission, ApiError> {
-        let known = key.and_then(|key| self.keys.as_ref()?.label(key)).cloned();
-        if known.is_some() || access == Access::Open {
-            return Ok(Admission {
-                key: known,
-                standing: None,
-            });
-        }
-        let Some(limiter) = &self.limiter else {
-            let closed = access == Access::Protected && self.keys.is_some();
-            return if closed {
-                Err(ApiError::Unauthorized)
-            } else {
-                Ok(Admission::default())
-            };
+    ) -> Result<Admission, Denial> {
+        let shown = key.filter(|key| !key.is_empty());
+        let known = shown.and_then(|key| self.keys.as_ref()?.find(key));
+        let standing = match (&known, access) {
+            (_, Access::Open) => None,
+            (Some(known), _) => self.count(known, access, now),
+            (None, _) => self.limiter.as_ref().map(|limiter| {
+                let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
+                limiter.check(limit::caller(address), now)
+            }),
         };
-        let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing = limiter.check(limit::caller(address), now);
-        if !standing.allowed {
-            return Err(ApiError::RateLimited(standing));
+        let error = match standing {
+            Some(standing) if !standing.allowed => Some(ApiError::RateLimited(standing)),
+            _ => self.refusal(access, shown.is_some(), known.as_deref()),
+        };
+        match error {
+            Some(error) => Err(Denial { error, standing }),
+            None => Ok(Admission {
+                key: known,
+                standing,
+            }),
         }
-        Ok(Admission {
-            key: None,
-            standing: Some(standing),
-        })
+    }
+
+    fn refusal(&self, access: Access, shown: bool, known: Option<&Known>) -> Option<ApiError> {
+        match (access, known) {
+            (Access::Keyed(Terms { scope, .. }), Some(known)) => {
+                let missing = scope.filter(|scope| !known.scopes.contains(scope));
+                missing.map(ApiError::Forbidden)
+            }
+            (Access::Keyed(terms), None) => {
+                let closed = terms.required || (shown && terms.scope.is_some());
+                closed.then_some(ApiError::Unauthorized)
+            }
+            (Access::Protected, None) => {
+                let closed = self.keys.is_some() && self.limiter.is_none();
+                closed.then_some(ApiError::Unauthorized)
+            }
+            _ => None,
+        }
+    }
+
+    fn count(&self, known: &Known, access: Access, now: u64) -> Option<Standing> {
+        let bucket = match access {
+            Access::Keyed(terms) => terms.bucket,
+            _ => "",
+        };
+        let share = known.plan.iter().find(|share| share.bucket == bucket);
+        let share = share.or_else(|| known.plan.iter().find(|share| share.bucket.is_empty()))?;
+        let counter = (known.label.clone(), share.counter);
+        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(counters.count(counter, share.allowance, now))
     }
 }
 
@@ -186,7 +303,8 @@ mod tests {
     #[test]
     fn only_a_whole_known_key_has_a_label() {
         let keys = keys();
-        assert_eq!(keys.label(b"good"), Some(&KeyLabel::new("client")));
+        let label = |key: &[u8]| keys.find(key).map(|known| known.label.clone());
+        assert_eq!(label(b"good"), Some(KeyLabel::new("client")));
         for other in [
             "",
             "goo",
@@ -196,9 +314,9 @@ mod tests {
             "__proto__",
             "good ",
         ] {
-            assert_eq!(keys.label(other.as_bytes()), None, "{other}");
+            assert_eq!(label(other.as_bytes()), None, "{other}");
         }
-        assert_eq!(keys.label(&[0xff, 0xfe]), None);
+        assert_eq!(label(&[0xff, 0xfe]), None);
     }
 
     /// Keys set, limit set, access, key → status, or (let in) whether it is counted.
@@ -236,7 +354,7 @@ mod tests {
             let got = gate
                 .admit(*access, key.map(str::as_bytes), address, 0)
                 .map(|admission| admission.standing.is_some())
-                .map_err(|error| error.status().as_u16());
+                .map_err(|denial| denial.error.status().as_u16());
             assert_eq!(
                 &got, expected,
                 "{with_keys} {with_limit} {access:?} {key:?}"
@@ -256,9 +374,127 @@ mod tests {
             gate.admit(Access::Protected, key, address, now)
         };
         assert!(ask(None, 0).is_ok());
-        assert!(matches!(ask(None, 1), Err(ApiError::RateLimited(_))));
+        let denial = ask(None, 1).unwrap_err();
+        assert!(matches!(denial.error, ApiError::RateLimited(_)));
+        assert!(denial.standing.is_some());
         assert!(ask(Some(b"good".as_slice()), 1).is_ok());
         assert!(ask(None, 1000).is_ok());
+    }
+
+    const fn window(max: u32, window_ms: u64) -> Allowance {
+        Allowance { max, window_ms }
+    }
+
+    const fn share(bucket: &'static str, counter: &'static str, max: u32) -> Share {
+        Share {
+            bucket,
+            counter,
+            allowance: window(max, 1000),
+        }
+    }
+
+    const PLAN: Plan = &[
+        share("quote", "quote", 1),
+        share("a", "both", 2),
+        share("b", "both", 2),
+        share("", "", 3),
+    ];
+
+    /// `good` may quote, `poor` may nothing, `old` has expired.
+    fn gate(keyless: Option<Allowance>) -> Gate {
+        let known = |key: &str, scopes: &[&'static str], expires_at| {
+            let known = Known {
+                label: KeyLabel::new(key),
+                scopes: scopes.into(),
+                plan: PLAN,
+                expires_at,
+            };
+            (digest(key.as_bytes()), known)
+        };
+        let table = Table::new([
+            known("good", &["quote"], None),
+            known("poor", &[], Some(8)),
+            known("old", &["quote"], Some(7)),
+        ]);
+        let keys = Keys::looked_up(move |digest| table.find(digest, 7));
+        Gate::new(Some(keys), keyless)
+    }
+
+    const fn keyed(scope: Option<&'static str>, bucket: &'static str, required: bool) -> Access {
+        Access::Keyed(Terms {
+            scope,
+            bucket,
+            required,
+            over: None,
+        })
+    }
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn routes_with_terms_table() {
+        let optional = keyed(Some("quote"), "quote", false);
+        let required = keyed(Some("quote"), "quote", true);
+        let free = keyed(None, "a", false);
+        for (access, key, expected) in [
+            (optional, None, None),
+            (optional, Some(""), None),
+            (optional, Some("good"), None),
+            (optional, Some("poor"), Some(403)),
+            (optional, Some("old"), Some(401)),
+            (optional, Some("__proto__"), Some(401)),
+            (required, None, Some(401)),
+            (required, Some(""), Some(401)),
+            (required, Some("good"), None),
+            (required, Some("poor"), Some(403)),
+            (required, Some("bad"), Some(401)),
+            (free, None, None),
+            (free, Some("bad"), None),
+            (free, Some("poor"), None),
+            (Access::Counted, Some("bad"), None),
+            (Access::Open, Some("bad"), None),
+        ] {
+            for keyless in [None, Some(window(1, 1000))] {
+                let key = key.map(str::as_bytes);
+                let got = gate(keyless).admit(access, key, HERE, 0);
+                let status = got.err().map(|denial| denial.error.status().as_u16());
+                assert_eq!(status, expected, "{access:?} {key:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_has_buckets_of_its_own_and_unknown_keys_count_for_their_address() {
+        let gate = gate(Some(window(2, 1000)));
+        let ask = |access, key: &str, now| {
+            let got = gate.admit(access, Some(key.as_bytes()), HERE, now);
+            match got {
+                Ok(admission) => (200, admission.standing.map(|standing| standing.remaining)),
+                Err(denial) => {
+                    let remaining = denial.standing.map(|standing| standing.remaining);
+                    (denial.error.status().as_u16(), remaining)
+                }
+            }
+        };
+        let (quote, a, b) = (
+            keyed(Some("quote"), "quote", false),
+            keyed(None, "a", false),
+            keyed(None, "b", false),
+        );
+        assert_eq!(ask(quote, "good", 0), (200, Some(0)));
+        assert_eq!(ask(quote, "good", 1), (429, Some(0)));
+        assert_eq!(ask(quote, "poor", 1), (403, Some(0)));
+        assert_eq!(ask(a, "good", 1), (200, Some(1)));
+        assert_eq!(ask(b, "good", 1), (200, Some(0)));
+        assert_eq!(ask(a, "good", 1), (429, Some(0)));
+        // What no share names is everything else.
+        assert_eq!(ask(keyed(None, "c", false), "good", 1), (200, Some(2)));
+        assert_eq!(ask(Access::Counted, "good", 1), (200, Some(1)));
+        assert_eq!(ask(Access::Open, "good", 1), (200, None));
+        assert_eq!(ask(quote, "good", 1000), (200, Some(0)));
+        assert_eq!(ask(quote, "bad", 0), (401, Some(1)));
+        assert_eq!(ask(quote, "worse", 0), (401, Some(0)));
+        assert_eq!(ask(quote, "bad", 0), (429, Some(0)));
     }
 
     #[test]
@@ -270,7 +506,7 @@ mod tests {
             ("/nope", false),
             ("//", false),
         ] {
-            assert_eq!(unrouted(path) == Access::Open, free, "{path}");
+            assert_eq!(matches!(unrouted(path), Access::Open), free, "{path}");
         }
     }
 

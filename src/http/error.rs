@@ -85,7 +85,7 @@ struct Fault {
     message: String,
 }
 
-/// A 401 or 429.
+/// A 401, 403 or 429.
 #[derive(ToSchema)]
 #[expect(
     dead_code,
@@ -104,6 +104,9 @@ pub enum ApiError {
     /// 401: the route needs a key.
     #[error("unauthorized")]
     Unauthorized,
+    /// 403: the key does not open this; the scope that it lacks.
+    #[error("the key has no scope {0}")]
+    Forbidden(&'static str),
     /// 404: no such route, or not with this method.
     #[error("no route {method}:{path}")]
     NoRoute { method: String, path: String },
@@ -122,7 +125,7 @@ pub enum ApiError {
     /// 415: the body is not JSON by its own account.
     #[error("media type {0}")]
     MediaType(String),
-    /// 429: a caller without a key has used up its window.
+    /// 429: a key or an address has used up its window.
     #[error("rate limit exceeded")]
     RateLimited(Standing),
     /// 500: a fault of ours. `cause` is logged and never answered.
@@ -191,6 +194,7 @@ impl ApiError {
         match self {
             Self::Refused { .. } => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NoRoute { .. } | Self::Missing { .. } => StatusCode::NOT_FOUND,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict { .. } => StatusCode::CONFLICT,
@@ -239,6 +243,10 @@ impl ApiError {
             | Self::Conflict { code, message } => (*code, message.clone()),
             Self::Unavailable { code, message, .. } => (*code, (*message).to_owned()),
             Self::Unauthorized => ("UNAUTHORIZED", "A known x-api-key is required".into()),
+            Self::Forbidden(scope) => (
+                "FORBIDDEN",
+                format!("The key does not have the scope {scope}"),
+            ),
             Self::RateLimited(_) => ("RATE_LIMITED", "Too many requests".into()),
             Self::NoRoute { method, path } => (
                 "ROUTE_NOT_FOUND",
@@ -264,6 +272,7 @@ impl ApiError {
             | Self::Conflict { code, message } => serde_json::to_vec(&Plain { message, code }),
             Self::Unavailable { code, message, .. } => serde_json::to_vec(&Plain { message, code }),
             Self::Unauthorized => Ok(br#"{"error":"Unauthorized"}"#.to_vec()),
+            Self::Forbidden(_) => Ok(br#"{"error":"Forbidden"}"#.to_vec()),
             Self::RateLimited(_) => Ok(br#"{"error":"Rate limit exceeded"}"#.to_vec()),
             Self::NoRoute { method, path } => serde_json::to_vec(&NoRoute {
                 message: format!("Route {method}:{path} not found"),

@@ -50,6 +50,16 @@ pub struct Limiter<K> {
     purged: u64,
 }
 
+/// For keys with allowances of their own, of up to a minute each.
+impl<K: Eq + Hash> Default for Limiter<K> {
+    fn default() -> Self {
+        Self::new(Allowance {
+            max: 0,
+            window_ms: 60_000,
+        })
+    }
+}
+
 impl<K: Eq + Hash> Limiter<K> {
     pub fn new(allowance: Allowance) -> Self {
         Self {
@@ -62,7 +72,11 @@ impl<K: Eq + Hash> Limiter<K> {
 
     /// Counts a request of `key` at `now`.
     pub fn check(&mut self, key: K, now: u64) -> Standing {
-        let allowance = self.allowance;
+        self.count(key, self.allowance, now)
+    }
+
+    /// As [`Self::check`], with an allowance of the key's own.
+    pub fn count(&mut self, key: K, allowance: Allowance, now: u64) -> Standing {
         self.make_room(now);
         let full = self.windows.len() >= CALLERS;
         let window = match self.windows.entry(key) {

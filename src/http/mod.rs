@@ -21,11 +21,11 @@ pub mod service;
 pub mod surface;
 pub mod system;
 
-pub use auth::{Gate, KeyLabel, Keys};
+pub use auth::{Gate, KeyLabel, Keys, Known};
 pub use coerce::{Flag, Number, Text};
 pub use error::{ApiError, Errors};
 pub use request::{Request, Response};
-pub use router::{Access, Docs, Handler, Query, Route, Router, Shape};
+pub use router::{Access, Docs, Handler, Query, Route, Router, Shape, Terms};
 pub use server::{Limits, serve};
 pub use service::App;
 pub use surface::{Surface, any_origin};

@@ -12,7 +12,7 @@ use utoipa::openapi::{
 
 use super::{
     error::Errors,
-    router::{Access, Described, RouteError, Router, Schemas},
+    router::{Access, Described, RouteError, Router, Schemas, Terms},
 };
 
 const KEY: &str = "key";
@@ -82,11 +82,12 @@ fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operat
                 .build(),
         ));
     }
-    let gated = route.access != Access::Open;
+    let gated = !matches!(route.access, Access::Open);
     if gated {
-        operation = operation
-            .security(SecurityRequirement::new(KEY, Vec::<String>::new()))
-            .security(SecurityRequirement::default());
+        operation = operation.security(SecurityRequirement::new(KEY, Vec::<String>::new()));
+        if !matches!(route.access, Access::Keyed(Terms { required: true, .. })) {
+            operation = operation.security(SecurityRequirement::default());
+        }
     }
     let mut responses =
         ResponsesBuilder::new().response("200", answer("The answer", docs.answer.0(schemas)));

@@ -1,6 +1,6 @@
 //! What a handler gets and gives: a whole request in memory, a whole answer in memory.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use hyper::{
@@ -27,10 +27,20 @@ pub struct Request {
     pub peer: SocketAddr,
     /// The label of the caller's key; `None` for an unknown key or none.
     pub key: Option<KeyLabel>,
+    /// What that key opens.
+    pub scopes: Arc<[&'static str]>,
     pub params: Params,
 }
 
 impl Request {
+    /// The caller's key, for routes that only sometimes need one: 401 without a known one, 403 for one
+    /// without `scope`.
+    pub fn entitled(&self, scope: &'static str) -> Result<&KeyLabel, ApiError> {
+        let key = self.key.as_ref().ok_or(ApiError::Unauthorized)?;
+        let open = self.scopes.contains(&scope);
+        open.then_some(key).ok_or(ApiError::Forbidden(scope))
+    }
+
     /// The part of the path that the route's `{name}` stands for.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params

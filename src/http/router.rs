@@ -12,7 +12,7 @@ use utoipa::{
     },
 };
 
-use super::{ApiError, Request, Response, error};
+use super::{ApiError, Request, Response, error, limit::Standing};
 
 /// Answers a request of one route.
 pub type Handler<S> = fn(Arc<S>, Request) -> BoxFuture<'static, Result<Response, ApiError>>;
@@ -29,7 +29,7 @@ pub struct Route<S> {
 }
 
 /// What the gate asks of a caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Access {
     /// Nothing, and it counts nothing.
     Open,
@@ -37,6 +37,44 @@ pub enum Access {
     Counted,
     /// A key when there are keys; counts for callers without one where a limit lets them in.
     Protected,
+    /// As [`Access::Counted`], under terms of the route's own.
+    Keyed(Terms),
+}
+
+/// What a route asks of keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// What a key must open: 403 without it. A route with one refuses keys that are not known (401)
+    /// instead of ignoring them.
+    pub scope: Option<&'static str>,
+    /// What it counts in; see [`Plan`](super::auth::Plan).
+    pub bucket: &'static str,
+    /// Nobody gets in without a known key: 401.
+    pub required: bool,
+    /// How it says 429, where that is not how its surface does.
+    pub over: Option<fn(Standing) -> Response>,
+}
+
+impl Access {
+    /// With terms that say 429 so.
+    #[must_use]
+    pub const fn saying(self, over: fn(Standing) -> Response) -> Self {
+        match self {
+            Self::Keyed(terms) => Self::Keyed(Terms {
+                over: Some(over),
+                ..terms
+            }),
+            other => other,
+        }
+    }
+
+    /// How the route says 429, if it has a way of its own.
+    pub fn over(self) -> Option<fn(Standing) -> Response> {
+        match self {
+            Self::Keyed(terms) => terms.over,
+            _ => None,
+        }
+    }
 }
 
 /// What the API's description says about a route.

@@ -21,7 +21,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use super::{
     ApiError, Request, Response, Surface,
-    auth::{self, Admission, KEY},
+    auth::{self, Admission, KEY, StandingNames},
     body::{Bodies, Held},
     limit::Standing,
     line::Signals,
@@ -102,7 +102,8 @@ impl App {
         };
         let mut response = answered.unwrap_or_else(self.surface.errors.answer);
         if let Some(standing) = standing {
-            put_standing(&mut response, &standing);
+            let names = self.surface.gate.standing_names();
+            put_standing(&mut response, names, &standing);
         }
         self.record(route, &method, response.status, begun);
         transport(response, &method)
@@ -119,7 +120,10 @@ impl App {
             || auth::unrouted(parts.uri.path()),
             |(endpoint, _)| endpoint.access,
         );
-        let admission = self.admit(access, &parts, peer, standing)?;
+        let admission = match self.admit(access, &parts, peer, standing) {
+            Ok(admission) => admission,
+            Err(error) => return told(access, error),
+        };
         let Some((endpoint, params)) = found else {
             return Err(no_route(&parts));
         };
@@ -132,7 +136,7 @@ impl App {
             Access::Protected => Some(self.slots.try_acquire().map_err(|error| {
                 ApiError::unavailable("OVERLOADED", "Too many requests are being answered", error)
             })?),
-            Access::Open | Access::Counted => None,
+            Access::Open | Access::Counted | Access::Keyed(_) => None,
         };
         let request = Request {
             target: target(&parts),
@@ -140,7 +144,8 @@ impl App {
             headers: parts.headers,
             body: body.bytes.clone(),
             peer,
-            key: admission.key,
+            scopes: scopes(&admission),
+            key: admission.key.map(|known| known.label.clone()),
             params,
         };
         let handled = AssertUnwindSafe((endpoint.call)(request)).catch_unwind();
@@ -181,10 +186,9 @@ impl App {
         let admitted = self.surface.gate.admit(access, key, peer.ip(), now);
         *standing = match &admitted {
             Ok(admission) => admission.standing,
-            Err(ApiError::RateLimited(standing)) => Some(*standing),
-            Err(_) => None,
+            Err(denial) => denial.standing,
         };
-        admitted
+        admitted.map_err(|denial| denial.error)
     }
 }
 
@@ -221,10 +225,24 @@ fn no_route(parts: &Parts) -> ApiError {
     }
 }
 
-fn put_standing(response: &mut Response, standing: &Standing) {
-    response.put_number("x-ratelimit-limit", standing.limit.into());
-    response.put_number("x-ratelimit-remaining", standing.remaining.into());
-    response.put_number("x-ratelimit-reset", standing.reset_seconds());
+/// What a caller is told who was not let in.
+fn told(access: Access, error: ApiError) -> Result<Response, ApiError> {
+    match (&error, access.over()) {
+        (ApiError::RateLimited(standing), Some(over)) => Ok(over(*standing)),
+        _ => Err(error),
+    }
+}
+
+fn scopes(admission: &Admission) -> Arc<[&'static str]> {
+    let known = admission.key.as_ref();
+    known.map_or_else(Arc::default, |known| known.scopes.clone())
+}
+
+fn put_standing(response: &mut Response, names: StandingNames, standing: &Standing) {
+    let [limit, remaining, reset] = names;
+    response.put_number(limit, standing.limit.into());
+    response.put_number(remaining, standing.remaining.into());
+    response.put_number(reset, standing.reset_seconds());
 }
 
 fn transport(response: Response, method: &Method) -> hyper::Response<Full<Bytes>> {

@@ -28,7 +28,6 @@ pub struct Parts {
 pub struct Trading {
     pub market: Arc<Market>,
     pub signer: Arc<dyn Signer>,
-    pub keys: Option<Keys>,
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
     pub oracle: Option<SolverOracle>,
@@ -129,7 +128,6 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
     Some(Trading {
         market: Arc::new(market),
         signer: Arc::new(key?),
-        keys: wanted.api_keys.as_deref().map(keys),
         solver_chain,
         oracle: wanted.oracle.clone(),
     })

@@ -10,12 +10,13 @@ use hyper::header::HeaderName;
 use tokio_util::sync::CancellationToken;
 use vm::{Address, B256, EvmAddress};
 
-use super::{clock::unix_millis, parts::Trading};
+use super::{clock::unix_millis, keys::keys, parts::Trading};
 use crate::{
     api::intents::{self, State, error::ERRORS},
     chains::{Chains, Opened, Views},
     http::{
         Gate, Router, Surface, any_origin,
+        auth::RATE_LIMIT,
         limit::Allowance,
         service::App,
         system::{self, System},
@@ -44,7 +45,7 @@ use crate::{
         site::Site,
         worker::{Pace, Worker},
     },
-    store::{Store, requests::Requests},
+    store::{Store, integrators::Integrators, requests::Requests},
 };
 
 /// Requests per minute and address of callers without a key (integrator-api.md 2).
@@ -78,18 +79,25 @@ struct Ground<'a> {
     shutdown: CancellationToken,
 }
 
-/// Puts everything together over `store`. `contract` is where executions are settled.
+/// What it stands on.
+pub struct Over<'a> {
+    pub store: Arc<dyn Store>,
+    pub system: &'a Arc<System>,
+    pub integrators: Integrators,
+}
+
+/// Puts everything together. `contract` is where executions are settled.
 pub async fn open(
     trading: &Trading,
     chains: &Chains,
-    (store, system): (Arc<dyn Store>, &Arc<System>),
+    over: Over<'_>,
     contract: EvmAddress,
     shutdown: CancellationToken,
 ) -> anyhow::Result<Opening> {
     let places = places(&trading.market, chains);
     let ground = Ground {
         prices: Arc::new(priced(&trading.market, &places)?),
-        requests: Requests::open(store).await?,
+        requests: Requests::open(over.store).await?,
         signer: trading.signer.clone(),
         places,
         trading,
@@ -120,11 +128,15 @@ pub async fn open(
     ));
     let state = Arc::new(ground.state(solver, transactions)?);
     let router = Router::default()
-        .with(system, &system::LIVES)?
+        .with(over.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?;
     let exposed = ["deprecation", "sunset", "link", "retry-after"];
+    let exposed = exposed.into_iter().chain(RATE_LIMIT);
+    let keys = keys(&over.integrators, unix_millis);
     let surface = Surface {
-        gate: Gate::new(trading.keys.clone(), Some(KEYLESS)).or_bearer(),
+        gate: Gate::new(Some(keys), Some(KEYLESS))
+            .or_bearer()
+            .telling(RATE_LIMIT),
         errors: ERRORS,
         cors: Some(any_origin(exposed.map(HeaderName::from_static))),
         ..Surface::new("integrator", "intentd integrator API", router)

@@ -15,6 +15,7 @@ use super::{
     rows::{KINDS, Row, VOID},
     walk::Walk,
 };
+use crate::integrator::Integrator;
 
 /// Defects that are told one by one; all are counted.
 const TOLD: usize = 100;
@@ -73,6 +74,7 @@ pub async fn check(store: &dyn Store) -> Result<Report, StoreError> {
     let mut desk = Desk {
         store,
         freed: freed(store).await?,
+        digests: HashSet::new(),
         report: Report::default(),
         complaints: Vec::new(),
     };
@@ -118,6 +120,8 @@ fn kind(key: &Key) -> &'static str {
 struct Desk<'a> {
     store: &'a dyn Store,
     freed: HashSet<String>,
+    /// Of integrators' keys so far.
+    digests: HashSet<[u8; 32]>,
     report: Report,
     /// About the row at hand.
     complaints: Vec<String>,
@@ -169,12 +173,22 @@ impl Desk<'_> {
             | Row::Settlement(..) => self.solver(row).await,
             Row::Event(_, event) => self.request(&event.request).await,
             Row::Integrator(label, integrator) => {
-                if integrator.label != *label {
-                    self.complain(format!("it is {}", integrator.label));
-                }
+                self.integrator(label, integrator);
                 Ok(())
             }
             Row::Mark(..) => Ok(()),
+        }
+    }
+
+    fn integrator(&mut self, label: &str, integrator: &Integrator) {
+        if integrator.label != label {
+            self.complain(format!("it is {}", integrator.label));
+        }
+        for key in &integrator.keys {
+            if !self.digests.insert(key.digest) {
+                let shown = alloy::hex::encode(&key.digest[..4]);
+                self.complain(format!("key {shown} stands there twice"));
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tokio::sync::watch;
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 use super::{Batch, Expect, Outcome, Store, StoreError, rows::RowError, rows::integrator as rows};
 use crate::integrator::Integrator;
@@ -24,6 +24,8 @@ pub enum IntegratorsError {
 pub struct Integrators {
     store: Arc<dyn Store>,
     book: watch::Sender<Arc<Book>>,
+    /// One change at a time: the book must not go back to an older one.
+    turn: Arc<Mutex<()>>,
 }
 
 impl Integrators {
@@ -35,7 +37,8 @@ impl Integrators {
             book.insert(one.label.clone(), Arc::new(one));
         }
         let book = watch::Sender::new(Arc::new(book));
-        Ok(Self { store, book })
+        let turn = Arc::default();
+        Ok(Self { store, book, turn })
     }
 
     /// All of them now.
@@ -48,8 +51,9 @@ impl Integrators {
         self.book.subscribe()
     }
 
-    /// Changes what stands under `label`; `change` runs again when another change came in between,
-    /// and what it refuses changes nothing. Durable when it returns.
+    /// Changes what stands under `label`; `change` runs again when another process's change came in
+    /// between, and what it refuses changes nothing. Durable, and in the book, when it returns; once
+    /// it is handed to the store it is both even if nobody waits for it.
     pub async fn change<E: From<IntegratorsError>>(
         &self,
         label: &str,
@@ -57,6 +61,7 @@ impl Integrators {
     ) -> Result<Arc<Integrator>, E> {
         let key = rows::key(label);
         loop {
+            let turn = self.turn.clone().lock_owned().await;
             let found = self
                 .store
                 .read(&key)
@@ -69,19 +74,30 @@ impl Integrators {
             let batch = Batch::new()
                 .expect(key.clone(), expect)
                 .put(key.clone(), bytes);
-            let outcome = self
-                .store
-                .commit(batch)
-                .await
-                .map_err(IntegratorsError::from)?;
-            if let Outcome::Applied { .. } = outcome {
-                let after = Arc::new(after);
-                self.book.send_modify(|book| {
-                    Arc::make_mut(book).insert(label.to_owned(), after.clone());
-                });
+            let kept = self.clone().keep(batch, after, turn);
+            let kept = tokio::spawn(kept).await;
+            let kept = kept.map_err(|_| IntegratorsError::Store(StoreError::Closed))?;
+            if let Some(after) = kept? {
                 return Ok(after);
             }
         }
+    }
+
+    /// `None`: the store has something else by now.
+    async fn keep(
+        self,
+        batch: Batch,
+        after: Integrator,
+        _turn: OwnedMutexGuard<()>,
+    ) -> Result<Option<Arc<Integrator>>, IntegratorsError> {
+        let Outcome::Applied { .. } = self.store.commit(batch).await? else {
+            return Ok(None);
+        };
+        let after = Arc::new(after);
+        self.book.send_modify(|book| {
+            Arc::make_mut(book).insert(after.label.clone(), after.clone());
+        });
+        Ok(Some(after))
     }
 }
 
@@ -101,6 +117,31 @@ mod tests {
             created_at: 5,
             revoked_at: None,
         }
+    }
+
+    #[tokio::test]
+    async fn changes_at_the_same_time_are_all_in_the_book() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let integrators = Integrators::open(store.clone()).await.unwrap();
+        let add = integrators.change::<IntegratorsError>("app", |_| Ok(app()));
+        add.await.unwrap();
+        let count = async || {
+            let more = |found: Option<Integrator>| {
+                let found = found.unwrap();
+                let created_at = found.created_at + 1;
+                Ok::<_, IntegratorsError>(Integrator {
+                    created_at,
+                    ..found
+                })
+            };
+            integrators.change("app", more).await.unwrap();
+        };
+        futures::future::join_all((0..20).map(|_| count())).await;
+        assert_eq!(integrators.book()["app"].created_at, 25);
+        assert_eq!(
+            Integrators::open(store).await.unwrap().book(),
+            integrators.book()
+        );
     }
 
     #[tokio::test]

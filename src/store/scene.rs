@@ -25,7 +25,7 @@ use super::{
     },
 };
 use crate::{
-    integrator::{Integrator, Scope, Tier},
+    integrator::{Integrator, Key as IntegratorKey, Scope, Tier},
     request::{
         fact::{Facts, Purpose, Standing},
         scene,
@@ -240,7 +240,7 @@ fn told() -> Vec<(Key, Vec<u8>)> {
         label: "app".into(),
         scopes: [Scope::Quote].into(),
         tier: Tier::Default,
-        keys: Vec::new(),
+        keys: vec![integrator_key()],
         webhook: None,
         wallet: None,
         created_at: 5,
@@ -294,6 +294,15 @@ fn seen() -> Vec<(Key, Vec<u8>)> {
             witness::encode_seen(&witness()).unwrap(),
         ),
     ]
+}
+
+/// The scene's only one.
+pub fn integrator_key() -> IntegratorKey {
+    IntegratorKey {
+        digest: [9; 32],
+        created_at: 5,
+        expires_at: None,
+    }
 }
 
 /// Puts `rows` into `store`.

@@ -1,13 +1,21 @@
 //! A whole daemon in this process: its own directory, its own port, the chains it is given.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use devnet::{account::Account, world::Files};
 
 use hyper::StatusCode;
 use intentd::{
-    admin::{self, Question},
+    admin::{
+        self, Question,
+        integrators::{Order, Outcome},
+    },
     config::Config,
+    integrator::{Tier, change::usual_scopes},
     run::{self, Listeners},
 };
 use serde_json::Value;
@@ -109,7 +117,8 @@ impl Setup {
         self.start_in(TempDir::new().unwrap()).await
     }
 
-    async fn start_in(&self, directory: TempDir) -> Daemon {
+    /// Over a directory that [`Daemon::end`] gave back.
+    pub async fn start_in(&self, directory: TempDir) -> Daemon {
         let config = Config::from_variables(self.environment(directory.path())).unwrap();
         let listeners = Listeners::bind(&config).await.unwrap();
         let address = listeners.oracle.local_addr().unwrap();
@@ -195,6 +204,11 @@ impl Daemon {
         }
     }
 
+    /// Its `DATA_DIR`.
+    pub fn data_dir(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
     /// Where the integrator API is; it must have been asked for.
     pub fn integrator_url(&self) -> &str {
         self.integrator.as_deref().unwrap()
@@ -224,11 +238,39 @@ impl Daemon {
 
     /// The operator lets signing for `chain` go on; whether it was halted.
     pub async fn clear_halt(&self, chain: &str) -> bool {
-        let data_dir = self.directory.path().join("data");
         let chain = chain.to_owned();
-        let answer = admin::ask(&data_dir, &Question::ClearHalt { chain }).await;
+        let answer = admin::ask(&self.data_dir(), &Question::ClearHalt { chain }).await;
         match answer.unwrap() {
             admin::Answer::Cleared { cleared } => cleared,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What came of an order about integrators.
+    pub async fn order(&self, order: Order) -> Outcome {
+        // Who answers over HTTP has its socket open.
+        self.ask("GET", "/lives/v1", &[], None).await;
+        let answer = admin::ask(&self.data_dir(), &Question::Integrators(order)).await;
+        match answer.unwrap() {
+            admin::Answer::Integrators(outcome) => outcome,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The key of a new integrator that may ask as often as it likes.
+    pub async fn integrator(&self, label: &str) -> String {
+        self.integrator_of(label, Tier::Unlimited).await
+    }
+
+    /// The key of a new integrator.
+    pub async fn integrator_of(&self, label: &str, tier: Tier) -> String {
+        let order = Order::Add {
+            label: label.to_owned(),
+            scopes: usual_scopes(),
+            tier,
+        };
+        match self.order(order).await {
+            Outcome::Key { key } => key.expose().to_owned(),
             other => panic!("{other:?}"),
         }
     }

@@ -24,6 +24,7 @@ pub const ERRORS: Errors = Errors {
             false,
         ),
         Described::of::<Failure>("401", "A known key is required", true),
+        Described::of::<Failure>("403", "The key may not do this", true),
         Described::of::<Failure>("404", "Nothing is known under this id", false),
         Described::of::<Failure>("408", "The body did not arrive in time", true),
         Described::of::<Failure>("413", "The body is above 1 MiB", true),

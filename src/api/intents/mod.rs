@@ -1,6 +1,7 @@
 //! The integrator API's routes: one file per subject, with its data types and short handlers. What is
 //! promised, found or done is decided elsewhere.
 
+pub mod access;
 mod chains;
 mod config;
 mod currencies;
@@ -124,8 +125,8 @@ pub static ROUTES: &[Route<State>] = &[
         ),
         |state, request| -> Answer { Box::pin(transactions::single(state, request)) },
     ),
-    get(
-        "/transactions/status",
+    got(
+        ("/transactions/status", access::TRANSACTION_STATUS),
         ("Transactions", "What is known of a transaction"),
         (
             Query::of::<transactions::Asked>(),
@@ -231,7 +232,11 @@ const fn post(
 /// What says no with a body of its own, which has more in it.
 static REFUSED: [Described; 5] = [
     Described::of::<quotes::Refused>("400", "There is no such quote; `errorCode` says why", false),
-    Described::of::<quotes::Refused>("401", "`subsidizeFees` needs a known key", true),
+    Described::of::<quotes::Refused>(
+        "401",
+        "The key is not known, or `subsidizeFees` needs one",
+        true,
+    ),
     Described::of::<quotes::Refused>("403", "The key may not do this", true),
     Described::of::<quotes::Refused>("500", "A fault of the service's own", true),
     Described::of::<quotes::Refused>(
@@ -250,7 +255,7 @@ const fn quoted(
     Route {
         method: Method::POST,
         path,
-        access: Access::Counted,
+        access: access::QUOTE,
         handler,
         docs: Some(Docs {
             summary: said.1,
@@ -265,6 +270,15 @@ const fn quoted(
 
 const fn get(
     path: &'static str,
+    said: Said,
+    shapes: (Query, Shape),
+    handler: Handler<State>,
+) -> Route<State> {
+    got((path, Access::Counted), said, shapes, handler)
+}
+
+const fn got(
+    (path, access): (&'static str, Access),
     (group, summary): Said,
     (query, answer): (Query, Shape),
     handler: Handler<State>,
@@ -272,7 +286,7 @@ const fn get(
     Route {
         method: Method::GET,
         path,
-        access: Access::Counted,
+        access,
         handler,
         docs: Some(Docs {
             summary,

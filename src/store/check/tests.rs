@@ -2,6 +2,7 @@ use alloy::primitives::B256;
 
 use super::*;
 use crate::{
+    integrator::{Integrator, Tier, change::usual_scopes},
     request::{
         fact::{Facts, Purpose, Standing},
         scene as request_scene,
@@ -261,4 +262,23 @@ async fn many_defects_are_counted_and_some_told() {
         .unwrap();
     let report = check(&store).await.unwrap();
     assert_eq!((report.defects, report.told.len()), (300, TOLD));
+}
+
+#[tokio::test]
+async fn integrators_under_a_wrong_name_or_with_somebody_elses_key_are_told() {
+    let other = Integrator::new("other", usual_scopes(), Tier::Default, ([9; 32], 5)).unwrap();
+    let named = |label: &str| {
+        let value = rows::integrator::encode(&other).unwrap();
+        (rows::integrator::key(label), value)
+    };
+    let ((key, value), (wrong, same)) = (named("other"), named("wrong"));
+    each_is_told(vec![
+        (
+            key,
+            value,
+            "integrator other: key 09090909 stands there twice",
+        ),
+        (wrong, same, "integrator wrong: it is other"),
+    ])
+    .await;
 }

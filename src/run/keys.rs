@@ -1,0 +1,119 @@
+//! Integrators' keys as the listener looks them up: always those of the book as it is now, so that a
+//! key that was revoked is unknown before the operator is told so.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::{
+    api::intents::access,
+    http::{KeyLabel, Keys, Known, auth::Table},
+    integrator::{Integrator, Scope},
+    store::integrators::{Book, Integrators},
+};
+
+/// The table of a book.
+struct Index {
+    /// Held, so that a changed book is another one.
+    book: Arc<Book>,
+    table: Table,
+}
+
+impl Index {
+    fn of(book: Arc<Book>) -> Self {
+        let keys = book.values().flat_map(|one| known(one));
+        Self {
+            table: Table::new(keys),
+            book,
+        }
+    }
+}
+
+/// The keys of `integrators`, whatever becomes of them. `clock` in unix milliseconds.
+pub fn keys(integrators: &Integrators, clock: fn() -> u64) -> Keys {
+    let integrators = integrators.clone();
+    let index = ArcSwap::from_pointee(Index::of(integrators.book()));
+    Keys::looked_up(move |digest| {
+        let book = integrators.book();
+        let mut current = index.load_full();
+        if !Arc::ptr_eq(&current.book, &book) {
+            current = Arc::new(Index::of(book));
+            index.store(current.clone());
+        }
+        current.table.find(digest, clock())
+    })
+}
+
+fn known(one: &Integrator) -> Vec<([u8; 32], Known)> {
+    if one.revoked_at.is_some() {
+        return Vec::new();
+    }
+    let scopes: Arc<[_]> = one.scopes.iter().copied().map(Scope::text).collect();
+    let keys = one.keys.iter().map(|key| {
+        let known = Known {
+            label: KeyLabel::new(&one.label),
+            scopes: scopes.clone(),
+            plan: access::plan(one.tier),
+            expires_at: key.expires_at,
+        };
+        (key.digest, known)
+    });
+    keys.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        integrator::{Tier, change::usual_scopes, key::ApiKey},
+        store::{integrators::IntegratorsError, memory::MemoryStore},
+    };
+
+    const NOW: u64 = 1_000_000;
+
+    #[tokio::test]
+    async fn a_change_counts_from_the_next_request_on() {
+        let integrators = Integrators::open(Arc::new(MemoryStore::new()));
+        let integrators = integrators.await.unwrap();
+        let keys = keys(&integrators, || NOW);
+        let text = |n: u8| ApiKey::new(&[n; 32]);
+        let label = |n: u8| {
+            let found = keys.find(text(n).expose().as_bytes());
+            found.map(|known| known.label.as_str().to_owned())
+        };
+        assert_eq!(label(1), None);
+        let change = async |to: Integrator| {
+            let changed = integrators.change::<IntegratorsError>("app", |_| Ok(to.clone()));
+            Integrator::clone(&changed.await.unwrap())
+        };
+        let app = Integrator::new("app", usual_scopes(), Tier::Default, (text(1).digest(), 5));
+        let app = change(app.unwrap()).await;
+        assert_eq!(label(1).as_deref(), Some("app"));
+        let known = keys.find(text(1).expose().as_bytes()).unwrap();
+        assert_eq!(known.scopes[..], ["quote", "requests:read"]);
+        // What is stored opens nothing.
+        assert_eq!(keys.find(&text(1).digest()), None);
+        let app = change(app.rotated(text(2).digest(), 1, NOW).unwrap()).await;
+        assert_eq!((label(1).is_some(), label(2).is_some()), (true, true));
+        let app = change(app.rotated(text(3).digest(), 0, NOW).unwrap()).await;
+        assert_eq!((label(1), label(2), label(3).is_some()), (None, None, true));
+        change(app.revoked(NOW).unwrap()).await;
+        assert_eq!(label(3), None);
+    }
+
+    #[tokio::test]
+    async fn a_grace_ends_by_the_clock() {
+        let integrators = Integrators::open(Arc::new(MemoryStore::new()));
+        let integrators = integrators.await.unwrap();
+        let [old, new] = [1, 2].map(|n| ApiKey::new(&[n; 32]));
+        let app = Integrator::new("app", usual_scopes(), Tier::Default, (old.digest(), 5));
+        let app = app.unwrap().rotated(new.digest(), 100, NOW).unwrap();
+        let added = integrators.change::<IntegratorsError>("app", |_| Ok(app.clone()));
+        added.await.unwrap();
+        for (clock, alive) in [((|| NOW + 99) as fn() -> u64, true), (|| NOW + 100, false)] {
+            let keys = keys(&integrators, clock);
+            let found = |key: &ApiKey| keys.find(key.expose().as_bytes()).is_some();
+            assert_eq!((found(&old), found(&new)), (alive, true));
+        }
+    }
+}
