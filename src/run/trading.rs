@@ -45,6 +45,7 @@ use crate::{
         worker::{Pace, Worker},
     },
     store::{Store, requests::Requests},
+    stream::Fanout,
 };
 
 /// Requests per minute and address of callers without a key (integrator-api.md 2).
@@ -118,21 +119,26 @@ pub async fn open(
         "solver".into(),
         Box::pin(worker.run(ground.shutdown.clone())),
     ));
+    let fanout = Fanout::new(ground.requests.clone());
+    let following = fanout.clone().run(ground.shutdown.clone());
+    tasks.push(("streams".into(), Box::pin(following)));
     let state = Arc::new(ground.state(solver, transactions)?);
     let router = Router::default()
         .with(system, &system::LIVES)?
-        .with(&state, intents::ROUTES)?;
+        .with(&state, intents::ROUTES)?
+        .with(&fanout, &intents::events::ROUTES)?;
+    let app = Arc::new(surface(trading, router).open()?);
+    Ok(Opening { app, tasks })
+}
+
+fn surface(trading: &Trading, router: Router) -> Surface {
     let exposed = ["deprecation", "sunset", "link", "retry-after"];
-    let surface = Surface {
+    Surface {
         gate: Gate::new(trading.keys.clone(), Some(KEYLESS)).or_bearer(),
         errors: ERRORS,
         cors: Some(any_origin(exposed.map(HeaderName::from_static))),
         ..Surface::new("integrator", "intentd integrator API", router)
-    };
-    Ok(Opening {
-        app: Arc::new(surface.open()?),
-        tasks,
-    })
+    }
 }
 
 fn places<'a>(market: &'a Market, chains: &'a Chains) -> Vec<Place<'a>> {
