@@ -260,7 +260,7 @@ pub async fn run(
     seat: Arc<Seat>,
 ) {
     let Ok(upgraded) = upgraded.await else { return };
-    let Ok(parts) = downcast::<TokioIo<Line<TcpStream>>>(upgraded) else {
+    let Ok(mut parts) = downcast::<TokioIo<Line<TcpStream>>>(upgraded) else {
         tracing::error!("an upgraded connection is of another kind");
         return;
     };
@@ -271,7 +271,8 @@ pub async fn run(
         .max_message_size(Some(MESSAGE))
         .max_frame_size(Some(MESSAGE));
     let stream = parts.io.into_inner().into_stream();
-    let read = parts.read_buf.to_vec();
+    // Even an empty piece of the connection's buffer keeps all of it.
+    let read = Vec::from(&*std::mem::take(&mut parts.read_buf));
     let stream = WebSocketStream::from_partially_read(stream, read, Role::Server, Some(config));
     let now = Instant::now();
     let socket = Socket {
