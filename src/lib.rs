@@ -19,4 +19,5 @@ pub mod run;
 pub mod sign;
 pub mod solver;
 pub mod store;
+pub mod stream;
 pub mod telemetry;

@@ -17,5 +17,7 @@ mod lifetime;
 mod pages;
 #[path = "http/rig.rs"]
 mod rig;
+#[path = "http/sockets.rs"]
+mod sockets;
 #[path = "http/surfaces.rs"]
 mod surfaces;

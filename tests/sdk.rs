@@ -73,17 +73,59 @@ async fn tells_a_forced_refund_as_refunded(app: &App, who: &Account) {
     assert_eq!(done["error"], "Transaction failed: Refunded");
 }
 
+/// The client's socket tells it everything: it never asks for the status.
+async fn hears_over_a_websocket(app: &App, who: &Account, source: &str) -> Value {
+    let quote = app.quote_for(who, Way::Across, (ETH, ETH), 100 * MILLI);
+    let url = app.daemon.integrator_url().replace("http", "ws");
+    let job = json!({
+        "what": "execute", "source": source, "key": who.key(), "quote": quote, "websocket": url,
+    });
+    let done = app.drive(job).await;
+    let asked = done["requests"].as_array().unwrap();
+    let polled = |request: &Value| request.as_str().unwrap().contains("/intents/status");
+    assert!(!asked.iter().any(polled), "{done}");
+    let kinds: Vec<_> = done["heard"].as_array().unwrap().iter().collect();
+    assert_eq!(kinds[0]["type"], "connection", "{done}");
+    assert_eq!(kinds[1]["type"], "subscribe", "{done}");
+    assert_eq!(kinds[1]["status"], "success", "{done}");
+    let events = &kinds[2..];
+    let fields = [
+        "inTxHashes",
+        "txHashes",
+        "updatedAt",
+        "requestId",
+        "failReason",
+    ];
+    for event in events {
+        assert_eq!(event["event"], "request.status.updated", "{event}");
+        assert!(event["publishedAt"].is_u64(), "{event}");
+        for field in fields {
+            assert!(!event["data"][field].is_null(), "{field}: {event}");
+        }
+    }
+    let statuses = events.iter().map(|event| event["data"]["status"].clone());
+    let mut statuses: Vec<_> = statuses.collect();
+    let end = statuses.pop().unwrap();
+    assert!(!statuses.contains(&end), "{statuses:?} {end}");
+    assert_eq!(end == "success", done["ok"] == true, "{done}");
+    done
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn client_bridges_from_quote_to_verdict() {
     let app = App::start().await;
-    let [a, b, c, d] = [0, 1, 2, 3].map(|number| app.customer(number));
-    let ((), (), told, untold, ()) = tokio::join!(
+    let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|number| app.customer(number));
+    let ((), (), told, untold, (), heard, refunded) = tokio::join!(
         lists_chains_and_quotes_both_trade_types(&app),
         bridges_the_native_currency(&app, a),
         bridges_a_token(&app, b, false),
         bridges_a_token(&app, c, true),
         tells_a_forced_refund_as_refunded(&app, d),
+        hears_over_a_websocket(&app, e, "acceptance.test"),
+        hears_over_a_websocket(&app, f, "debug-force-refund"),
     );
+    assert_eq!(heard["ok"], true, "{heard}");
+    assert_eq!(refunded["error"], "Transaction failed: Refunded");
     assert_eq!(step_ids(&told), ["approve", "deposit"]);
     let index = json!("POST /transactions/index");
     assert!(told["requests"].as_array().unwrap().contains(&index));

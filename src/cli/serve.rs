@@ -1,5 +1,6 @@
 //! `intentd serve`: the runtime, the signals, the daemon.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -22,6 +23,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
     for variable in &config.unused {
         tracing::warn!(variable, "this variable is set and not used");
     }
+    open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -34,6 +36,19 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         signals.abort();
         served
     })
+}
+
+/// As many as the system lets this process have: every connection is one, and the usual soft limit of
+/// 1,024 is far below what the listeners let in.
+fn open_files() {
+    let allowed = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: allowed.maximum,
+        ..allowed
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, all) {
+        tracing::warn!(%error, limit = allowed.current, "the limit of open files stays");
+    }
 }
 
 /// SIGTERM and Ctrl-C drain.

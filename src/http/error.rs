@@ -2,12 +2,14 @@
 //!
 //! A 4xx says what to change. A 5xx says nothing of its cause: that goes to the log.
 
-use hyper::StatusCode;
+use hyper::{StatusCode, header::HeaderValue};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{limit::Standing, request::Response, router::Shape};
 use crate::redact;
+
+const WEBSOCKET: &str = "This is a WebSocket: a handshake is expected";
 
 /// How a surface says no.
 #[derive(Clone, Copy)]
@@ -119,12 +121,18 @@ pub enum ApiError {
     /// 409: true or not, it contradicts what was said before.
     #[error("{code}: {message}")]
     Conflict { code: &'static str, message: String },
+    /// 410: it was here, and is not kept any more.
+    #[error("{code}: {message}")]
+    Gone { code: &'static str, message: String },
     /// 413: the body is above the limit.
     #[error("body too large")]
     BodyTooLarge,
     /// 415: the body is not JSON by its own account.
     #[error("media type {0}")]
     MediaType(String),
+    /// 426: the route is a WebSocket.
+    #[error("not a WebSocket handshake")]
+    UpgradeRequired,
     /// 429: a key or an address has used up its window.
     #[error("rate limit exceeded")]
     RateLimited(Standing),
@@ -169,6 +177,14 @@ impl ApiError {
         }
     }
 
+    /// 410 with a stable code in capitals and a message for people.
+    pub fn gone(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Gone {
+            code,
+            message: message.into(),
+        }
+    }
+
     /// 503; `message` must not tell anything about the inside.
     pub fn unavailable(
         code: &'static str,
@@ -198,8 +214,10 @@ impl ApiError {
             Self::NoRoute { .. } | Self::Missing { .. } => StatusCode::NOT_FOUND,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict { .. } => StatusCode::CONFLICT,
+            Self::Gone { .. } => StatusCode::GONE,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::UpgradeRequired => StatusCode::UPGRADE_REQUIRED,
             Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
@@ -214,6 +232,9 @@ impl ApiError {
             Ok(body) => Response::raw(self.status(), body.into()),
             Err(_) => Response::raw(StatusCode::INTERNAL_SERVER_ERROR, Default::default()),
         };
+        if matches!(self, Self::UpgradeRequired) {
+            response = response.with("upgrade", HeaderValue::from_static("websocket"));
+        }
         if let Self::RateLimited(standing) = &self {
             response.put_number("retry-after", standing.reset_seconds());
         }
@@ -240,6 +261,7 @@ impl ApiError {
         let (code, message) = match self {
             Self::Refused { code, message }
             | Self::Missing { code, message }
+            | Self::Gone { code, message }
             | Self::Conflict { code, message } => (*code, message.clone()),
             Self::Unavailable { code, message, .. } => (*code, (*message).to_owned()),
             Self::Unauthorized => ("UNAUTHORIZED", "A known x-api-key is required".into()),
@@ -247,6 +269,7 @@ impl ApiError {
                 "FORBIDDEN",
                 format!("The key does not have the scope {scope}"),
             ),
+            Self::UpgradeRequired => ("UPGRADE_REQUIRED", WEBSOCKET.into()),
             Self::RateLimited(_) => ("RATE_LIMITED", "Too many requests".into()),
             Self::NoRoute { method, path } => (
                 "ROUTE_NOT_FOUND",
@@ -269,6 +292,7 @@ impl ApiError {
         match self {
             Self::Refused { code, message }
             | Self::Missing { code, message }
+            | Self::Gone { code, message }
             | Self::Conflict { code, message } => serde_json::to_vec(&Plain { message, code }),
             Self::Unavailable { code, message, .. } => serde_json::to_vec(&Plain { message, code }),
             Self::Unauthorized => Ok(br#"{"error":"Unauthorized"}"#.to_vec()),
@@ -287,6 +311,7 @@ impl ApiError {
             Self::BodyTooLarge => {
                 self.named("FST_ERR_CTP_BODY_TOO_LARGE", "Request body is too large")
             }
+            Self::UpgradeRequired => self.named("UPGRADE_REQUIRED", WEBSOCKET),
             Self::SlowBody => self.named("REQUEST_TIMEOUT", "The body did not arrive in time"),
             Self::Internal { .. } => self.named("INTERNAL", "Something went wrong"),
             Self::Deadline => self.named("DEADLINE_EXCEEDED", "The request took too long"),

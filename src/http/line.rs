@@ -77,6 +77,11 @@ impl<T> Line<T> {
         }
     }
 
+    /// The stream, when what it carries is not HTTP any more: no deadline of this room holds then.
+    pub fn into_stream(self) -> T {
+        self.stream
+    }
+
     fn read(&mut self, bytes: &[u8]) {
         let now = Instant::now();
         self.active = now;

@@ -2,8 +2,8 @@
 
 use hyper::Method;
 use utoipa::openapi::{
-    Components, ContentBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr,
-    Required, ResponseBuilder, ResponsesBuilder, Schema,
+    Components, ContentBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Paths, Required,
+    ResponseBuilder, ResponsesBuilder,
     path::{Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
     request_body::RequestBodyBuilder,
     schema::{ObjectBuilder, Type},
@@ -12,7 +12,7 @@ use utoipa::openapi::{
 
 use super::{
     error::Errors,
-    router::{Access, Described, RouteError, Router, Schemas, Terms},
+    router::{Access, Described, RouteError, Router, Schemas, Shape, Terms},
 };
 
 const KEY: &str = "key";
@@ -74,10 +74,12 @@ fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operat
         operation = operation.parameter(parameter);
     }
     if let Some(body) = docs.body {
-        let content = ContentBuilder::new().schema(Some(body.0(schemas))).build();
+        let content = ContentBuilder::new()
+            .schema(Some((body.schema)(schemas)))
+            .build();
         operation = operation.request_body(Some(
             RequestBodyBuilder::new()
-                .content("application/json", content)
+                .content(body.media, content)
                 .required(Some(Required::True))
                 .build(),
         ));
@@ -90,15 +92,15 @@ fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operat
         }
     }
     let mut responses =
-        ResponsesBuilder::new().response("200", answer("The answer", docs.answer.0(schemas)));
+        ResponsesBuilder::new().response("200", answer("The answer", docs.answer, schemas));
     for error in errors.described {
         if gated || !error.gated {
-            let answer = answer(error.meaning, error.shape.0(schemas));
+            let answer = answer(error.meaning, error.shape, schemas);
             responses = responses.response(error.status, answer);
         }
     }
     for other in docs.also {
-        let answer = answer(other.meaning, other.shape.0(schemas));
+        let answer = answer(other.meaning, other.shape, schemas);
         responses = responses.response(other.status, answer);
     }
     operation.responses(responses.build()).build()
@@ -123,10 +125,11 @@ fn path_text(name: &str) -> Parameter {
         .build()
 }
 
-fn answer(meaning: &str, schema: RefOr<Schema>) -> utoipa::openapi::Response {
+fn answer(meaning: &str, shape: Shape, schemas: &mut Schemas) -> utoipa::openapi::Response {
+    let schema = (shape.schema)(schemas);
     let content = ContentBuilder::new().schema(Some(schema)).build();
     ResponseBuilder::new()
         .description(meaning)
-        .content("application/json", content)
+        .content(shape.media, content)
         .build()
 }

@@ -1,16 +1,17 @@
-//! What a handler gets and gives: a whole request in memory, a whole answer in memory.
+//! What a handler gets and gives: a whole request in memory, and an answer that mostly is, too.
 
 use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
+use futures::{Stream, StreamExt};
 use hyper::{
-    HeaderMap, Method, StatusCode,
+    HeaderMap, Method, StatusCode, Version,
     header::{CONTENT_TYPE, HeaderName, HeaderValue},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{ApiError, KeyLabel, parse, router::Params};
+use super::{ApiError, Body, KeyLabel, parse, router::Params};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
@@ -18,6 +19,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=ut
 #[derive(Debug)]
 pub struct Request {
     pub method: Method,
+    pub version: Version,
     /// Path and query exactly as sent.
     pub target: String,
     pub headers: HeaderMap,
@@ -73,11 +75,11 @@ impl Request {
 }
 
 /// An answer, complete except for what the transport adds (`content-length`, `date`).
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Response {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    pub body: Bytes,
+    pub body: Body,
 }
 
 impl Response {
@@ -104,7 +106,16 @@ impl Response {
         Self {
             status,
             headers,
-            body,
+            body: body.into(),
+        }
+    }
+
+    /// 200 with what `pieces` gives, sent as it comes; it ends when they do, or with the listener.
+    /// Dropping the pieces is how their source learns that nobody reads any more.
+    pub fn stream(media: HeaderValue, pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self {
+            body: Body::Stream(pieces.boxed()),
+            ..Self::of(StatusCode::OK, media, Bytes::new())
         }
     }
 

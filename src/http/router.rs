@@ -9,6 +9,7 @@ use utoipa::{
     openapi::{
         RefOr, Schema,
         path::{Parameter, ParameterIn},
+        schema::{ObjectBuilder, Type},
     },
 };
 
@@ -35,6 +36,9 @@ pub enum Access {
     Open,
     /// No key; counts for callers without one.
     Counted,
+    /// As [`Access::Counted`]; the key may also come in the query, as `apiKey`, and an unknown one is
+    /// refused: pages cannot give a WebSocket headers, and one that stays should not go unnoticed.
+    Socket,
     /// A key when there are keys; counts for callers without one where a limit lets them in.
     Protected,
     /// As [`Access::Counted`], under terms of the route's own.
@@ -106,11 +110,25 @@ pub type Schemas = Vec<(String, RefOr<Schema>)>;
 
 /// The schema of a type, taken only when the description is written.
 #[derive(Clone, Copy)]
-pub struct Shape(pub(super) fn(&mut Schemas) -> RefOr<Schema>);
+pub struct Shape {
+    pub(super) schema: fn(&mut Schemas) -> RefOr<Schema>,
+    pub(super) media: &'static str,
+}
 
 impl Shape {
     pub const fn of<T: ToSchema>() -> Self {
-        Self(collect::<T>)
+        Self {
+            schema: collect::<T>,
+            media: "application/json",
+        }
+    }
+
+    /// A text of another media type.
+    pub const fn text(media: &'static str) -> Self {
+        Self {
+            schema: |_| ObjectBuilder::new().schema_type(Type::String).into(),
+            media,
+        }
     }
 }
 

@@ -1,6 +1,13 @@
 //! Sockets: accepting, limits of a connection, and an end in which nothing answered is lost.
 
-use std::{convert::Infallible, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use hyper::{rt::Executor, service::service_fn};
 use hyper_util::{rt::TokioIo, server::conn::auto};
@@ -12,6 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     line::{Line, Signals},
+    reply::Seat,
     service::App,
 };
 
@@ -20,6 +28,9 @@ use super::{
 pub struct Limits {
     /// Open connections, about 25 KB each while idle; more wait in the kernel's queue.
     pub connections: usize,
+    /// Streams and WebSockets besides, under 20 KB each while idle; more get 503. A connection that
+    /// carries one is counted here and not above, so that neither kind starves the other.
+    pub sockets: usize,
     /// Requests of protected routes being answered at one time, their bodies whole; more get 503.
     pub requests: usize,
     /// Bytes of a body.
@@ -38,6 +49,9 @@ pub struct Limits {
     pub deadline: Duration,
     /// Silence after which a connection ends.
     pub idle: Duration,
+    /// Silence of a WebSocket's peer after which it is asked for a sign of life; three times as much
+    /// ends it.
+    pub ping: Duration,
     /// For requests under way when the end is asked for.
     pub drain: Duration,
     /// HTTP/2: streams of a connection at one time.
@@ -51,6 +65,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_240,
+            sockets: 10_240,
             requests: 1024,
             body: 1 << 20,
             bodies: 256 << 20,
@@ -60,6 +75,7 @@ impl Default for Limits {
             body_time: Duration::from_secs(15),
             deadline: Duration::from_secs(60),
             idle: Duration::from_secs(72),
+            ping: Duration::from_secs(25),
             drain: Duration::from_secs(30),
             streams: 100,
             resets: 20,
@@ -81,17 +97,15 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationT
             break;
         };
         // Boxed once: every wrapper around it would hold its size twice.
-        let connection = Box::pin(connection(
-            stream,
+        let link = Link {
             peer,
-            app.clone(),
-            tasks.clone(),
-            shutdown.clone(),
-        ));
-        tasks.spawn(async move {
-            connection.await;
-            drop(slot);
-        });
+            signals: Arc::default(),
+            tasks: tasks.clone(),
+            ending: shutdown.clone(),
+            place: Mutex::new(Place::Connection(slot)),
+        };
+        let connection = Box::pin(connection(stream, app.clone(), Arc::new(link)));
+        tasks.spawn(connection);
     }
     drop(listener);
     tasks.end(limits.drain).await;
@@ -127,29 +141,49 @@ fn of_the_peer(error: &io::Error) -> bool {
     )
 }
 
-async fn connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    app: Arc<App>,
-    tasks: Tasks,
-    shutdown: CancellationToken,
-) {
+/// A connection, as its requests see it.
+pub struct Link {
+    pub peer: SocketAddr,
+    pub signals: Arc<Signals>,
+    pub tasks: Tasks,
+    /// Cancelled when the listener ends.
+    pub ending: CancellationToken,
+    place: Mutex<Place>,
+}
+
+/// What a connection counts as until it ends.
+enum Place {
+    Connection(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit),
+    Socket(#[expect(dead_code, reason = "held")] Arc<Seat>),
+}
+
+impl Link {
+    /// The connection counts as `seat` from now on, if it did not count as one already.
+    pub fn sit(&self, seat: &Arc<Seat>) {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*place, Place::Connection(_)) {
+            *place = Place::Socket(seat.clone());
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, app: Arc<App>, link: Arc<Link>) {
     let limits = *app.limits();
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let signals = Arc::new(Signals::default());
-    let line = Line::new(stream, signals.clone(), limits.head_time, limits.idle);
+    let (peer, ending) = (link.peer, link.ending.clone());
+    let line = Line::new(stream, link.signals.clone(), limits.head_time, limits.idle);
+    let builder = builder(&limits, link.tasks.clone());
     let service = service_fn(move |request| {
-        let (app, signals) = (app.clone(), signals.clone());
-        async move { Ok::<_, Infallible>(app.answer(&signals, peer, request).await) }
+        let (app, link) = (app.clone(), link.clone());
+        async move { Ok::<_, Infallible>(app.answer(&link, request).await) }
     });
-    let builder = builder(&limits, tasks);
-    let served = builder.serve_connection(TokioIo::new(line), service);
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(line), service);
     tokio::pin!(served);
     let outcome = tokio::select! {
         outcome = served.as_mut() => outcome,
-        () = shutdown.cancelled() => {
+        () = ending.cancelled() => {
             served.as_mut().graceful_shutdown();
             served.await
         }
@@ -177,13 +211,13 @@ fn builder(limits: &Limits, tasks: Tasks) -> auto::Builder<Tasks> {
 
 /// Every task of the server, so that its end can wait for all of them.
 #[derive(Clone, Default)]
-struct Tasks {
+pub struct Tasks {
     running: TaskTracker,
     abort: CancellationToken,
 }
 
 impl Tasks {
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let abort = self.abort.clone();
         self.running.spawn(async move {
             abort.run_until_cancelled(task).await;

@@ -1,12 +1,14 @@
 //! One request from the transport to its handler and back: framing, gate, body, deadline, metrics.
 
 use std::{
-    convert::Infallible, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant,
+    convert::Infallible,
+    net::SocketAddr,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use futures::FutureExt;
-use http_body_util::Full;
 use hyper::{
     HeaderMap, Method, StatusCode,
     body::Incoming,
@@ -15,18 +17,21 @@ use hyper::{
         TRANSFER_ENCODING,
     },
     http::request::Parts,
+    upgrade::OnUpgrade,
 };
 use tokio::sync::Semaphore;
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::{
-    ApiError, Request, Response, Surface,
+    ApiError, Body, Request, Response, Surface,
     auth::{self, Admission, KEY, StandingNames},
     body::{Bodies, Held},
     limit::Standing,
     line::Signals,
+    reply::{Outgoing, Seat},
     router::{Access, Endpoint, Params},
-    server::Limits,
+    server::{Limits, Link},
+    socket,
 };
 
 /// Fields that decide something here and therefore may stand only once.
@@ -38,6 +43,7 @@ const ECHO: usize = 256;
 pub struct App {
     surface: Surface,
     slots: Semaphore,
+    sockets: Arc<Semaphore>,
     bodies: Bodies,
     started: Instant,
 }
@@ -46,6 +52,7 @@ impl App {
     pub(super) fn new(surface: Surface) -> Self {
         Self {
             slots: Semaphore::new(surface.limits.requests),
+            sockets: Arc::new(Semaphore::new(surface.limits.sockets)),
             bodies: Bodies::new(surface.limits),
             started: Instant::now(),
             surface,
@@ -60,21 +67,20 @@ impl App {
     /// The answer to a request; never fails and never takes longer than its limits.
     pub(super) async fn answer(
         &self,
-        signals: &Arc<Signals>,
-        peer: SocketAddr,
+        link: &Arc<Link>,
         request: hyper::Request<Incoming>,
-    ) -> hyper::Response<Full<Bytes>> {
+    ) -> hyper::Response<Outgoing> {
+        let signals = &link.signals;
         let _answering = signals.answering();
         let chunked = request.headers().contains_key(TRANSFER_ENCODING);
         let mut response = match &self.surface.cors {
             Some(cors) if !signals.ambiguous() => {
-                let handle = |request| async {
-                    Ok::<_, Infallible>(self.handled(signals, peer, request).await)
-                };
+                let handle =
+                    |request| async { Ok::<_, Infallible>(self.handled(link, request).await) };
                 let Ok(response) = cors.layer(service_fn(handle)).oneshot(request).await;
                 response
             }
-            _ => self.handled(signals, peer, request).await,
+            _ => self.handled(link, request).await,
         };
         // After a chunked body the next request's start is the library's word alone.
         if chunked || signals.ambiguous() {
@@ -86,27 +92,56 @@ impl App {
 
     async fn handled(
         &self,
-        signals: &Signals,
-        peer: SocketAddr,
-        request: hyper::Request<Incoming>,
-    ) -> hyper::Response<Full<Bytes>> {
+        link: &Link,
+        mut request: hyper::Request<Incoming>,
+    ) -> hyper::Response<Outgoing> {
         let begun = Instant::now();
+        let upgraded = hyper::upgrade::on(&mut request);
         let (parts, body) = request.into_parts();
         let method = parts.method.clone();
         let found = self.surface.router.find(&method, parts.uri.path());
         let route = found.as_ref().map_or("unmatched", |(found, _)| found.path);
         let mut standing = None;
-        let answered = match frame(signals, &parts.headers) {
-            Ok(()) => self.routed(parts, body, found, (peer, &mut standing)).await,
+        let answered = match frame(&link.signals, &parts.headers) {
+            Ok(()) => {
+                let caller = (link.peer, &mut standing);
+                self.routed(parts, body, found, caller).await
+            }
             Err(error) => Err(error),
         };
-        let mut response = answered.unwrap_or_else(self.surface.errors.answer);
+        let seated = answered.and_then(|response| self.seated(response, link));
+        let (mut response, seat) =
+            seated.unwrap_or_else(|error| ((self.surface.errors.answer)(error), None));
         if let Some(standing) = standing {
             let names = self.surface.gate.standing_names();
             put_standing(&mut response, names, &standing);
         }
         self.record(route, &method, response.status, begun);
-        transport(response, &method)
+        let stays = seat.map(|seat| Stays {
+            seat,
+            upgraded,
+            ping: self.surface.limits.ping,
+        });
+        transport(response, &method, (link, stays))
+    }
+
+    /// With a seat for an answer that is not over with its head; 503 when none is free.
+    fn seated(
+        &self,
+        response: Response,
+        link: &Link,
+    ) -> Result<(Response, Option<Arc<Seat>>), ApiError> {
+        if response.body.whole().is_some() {
+            return Ok((response, None));
+        }
+        let permit = self.sockets.clone().try_acquire_owned();
+        let permit = permit.map_err(|error| {
+            let message = "Too many subscribers are connected";
+            ApiError::unavailable("TOO_MANY_SOCKETS", message, error)
+        })?;
+        let seat = Seat::new(self.surface.name, permit);
+        link.sit(&seat);
+        Ok((response, Some(seat)))
     }
 
     async fn routed(
@@ -136,11 +171,12 @@ impl App {
             Access::Protected => Some(self.slots.try_acquire().map_err(|error| {
                 ApiError::unavailable("OVERLOADED", "Too many requests are being answered", error)
             })?),
-            Access::Open | Access::Counted | Access::Keyed(_) => None,
+            Access::Open | Access::Counted | Access::Keyed(_) | Access::Socket => None,
         };
         let request = Request {
             target: target(&parts),
             method: parts.method,
+            version: parts.version,
             headers: parts.headers,
             body: body.bytes.clone(),
             peer,
@@ -181,15 +217,40 @@ impl App {
         peer: SocketAddr,
         standing: &mut Option<Standing>,
     ) -> Result<Admission, ApiError> {
-        let key = self.surface.gate.key(&parts.headers);
+        let asked = matches!(access, Access::Socket)
+            .then(|| query_key(parts))
+            .flatten();
+        let shown = self.surface.gate.key(&parts.headers);
+        let key = shown.or(asked.as_deref().map(str::as_bytes));
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let admitted = self.surface.gate.admit(access, key, peer.ip(), now);
         *standing = match &admitted {
             Ok(admission) => admission.standing,
             Err(denial) => denial.standing,
         };
-        admitted.map_err(|denial| denial.error)
+        match admitted {
+            Ok(admission)
+                if matches!(access, Access::Socket) && key.is_some() && admission.key.is_none() =>
+            {
+                Err(ApiError::Unauthorized)
+            }
+            admitted => admitted.map_err(|denial| denial.error),
+        }
     }
+}
+
+/// A key in the query, known or not.
+fn query_key(parts: &Parts) -> Option<String> {
+    let pairs: Vec<(String, String)> = serde_urlencoded::from_str(parts.uri.query()?).ok()?;
+    let mut keys = pairs.into_iter().filter(|(name, _)| name == "apiKey");
+    keys.next().map(|(_, key)| key)
+}
+
+/// What an answer that is not over with its head goes on with.
+struct Stays {
+    seat: Arc<Seat>,
+    upgraded: OnUpgrade,
+    ping: Duration,
 }
 
 /// Requests that two readers could understand differently.
@@ -245,19 +306,38 @@ fn put_standing(response: &mut Response, names: StandingNames, standing: &Standi
     response.put_number(reset, standing.reset_seconds());
 }
 
-fn transport(response: Response, method: &Method) -> hyper::Response<Full<Bytes>> {
+fn transport(
+    response: Response,
+    method: &Method,
+    (link, stays): (&Link, Option<Stays>),
+) -> hyper::Response<Outgoing> {
     let Response {
         status,
         mut headers,
         body,
     } = response;
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    let body = match (body, stays) {
+        (Body::Whole(bytes), _) => {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+            Outgoing::whole(bytes)
+        }
+        (Body::Stream(pieces), Some(stays)) => {
+            Outgoing::stream(pieces, stays.seat, link.ending.clone())
+        }
+        (Body::Upgrade(upgrade), Some(stays)) => {
+            let until = (stays.ping, link.ending.clone());
+            let run = socket::run(stays.upgraded, upgrade, until, stays.seat);
+            link.tasks.spawn(run);
+            Outgoing::default()
+        }
+        (Body::Stream(_) | Body::Upgrade(_), None) => Outgoing::default(),
+    };
     let body = if method == Method::HEAD {
-        Bytes::new()
+        Outgoing::default()
     } else {
         body
     };
-    let mut transported = hyper::Response::new(Full::new(body));
+    let mut transported = hyper::Response::new(body);
     *transported.status_mut() = status;
     *transported.headers_mut() = headers;
     transported

@@ -21,6 +21,9 @@ pub struct Event {
     pub request: B256,
     /// The label of the key that asked for the quote.
     pub key: Option<String>,
+    /// Which change of the request's facts it tells: [`Facts::version`]. Of two events of one request
+    /// the newer has the higher.
+    pub version: u64,
     /// Unix milliseconds.
     pub at: u64,
     /// The event's `data`: compact JSON that JavaScript would write back byte for byte, because
@@ -55,6 +58,7 @@ pub fn now(request: &Request, facts: &Facts) -> Event {
     Event {
         request: request.id,
         key: request.api_key.clone(),
+        version: facts.version,
         at: data.updated_at,
         // Strings and numbers cannot fail to be written.
         data: serde_json::to_string(&data).unwrap_or_default(),

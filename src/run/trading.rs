@@ -46,6 +46,7 @@ use crate::{
         worker::{Pace, Worker},
     },
     store::{Store, integrators::Integrators, requests::Requests},
+    stream::Fanout,
 };
 
 /// Requests per minute and address of callers without a key (integrator-api.md 2).
@@ -126,25 +127,30 @@ pub async fn open(
         "solver".into(),
         Box::pin(worker.run(ground.shutdown.clone())),
     ));
+    let fanout = Fanout::new(ground.requests.clone());
+    let following = fanout.clone().run(ground.shutdown.clone());
+    tasks.push(("streams".into(), Box::pin(following)));
     let state = Arc::new(ground.state(solver, transactions)?);
     let router = Router::default()
         .with(over.system, &system::LIVES)?
-        .with(&state, intents::ROUTES)?;
+        .with(&state, intents::ROUTES)?
+        .with(&fanout, &intents::events::ROUTES)?;
+    let app = Arc::new(surface(&over.integrators, router).open()?);
+    Ok(Opening { app, tasks })
+}
+
+fn surface(integrators: &Integrators, router: Router) -> Surface {
     let exposed = ["deprecation", "sunset", "link", "retry-after"];
     let exposed = exposed.into_iter().chain(RATE_LIMIT);
-    let keys = keys(&over.integrators, unix_millis);
-    let surface = Surface {
+    let keys = keys(integrators, unix_millis);
+    Surface {
         gate: Gate::new(Some(keys), Some(KEYLESS))
             .or_bearer()
             .telling(RATE_LIMIT),
         errors: ERRORS,
         cors: Some(any_origin(exposed.map(HeaderName::from_static))),
         ..Surface::new("integrator", "intentd integrator API", router)
-    };
-    Ok(Opening {
-        app: Arc::new(surface.open()?),
-        tasks,
-    })
+    }
 }
 
 fn places<'a>(market: &'a Market, chains: &'a Chains) -> Vec<Place<'a>> {

@@ -2,12 +2,13 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use futures::FutureExt;
-use hyper::Method;
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, stream};
+use hyper::{Method, header::HeaderValue};
 use intentd::http::{
     Access, ApiError, ChainReadiness, Docs, Flag, Gate, Handler, Keys, Limits, Number, Query,
-    Readiness, Request, Response, Route, Router, Shape, Surface, System, Text, limit::Allowance,
-    serve, system,
+    Readiness, Request, Response, Route, Router, Shape, Socket, Surface, System, Text,
+    limit::Allowance, serve, system,
 };
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -25,6 +26,8 @@ use utoipa::ToSchema;
 pub struct State {
     pub begun: Notify,
     pub go: Notify,
+    /// Told when a stream's reader or a socket's peer has gone.
+    pub gone: Notify,
 }
 
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -51,7 +54,7 @@ fn target(request: &Request) -> Result<Response, ApiError> {
     Response::json(&request.target)
 }
 
-static ROUTES: [Route<State>; 5] = [
+static ROUTES: [Route<State>; 7] = [
     route("/chains/v1", Access::Protected, |_, request| {
         async move { target(&request) }.boxed()
     }),
@@ -60,6 +63,12 @@ static ROUTES: [Route<State>; 5] = [
     }),
     route("/slow", Access::Protected, |state, _| {
         async move { slow(&state).await }.boxed()
+    }),
+    route("/repeat", Access::Socket, |_, request| {
+        async move { request.upgrade(repeat) }.boxed()
+    }),
+    route("/ticks", Access::Open, |state, _| {
+        async move { Ok(ticks(state)) }.boxed()
     }),
     route("/panic", Access::Protected, |_, _| {
         async { panic!("on purpose") }.boxed()
@@ -82,6 +91,37 @@ static ROUTES: [Route<State>; 5] = [
 
 fn echo(request: &Request) -> Result<Response, ApiError> {
     Response::json(&request.json::<Echo>()?)
+}
+
+/// Says back what it hears.
+async fn repeat(mut socket: Socket) {
+    let end = loop {
+        let said = match socket.next().await {
+            Ok(text) => socket.send(text).await,
+            Err(end) => Err(end),
+        };
+        if let Err(end) = said {
+            break end;
+        }
+    };
+    socket.close(end).await;
+}
+
+/// One piece at once, and one for every `go`.
+fn ticks(state: Arc<State>) -> Response {
+    struct Reader(Arc<State>);
+    impl Drop for Reader {
+        fn drop(&mut self) {
+            self.0.gone.notify_one();
+        }
+    }
+    let reader = Reader(state);
+    let first = stream::once(async { Bytes::from_static(b"tick\n") });
+    let others = stream::unfold(reader, |reader| async {
+        reader.0.go.notified().await;
+        Some((Bytes::from_static(b"tock\n"), reader))
+    });
+    Response::stream(HeaderValue::from_static("text/plain"), first.chain(others))
 }
 
 async fn slow(state: &State) -> Result<Response, ApiError> {

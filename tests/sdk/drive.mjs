@@ -8,6 +8,7 @@ import { createClient, convertViemChainToRelayChain, getClient, axios } from '@r
 import { configureDynamicChains } from '@relayprotocol/relay-sdk/chain-utils'
 import * as viem from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
+import WebSocket from 'ws'
 
 const job = JSON.parse(await text(process.stdin))
 const requests = []
@@ -28,8 +29,21 @@ const chains = job.chains.map(({ id, name, rpc }) =>
   }),
 )
 
+// What a browser has, and all that the client asks of one.
+const heard = []
+if (job.websocket) {
+  globalThis.WebSocket = class extends WebSocket {
+    constructor(url) {
+      super(url)
+      this.on('message', (data) => heard.push(JSON.parse(data)))
+    }
+  }
+  globalThis.window = { WebSocket: globalThis.WebSocket }
+}
+
 createClient({
   baseApiUrl: job.base,
+  websocket: { enabled: Boolean(job.websocket), url: job.websocket },
   source: job.source ?? 'acceptance.test',
   chains: chains.map(convertViemChainToRelayChain),
   // Several of these share an address, and with it 300 questions a minute.
@@ -121,7 +135,7 @@ function wallet({ id, rpc }) {
 
 function report(result) {
   const big = (_, value) => (typeof value === 'bigint' ? value.toString() : value)
-  process.stdout.write(JSON.stringify({ ...result, requests }, big) + '\n')
+  process.stdout.write(JSON.stringify({ ...result, requests, heard }, big) + '\n')
 }
 
 async function text(stream) {

@@ -12,6 +12,7 @@ use crate::{
     index::manual::ManualError,
     quote::code::Refused,
     store::requests::RequestsError,
+    stream::feed::FeedError,
 };
 
 /// Every status that a route may answer with besides 200.
@@ -45,7 +46,7 @@ pub const ERRORS: Errors = Errors {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = IntegratorFailure)]
-struct Failure {
+pub(super) struct Failure {
     message: String,
     /// Stable, in capitals.
     error_code: &'static str,
@@ -101,6 +102,20 @@ impl From<ManualError> for ApiError {
                 "The transaction cannot be looked up now",
                 error,
             ),
+        }
+    }
+}
+
+impl From<FeedError> for ApiError {
+    fn from(error: FeedError) -> Self {
+        let message = error.to_string();
+        match error {
+            FeedError::Requests(error) => error.into(),
+            FeedError::Unknown(_) => Self::missing("REQUEST_NOT_FOUND", message),
+            FeedError::Gone(_) => {
+                let what = "Begin without Last-Event-ID, and ask where your requests stand";
+                Self::gone("EVENTS_GONE", format!("{message}. {what}"))
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ mod chains;
 mod config;
 mod currencies;
 pub mod error;
+pub mod events;
 mod prices;
 mod quotes;
 mod status;

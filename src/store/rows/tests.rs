@@ -101,12 +101,13 @@ fn layouts_of_what_is_told_never_change() {
     let event = crate::request::event::Event {
         request: b(1),
         key: Some("k".into()),
+        version: 9,
         at: 300,
         data: "{}".into(),
     };
     assert_eq!(
         hex(&event::encode(&event).unwrap()),
-        format!("0120{one}01016bac02027b7d")
+        format!("0120{one}01016b09ac02027b7d")
     );
     let names = [
         (event::key(258), 20, "0000000000000102"),

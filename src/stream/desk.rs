@@ -1,0 +1,110 @@
+//! Who wants to hear of what. Pure.
+
+use std::{
+    collections::{BTreeSet, HashMap, hash_map::Entry},
+    hash::Hash,
+};
+
+use alloy::primitives::B256;
+
+use crate::http::KeyLabel;
+
+/// What a listener wants to hear of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Interest {
+    /// One request.
+    Request(B256),
+    /// Every request that was quoted with a key of this label.
+    Key(KeyLabel),
+}
+
+impl Interest {
+    /// Whether it is about `request`, which was quoted with `key`.
+    pub fn covers(&self, request: &B256, key: Option<&KeyLabel>) -> bool {
+        match self {
+            Self::Request(id) => id == request,
+            Self::Key(label) => Some(label) == key,
+        }
+    }
+}
+
+/// Listeners, as numbers, by what they want.
+#[derive(Debug, Default)]
+pub struct Desk {
+    listeners: HashMap<Interest, Vec<u64>>,
+}
+
+impl Desk {
+    /// Wanting the same twice is wanting it once.
+    pub fn want(&mut self, listener: u64, interest: Interest) {
+        let listeners = self.listeners.entry(interest).or_default();
+        if !listeners.contains(&listener) {
+            listeners.push(listener);
+        }
+    }
+
+    /// Takes back what was wanted, if it was.
+    pub fn leave(&mut self, listener: u64, interest: &Interest) {
+        if let Entry::Occupied(mut entry) = self.listeners.entry(interest.clone()) {
+            let listeners = entry.get_mut();
+            listeners.retain(|known| *known != listener);
+            if listeners.is_empty() {
+                entry.remove();
+            }
+        }
+    }
+
+    /// Everybody who wants to hear of `request`, which was quoted with `key`; each once.
+    pub fn takers(&self, request: B256, key: Option<&KeyLabel>) -> BTreeSet<u64> {
+        let request = self.listeners.get(&Interest::Request(request));
+        let key = key.and_then(|key| self.listeners.get(&Interest::Key(key.clone())));
+        [request, key]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .copied()
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(number: u8) -> Interest {
+        Interest::Request(B256::repeat_byte(number))
+    }
+
+    fn key(label: &str) -> Interest {
+        Interest::Key(KeyLabel::new(label))
+    }
+
+    #[test]
+    fn each_hears_once_of_what_it_wants_and_of_nothing_else() {
+        let mut desk = Desk::default();
+        desk.want(1, request(7));
+        desk.want(1, request(7));
+        desk.want(1, key("a"));
+        desk.want(2, request(8));
+        desk.want(3, key("a"));
+        desk.want(4, key("b"));
+        let takers = |desk: &Desk, number, label: Option<&str>| {
+            let label = label.map(KeyLabel::new);
+            let takers = desk.takers(B256::repeat_byte(number), label.as_ref());
+            takers.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(takers(&desk, 7, None), [1]);
+        assert_eq!(takers(&desk, 7, Some("a")), [1, 3]);
+        assert_eq!(takers(&desk, 9, Some("a")), [1, 3]);
+        assert_eq!(takers(&desk, 9, Some("c")), [0; 0]);
+        desk.leave(1, &request(7));
+        desk.leave(1, &request(7));
+        desk.leave(2, &request(7));
+        assert_eq!(takers(&desk, 7, None), [0; 0]);
+        assert_eq!(takers(&desk, 8, None), [2]);
+        desk.leave(1, &key("a"));
+        desk.leave(3, &key("a"));
+        assert_eq!(takers(&desk, 7, Some("a")), [0; 0]);
+        assert_eq!(desk.listeners.len(), 2, "nothing is kept of those who left");
+    }
+}

@@ -1,0 +1,197 @@
+//! Server-Sent Events: the past behind the event that a reader saw last, then what happens, without a
+//! gap and nothing twice.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use alloy::primitives::B256;
+use bytes::Bytes;
+use futures::{Stream, stream};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::{
+    Fanout, Listener, PAGE, covers,
+    desk::Interest,
+    told::{self, Told},
+};
+use crate::store::requests::RequestsError;
+
+/// A comment is sent that often, so that nobody on the way thinks the connection dead.
+const BEAT: Duration = Duration::from_secs(15);
+/// What readers are told to wait before they come back.
+const RETRY: &[u8] = b"retry: 2000\n\n";
+/// Events of the past that are looked through for one reader.
+pub const PAST: u64 = 200_000;
+
+/// Requests that a feed may follow by their ids.
+pub const FOLLOWED: usize = 100;
+
+/// Why there is no feed.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    #[error(transparent)]
+    Requests(#[from] RequestsError),
+    #[error("unknown request {0}")]
+    Unknown(B256),
+    /// What came behind the event that the reader saw last is not kept, or it never was.
+    #[error("events behind {0} are not kept")]
+    Gone(u64),
+}
+
+/// Where a feed is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// Reads the log, far from its end.
+    Past,
+    /// Reads the log up to where it began to listen.
+    Nearly {
+        until: u64,
+    },
+    Live,
+}
+
+struct Feed {
+    fanout: Arc<Fanout>,
+    listener: Listener,
+    interests: Vec<Interest>,
+    place: Place,
+    /// Everything up to this number is behind the reader.
+    after: u64,
+    /// The version of the facts that each request was shown with.
+    shown: HashMap<B256, u64>,
+    ready: VecDeque<Bytes>,
+    beat: Interval,
+}
+
+/// What happens to `interests`, as a body of `text/event-stream`; it ends when its reader is too slow.
+/// With `after` it begins behind that event; without, with the present status of each request.
+pub async fn open(
+    fanout: &Arc<Fanout>,
+    interests: Vec<Interest>,
+    after: Option<u64>,
+) -> Result<impl Stream<Item = Bytes> + Send + 'static, FeedError> {
+    let mut beat = interval_at(Instant::now() + BEAT, BEAT);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut feed = Feed {
+        fanout: fanout.clone(),
+        listener: fanout.listen(),
+        interests,
+        place: Place::Past,
+        after: after.unwrap_or_default(),
+        shown: HashMap::new(),
+        ready: VecDeque::from([Bytes::from_static(RETRY)]),
+        beat,
+    };
+    match after {
+        Some(after) => feed.resume(after).await?,
+        None => feed.begin().await?,
+    }
+    let next = |mut feed: Feed| async move { feed.next().await.map(|piece| (piece, feed)) };
+    Ok(stream::unfold(feed, next))
+}
+
+impl Feed {
+    async fn resume(&mut self, after: u64) -> Result<(), FeedError> {
+        for interest in &self.interests {
+            if let Interest::Request(id) = interest {
+                let known = self.fanout.requests.by_id(id).await?;
+                known.ok_or(FeedError::Unknown(*id))?;
+            }
+        }
+        self.fanout.kept(after).await
+    }
+
+    /// Listens first and reads then: what waits in the queue and is older than what was read is not told.
+    async fn begin(&mut self) -> Result<(), FeedError> {
+        self.after = self.listener.want(&self.interests);
+        self.place = Place::Live;
+        for interest in &self.interests {
+            let Interest::Request(id) = interest else {
+                // Nothing is shown, so a reader that is cut off at once must know where it was.
+                self.ready.push_back(progress(self.after));
+                continue;
+            };
+            let now = self.fanout.now(id).await?;
+            let now = now.ok_or(FeedError::Unknown(*id))?;
+            self.shown.insert(*id, now.version);
+            self.ready.push_back(told::frame(None, &now));
+        }
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Some(piece);
+            }
+            match self.place {
+                Place::Past => self.read(u64::MAX).await?,
+                Place::Nearly { until } if self.after < until => self.read(until).await?,
+                Place::Nearly { .. } => self.place = Place::Live,
+                Place::Live => {
+                    tokio::select! {
+                        told = self.listener.next() => self.tell(&*told?),
+                        _ = self.beat.tick() => return Some(self.alive()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A page of the log, no further than `until`. `None` where the log cannot be read on: the reader
+    /// comes back and is told why.
+    async fn read(&mut self, until: u64) -> Option<()> {
+        let page = self.fanout.past(self.after).await;
+        let page = page
+            .inspect_err(|error| tracing::warn!(%error, "a feed ends"))
+            .ok()?;
+        let ended = page.len() < PAGE;
+        for told in page.iter().take_while(|told| told.number <= until) {
+            if told.number != self.after + 1 {
+                return None;
+            }
+            self.tell(told);
+        }
+        if self.ready.is_empty() && !page.is_empty() {
+            self.ready.push_back(progress(self.after));
+        }
+        self.place = match self.place {
+            Place::Past if ended => Place::Nearly {
+                until: self.listener.want(&self.interests),
+            },
+            Place::Nearly { .. } if page.is_empty() => return None,
+            place => place,
+        };
+        Some(())
+    }
+
+    /// A sign of life. Where others were told of more, it moves the reader's place, so that coming back
+    /// does not mean going through what never concerned it.
+    fn alive(&mut self) -> Bytes {
+        let position = self.fanout.post().position;
+        if self.listener.waiting() > 0 || position <= self.after {
+            return Bytes::from_static(b":\n\n");
+        }
+        self.after = position;
+        progress(position)
+    }
+
+    fn tell(&mut self, told: &Told) {
+        if told.number <= self.after {
+            return;
+        }
+        self.after = told.number;
+        let shown = self.shown.get(&told.event.request);
+        if covers(&self.interests, told) && shown.is_none_or(|shown| told.event.version > *shown) {
+            self.ready.push_back(told.frame().clone());
+        }
+    }
+}
+
+/// Moves the reader's place; nothing is dispatched.
+fn progress(number: u64) -> Bytes {
+    format!("id: {number}\n\n").into()
+}

@@ -1,0 +1,250 @@
+//! Those who listen: WebSockets and Server-Sent Events over the event log. The log is followed once;
+//! whoever wants to hear of an event gets it through a short queue of its own, and is dropped when that
+//! is full: nobody waits for anybody.
+
+pub mod desk;
+pub mod feed;
+pub mod protocol;
+pub mod session;
+pub mod told;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use alloy::primitives::B256;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    desk::{Desk, Interest},
+    feed::FeedError,
+    told::Told,
+};
+use crate::{
+    request::event::{self, Event},
+    store::requests::{Requests, RequestsError},
+};
+
+/// Events that wait for one listener; one more and it is dropped. Several pages, so that whoever takes
+/// everything can keep up.
+const QUEUE: usize = 1024;
+/// Events read of the log at one time.
+const PAGE: usize = 128;
+/// Listeners that read the log's past at the same time; more wait.
+const LATE: usize = 4;
+/// Before the log is asked again after it could not be read.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub struct Fanout {
+    requests: Requests,
+    post: Mutex<Post>,
+    listeners: AtomicU64,
+    late: Semaphore,
+}
+
+/// What must change in one step, so that nobody misses an event or hears one twice.
+#[derive(Default)]
+struct Post {
+    desk: Desk,
+    queues: HashMap<u64, mpsc::Sender<Arc<Told>>>,
+    /// Every event up to this number has been handed out.
+    position: u64,
+}
+
+impl Fanout {
+    /// Hears of what comes after the newest event that is durable now.
+    pub fn new(requests: Requests) -> Arc<Self> {
+        let position = *requests.told().borrow();
+        Arc::new(Self {
+            requests,
+            post: Mutex::new(Post {
+                position,
+                ..Post::default()
+            }),
+            listeners: AtomicU64::new(0),
+            late: Semaphore::new(LATE),
+        })
+    }
+
+    /// Follows the log until `shutdown`.
+    pub async fn run(self: Arc<Self>, shutdown: CancellationToken) {
+        shutdown.run_until_cancelled(self.follow()).await;
+    }
+
+    async fn follow(&self) {
+        let mut told = self.requests.told();
+        loop {
+            told.borrow_and_update();
+            let position = self.post().position;
+            match self.requests.events(position, PAGE).await {
+                Ok(page) if page.is_empty() => {
+                    if told.changed().await.is_err() {
+                        return;
+                    }
+                }
+                Ok(page) => {
+                    for (number, event) in page {
+                        self.hand_out(Arc::new(Told::new(number, event)));
+                    }
+                    tokio::task::yield_now().await;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "events cannot be read");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn hand_out(&self, told: Arc<Told>) {
+        let mut post = self.post();
+        post.position = told.number;
+        for listener in post.desk.takers(told.event.request, told.key.as_ref()) {
+            let queue = post.queues.get(&listener);
+            if queue.is_some_and(|queue| queue.try_send(told.clone()).is_err()) {
+                // Its queue ends behind what is in it; the listener takes back its interests itself.
+                post.queues.remove(&listener);
+                metrics::counter!("intentd_stream_slow_listeners_total").increment(1);
+            }
+        }
+    }
+
+    /// One more listener, who wants nothing yet.
+    pub fn listen(self: &Arc<Self>) -> Listener {
+        let number = self.listeners.fetch_add(1, Ordering::Relaxed);
+        let (sender, queue) = mpsc::channel(QUEUE);
+        self.post().queues.insert(number, sender);
+        Listener {
+            fanout: self.clone(),
+            number,
+            wants: Vec::new(),
+            queue,
+        }
+    }
+
+    /// The number of the newest event that anybody can know.
+    fn newest(&self) -> u64 {
+        let durable = *self.requests.told().borrow();
+        durable.max(self.post().position)
+    }
+
+    /// The next events behind `after`, fewer than a page where the log ends.
+    async fn past(&self, after: u64) -> Result<Vec<Told>, RequestsError> {
+        let _late = self.late.acquire().await;
+        let page = self.requests.events(after, PAGE).await?;
+        let told = page
+            .into_iter()
+            .map(|(number, event)| Told::new(number, event));
+        Ok(told.collect())
+    }
+
+    /// Fails where the events behind `after` are not all there, or too many.
+    async fn kept(&self, after: u64) -> Result<(), FeedError> {
+        let newest = self.newest();
+        let behind = newest.checked_sub(after).ok_or(FeedError::Gone(after))?;
+        if behind > feed::PAST {
+            return Err(FeedError::Gone(after));
+        }
+        let first = self.requests.events(after, 1).await?;
+        match first.first() {
+            Some((number, _)) if *number != after + 1 => Err(FeedError::Gone(after)),
+            None if behind > 0 => Err(FeedError::Gone(after)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a request stands; `None` if there is none.
+    async fn now(&self, id: &B256) -> Result<Option<Event>, RequestsError> {
+        let Some(request) = self.requests.by_id(id).await? else {
+            return Ok(None);
+        };
+        let facts = self.requests.facts(id).await?;
+        Ok(Some(event::now(&request, &facts)))
+    }
+
+    fn post(&self) -> MutexGuard<'_, Post> {
+        self.post.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether one of `interests` is about `told`.
+fn covers(interests: &[Interest], told: &Told) -> bool {
+    let key = told.key.as_ref();
+    let mut interests = interests.iter();
+    interests.any(|interest| interest.covers(&told.event.request, key))
+}
+
+/// Somebody who listens, until it is dropped.
+pub struct Listener {
+    fanout: Arc<Fanout>,
+    number: u64,
+    wants: Vec<Interest>,
+    queue: mpsc::Receiver<Arc<Told>>,
+}
+
+impl Listener {
+    /// From now on hears of `interests` too: of every event behind the number that this returns, and
+    /// of none before.
+    pub fn want(&mut self, interests: &[Interest]) -> u64 {
+        let mut post = self.fanout.post();
+        for interest in interests {
+            if !self.wants.contains(interest) {
+                self.wants.push(interest.clone());
+                post.desk.want(self.number, interest.clone());
+            }
+        }
+        post.position
+    }
+
+    /// Hears of `interest` no more, except for what waits already.
+    pub fn leave(&mut self, interest: &Interest) {
+        self.wants.retain(|known| known != interest);
+        self.fanout.post().desk.leave(self.number, interest);
+    }
+
+    /// Hears of nothing more, except for what waits already.
+    pub fn leave_all(&mut self) {
+        let mut post = self.fanout.post();
+        for interest in self.wants.drain(..) {
+            post.desk.leave(self.number, &interest);
+        }
+    }
+
+    /// Whether it wants to hear of `told`.
+    pub fn wants(&self, told: &Told) -> bool {
+        covers(&self.wants, told)
+    }
+
+    /// Events that wait to be taken with [`Listener::next`].
+    fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Of all listeners of this process.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next event, in the order of the log; `None` once too many waited. Nothing is lost when
+    /// this is dropped before it is done.
+    pub async fn next(&mut self) -> Option<Arc<Told>> {
+        self.queue.recv().await
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.leave_all();
+        self.fanout.post().queues.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests;

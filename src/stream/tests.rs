@@ -1,0 +1,582 @@
+//! Listeners over a real listener and the store in memory.
+
+use std::net::SocketAddr;
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
+
+use super::*;
+use crate::{
+    api::intents::{error::ERRORS, events::ROUTES},
+    http::{Gate, Keys, Router, Surface, serve},
+    request::{
+        fact::{Facts, Standing},
+        scene,
+    },
+    store::{Batch, memory::MemoryStore},
+};
+
+const START: u64 = 1_700_000_000_000;
+
+struct Rig {
+    requests: Requests,
+    address: SocketAddr,
+    shutdown: CancellationToken,
+}
+
+/// Requests 1 and 2 were quoted with the key of `app`, 3 with that of `other`, 4 without.
+async fn rig() -> Rig {
+    let requests = Requests::open(Arc::new(MemoryStore::new())).await.unwrap();
+    for (number, key) in [
+        (1, Some("app")),
+        (2, Some("app")),
+        (3, Some("other")),
+        (4, None),
+    ] {
+        let mut request = scene::request(number);
+        request.api_key = key.map(Into::into);
+        requests.insert(&request, Batch::new()).await.unwrap();
+    }
+    over(requests).await
+}
+
+async fn over(requests: Requests) -> Rig {
+    let fanout = Fanout::new(requests.clone());
+    let shutdown = CancellationToken::new();
+    tokio::spawn(fanout.clone().run(shutdown.clone()));
+    let router = Router::default().with(&fanout, &ROUTES).unwrap();
+    let keys = Keys::new([("k-app", "app"), ("k-other", "other")]);
+    let surface = Surface {
+        gate: Gate::new(Some(keys), None),
+        errors: ERRORS,
+        ..Surface::new("test", "Test", router)
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let app = Arc::new(surface.open().unwrap());
+    tokio::spawn(serve(listener, app, shutdown.clone()));
+    Rig {
+        requests,
+        address,
+        shutdown,
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+/// The status goes back and forth, so that every step is an event.
+fn step(facts: &mut Facts) {
+    if facts.deposits.pop().is_none() {
+        facts.deposits.push(scene::deposit(1, Standing::Final));
+    }
+}
+
+fn id(number: u8) -> String {
+    scene::request(number).id.to_string()
+}
+
+impl Rig {
+    /// The next event of request `number`, at `START + at`.
+    async fn step(&self, number: u8, at: u64) {
+        let id = scene::request(number).id;
+        let recorded = self.requests.record(&id, START + at, Batch::new(), step);
+        recorded.await.unwrap();
+    }
+
+    async fn socket(&self, path: &str) -> Peer {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (peer, _) = client_async(format!("ws://a{path}"), stream).await.unwrap();
+        let mut peer = Peer(peer);
+        let ready = peer.heard().await;
+        assert_eq!(
+            (&ready["type"], &ready["status"]),
+            (&json!("connection"), &json!("ready"))
+        );
+        assert!(ready["data"]["id"].is_string());
+        peer
+    }
+
+    async fn ask(&self, target: &str, headers: &str) -> Reader {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nhost: a\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        Reader {
+            stream,
+            head: String::from_utf8(head).unwrap(),
+            text: String::new(),
+        }
+    }
+
+    async fn feed(&self, target: &str, headers: &str) -> Reader {
+        let mut reader = self.ask(target, headers).await;
+        assert!(reader.head.starts_with("HTTP/1.1 200"), "{}", reader.head);
+        assert!(reader.head.contains("content-type: text/event-stream"));
+        assert_eq!(reader.block().await.unwrap(), "retry: 2000");
+        reader
+    }
+
+    async fn refused(&self, target: &str, headers: &str) -> (u16, String) {
+        let mut reader = self.ask(target, headers).await;
+        let status = reader.head[9..12].parse().unwrap();
+        let length = reader.head.split("content-length: ").nth(1).unwrap();
+        let length = length.split("\r\n").next().unwrap().parse().unwrap();
+        let mut body = vec![0; length];
+        reader.stream.read_exact(&mut body).await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        (status, body["errorCode"].as_str().unwrap().to_owned())
+    }
+}
+
+struct Peer(WebSocketStream<TcpStream>);
+
+impl Peer {
+    async fn says(&mut self, kind: &str, filters: Value) {
+        let message = json!({"type": kind, "event": "request.status.updated", "filters": filters});
+        self.0
+            .send(Message::text(message.to_string()))
+            .await
+            .unwrap();
+    }
+
+    async fn heard(&mut self) -> Value {
+        loop {
+            match self.0.next().await.unwrap().unwrap() {
+                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Ping(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    async fn subscribed(&mut self, number: u8) -> Value {
+        self.says("subscribe", json!({"id": id(number)})).await;
+        let reply = self.heard().await;
+        assert_eq!(reply["status"], "success", "{reply}");
+        assert_eq!(reply["data"]["filters"]["id"], id(number));
+        let now = self.heard().await;
+        assert_eq!(now["event"], "request.status.updated");
+        assert_eq!(now["data"]["requestId"], id(number));
+        now
+    }
+
+    /// Request and time of the next event.
+    async fn event(&mut self) -> (String, u64) {
+        let event = self.heard().await;
+        let at = event["publishedAt"].as_u64().unwrap();
+        assert_eq!(event["data"]["updatedAt"], at, "{event}");
+        (
+            event["data"]["requestId"].as_str().unwrap().to_owned(),
+            at - START,
+        )
+    }
+
+    async fn refusal(&mut self) -> String {
+        let reply = self.heard().await;
+        assert_eq!(reply["status"], "error", "{reply}");
+        reply["data"]["code"].as_str().unwrap().to_owned()
+    }
+
+    async fn code(&mut self) -> (u16, String) {
+        loop {
+            match self.0.next().await.unwrap().unwrap() {
+                Message::Close(Some(frame)) => {
+                    return (frame.code.into(), frame.reason.to_string());
+                }
+                Message::Close(None) => panic!("closed without a reason"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A reader of chunks that are blocks of Server-Sent Events.
+struct Reader {
+    stream: TcpStream,
+    head: String,
+    text: String,
+}
+
+impl Reader {
+    /// The next block; `None` at the end.
+    async fn block(&mut self) -> Option<String> {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let (block, rest) = (block.to_owned(), rest.to_owned());
+                self.text = rest;
+                return Some(block);
+            }
+            let mut size = Vec::new();
+            while !size.ends_with(b"\r\n") {
+                size.push(self.stream.read_u8().await.ok()?);
+            }
+            let size = std::str::from_utf8(&size).unwrap().trim();
+            let size = usize::from_str_radix(size, 16).unwrap();
+            let mut chunk = vec![0; size + 2];
+            self.stream.read_exact(&mut chunk).await.ok()?;
+            if size == 0 {
+                return None;
+            }
+            self.text
+                .push_str(std::str::from_utf8(&chunk[..size]).unwrap());
+        }
+    }
+
+    /// The next block with an event: its number, if any, and its body.
+    async fn event(&mut self) -> Option<(Option<u64>, Value)> {
+        loop {
+            let block = self.block().await?;
+            let field = |name: &str| {
+                let mut lines = block.lines();
+                lines.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(": ")?.to_owned()))
+            };
+            let Some(data) = field("data") else { continue };
+            assert_eq!(field("event").unwrap(), "request.status.updated");
+            let number = field("id").map(|id| id.parse().unwrap());
+            return Some((number, serde_json::from_str(&data).unwrap()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_subscriber_sees_what_is_and_then_what_happens() {
+    let rig = rig().await;
+    for path in ["/", "/ws"] {
+        let mut peer = rig.socket(path).await;
+        let now = peer.subscribed(4).await;
+        let begun = now["publishedAt"].as_u64().unwrap() - START;
+        for at in begun + 1..begun + 10 {
+            rig.step(4, at).await;
+            rig.step(1, at).await;
+            assert_eq!(peer.event().await, (id(4), at));
+        }
+        peer.says("unsubscribe", json!({"id": id(4)})).await;
+        let reply = peer.heard().await;
+        assert_eq!(reply["data"]["filters"]["id"], id(4), "{reply}");
+        rig.step(4, begun + 10).await;
+        let again = peer.subscribed(4).await;
+        assert_eq!(again["publishedAt"], START + begun + 10);
+        peer.says("unsubscribe", Value::Null).await;
+        let reply = peer.heard().await;
+        assert_eq!(reply["data"], json!({"event": "request.status.updated"}));
+    }
+}
+
+#[tokio::test]
+async fn a_key_hears_of_all_its_requests_and_of_no_others() {
+    let rig = rig().await;
+    let mut nobody = rig.socket("/").await;
+    nobody.says("subscribe", json!({})).await;
+    assert_eq!(nobody.refusal().await, "KEY_REQUIRED");
+    let mut app = rig.socket("/?apiKey=k-app").await;
+    app.says("subscribe", Value::Null).await;
+    assert_eq!(app.heard().await["status"], "success");
+    // An interest of its own in one of them makes no second copy.
+    app.subscribed(1).await;
+    let mut other = rig.socket("/ws?apiKey=k-other").await;
+    other.says("subscribe", json!({})).await;
+    assert_eq!(other.heard().await["status"], "success");
+    for (at, number) in [(1, 1), (2, 3), (3, 4), (4, 2), (5, 1)] {
+        rig.step(number, at).await;
+    }
+    for (at, number) in [(1, 1), (4, 2), (5, 1)] {
+        assert_eq!(app.event().await, (id(number), at));
+    }
+    assert_eq!(other.event().await, (id(3), 2));
+}
+
+#[tokio::test]
+async fn mistakes_are_told_and_many_of_them_end_the_socket() {
+    let rig = rig().await;
+    let mut peer = rig.socket("/").await;
+    for (text, code) in [
+        ("{\"type\":", "INVALID_MESSAGE"),
+        ("7", "INVALID_MESSAGE"),
+        ("{\"type\":\"publish\"}", "INVALID_TYPE"),
+        (
+            "{\"type\":\"subscribe\",\"event\":\"x\"}",
+            "UNSUPPORTED_EVENT",
+        ),
+    ] {
+        peer.0.send(Message::text(text)).await.unwrap();
+        assert_eq!(peer.refusal().await, code, "{text}");
+    }
+    for (filters, code) in [
+        (json!({"id": "0x12"}), "INVALID_REQUEST_ID"),
+        (json!({"id": B256::repeat_byte(9)}), "REQUEST_NOT_FOUND"),
+        (json!({}), "KEY_REQUIRED"),
+    ] {
+        peer.says("subscribe", filters).await;
+        assert_eq!(peer.refusal().await, code);
+    }
+    peer.subscribed(1).await;
+    peer.says("subscribe", json!({"id": 7})).await;
+    assert_eq!(peer.refusal().await, "INVALID_MESSAGE");
+    assert_eq!(peer.code().await, (1008, "too many mistakes".into()));
+}
+
+#[tokio::test]
+async fn a_flood_of_subscriptions_ends_the_socket() {
+    let requests = Requests::open(Arc::new(MemoryStore::new())).await.unwrap();
+    for number in 1..=101 {
+        let request = scene::request(number);
+        requests.insert(&request, Batch::new()).await.unwrap();
+    }
+    let rig = over(requests).await;
+    let mut peer = rig.socket("/").await;
+    for number in 1..=100 {
+        peer.subscribed(number).await;
+    }
+    peer.says("subscribe", json!({"id": id(101)})).await;
+    assert_eq!(peer.refusal().await, "TOO_MANY_SUBSCRIPTIONS");
+    peer.subscribed(100).await;
+    peer.says("unsubscribe", json!({"id": id(100)})).await;
+    assert_eq!(peer.heard().await["status"], "success");
+    peer.subscribed(101).await;
+    for _ in 0..300 {
+        peer.says("subscribe", json!({"id": id(7)})).await;
+    }
+    assert_eq!(peer.code().await, (1008, "too many messages".into()));
+}
+
+/// However a subscription falls between changes: what is seen only ever gets newer, ends with the
+/// newest, and leaves out nothing that came after what was shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_between_what_is_shown_and_what_is_heard() {
+    let rig = rig().await;
+    let changing = async {
+        for at in 1..=400 {
+            rig.step(4, at).await;
+        }
+    };
+    let watching = (0..8).map(|_| async {
+        let mut peer = rig.socket("/").await;
+        let now = peer.subscribed(4).await;
+        let mut seen = now["publishedAt"].as_u64().unwrap() - START;
+        while seen < 400 {
+            assert_eq!(peer.event().await, (id(4), seen + 1));
+            seen += 1;
+        }
+    });
+    let feeding = (0..8).map(|_| async {
+        let target = format!("/events?requestId={}", id(4));
+        let mut reader = rig.feed(&target, "").await;
+        let (number, now) = reader.event().await.unwrap();
+        assert_eq!(number, None);
+        let mut seen = now["timestamp"].as_u64().unwrap() - START;
+        while seen < 400 {
+            let (number, event) = reader.event().await.unwrap();
+            assert_eq!(event["timestamp"], START + seen + 1);
+            assert_eq!(number, Some(seen + 1));
+            seen += 1;
+        }
+    });
+    tokio::join!(
+        changing,
+        futures::future::join_all(watching),
+        futures::future::join_all(feeding)
+    );
+}
+
+/// One listener does not take what it asked for; the other hears everything in time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_reader_is_dropped_and_nobody_else_notices() {
+    let rig = rig().await;
+    let fanout = Fanout::new(rig.requests.clone());
+    let (mut slow, mut quick) = (fanout.listen(), fanout.listen());
+    let interest = [Interest::Request(scene::request(4).id)];
+    assert_eq!((slow.want(&interest), quick.want(&interest)), (0, 0));
+    tokio::spawn(fanout.clone().run(rig.shutdown.clone()));
+    let most = u64::try_from(QUEUE).unwrap() + 50;
+    for at in 1..=most {
+        rig.step(4, at).await;
+        assert_eq!(quick.next().await.unwrap().number, at);
+    }
+    for number in 1..=u64::try_from(QUEUE).unwrap() {
+        assert_eq!(slow.next().await.unwrap().number, number);
+    }
+    assert!(slow.next().await.is_none());
+    assert_eq!(fanout.post().queues.len(), 1);
+    drop((slow, quick));
+    let post = fanout.post();
+    assert!(post.queues.is_empty());
+    assert!(post.desk.takers(scene::request(4).id, None).is_empty());
+}
+
+/// A reader that is cut off again and again, while events arrive, and says each time what it saw last.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_resumes_without_a_gap_and_without_a_double() {
+    const EVENTS: u64 = 1500;
+    let rig = rig().await;
+    let numbers = [1, 3, 2, 4, 1];
+    let changing = async {
+        for at in 1..=EVENTS {
+            rig.step(numbers[usize::try_from(at % 5).unwrap()], at)
+                .await;
+        }
+    };
+    let reading = async |target: &str, key: &str, by_header: bool| {
+        let (mut last, mut seen) = (0_u64, Vec::new());
+        // Request 2 (the app's) is the one of every event whose number leaves 2.
+        while last < EVENTS - 3 {
+            let mut reader = if by_header {
+                let headers = format!("{key}last-event-id: {last}\r\n");
+                rig.feed(target, &headers).await
+            } else {
+                rig.feed(&format!("{target}lastEventId={last}"), key).await
+            };
+            for _ in 0..=last % 97 {
+                let (number, body) = reader.event().await.unwrap();
+                last = number.unwrap();
+                assert_eq!(body["timestamp"], START + last);
+                seen.push(last);
+                if last >= EVENTS - 3 {
+                    break;
+                }
+            }
+        }
+        seen
+    };
+    let one = format!("/events?requestId={}&", id(2));
+    let both = format!("/events?requestId={}&requestId={}&", id(2), id(4));
+    let key = "x-api-key: k-app\r\n";
+    let ((), one, both, all) = tokio::join!(
+        changing,
+        reading(&one, "", true),
+        reading(&both, "", false),
+        reading("/events?", key, true),
+    );
+    let matching = |wanted: &[u64], most: u64| -> Vec<u64> {
+        let all = 1..=most;
+        all.filter(|number| wanted.contains(&(number % 5)))
+            .collect()
+    };
+    let until = |seen: &[u64]| *seen.last().unwrap();
+    assert_eq!(one, matching(&[2], until(&one)));
+    assert_eq!(both, matching(&[2, 3], until(&both)));
+    assert_eq!(all, matching(&[0, 2, 4], until(&all)));
+    for seen in [one, both, all] {
+        assert!(until(&seen) >= EVENTS - 3);
+    }
+}
+
+#[tokio::test]
+async fn a_feed_says_where_it_is_and_refuses_what_it_cannot_resume() {
+    let rig = rig().await;
+    for at in 1..=5 {
+        rig.step(3, at).await;
+    }
+    let key = "x-api-key: k-app\r\n";
+    // Nothing of this key's has happened, and still it can come back to here.
+    let mut reader = rig.feed("/events", key).await;
+    let begun: u64 = reader.block().await.unwrap()[4..].parse().unwrap();
+    assert!(begun <= 5);
+    drop(reader);
+    rig.step(1, 6).await;
+    let again = format!("{key}last-event-id: {begun}\r\n");
+    let mut reader = rig.feed("/events", &again).await;
+    assert_eq!(reader.event().await.unwrap().0, Some(6));
+    let named = format!("/events?requestId={}&requestId={}", id(1), id(1));
+    let mut reader = rig.feed(&named, "").await;
+    assert_eq!(reader.event().await.unwrap().1["timestamp"], START + 6);
+    rig.step(1, 7).await;
+    let (number, event) = reader.event().await.unwrap();
+    assert_eq!((number, &event["timestamp"]), (Some(7), &json!(START + 7)));
+    let many: String = (0..101).map(|n| format!("requestId=0x{n:064x}&")).collect();
+    for (target, headers, expected) in [
+        ("/events", "", (401, "UNAUTHORIZED")),
+        ("/events?apiKey=k-app", "", (401, "UNAUTHORIZED")),
+        ("/events?requestId=0x1", "", (400, "INVALID_REQUEST_ID")),
+        (
+            &format!("/events?requestId={}", B256::repeat_byte(9)),
+            "",
+            (404, "REQUEST_NOT_FOUND"),
+        ),
+        (
+            &format!("/events?requestId={}", B256::repeat_byte(9)),
+            "last-event-id: 1\r\n",
+            (404, "REQUEST_NOT_FOUND"),
+        ),
+        (
+            &format!("/events?{many}"),
+            "",
+            (400, "TOO_MANY_SUBSCRIPTIONS"),
+        ),
+        (&named, "last-event-id: 8\r\n", (410, "EVENTS_GONE")),
+        (
+            &named,
+            "last-event-id: 18446744073709551615\r\n",
+            (410, "EVENTS_GONE"),
+        ),
+        (
+            &named,
+            "last-event-id: 18446744073709551616\r\n",
+            (400, "INVALID_EVENT_ID"),
+        ),
+        (&named, "last-event-id: +1\r\n", (400, "INVALID_EVENT_ID")),
+        (&named, "last-event-id: x\r\n", (400, "INVALID_EVENT_ID")),
+    ] {
+        let (status, code) = rig.refused(target, headers).await;
+        assert_eq!((status, code.as_str()), expected, "{target} {headers}");
+    }
+    rig.shutdown.cancel();
+    assert_eq!(reader.event().await, None);
+}
+
+/// What was pruned is not passed over in silence.
+#[tokio::test]
+async fn a_log_whose_beginning_is_gone_resumes_nobody_there() {
+    use crate::store::rows;
+    let rig = rig().await;
+    for at in 1..=5 {
+        rig.step(4, at).await;
+    }
+    let pruned = Batch::new()
+        .delete(rows::event::key(1))
+        .delete(rows::event::key(2));
+    rig.requests.store().commit(pruned).await.unwrap();
+    let target = format!("/events?requestId={}", id(4));
+    for (last, expected) in [(0, 410), (1, 410)] {
+        let headers = format!("last-event-id: {last}\r\n");
+        assert_eq!(rig.refused(&target, &headers).await.0, expected);
+    }
+    let mut reader = rig.feed(&target, "last-event-id: 2\r\n").await;
+    for number in 3..=5 {
+        assert_eq!(reader.event().await.unwrap().0, Some(number));
+    }
+}
+
+/// Somebody who reads nothing holds up neither the log nor others, and is told so when it reads again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_reads_nothing_is_closed() {
+    let rig = rig().await;
+    let mut large = scene::request(5);
+    large.referrer = Some("x".repeat(20_000));
+    large.api_key = Some("app".into());
+    rig.requests.insert(&large, Batch::new()).await.unwrap();
+    let (mut stuck, mut reading) = (
+        rig.socket("/?apiKey=k-app").await,
+        rig.socket("/?apiKey=k-app").await,
+    );
+    for peer in [&mut stuck, &mut reading] {
+        peer.says("subscribe", json!({})).await;
+        assert_eq!(peer.heard().await["status"], "success");
+    }
+    for at in 1..=3000 {
+        rig.step(5, at).await;
+        assert_eq!(reading.event().await, (id(5), at));
+    }
+    assert_eq!(stuck.code().await, (1013, "slow".into()));
+}
