@@ -130,6 +130,10 @@ pub async fn open(
     let fanout = Fanout::new(ground.requests.clone());
     let following = fanout.clone().run(ground.shutdown.clone());
     tasks.push(("streams".into(), Box::pin(following)));
+    let watching = fanout
+        .clone()
+        .watch(over.integrators.clone(), ground.shutdown.clone());
+    tasks.push(("revoked listeners".into(), Box::pin(watching)));
     let state = Arc::new(ground.state(solver, transactions)?);
     let router = Router::default()
         .with(over.system, &system::LIVES)?

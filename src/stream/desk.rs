@@ -54,6 +54,11 @@ impl Desk {
         }
     }
 
+    /// Everybody who wants just that.
+    pub fn of(&self, interest: &Interest) -> Vec<u64> {
+        self.listeners.get(interest).cloned().unwrap_or_default()
+    }
+
     /// Everybody who wants to hear of `request`, which was quoted with `key`; each once.
     pub fn takers(&self, request: B256, key: Option<&KeyLabel>) -> BTreeSet<u64> {
         let request = self.listeners.get(&Interest::Request(request));

@@ -27,8 +27,12 @@ use self::{
     told::Told,
 };
 use crate::{
+    http::KeyLabel,
     request::event::{self, Event},
-    store::requests::{Requests, RequestsError},
+    store::{
+        integrators::Integrators,
+        requests::{Requests, RequestsError},
+    },
 };
 
 /// Events that wait for one listener; one more and it is dropped. Several pages, so that whoever takes
@@ -100,6 +104,28 @@ impl Fanout {
                     tokio::time::sleep(PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// Lets go of those who hear of all requests of a revoked key, until `shutdown`.
+    pub async fn watch(self: Arc<Self>, integrators: Integrators, shutdown: CancellationToken) {
+        let mut changes = integrators.changes();
+        let watch = async {
+            while changes.changed().await.is_ok() {
+                let book = changes.borrow_and_update().clone();
+                let revoked = book.values().filter(|one| one.revoked_at.is_some());
+                for integrator in revoked {
+                    self.dismiss(&KeyLabel::new(&integrator.label));
+                }
+            }
+        };
+        shutdown.run_until_cancelled(watch).await;
+    }
+
+    fn dismiss(&self, key: &KeyLabel) {
+        let mut post = self.post();
+        for listener in post.desk.of(&Interest::Key(key.clone())) {
+            post.queues.remove(&listener);
         }
     }
 

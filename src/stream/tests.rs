@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use sha2::Digest;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -13,18 +14,20 @@ use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
 use super::*;
 use crate::{
     api::intents::{error::ERRORS, events::ROUTES},
-    http::{Gate, Keys, Router, Surface, serve},
+    http::{Gate, Keys, Known, Router, Surface, auth::Table, serve},
+    integrator::{Integrator, Scope, Tier},
     request::{
         fact::{Facts, Standing},
         scene,
     },
-    store::{Batch, memory::MemoryStore},
+    store::{Batch, integrators::IntegratorsError, memory::MemoryStore},
 };
 
 const START: u64 = 1_700_000_000_000;
 
 struct Rig {
     requests: Requests,
+    integrators: Integrators,
     address: SocketAddr,
     shutdown: CancellationToken,
 }
@@ -49,8 +52,22 @@ async fn over(requests: Requests) -> Rig {
     let fanout = Fanout::new(requests.clone());
     let shutdown = CancellationToken::new();
     tokio::spawn(fanout.clone().run(shutdown.clone()));
+    let integrators = Integrators::open(requests.store().clone()).await.unwrap();
+    tokio::spawn(fanout.clone().watch(integrators.clone(), shutdown.clone()));
     let router = Router::default().with(&fanout, &ROUTES).unwrap();
-    let keys = Keys::new([("k-app", "app"), ("k-other", "other")]);
+    let known = |label: &'static str, scopes: &[&'static str]| Known {
+        label: KeyLabel::new(label),
+        scopes: scopes.into(),
+        plan: &[],
+        expires_at: None,
+    };
+    let digest = |key: &str| <[u8; 32]>::from(sha2::Sha256::digest(key));
+    let table = Table::new([
+        (digest("k-app"), known("app", &["requests:read"])),
+        (digest("k-other"), known("other", &["requests:read"])),
+        (digest("k-blind"), known("blind", &["quote"])),
+    ]);
+    let keys = Keys::looked_up(move |digest| table.find(digest, 0));
     let surface = Surface {
         gate: Gate::new(Some(keys), None),
         errors: ERRORS,
@@ -62,6 +79,7 @@ async fn over(requests: Requests) -> Rig {
     tokio::spawn(serve(listener, app, shutdown.clone()));
     Rig {
         requests,
+        integrators,
         address,
         shutdown,
     }
@@ -295,6 +313,46 @@ async fn a_key_hears_of_all_its_requests_and_of_no_others() {
         assert_eq!(app.event().await, (id(number), at));
     }
     assert_eq!(other.event().await, (id(3), 2));
+}
+
+#[tokio::test]
+async fn a_key_that_may_not_read_hears_of_single_requests_only() {
+    let rig = rig().await;
+    let mut blind = rig.socket("/?apiKey=k-blind").await;
+    blind.subscribed(1).await;
+    blind.says("subscribe", json!({})).await;
+    assert_eq!(blind.refusal().await, "KEY_REQUIRED");
+    let refused = rig.refused("/events", "x-api-key: k-blind\r\n").await;
+    assert_eq!(refused, (403, "FORBIDDEN".into()));
+}
+
+#[tokio::test]
+async fn who_listens_with_a_key_is_let_go_when_it_is_revoked() {
+    let rig = rig().await;
+    let [mut app, mut other] = [
+        rig.socket("/?apiKey=k-app").await,
+        rig.socket("/?apiKey=k-other").await,
+    ];
+    for peer in [&mut app, &mut other] {
+        peer.says("subscribe", json!({})).await;
+        assert_eq!(peer.heard().await["status"], "success");
+    }
+    let revoked = |_| {
+        Ok::<_, IntegratorsError>(Integrator {
+            label: "app".into(),
+            scopes: [Scope::Quote].into(),
+            tier: Tier::Default,
+            keys: Vec::new(),
+            webhook: None,
+            wallet: None,
+            created_at: START,
+            revoked_at: Some(START),
+        })
+    };
+    rig.integrators.change("app", revoked).await.unwrap();
+    assert_eq!(app.code().await.0, 1013);
+    rig.step(3, 1).await;
+    assert_eq!(other.event().await, (id(3), 1));
 }
 
 #[tokio::test]
