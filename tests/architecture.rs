@@ -22,7 +22,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("telemetry", &[]),
     ("redact", &[]),
-    ("request", &[]),
+    ("show", &[]),
+    ("request", &["show"]),
     ("market", &[]),
     ("integrator", &[]),
     ("store", &["request", "integrator"]),
@@ -35,7 +36,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("index", &["request", "market", "store", "chains"]),
     (
         "quote",
-        &["request", "market", "price", "store", "sign", "chains"],
+        &[
+            "request", "market", "price", "show", "store", "sign", "chains",
+        ],
     ),
     (
         "solver",
@@ -80,9 +83,9 @@ const PURE: &[&str] = &[
     "src/quote/order.rs",
     "src/quote/record.rs",
     "src/quote/route.rs",
-    "src/quote/show.rs",
     "src/quote/usd.rs",
     "src/request/",
+    "src/show.rs",
     "src/solver/claim",
     "src/solver/judge",
     "src/solver/settle/execution.rs",

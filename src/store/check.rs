@@ -4,6 +4,7 @@
 
 mod index;
 mod journal;
+mod listing;
 mod solver;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::{collections::HashSet, fmt};
 use super::{
     Key, Store, StoreError,
     rows::{KINDS, Row, VOID},
+    summaries,
     walk::Walk,
 };
 
@@ -73,6 +75,7 @@ pub async fn check(store: &dyn Store) -> Result<Report, StoreError> {
     let mut desk = Desk {
         store,
         freed: freed(store).await?,
+        complete: summaries::are_complete(store).await.unwrap_or_default(),
         report: Report::default(),
         complaints: Vec::new(),
     };
@@ -118,6 +121,8 @@ fn kind(key: &Key) -> &'static str {
 struct Desk<'a> {
     store: &'a dyn Store,
     freed: HashSet<String>,
+    /// Every request has a summary, the store says.
+    complete: bool,
     report: Report,
     /// About the row at hand.
     complaints: Vec<String>,
@@ -131,7 +136,7 @@ impl Desk<'_> {
             _ => self.report.counts.push((kind, 1)),
         }
         match Row::decode(&key, value) {
-            Ok(row) => self.judge(&row).await?,
+            Ok(row) => self.judge(&key, &row).await?,
             Err(error) => self.complain(error.to_string()),
         }
         for why in std::mem::take(&mut self.complaints) {
@@ -144,7 +149,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    async fn judge(&mut self, row: &Row) -> Result<(), StoreError> {
+    async fn judge(&mut self, key: &Key, row: &Row) -> Result<(), StoreError> {
         match row {
             Row::Entry(..)
             | Row::Signature { .. }
@@ -174,6 +179,8 @@ impl Desk<'_> {
                 }
                 Ok(())
             }
+            Row::Summary(id, summary) => self.summary(id, summary).await,
+            Row::Listed(summary) => self.leads(key, summary).await,
             Row::Mark(..) => Ok(()),
         }
     }

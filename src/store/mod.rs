@@ -10,12 +10,14 @@ mod conformance;
 pub mod dump;
 pub mod integrators;
 pub mod lease;
+pub mod listing;
 pub mod memory;
 pub mod requests;
 pub mod rows;
 #[cfg(test)]
 mod scene;
 pub mod sled;
+pub mod summaries;
 pub mod walk;
 pub mod witnesses;
 

@@ -18,7 +18,7 @@ use super::{
         lease::{self, Lease},
         mark, open, order, request, reservation,
         settlement::{self, Part, Settlement},
-        sighting, signature, slot,
+        sighting, signature, slot, summary,
         transaction::{self, Outcome, Tracked},
         void::{self, Void},
         watch, witness,
@@ -29,6 +29,7 @@ use crate::{
     request::{
         fact::{Facts, Purpose, Standing},
         scene,
+        summary::{Summary, VERSION},
         witness::{Change, Witness},
     },
 };
@@ -113,7 +114,7 @@ pub fn claim() -> Claim {
 
 /// Every row, in no order.
 pub fn rows() -> Vec<(Key, Vec<u8>)> {
-    [journal(), index(), solver(), told(), seen()].concat()
+    [journal(), index(), solver(), told(), seen(), listed()].concat()
 }
 
 /// How many they are.
@@ -294,6 +295,21 @@ fn seen() -> Vec<(Key, Vec<u8>)> {
             witness::encode_seen(&witness()).unwrap(),
         ),
     ]
+}
+
+fn listed() -> Vec<(Key, Vec<u8>)> {
+    let facts = Facts {
+        version: 1,
+        deposits: vec![scene::deposit(1, Standing::Final)],
+        ..Facts::default()
+    };
+    let found = Summary::of(&scene::request(1), &facts);
+    let bytes = summary::encode(&found).unwrap();
+    let own = [summary::key(&found.id), mark::key(super::summaries::MARK)];
+    let values = [bytes.clone(), mark::encode(VERSION)];
+    let keys = super::rows::listed::keys(&found).into_iter();
+    let leading = keys.map(|key| (key, bytes.clone()));
+    own.into_iter().zip(values).chain(leading).collect()
 }
 
 /// Puts `rows` into `store`.
