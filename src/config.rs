@@ -59,6 +59,9 @@ pub struct Raw {
     solver_chain: Option<String>,
     solver_oracle_url: Option<String>,
     solver_oracle_key: Option<SecretString>,
+    requests_v2_deprecated_at: Option<String>,
+    requests_v2_throttled_from: Option<String>,
+    requests_v2_sunset_at: Option<String>,
 }
 
 /// A configuration that can be started.
@@ -183,6 +186,15 @@ pub struct Integrator {
     pub solver_chain: Option<String>,
     /// Who attests what the solver did; `None`: nothing is settled.
     pub oracle: Option<SolverOracle>,
+    pub requests_v2: RequestsV2,
+}
+
+/// When the listing's second version goes, unix seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestsV2 {
+    pub deprecated_at: u64,
+    pub throttled_from: u64,
+    pub sunset_at: u64,
 }
 
 /// The oracle that the settlement worker asks.
@@ -317,6 +329,11 @@ impl Config {
             solver_chain: raw.solver_chain,
             oracle_url: raw.solver_oracle_url,
             oracle_key: raw.solver_oracle_key,
+            requests_v2: [
+                raw.requests_v2_deprecated_at,
+                raw.requests_v2_throttled_from,
+                raw.requests_v2_sunset_at,
+            ],
         });
         Self {
             integrator,

@@ -49,7 +49,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "api",
         &[
             "attest", "chains", "hub", "http", "store", "request", "market", "price", "index",
-            "quote", "solver",
+            "quote", "show", "solver",
         ],
     ),
     ("run", ANY),

@@ -2,7 +2,14 @@
 
 use secrecy::SecretString;
 
-use super::{Integrator, SolverOracle, read::Reader};
+use super::{Integrator, RequestsV2, SolverOracle, read::Reader};
+
+/// The dates of the listing's second version (interface.md, Versioning).
+const DATES: [(&str, &str); 3] = [
+    ("REQUESTS_V2_DEPRECATED_AT", "2026-07-22"),
+    ("REQUESTS_V2_THROTTLED_FROM", "2026-09-01"),
+    ("REQUESTS_V2_SUNSET_AT", "2026-11-24"),
+];
 
 /// Their texts.
 pub(super) struct Texts {
@@ -13,6 +20,8 @@ pub(super) struct Texts {
     pub solver_chain: Option<String>,
     pub oracle_url: Option<String>,
     pub oracle_key: Option<SecretString>,
+    /// In the order of [`DATES`].
+    pub requests_v2: [Option<String>; 3],
 }
 
 impl Reader<'_> {
@@ -30,6 +39,7 @@ impl Reader<'_> {
                 key: texts.oracle_key,
             })
         });
+        let requests_v2 = self.requests_v2(texts.requests_v2);
         Some(Integrator {
             http_port,
             api_keys,
@@ -37,6 +47,7 @@ impl Reader<'_> {
             solver_key: solver_key?,
             solver_chain: texts.solver_chain,
             oracle,
+            requests_v2,
         })
     }
 
@@ -45,6 +56,29 @@ impl Reader<'_> {
             self.mistake(variable, "must be set with INTEGRATOR_HTTP_PORT");
         }
         value
+    }
+
+    fn requests_v2(&mut self, texts: [Option<String>; 3]) -> RequestsV2 {
+        let mut texts = texts.into_iter();
+        let [deprecated_at, throttled_from, sunset_at] = DATES.map(|(variable, usual)| {
+            let text = texts.next().flatten();
+            let date = |text: &str| {
+                let date: jiff::civil::Date = text.trim().parse().ok()?;
+                let begun = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+                u64::try_from(begun.timestamp().as_second()).ok()
+            };
+            let read = text.as_deref().map(|text| (text, date(text)));
+            if let Some((_, None)) = read {
+                self.mistake(variable, "expected a date such as 2026-11-24");
+            }
+            let own = read.and_then(|(_, date)| date);
+            own.or_else(|| date(usual)).unwrap_or_default()
+        });
+        RequestsV2 {
+            deprecated_at,
+            throttled_from,
+            sunset_at,
+        }
     }
 
     fn oracle_url(&mut self, text: &str) -> Option<url::Url> {

@@ -104,6 +104,9 @@ impl App {
         if let Some(standing) = standing {
             put_standing(&mut response, &standing);
         }
+        if let Some(finish) = &self.surface.finish {
+            response = finish(route, response);
+        }
         self.record(route, &method, response.status, begun);
         transport(response, &method)
     }

@@ -7,6 +7,7 @@
 pub mod event;
 pub mod fact;
 pub mod filter;
+pub mod listing;
 pub mod mismatch;
 pub mod name;
 pub mod quoted;

@@ -12,12 +12,17 @@ use vm::{Address, B256, EvmAddress};
 
 use super::parts::Trading;
 use crate::{
-    api::intents::{self, State, error::ERRORS},
+    api::intents::{
+        self, State,
+        error::ERRORS,
+        retirement::{self, Retirement, Throttle},
+    },
     chains::{Chains, Opened, Views},
     http::{
         Gate, Router, Surface, any_origin,
         limit::Allowance,
         service::App,
+        surface::Finish,
         system::{self, System},
     },
     index::{
@@ -44,7 +49,7 @@ use crate::{
         site::Site,
         worker::{Pace, Worker},
     },
-    store::{Store, requests::Requests},
+    store::{Store, listing::Listing, requests::Requests},
 };
 
 /// Requests per minute and address of callers without a key (integrator-api.md 2).
@@ -73,6 +78,7 @@ struct Ground<'a> {
     trading: &'a Trading,
     places: Vec<Place<'a>>,
     requests: Requests,
+    listing: Listing,
     signer: Arc<dyn Signer>,
     prices: Arc<dyn PriceSource>,
     shutdown: CancellationToken,
@@ -89,6 +95,7 @@ pub async fn open(
     let places = places(&trading.market, chains);
     let ground = Ground {
         prices: Arc::new(priced(&trading.market, &places)?),
+        listing: Listing::open(store.clone()).await?,
         requests: Requests::open(store).await?,
         signer: trading.signer.clone(),
         places,
@@ -118,6 +125,7 @@ pub async fn open(
         "solver".into(),
         Box::pin(worker.run(ground.shutdown.clone())),
     ));
+    tasks.push(("listing".into(), Box::pin(ground.listed())));
     let state = Arc::new(ground.state(solver, transactions)?);
     let router = Router::default()
         .with(system, &system::LIVES)?
@@ -126,6 +134,7 @@ pub async fn open(
     let surface = Surface {
         gate: Gate::new(trading.keys.clone(), Some(KEYLESS)).or_bearer(),
         errors: ERRORS,
+        finish: Some(finish(trading.retirement)),
         cors: Some(any_origin(exposed.map(HeaderName::from_static))),
         ..Surface::new("integrator", "intentd integrator API", router)
     };
@@ -223,6 +232,18 @@ impl Ground<'_> {
         })))
     }
 
+    /// Reads the requests of an older version into the listing, then waits for the end.
+    fn listed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (listing, shutdown) = (self.listing.clone(), self.shutdown.clone());
+        async move {
+            let made = shutdown.run_until_cancelled(listing.complete()).await;
+            if let Some(Err(error)) = made {
+                tracing::error!(%error, "requests cannot be listed until a restart");
+            }
+            shutdown.cancelled().await;
+        }
+    }
+
     fn transactions(&self) -> Transactions {
         let networks = self.places.iter().map(|place| {
             let network = manual::Network {
@@ -312,11 +333,21 @@ impl Ground<'_> {
             capacity,
             quoter,
             requests: self.requests.clone(),
+            listing: self.listing.clone(),
+            retiring: Throttle::new(self.trading.retirement),
             transactions,
             solver: format!("{:#x}", self.signer.address()),
             clock: unix_millis,
         })
     }
+}
+
+/// Marks the answers of what is being retired.
+fn finish(dates: Retirement) -> Finish {
+    Arc::new(move |route, response| match route {
+        retirement::PATH => dates.mark(response),
+        _ => response,
+    })
 }
 
 /// What the solver can pay, as quotes ask for it.

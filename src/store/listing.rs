@@ -27,8 +27,12 @@ use super::{
     summaries,
 };
 use crate::request::{
+    Request,
+    fact::Facts,
     filter::{Lookup, Query, Sort, matches},
+    listing::Witnesses,
     summary::Summary,
+    witness::included,
 };
 
 /// Summaries that a page looks at, at most.
@@ -83,6 +87,13 @@ pub struct Page {
     /// How many requests the query means; `None` unless asked for, and when too many would have to be
     /// looked at.
     pub total: Option<u64>,
+}
+
+/// A request with all that is stored of it.
+pub struct Record {
+    pub request: Request,
+    pub facts: Facts,
+    pub witnesses: Witnesses,
 }
 
 /// See the module.
@@ -148,6 +159,49 @@ impl Listing {
             continuation: next.map(|position| token(query, &position)),
             total,
         })
+    }
+
+    /// The requests of a page, in its order, as they are by now.
+    pub async fn records(&self, found: &[Summary]) -> Result<Vec<Record>, ListingError> {
+        let keys = found.iter().map(|one| rows::request::key(&one.id));
+        let facts = found.iter().map(|one| rows::facts::key(&one.id));
+        let keys: Vec<_> = keys.chain(facts).collect();
+        let rows = self.store.read_all(&keys).await?;
+        let (requests, facts) = rows.split_at(found.len());
+        let mut records = Vec::with_capacity(found.len());
+        for (request, facts) in requests.iter().zip(facts) {
+            let Some(request) = request else {
+                continue;
+            };
+            let facts = facts.as_deref().map(rows::facts::decode).transpose()?;
+            records.push(Record {
+                request: rows::request::decode(request)?,
+                facts: facts.unwrap_or_default(),
+                witnesses: Witnesses::new(),
+            });
+        }
+        self.witnesses(&mut records).await?;
+        Ok(records)
+    }
+
+    /// Fills in what is kept of their transactions.
+    async fn witnesses(&self, records: &mut [Record]) -> Result<(), ListingError> {
+        let (mut keys, mut wanted) = (Vec::new(), Vec::new());
+        for (at, record) in records.iter().enumerate() {
+            for one in included(&record.facts) {
+                keys.push(rows::witness::seen(one.network, one.transaction));
+                wanted.push((at, (one.network.to_owned(), one.transaction.to_owned())));
+            }
+        }
+        let rows = self.store.read_all(&keys).await?;
+        for ((at, name), bytes) in wanted.into_iter().zip(rows) {
+            // One that cannot be read is not told; the store's check tells of it.
+            let seen = bytes.and_then(|bytes| rows::witness::decode_seen(&bytes).ok());
+            if let Some((record, seen)) = records.get_mut(at).zip(seen) {
+                record.witnesses.insert(name, seen);
+            }
+        }
+        Ok(())
     }
 
     async fn total(&self, query: &Query, way: &Way) -> Result<Option<u64>, ListingError> {
