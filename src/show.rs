@@ -79,7 +79,9 @@ pub fn micro_of(text: &str) -> Option<i128> {
     let shown = usize::from(SHOWN);
     let fraction = &fraction[..fraction.len().min(shown)];
     let number: u128 = format!("{whole}{fraction:0<shown$}").parse().ok()?;
-    let number = i128::try_from(number).ok().filter(|micro| *micro >> 96 == 0)?;
+    let number = i128::try_from(number)
+        .ok()
+        .filter(|micro| *micro >> 96 == 0)?;
     Some(if negative { -number } else { number })
 }
 

@@ -21,7 +21,7 @@ use intentd::{
         error::ERRORS,
         retirement::{Retirement, Throttle},
     },
-    http::{Gate, Router, Surface, serve},
+    http::{Gate, Keys, Router, Surface, serve},
     index::manual::Transactions,
     quote::swap::SwapRouting,
     store::{listing::Listing, requests::Requests},
@@ -34,6 +34,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::stub::{self, Stub};
 
+/// Opens what needs a key.
+pub const KEY: &str = "bench";
 /// Never.
 const RETIREMENT: Retirement = Retirement {
     deprecated_at: u64::MAX,
@@ -61,7 +63,7 @@ pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr>
     });
     let router = Router::default().with(&state, ROUTES)?;
     let surface = Surface {
-        gate: Gate::new(None, None).or_bearer(),
+        gate: Gate::new(Some(Keys::new([(KEY, "bench")])), None).or_bearer(),
         errors: ERRORS,
         ..Surface::new("integrator", "intentd integrator API", router)
     };

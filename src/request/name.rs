@@ -49,11 +49,21 @@ mod tests {
 
     #[test]
     fn hex_has_no_case_and_everything_else_has() {
-        let same = [("0xAb", "0xaB"), ("0XAB", "0xab"), ("0xF", "0xf"), ("bc1q", "bc1q")];
+        let same = [
+            ("0xAb", "0xaB"),
+            ("0XAB", "0xab"),
+            ("0xF", "0xf"),
+            ("bc1q", "bc1q"),
+        ];
         for (one, other) in same {
             assert_eq!(Name::of(one), Name::of(other));
         }
-        for (one, other) in [("bc1q", "BC1q"), ("ab", "0xab"), ("0x", ""), ("0xf", "0x0f")] {
+        for (one, other) in [
+            ("bc1q", "BC1q"),
+            ("ab", "0xab"),
+            ("0x", ""),
+            ("0xf", "0x0f"),
+        ] {
             assert_ne!(Name::of(one).key(), Name::of(other).key(), "{one} {other}");
         }
     }

@@ -165,6 +165,8 @@ impl Amount {
     pub fn bought(&self, micro: u128) -> U256 {
         let own = U256::from(self.micro().unsigned_abs());
         let bought = U256::from(micro).checked_mul(self.units());
-        bought.and_then(|all| all.checked_div(own)).unwrap_or_default()
+        bought
+            .and_then(|all| all.checked_div(own))
+            .unwrap_or_default()
     }
 }

@@ -177,7 +177,9 @@ impl Feature {
         let fixed = quoted.details.as_ref().is_some_and(|one| one.is_fixed_rate);
         let fees = !quoted.app_fees.is_empty();
         let used = [(fixed, Self::FixedRate), (fees, Self::AppFees)];
-        used.into_iter().filter(|(used, _)| *used).map(|(_, one)| one)
+        used.into_iter()
+            .filter(|(used, _)| *used)
+            .map(|(_, one)| one)
     }
 }
 
@@ -192,7 +194,9 @@ impl Summary {
         let side = |leg: &super::Leg, amount: Option<&super::quoted::Amount>| Side {
             chain: leg.chain,
             currency: Name::of(&leg.currency),
-            symbol: amount.map(|it| it.currency.symbol.clone()).unwrap_or_default(),
+            symbol: amount
+                .map(|it| it.currency.symbol.clone())
+                .unwrap_or_default(),
         };
         let micro = |amount: &super::quoted::Amount| {
             let micro = show::micro_of(&amount.amount_usd)?;
@@ -229,7 +233,9 @@ impl Summary {
     /// Every name that it can be looked for by, each once.
     pub fn names(&self) -> BTreeSet<&Name> {
         let own = [&self.sender, &self.recipient].into_iter();
-        let others = [&self.deposit_address, &self.depositor].into_iter().flatten();
+        let others = [&self.deposit_address, &self.depositor]
+            .into_iter()
+            .flatten();
         let transactions = self.transactions.iter().map(|(_, name)| name);
         own.chain(others).chain(transactions).collect()
     }
@@ -238,7 +244,10 @@ impl Summary {
 fn blocks(request: &Request, facts: &Facts) -> (Vec<u64>, Vec<u64>) {
     let deposits = facts.standing();
     let deposits = deposits.map(|one| (&one.network, Some(&one.place)));
-    let own = facts.own.iter().map(|one| (&one.network, one.state.place()));
+    let own = facts
+        .own
+        .iter()
+        .map(|one| (&one.network, one.state.place()));
     let attempts = facts.attempts.iter();
     let attempts = attempts.map(|one| (&one.network, one.state.place()));
     let (mut origin, mut destination) = (BTreeSet::new(), BTreeSet::new());
@@ -264,7 +273,10 @@ fn fill_time(facts: &Facts) -> Option<u64> {
 }
 
 fn transactions(facts: &Facts) -> Vec<(Role, Name)> {
-    let deposits = facts.deposits.iter().map(|one| (Role::Deposit, &one.transaction));
+    let deposits = facts
+        .deposits
+        .iter()
+        .map(|one| (Role::Deposit, &one.transaction));
     let own = facts.own.iter().map(|one| (Role::Own, &one.transaction));
     let attempts = facts.attempts.iter().map(|one| {
         let role = match (&one.state, one.purpose) {

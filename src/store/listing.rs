@@ -19,7 +19,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use self::walk::{Way, Walk};
+use self::walk::{Walk, Way};
 use super::{
     Range, Store, StoreError,
     requests::RequestsError,
@@ -136,7 +136,8 @@ impl Listing {
         let (mut found, mut next) = (Vec::new(), None);
         let mut looked = 0;
         'pages: while looked < LOOKED {
-            let rows = walk.rows(&way, cut.limit.max(32)).await?;
+            let step = (cut.limit.max(32), LOOKED - looked);
+            let rows = walk.rows(&way, step).await?;
             if rows.is_empty() {
                 next = None;
                 break;
@@ -153,7 +154,11 @@ impl Listing {
                 next = Some(position);
             }
         }
-        let total = if cut.total { self.total(query, &way).await? } else { None };
+        let total = if cut.total {
+            self.total(query, &way).await?
+        } else {
+            None
+        };
         Ok(Page {
             found,
             continuation: next.map(|position| token(query, &position)),
@@ -208,7 +213,7 @@ impl Listing {
         let mut walk = Walk::new(self.store.clone(), query, None);
         let (mut looked, mut total) = (0, 0);
         while looked <= COUNTED {
-            let rows = walk.rows(way, FEW).await?;
+            let rows = walk.rows(way, (FEW, FEW)).await?;
             if rows.is_empty() {
                 return Ok(Some(total));
             }
@@ -314,3 +319,5 @@ fn position(query: &Query, text: &str) -> Result<Position, ListingError> {
     position.ok_or(ListingError::Foreign)
 }
 
+#[cfg(test)]
+mod tests;

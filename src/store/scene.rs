@@ -297,14 +297,27 @@ fn seen() -> Vec<(Key, Vec<u8>)> {
     ]
 }
 
-fn listed() -> Vec<(Key, Vec<u8>)> {
+fn summarized() -> Summary {
     let facts = Facts {
         version: 1,
         deposits: vec![scene::deposit(1, Standing::Final)],
         ..Facts::default()
     };
-    let found = Summary::of(&scene::request(1), &facts);
-    let bytes = summary::encode(&found).unwrap();
+    Summary::of(&scene::request(1), &facts)
+}
+
+/// The summary of the request.
+pub fn summary() -> Vec<u8> {
+    summary::encode(&summarized()).unwrap()
+}
+
+/// A row that leads to it.
+pub fn leading() -> Key {
+    super::rows::listed::keys(&summarized()).swap_remove(0)
+}
+
+fn listed() -> Vec<(Key, Vec<u8>)> {
+    let (found, bytes) = (summarized(), summary());
     let own = [summary::key(&found.id), mark::key(super::summaries::MARK)];
     let values = [bytes.clone(), mark::encode(VERSION)];
     let keys = super::rows::listed::keys(&found).into_iter();

@@ -2,7 +2,7 @@
 //! made for those that an older version wrote.
 
 use super::{
-    Batch, Expect, Outcome, Store,
+    Batch, Expect, Key, Outcome, Store,
     requests::RequestsError,
     rows::{self, RowError, listed, mark, summary},
     walk::Walk,
@@ -47,7 +47,9 @@ pub(super) async fn changed(
 ) -> Result<Batch, RequestsError> {
     let key = summary::key(&request.id);
     let found = store.read(&key).await?;
-    let before = found.as_deref().and_then(|bytes| summary::decode(bytes).ok());
+    let before = found
+        .as_deref()
+        .and_then(|bytes| summary::decode(bytes).ok());
     let batch = batch.expect(key, found.map_or(Expect::Absent, Expect::Equals));
     Ok(put(batch, before.as_ref(), &Summary::of(request, facts))?)
 }
@@ -59,8 +61,8 @@ pub async fn are_complete(store: &dyn Store) -> Result<bool, RequestsError> {
     Ok(version == Some(VERSION))
 }
 
-/// Gives every request its summary, and says that they all have one; how many had none or another.
-/// Requests may be written and changed meanwhile.
+/// Gives every request its summary, and says that they all have one; how many there are. Requests may
+/// be written and changed meanwhile.
 pub async fn complete(store: &dyn Store) -> Result<u64, RequestsError> {
     let (mut walk, mut made) = (Walk::of(store, rows::REQUEST), 0);
     loop {
@@ -69,7 +71,8 @@ pub async fn complete(store: &dyn Store) -> Result<u64, RequestsError> {
             break;
         }
         for part in page.chunks(COMMIT) {
-            made += several(store, part).await?;
+            several(store, part).await?;
+            made += part.len() as u64;
         }
     }
     let batch = Batch::new().put(mark::key(MARK), mark::encode(VERSION));
@@ -78,46 +81,31 @@ pub async fn complete(store: &dyn Store) -> Result<u64, RequestsError> {
 }
 
 /// One commit for all of them; where one of them changes meanwhile, one for each.
-async fn several(
-    store: &dyn Store,
-    rows: &[(super::Key, Vec<u8>)],
-) -> Result<u64, RequestsError> {
-    let (mut batch, mut count) = (Batch::new(), 0);
+async fn several(store: &dyn Store, rows: &[(Key, Vec<u8>)]) -> Result<(), RequestsError> {
+    let mut batch = Batch::new();
     for (_, bytes) in rows {
-        let request = rows::request::decode(bytes)?;
-        if let Some(filled) = made(store, &request, batch.clone()).await? {
-            (batch, count) = (filled, count + 1);
-        }
+        batch = made(store, &rows::request::decode(bytes)?, batch).await?;
     }
     if let Outcome::Applied { .. } = store.commit(batch).await? {
-        return Ok(count);
+        return Ok(());
     }
     for (_, bytes) in rows {
         let request = rows::request::decode(bytes)?;
-        while let Some(one) = made(store, &request, Batch::new()).await? {
-            if let Outcome::Applied { .. } = store.commit(one).await? {
+        loop {
+            let batch = made(store, &request, Batch::new()).await?;
+            if let Outcome::Applied { .. } = store.commit(batch).await? {
                 break;
             }
         }
     }
-    Ok(count)
+    Ok(())
 }
 
-/// `batch` with the rows of `request`; `None` if they are there.
-async fn made(
-    store: &dyn Store,
-    request: &Request,
-    batch: Batch,
-) -> Result<Option<Batch>, RequestsError> {
-    let (facts, own) = (rows::facts::key(&request.id), summary::key(&request.id));
-    let [seen, found] = [store.read(&facts).await?, store.read(&own).await?];
-    let known = seen.as_deref().map(rows::facts::decode).transpose()?;
-    let summary = Summary::of(request, &known.unwrap_or_else(Facts::default));
-    let before = found.as_deref().and_then(|bytes| summary::decode(bytes).ok());
-    if before.as_ref() == Some(&summary) {
-        return Ok(None);
-    }
-    let still = |bytes: Option<Vec<u8>>| bytes.map_or(Expect::Absent, Expect::Equals);
-    let batch = batch.expect(facts, still(seen)).expect(own, still(found));
-    Ok(Some(put(batch, before.as_ref(), &summary)?))
+/// `batch` with the rows of `request` as its facts are now; refused if they change.
+async fn made(store: &dyn Store, request: &Request, batch: Batch) -> Result<Batch, RequestsError> {
+    let key = rows::facts::key(&request.id);
+    let found = store.read(&key).await?;
+    let facts = found.as_deref().map(rows::facts::decode).transpose()?;
+    let batch = batch.expect(key, found.map_or(Expect::Absent, Expect::Equals));
+    changed(store, batch, request, &facts.unwrap_or_default()).await
 }

@@ -300,7 +300,9 @@ fn asked(
     label: Option<&str>,
 ) -> Result<Asked, ApiError> {
     let bearer = request.header(AUTHORIZATION.as_str());
-    let bearer = bearer.and_then(|text| text.split_once(' ')).map(|(_, key)| key.trim());
+    let bearer = bearer
+        .and_then(|text| text.split_once(' '))
+        .map(|(_, key)| key.trim());
     let caller = Caller {
         label,
         key: request.header(KEY.as_str()).or(bearer),
@@ -308,7 +310,10 @@ fn asked(
     let networks = state.market.networks().iter();
     let private = networks.filter(|network| network.private);
     let private: Vec<_> = private.map(|network| network.chain_id).collect();
-    let query = request.target.split_once('?').map_or("", |(_, query)| query);
+    let query = request
+        .target
+        .split_once('?')
+        .map_or("", |(_, query)| query);
     let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned();
     Ok(Asked::parse(edition, pairs, &caller, &private)?)
 }

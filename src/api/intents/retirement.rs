@@ -59,6 +59,7 @@ pub struct Notice {
 pub struct Refused {
     message: &'static str,
     error_code: &'static str,
+    status_code: u16,
     successor: &'static str,
     migration_guide: &'static str,
 }
@@ -70,8 +71,12 @@ impl Retirement {
         if now < self.throttled_from {
             return None;
         }
-        let months = month(now).saturating_sub(month(self.throttled_from)).saturating_add(1);
-        let fewer = FULL.checked_shr(months.try_into().unwrap_or(u32::MAX)).unwrap_or(0);
+        let months = month(now)
+            .saturating_sub(month(self.throttled_from))
+            .saturating_add(1);
+        let fewer = FULL
+            .checked_shr(months.try_into().unwrap_or(u32::MAX))
+            .unwrap_or(0);
         Some(fewer.max(LEAST))
     }
 
@@ -139,6 +144,7 @@ fn refused(
     let body = Refused {
         message,
         error_code,
+        status_code: status.as_u16(),
         successor: SUCCESSOR,
         migration_guide: GUIDE,
     };

@@ -172,7 +172,14 @@ impl Field {
     /// Whether `summary` has `value` there.
     pub(super) fn is(self, value: &Value, summary: &Summary) -> bool {
         match value {
-            Value::Word(word) => *word == if self == Self::Id { summary.id } else { summary.order_id },
+            Value::Word(word) => {
+                *word
+                    == if self == Self::Id {
+                        summary.id
+                    } else {
+                        summary.order_id
+                    }
+            }
             Value::Name(name) => self.is_name(name, summary),
             Value::Number(number) => {
                 let (origin, destination) = (summary.origin.chain, summary.destination.chain);

@@ -87,10 +87,14 @@ fn clause(key: &str, json: &Json, caller: &Caller<'_>) -> Result<Clause, Wrong> 
             return Err(Wrong::filters(format!("{shown}: expected a value")));
         }
         Json::Array(all) if all.len() > VALUES => {
-            return Err(Wrong::filters(format!("{shown}: expected at most {VALUES} values")));
+            return Err(Wrong::filters(format!(
+                "{shown}: expected at most {VALUES} values"
+            )));
         }
         Json::Array(all) if all.contains(&Json::Null) => {
-            return Err(Wrong::filters(format!("{shown}: null stands alone, not among values")));
+            return Err(Wrong::filters(format!(
+                "{shown}: null stands alone, not among values"
+            )));
         }
         Json::Array(all) => values(field, name, all, caller)?,
         one => values(field, name, std::slice::from_ref(one), caller)?,
@@ -98,12 +102,7 @@ fn clause(key: &str, json: &Json, caller: &Caller<'_>) -> Result<Clause, Wrong> 
     Ok(Clause { field, not, values })
 }
 
-fn values(
-    field: Field,
-    key: &str,
-    all: &[Json],
-    caller: &Caller<'_>,
-) -> Result<Vec<Value>, Wrong> {
+fn values(field: Field, key: &str, all: &[Json], caller: &Caller<'_>) -> Result<Vec<Value>, Wrong> {
     let one = |json: &Json| {
         let text = match json {
             Json::String(text) => text.clone(),

@@ -211,7 +211,9 @@ impl Query {
         };
         let mut lookups = of(&self.all).or_else(|| {
             let groups: Option<Vec<_>> = self.any.iter().map(|group| of(group)).collect();
-            groups.map(|groups| groups.concat()).filter(|all| !all.is_empty())
+            groups
+                .map(|groups| groups.concat())
+                .filter(|all| !all.is_empty())
         })?;
         lookups.sort();
         lookups.dedup();
@@ -236,9 +238,7 @@ impl Query {
 
 /// Accounts have many requests, transactions and ids few.
 fn rank(lookups: &[Lookup]) -> usize {
-    let account = |lookup: &&Lookup| {
-        matches!(lookup, Lookup::Name(name) if name.word().is_none())
-    };
+    let account = |lookup: &&Lookup| matches!(lookup, Lookup::Name(name) if name.word().is_none());
     lookups.iter().filter(account).count()
 }
 
@@ -252,3 +252,5 @@ impl Clause {
     }
 }
 
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    Clause, Field, Query, Ranges, Sort, Span, Value, Wrong, field::NUMBER, groups,
-};
+use super::{Clause, Field, Query, Ranges, Sort, Span, Value, Wrong, field::NUMBER, groups};
 use crate::{request::summary::Feature, show};
 
 /// Requests in an answer, unless `limit` says otherwise, and at most.
@@ -67,9 +65,16 @@ impl Edition {
     /// Whether it has a parameter that is no field.
     fn has(self, name: &str) -> bool {
         match name {
-            "limit" | "continuation" | "privateChainsToInclude" | "startTimestamp"
+            "limit"
+            | "continuation"
+            | "privateChainsToInclude"
+            | "startTimestamp"
             | "endTimestamp" => true,
-            "sortBy" | "sortDirection" | "startBlock" | "endBlock" | "includeAuthenticatedData"
+            "sortBy"
+            | "sortDirection"
+            | "startBlock"
+            | "endBlock"
+            | "includeAuthenticatedData"
             | "includeChildRequests" => self != Self::V1,
             "includeOrderData" => self == Self::V2,
             _ => {
@@ -94,7 +99,9 @@ impl Caller<'_> {
     /// [`Field::value`]; of keys only the caller's own.
     pub(super) fn value(&self, field: Field, key: &str, text: &str) -> Result<Value, Wrong> {
         if field == Field::ApiKey {
-            let own = self.label.filter(|label| *label == text || self.key == Some(text));
+            let own = self
+                .label
+                .filter(|label| *label == text || self.key == Some(text));
             let own = own.ok_or_else(|| Wrong {
                 code: "API_KEY_NOT_OWNED",
                 parameter: key.to_owned(),
@@ -173,7 +180,9 @@ impl Params {
     }
 
     fn clauses(&self, caller: &Caller<'_>) -> Result<Vec<Clause>, Wrong> {
-        let exact = self.text("originChainId").or(self.text("destinationChainId"));
+        let exact = self
+            .text("originChainId")
+            .or(self.text("destinationChainId"));
         let mut all = Vec::new();
         for (name, text) in &self.texts {
             let Some(field) = self.edition.field(name) else {
@@ -203,7 +212,11 @@ impl Params {
             Some("updatedAt") => Sort::Updated,
             Some("amountUsd") if self.edition == Edition::V3 => Sort::Amount,
             Some(_) => {
-                let more = if self.edition == Edition::V3 { ", amountUsd" } else { "" };
+                let more = if self.edition == Edition::V3 {
+                    ", amountUsd"
+                } else {
+                    ""
+                };
                 let why = format!("expected createdAt, updatedAt{more}");
                 return Err(Wrong::field("sortBy", why));
             }
@@ -260,7 +273,9 @@ impl Params {
             self.text(name).map(micro).transpose()
         };
         let least = read(from)?;
-        let cut = self.text(from).and_then(|text| text.split_once('.')?.1.get(6..));
+        let cut = self
+            .text(from)
+            .and_then(|text| text.split_once('.')?.1.get(6..));
         let above = cut.is_some_and(|rest| rest.bytes().any(|digit| digit != b'0'));
         Ok(Span {
             from: least.map(|least| least.saturating_add(above.into())),
@@ -285,7 +300,10 @@ impl Params {
 
     fn hidden(&self, private: &[u64]) -> Result<Vec<u64>, Wrong> {
         let text = self.text("privateChainsToInclude").unwrap_or_default();
-        let named = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+        let named = text
+            .split(',')
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
         let wrong = |_| Wrong::field("privateChainsToInclude", "expected a comma list of numbers");
         let named: Result<Vec<u64>, _> = named.map(|text| text.parse().map_err(wrong)).collect();
         let named = named?;
@@ -298,7 +316,9 @@ impl Params {
             return Ok(LIMIT);
         };
         let limit = text.parse().ok().filter(|limit| (1..=MOST).contains(limit));
-        limit.ok_or_else(|| Wrong::field("limit", format!("expected a whole number from 1 to {MOST}")))
+        limit.ok_or_else(|| {
+            Wrong::field("limit", format!("expected a whole number from 1 to {MOST}"))
+        })
     }
 
     fn flag(&self, name: &str) -> Result<bool, Wrong> {

@@ -188,7 +188,13 @@ impl Sheet<'_> {
                 amount_usd: usd.filter(|_| paid),
             }
         };
-        let all = |paid| self.quoted.app_fees.iter().map(|one| fee(one, paid)).collect();
+        let all = |paid| {
+            self.quoted
+                .app_fees
+                .iter()
+                .map(|one| fee(one, paid))
+                .collect()
+        };
         AppFees {
             quoted: all(false),
             actual: match self.verdict.status {
@@ -209,7 +215,9 @@ impl Sheet<'_> {
         let scaled = own.saturating_mul(U256::from(BASIS));
         let half = paid.units() / U256::from(2);
         let bps = scaled.saturating_add(half).checked_div(paid.units());
-        let bps = bps.and_then(|bps| u64::try_from(bps).ok()).unwrap_or_default();
+        let bps = bps
+            .and_then(|bps| u64::try_from(bps).ok())
+            .unwrap_or_default();
         let fee = paid.with(own);
         Some(PlatformFee {
             bucket: None,

@@ -87,3 +87,5 @@ fn alike(one: &str, other: &str) -> bool {
     super::mismatch::spelled_alike(one, other)
 }
 
+#[cfg(test)]
+mod tests;

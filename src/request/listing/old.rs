@@ -261,8 +261,12 @@ fn data(sheet: &Sheet<'_>) -> Data {
     let (app_fees, paid_app_fees) = app_fees(sheet);
     Data {
         slippage_tolerance: sheet.slippage(),
-        fail_reason: verdict.fail_reason.map_or_else(none, |reason| reason.text()),
-        refund_fail_reason: verdict.refund_fail_reason.map_or_else(none, |reason| reason.text()),
+        fail_reason: verdict
+            .fail_reason
+            .map_or_else(none, |reason| reason.text()),
+        refund_fail_reason: verdict
+            .refund_fail_reason
+            .map_or_else(none, |reason| reason.text()),
         superseded_by_request_id: None,
         failed_tx_hash: failed.as_ref().map(|failed| failed.hash.to_owned()),
         failed_tx_block_number: failed.as_ref().map(|failed| failed.block),
@@ -323,7 +327,9 @@ fn metadata(sheet: &Sheet<'_>) -> Metadata {
     let (request, details) = (sheet.case.request, sheet.details());
     let actual = sheet.actual_legs();
     let (origin, destination) = actual.map_or((None, None), |all| (all.origin, all.destination));
-    let input = origin.as_ref().and_then(|leg: &Leg| leg.input_currency.clone());
+    let input = origin
+        .as_ref()
+        .and_then(|leg: &Leg| leg.input_currency.clone());
     let there = destination.as_ref().or(origin.as_ref());
     let output = there.and_then(|leg| leg.output_currency.clone());
     Metadata {

@@ -189,7 +189,10 @@ impl Hub {
         };
         let kinds: Vec<_> = list(&applied.execution, "actions").map(kind).collect();
         let all = |wanted: &[u8]| {
-            !kinds.is_empty() && kinds.iter().all(|kind| kind.is_some_and(|it| wanted.contains(&it)))
+            !kinds.is_empty()
+                && kinds
+                    .iter()
+                    .all(|kind| kind.is_some_and(|it| wanted.contains(&it)))
         };
         Self {
             hash: applied.transaction.clone(),

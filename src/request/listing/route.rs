@@ -106,7 +106,9 @@ impl Sheet<'_> {
         let request = self.case.request;
         let seen = self.outgoing();
         let seen = seen.iter().filter(|moved| moved.status == Some("success"));
-        let mut changes = seen.filter_map(|moved| moved.witness).flat_map(|seen| &seen.changes);
+        let mut changes = seen
+            .filter_map(|moved| moved.witness)
+            .flat_map(|seen| &seen.changes);
         let received = changes.find(|change| {
             !change.negative
                 && alike(&change.address, &request.recipient)
@@ -139,7 +141,10 @@ impl Sheet<'_> {
         let known = [&details.currency_in, &details.refund_currency];
         let mut known = known.into_iter();
         let same = known.find(|known| alike(&known.currency.address, &deposit.currency))?;
-        if alike(&details.currency_in.currency.address, &same.currency.address) {
+        if alike(
+            &details.currency_in.currency.address,
+            &same.currency.address,
+        ) {
             return Some(same.with(deposit.amount));
         }
         Some(details.currency_in.clone())

@@ -124,7 +124,9 @@ impl<'a> Sheet<'a> {
             let at = (deposit.network.as_str(), deposit.transaction.as_str());
             self.moved(at, Some(&deposit.place), Some(fine))
         });
-        let own = self.own().filter(|_| self.case.request.execution == Execution::User);
+        let own = self
+            .own()
+            .filter(|_| self.case.request.execution == Execution::User);
         once(own.chain(deposits))
     }
 
@@ -171,7 +173,10 @@ impl<'a> Sheet<'a> {
     /// The user's where nobody else acts, else the solver's.
     pub(super) fn failed(&self) -> Option<Failed<'a>> {
         let facts = self.case.facts;
-        let own = facts.own.iter().map(|one| (&one.network, &one.transaction, &one.state));
+        let own = facts
+            .own
+            .iter()
+            .map(|one| (&one.network, &one.transaction, &one.state));
         let sent = facts.attempts.iter();
         let sent = sent.map(|one| (&one.network, &one.transaction, &one.state));
         let reverted = |(network, hash, state): (&'a String, &'a String, &'a State)| {

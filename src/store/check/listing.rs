@@ -39,7 +39,10 @@ impl Desk<'_> {
             self.complain("it says something else than its request and facts");
         }
         for key in listed::keys(found) {
-            let why = format!("nothing leads to it from 0x{}", alloy::hex::encode(&key.name));
+            let why = format!(
+                "nothing leads to it from 0x{}",
+                alloy::hex::encode(&key.name)
+            );
             let fits = |row: &Row| matches!(row, Row::Listed(other) if **other == *found);
             self.demand(key, why, fits).await?;
         }

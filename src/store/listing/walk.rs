@@ -47,10 +47,15 @@ impl Walk {
         }
     }
 
-    /// The next rows, `first` of them or so at first and more later; none when there are none left.
-    pub async fn rows(&mut self, way: &Way, first: usize) -> Result<Found, StoreError> {
+    /// The next rows, `first` of them or so at first, more later and never more than `most` of a way
+    /// with many; none when there are none left.
+    pub async fn rows(
+        &mut self,
+        way: &Way,
+        (first, most): (usize, usize),
+    ) -> Result<Found, StoreError> {
         while !self.ended {
-            self.step = (self.step * 4).clamp(first, MOST.max(first));
+            self.step = (self.step * 4).max(first).min(most.min(MOST));
             let mut rows = match way {
                 Way::Few(rows) => self.few(rows),
                 Way::Rows(prefixes) => self.merged(prefixes).await?,
@@ -109,8 +114,17 @@ impl Walk {
             rows.reverse();
         }
         if let Some(horizon) = horizon {
-            rows.retain(|(at, _)| if self.descending { *at >= horizon } else { *at <= horizon });
+            rows.retain(|(at, _)| {
+                if self.descending {
+                    *at >= horizon
+                } else {
+                    *at <= horizon
+                }
+            });
         }
+        rows.truncate(self.step);
+        // What was left over is read again.
+        self.ended &= rows.len() < self.step;
         Ok(rows)
     }
 

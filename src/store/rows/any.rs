@@ -5,7 +5,8 @@ use alloy::primitives::{Address, B256, U256};
 use super::{
     KINDS, RowError, claim::Claim, consumption, cursor::Cursor, entry::Entry, event, facts,
     halt::Halt, integrator, lane, lease::Lease, mark, open, order, request, reservation,
-    settlement::Settlement, sighting, signature, slot, summary, transaction, void::Void, watch, witness,
+    settlement::Settlement, sighting, signature, slot, summary, transaction, void::Void, watch,
+    witness,
 };
 use crate::{
     integrator::Integrator,
