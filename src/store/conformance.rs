@@ -30,6 +30,7 @@ macro_rules! suite {
 
 suite!(
     a_row_is_what_was_written_last,
+    many_rows_are_read_in_the_order_asked_for,
     a_refused_commit_writes_nothing_and_says_what_is_there,
     absent_equals_and_either_are_told_apart,
     preconditions_are_checked_in_order,
@@ -266,6 +267,20 @@ async fn a_range_is_in_key_order_within_its_kind(store: Arc<dyn Store>) {
     assert_eq!(names(&*store, "b", Some("a"), 2).await, ["b", "b/1"]);
     assert_eq!(names(&*store, "b", Some("c"), 9).await, [""; 0]);
     assert_eq!(names(&*store, "d", None, 9).await, [""; 0]);
+}
+
+async fn many_rows_are_read_in_the_order_asked_for(store: Arc<dyn Store>) {
+    for name in ["a", "b"] {
+        put(&*store, name, name).await;
+    }
+    let keys = ["b", "c", "a", "b"].map(key);
+    let rows = store.read_all(&keys).await.unwrap();
+    let row = |name: &str| Some(name.as_bytes().to_vec());
+    assert_eq!(rows, [row("b"), None, row("a"), row("b")]);
+    assert_eq!(
+        store.read_all(&[]).await.unwrap(),
+        [const { None::<Vec<u8>> }; 0]
+    );
 }
 
 async fn pages_join_without_gap_or_overlap(store: Arc<dyn Store>) {
