@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use vm::EvmAddress;
 
+pub use self::integrator::RequestsV2;
 use self::read::Reader;
 
 /// Where the store is unless `DATA_DIR` says otherwise.
@@ -187,14 +188,6 @@ pub struct Integrator {
     /// Who attests what the solver did; `None`: nothing is settled.
     pub oracle: Option<SolverOracle>,
     pub requests_v2: RequestsV2,
-}
-
-/// When the listing's second version goes, unix seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestsV2 {
-    pub deprecated_at: u64,
-    pub throttled_from: u64,
-    pub sunset_at: u64,
 }
 
 /// The oracle that the settlement worker asks.

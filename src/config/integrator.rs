@@ -2,7 +2,15 @@
 
 use secrecy::SecretString;
 
-use super::{Integrator, RequestsV2, SolverOracle, read::Reader};
+use super::{Integrator, SolverOracle, read::Reader};
+
+/// When the listing's second version goes, unix seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestsV2 {
+    pub deprecated_at: u64,
+    pub throttled_from: u64,
+    pub sunset_at: u64,
+}
 
 /// The dates of the listing's second version (interface.md, Versioning).
 const DATES: [(&str, &str); 3] = [

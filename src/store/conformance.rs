@@ -60,8 +60,8 @@ use kept::{
     a_request_its_order_and_other_rows_are_stored_once_and_together,
     every_row_is_walked_over_once_and_can_be_copied,
     facts_change_by_compare_and_set_with_the_rows_that_say_so,
-    one_of_many_claims_of_a_request_wins_with_its_nonce, reservations_of_a_currency_are_one_range,
-    who_lost_a_lease_changes_nothing_any_more,
+    many_rows_are_read_in_the_order_asked_for, one_of_many_claims_of_a_request_wins_with_its_nonce,
+    reservations_of_a_currency_are_one_range, who_lost_a_lease_changes_nothing_any_more,
 };
 
 fn key(name: &str) -> Key {
@@ -267,20 +267,6 @@ async fn a_range_is_in_key_order_within_its_kind(store: Arc<dyn Store>) {
     assert_eq!(names(&*store, "b", Some("a"), 2).await, ["b", "b/1"]);
     assert_eq!(names(&*store, "b", Some("c"), 9).await, [""; 0]);
     assert_eq!(names(&*store, "d", None, 9).await, [""; 0]);
-}
-
-async fn many_rows_are_read_in_the_order_asked_for(store: Arc<dyn Store>) {
-    for name in ["a", "b"] {
-        put(&*store, name, name).await;
-    }
-    let keys = ["b", "c", "a", "b"].map(key);
-    let rows = store.read_all(&keys).await.unwrap();
-    let row = |name: &str| Some(name.as_bytes().to_vec());
-    assert_eq!(rows, [row("b"), None, row("a"), row("b")]);
-    assert_eq!(
-        store.read_all(&[]).await.unwrap(),
-        [const { None::<Vec<u8>> }; 0]
-    );
 }
 
 async fn pages_join_without_gap_or_overlap(store: Arc<dyn Store>) {

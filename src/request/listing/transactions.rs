@@ -190,7 +190,7 @@ impl<'a> Sheet<'a> {
                 witness: found.witness,
             })
         };
-        own.chain(sent).filter_map(reverted).last()
+        own.chain(sent).rev().find_map(reverted)
     }
 }
 
