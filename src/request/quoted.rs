@@ -52,7 +52,7 @@ pub struct Expanded {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = ListedUsd)]
+#[schema(as = RecordUsd)]
 pub struct Usd {
     pub usd: String,
 }
@@ -85,7 +85,7 @@ pub struct Leg {
 /// An amount of a currency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedAmount)]
+#[schema(as = RecordAmount)]
 pub struct Amount {
     pub currency: Currency,
     /// Smallest units.
@@ -97,7 +97,7 @@ pub struct Amount {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedCurrency)]
+#[schema(as = RecordCurrency)]
 pub struct Currency {
     pub chain_id: u64,
     pub address: String,
@@ -109,7 +109,7 @@ pub struct Currency {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedMetadata)]
+#[schema(as = RecordMetadata)]
 pub struct Metadata {
     #[serde(rename = "logoURI")]
     pub logo_uri: String,

@@ -21,7 +21,7 @@ const BASIS: u64 = 10_000;
 /// One part of the fees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedFee)]
+#[schema(as = RecordFee)]
 pub struct Fee {
     /// Negative for a cost.
     pub usd: String,
@@ -31,7 +31,7 @@ pub struct Fee {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedFeeParts)]
+#[schema(as = RecordFeeParts)]
 pub struct Parts {
     pub swap: Fee,
     pub execution: Fee,
@@ -41,7 +41,7 @@ pub struct Parts {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedFees)]
+#[schema(as = RecordFees)]
 pub struct Fees {
     pub quoted: Parts,
     /// Null until the request is filled. What the fill's gas cost is in `execution` where the quote
@@ -52,7 +52,7 @@ pub struct Fees {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedAppFee)]
+#[schema(as = RecordAppFee)]
 pub struct AppFee {
     pub recipient: String,
     pub bps: String,
@@ -64,7 +64,7 @@ pub struct AppFee {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedAppFees)]
+#[schema(as = RecordAppFees)]
 pub struct AppFees {
     pub quoted: Vec<AppFee>,
     /// Empty until the request is filled: only then are they owed.
@@ -75,7 +75,7 @@ pub struct AppFees {
 /// The service's own share of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedPlatformFee)]
+#[schema(as = RecordPlatformFee)]
 pub struct PlatformFee {
     bucket: Option<String>,
     rule_id: Option<String>,

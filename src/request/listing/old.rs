@@ -25,7 +25,7 @@ const NONE: &str = "N/A";
 
 /// A request, as version 2 said it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedRequestV2)]
+#[schema(as = RecordRequestV2)]
 pub struct V2 {
     id: String,
     /// `waiting`, `depositing`, `pending`, `success`, `failure` or `refund`.
@@ -36,7 +36,7 @@ pub struct V2 {
 
 /// A request, as version 1 said it: its statuses, and otherwise version 2's record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedRequestV1)]
+#[schema(as = RecordRequestV1)]
 pub struct V1 {
     id: String,
     /// `pending`, `received`, `depositing`, `success`, `failure` or `fallback`.
@@ -47,7 +47,7 @@ pub struct V1 {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedBodyV2)]
+#[schema(as = RecordBodyV2)]
 struct Body {
     user: String,
     recipient: String,
@@ -67,7 +67,7 @@ struct Body {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedDataV2)]
+#[schema(as = RecordDataV2)]
 struct Data {
     slippage_tolerance: Option<String>,
     fail_reason: String,
@@ -106,7 +106,7 @@ struct Data {
 
 /// Of the quote, in the deposited currency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedFeesV2)]
+#[schema(as = RecordFeesV2)]
 struct Fees {
     gas: String,
     fixed: String,
@@ -116,7 +116,7 @@ struct Fees {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedTransactionV2)]
+#[schema(as = RecordTransactionV2)]
 struct Transaction {
     fee: Option<String>,
     data: Option<CallData>,
@@ -132,7 +132,7 @@ struct Transaction {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedAppFeeV2)]
+#[schema(as = RecordAppFeeV2)]
 struct AppFee {
     recipient: String,
     bps: String,
@@ -143,14 +143,14 @@ struct AppFee {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedExpandedV2)]
+#[schema(as = RecordExpandedV2)]
 struct Expanded {
     quoted: Option<Parts>,
     actual: Option<Parts>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedExpandedPartsV2)]
+#[schema(as = RecordExpandedPartsV2)]
 struct Parts {
     swap: Usd,
     execution: Usd,
@@ -161,7 +161,7 @@ struct Parts {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedMetadataV2)]
+#[schema(as = RecordMetadataV2)]
 struct Metadata {
     sender: String,
     recipient: String,

@@ -10,7 +10,7 @@ use crate::request::fact::{Applied, Purpose};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedProtocol)]
+#[schema(as = RecordProtocol)]
 pub struct Protocol {
     #[schema(value_type = String)]
     order_id: B256,
@@ -25,7 +25,7 @@ pub struct Protocol {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedSolver)]
+#[schema(as = RecordSolver)]
 struct Solver {
     address: String,
     /// The network's name.
@@ -34,7 +34,7 @@ struct Solver {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedDepositSide)]
+#[schema(as = RecordDepositSide)]
 struct DepositSide {
     /// Null until a deposit is seen.
     origin: Option<Origin>,
@@ -45,7 +45,7 @@ struct DepositSide {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedDeposit)]
+#[schema(as = RecordDeposit)]
 struct Origin {
     amount: String,
     chain_id: Option<u64>,
@@ -58,7 +58,7 @@ struct Origin {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedSettlementSide)]
+#[schema(as = RecordSettlementSide)]
 struct SettlementSide {
     destination: Destination,
     relay: Option<Hub>,
@@ -66,7 +66,7 @@ struct SettlementSide {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedDestination)]
+#[schema(as = RecordDestination)]
 struct Destination {
     fills: Vec<Transaction>,
     refunds: Vec<Transaction>,
@@ -74,7 +74,7 @@ struct Destination {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedTransactionId)]
+#[schema(as = RecordTransactionId)]
 struct Transaction {
     chain_id: Option<u64>,
     transaction_id: String,
@@ -82,7 +82,7 @@ struct Transaction {
 
 /// A transaction at the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedHubTransaction)]
+#[schema(as = RecordHubTransaction)]
 struct Hub {
     hash: String,
     /// `mint`, `transfer`, `burn` or `mixed`.
@@ -91,7 +91,7 @@ struct Hub {
 
 /// What an oracle said, and the hub took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedAttestation)]
+#[schema(as = RecordAttestation)]
 struct Attestation {
     execution: Execution,
     attestations: Vec<Signed>,
@@ -99,7 +99,7 @@ struct Attestation {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedExecution)]
+#[schema(as = RecordExecution)]
 struct Execution {
     actions: Vec<String>,
     idempotency_key: String,
@@ -107,7 +107,7 @@ struct Execution {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedSignature)]
+#[schema(as = RecordSignature)]
 struct Signed {
     oracle_chain_id: String,
     oracle_contract: String,

@@ -22,7 +22,7 @@ use crate::{
 /// A request. What is not known, or comes with another feature, is null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedRequest)]
+#[schema(as = RecordRequest)]
 pub struct V3 {
     id: String,
     /// `waiting`, `depositing`, `pending`, `submitted`, `success`, `failure` or `refund`.
@@ -44,7 +44,7 @@ pub struct V3 {
 /// Where the deposit of a request without a wallet goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedDepositAddress)]
+#[schema(as = RecordDepositAddress)]
 struct DepositAddress {
     address: String,
     r#type: String,
@@ -55,7 +55,7 @@ struct DepositAddress {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedData)]
+#[schema(as = RecordData)]
 struct Data {
     slippage_tolerance: Option<String>,
     fail_reason: Option<String>,
@@ -91,7 +91,7 @@ struct Data {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedExternalMetadata)]
+#[schema(as = RecordExternalMetadata)]
 struct ExternalMetadata {
     moonpay_id: Option<String>,
 }
@@ -99,7 +99,7 @@ struct ExternalMetadata {
 /// The lists of swap sources are not kept with a request: null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedRoute)]
+#[schema(as = RecordRoute)]
 struct Route {
     included_swap_sources: Option<Vec<String>>,
     included_origin_swap_sources: Option<Vec<String>>,
@@ -111,7 +111,7 @@ struct Route {
 /// What has not been seen of a transaction yet is null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedTransaction)]
+#[schema(as = RecordTransaction)]
 struct Transaction {
     tx_hash: String,
     /// Smallest units of the chain's native currency.

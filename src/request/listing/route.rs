@@ -17,7 +17,7 @@ use crate::{
 /// One side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedLeg)]
+#[schema(as = RecordLeg)]
 pub struct Leg {
     pub input_currency: Option<Amount>,
     pub output_currency: Option<Amount>,
@@ -26,7 +26,7 @@ pub struct Leg {
 
 /// Both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedLegs)]
+#[schema(as = RecordLegs)]
 pub struct Legs {
     pub origin: Option<Leg>,
     pub destination: Option<Leg>,
@@ -34,7 +34,7 @@ pub struct Legs {
 
 /// Both as they turned out; as quoted where nothing has been seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedActualLegs)]
+#[schema(as = RecordActualLegs)]
 pub struct Actual {
     pub origin: Option<Leg>,
     pub destination: Option<Leg>,

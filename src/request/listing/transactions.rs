@@ -22,7 +22,7 @@ pub struct Moved<'a> {
 
 /// What an EVM transaction says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedCallData)]
+#[schema(as = RecordCallData)]
 pub struct CallData {
     pub from: String,
     /// Null where it created a contract.
@@ -33,7 +33,7 @@ pub struct CallData {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ListedStateChange)]
+#[schema(as = RecordStateChange)]
 pub struct StateChange {
     address: String,
     change: Balance,
@@ -41,7 +41,7 @@ pub struct StateChange {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedBalanceChange)]
+#[schema(as = RecordBalanceChange)]
 struct Balance {
     /// `token`.
     kind: &'static str,
@@ -52,7 +52,7 @@ struct Balance {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ListedToken)]
+#[schema(as = RecordToken)]
 struct Token {
     /// `ft`.
     token_kind: &'static str,
