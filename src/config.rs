@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use vm::EvmAddress;
 
+pub use self::integrator::RequestsV2;
 use self::read::Reader;
 
 /// Where the store is unless `DATA_DIR` says otherwise.
@@ -58,6 +59,9 @@ pub struct Raw {
     solver_oracle_url: Option<String>,
     solver_oracle_key: Option<SecretString>,
     webhook_allow_private: Option<String>,
+    requests_v2_deprecated_at: Option<String>,
+    requests_v2_throttled_from: Option<String>,
+    requests_v2_sunset_at: Option<String>,
 }
 
 /// A configuration that can be started.
@@ -182,6 +186,7 @@ pub struct Integrator {
     pub oracle: Option<SolverOracle>,
     /// Webhooks may go to plain HTTP and into private networks; never in production.
     pub webhook_allow_private: bool,
+    pub requests_v2: RequestsV2,
 }
 
 /// The oracle that the settlement worker asks.
@@ -317,6 +322,11 @@ impl Config {
             oracle_key: raw.solver_oracle_key,
             webhook_allow_private: raw.webhook_allow_private,
             production: environment.as_deref().is_some_and(is_production),
+            requests_v2: [
+                raw.requests_v2_deprecated_at,
+                raw.requests_v2_throttled_from,
+                raw.requests_v2_sunset_at,
+            ],
         });
         Self {
             integrator,

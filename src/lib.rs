@@ -16,6 +16,7 @@ pub mod quote;
 pub mod redact;
 pub mod request;
 pub mod run;
+pub mod show;
 pub mod sign;
 pub mod solver;
 pub mod store;

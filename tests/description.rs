@@ -56,6 +56,8 @@ impl App {
             .chains(&files)
             .signer(&world.oracles[0])
             .solver(&world.solver, "destination")
+            .with("REQUESTS_V2_THROTTLED_FROM", "2100-01-01")
+            .with("REQUESTS_V2_SUNSET_AT", "2100-12-01")
             .start()
             .await;
         Self {
@@ -263,6 +265,20 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
             404,
         ),
         (get("/transactions/status?txHash=x"), 400),
+        (
+            get(format!("/requests/v3?user={user}&includeTotal=true")),
+            200,
+        ),
+        (get("/requests/v3?limit=51"), 400),
+        (get("/requests/v3?filters=[{\"features\":1}]"), 400),
+        (get("/requests/v3?continuation=x"), 400),
+        (
+            get("/requests/v2?includeOrderData=true&sortBy=updatedAt"),
+            200,
+        ),
+        (get("/requests/v2?status=waiting"), 400),
+        (get(format!("/requests?user={user}&hash={hash}")), 200),
+        (get("/requests?limit=x"), 400),
         (get("/chains?referrer=x"), 200),
         (get("/chains/liquidity?chainId=31002"), 200),
         (get("/chains/liquidity?chainId=5"), 400),
@@ -368,6 +384,11 @@ async fn known_request(app: &App, base: &str, document: &Value) {
         get(format!("/intents/status/v2?requestId={id}")),
         get(format!("/intents/status?requestId={id}")),
         get(format!(
+            "/requests/v3?id={id}&includeAuthenticatedData=true"
+        )),
+        get(format!("/requests/v2?id={id}&includeOrderData=true")),
+        get(format!("/requests?id={id}")),
+        get(format!(
             "/transactions/status?txHash={NOBODY}&chainId=31001"
         )),
     ] {
@@ -375,6 +396,27 @@ async fn known_request(app: &App, base: &str, document: &Value) {
         assert_eq!(status, 200, "{}: {answer}", asked.target);
         let wrong = complaints(&validator(document, &asked, status), &answer);
         assert!(wrong.is_empty(), "{}: {wrong:?}\n{answer}", asked.target);
+        if asked.target.starts_with("/requests") {
+            assert_eq!(answer["requests"][0]["id"], id, "{answer}");
+        }
+    }
+    keyless(app, base).await;
+}
+
+/// What the listing says to somebody without a key, and on every answer of its old version.
+async fn keyless(app: &App, base: &str) {
+    let ask = async |target: &str| {
+        let url = format!("{base}{target}");
+        app.client.get(url).send().await.unwrap()
+    };
+    assert_eq!(ask("/requests/v3").await.status(), 401);
+    for (target, status) in [("/requests/v2", 200), ("/requests/v2?limit=0", 400)] {
+        let answer = ask(target).await;
+        assert_eq!(answer.status(), status);
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("deprecation"), "@1784678400");
+        assert_eq!(header("sunset"), "Wed, 01 Dec 2100 00:00:00 GMT");
+        assert!(header("link").contains("rel=\"successor-version\""));
     }
 }
 

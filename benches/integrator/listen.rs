@@ -16,11 +16,15 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Request, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
 use intentd::{
-    api::intents::{ROUTES, State, error::ERRORS},
-    http::{Gate, Router, Surface, serve},
+    api::intents::{
+        ROUTES, State,
+        error::ERRORS,
+        retirement::{Retirement, Throttle},
+    },
+    http::{Gate, Keys, Router, Surface, serve},
     index::manual::Transactions,
     quote::swap::SwapRouting,
-    store::requests::Requests,
+    store::{listing::Listing, requests::Requests},
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -29,6 +33,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::stub::{self, Stub};
+
+/// Opens what needs a key.
+pub const KEY: &str = "bench";
+/// Never.
+const RETIREMENT: Retirement = Retirement {
+    deprecated_at: u64::MAX,
+    throttled_from: u64::MAX,
+    sunset_at: u64::MAX,
+};
 
 /// Opens it on a port of its own; it lives as long as the process.
 pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr> {
@@ -42,13 +55,15 @@ pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr>
         capacity: stub.clone(),
         quoter: stub.quoter(requests.clone())?,
         requests: requests.clone(),
+        listing: Listing::open(requests.store().clone()).await?,
+        retiring: Throttle::new(RETIREMENT),
         transactions: Arc::new(transactions),
         solver: stub::USER.to_owned(),
         clock: stub::now,
     });
     let router = Router::default().with(&state, ROUTES)?;
     let surface = Surface {
-        gate: Gate::new(None, None).or_bearer(),
+        gate: Gate::new(Some(Keys::new([(KEY, "bench")])), None).or_bearer(),
         errors: ERRORS,
         ..Surface::new("integrator", "intentd integrator API", router)
     };

@@ -4,6 +4,21 @@ use secrecy::SecretString;
 
 use super::{Integrator, SolverOracle, read::Reader};
 
+/// When the listing's second version goes, unix seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestsV2 {
+    pub deprecated_at: u64,
+    pub throttled_from: u64,
+    pub sunset_at: u64,
+}
+
+/// The dates of the listing's second version (interface.md, Versioning).
+const DATES: [(&str, &str); 3] = [
+    ("REQUESTS_V2_DEPRECATED_AT", "2026-07-22"),
+    ("REQUESTS_V2_THROTTLED_FROM", "2026-09-01"),
+    ("REQUESTS_V2_SUNSET_AT", "2026-11-24"),
+];
+
 /// Their texts.
 pub(super) struct Texts {
     pub http_port: Option<String>,
@@ -14,6 +29,8 @@ pub(super) struct Texts {
     pub oracle_key: Option<SecretString>,
     pub webhook_allow_private: Option<String>,
     pub production: bool,
+    /// In the order of [`DATES`].
+    pub requests_v2: [Option<String>; 3],
 }
 
 impl Reader<'_> {
@@ -37,6 +54,7 @@ impl Reader<'_> {
                 "is for development, not for production",
             );
         }
+        let requests_v2 = self.requests_v2(texts.requests_v2);
         Some(Integrator {
             webhook_allow_private: open,
             http_port,
@@ -44,6 +62,7 @@ impl Reader<'_> {
             solver_key: solver_key?,
             solver_chain: texts.solver_chain,
             oracle,
+            requests_v2,
         })
     }
 
@@ -52,6 +71,29 @@ impl Reader<'_> {
             self.mistake(variable, "must be set with INTEGRATOR_HTTP_PORT");
         }
         value
+    }
+
+    fn requests_v2(&mut self, texts: [Option<String>; 3]) -> RequestsV2 {
+        let mut texts = texts.into_iter();
+        let [deprecated_at, throttled_from, sunset_at] = DATES.map(|(variable, usual)| {
+            let text = texts.next().flatten();
+            let date = |text: &str| {
+                let date: jiff::civil::Date = text.trim().parse().ok()?;
+                let begun = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+                u64::try_from(begun.timestamp().as_second()).ok()
+            };
+            let read = text.as_deref().map(|text| (text, date(text)));
+            if let Some((_, None)) = read {
+                self.mistake(variable, "expected a date such as 2026-11-24");
+            }
+            let own = read.and_then(|(_, date)| date);
+            own.or_else(|| date(usual)).unwrap_or_default()
+        });
+        RequestsV2 {
+            deprecated_at,
+            throttled_from,
+            sunset_at,
+        }
     }
 
     fn oracle_url(&mut self, text: &str) -> Option<url::Url> {

@@ -174,6 +174,29 @@ fn secrets_are_not_printed() {
 }
 
 #[test]
+fn the_dates_of_an_old_route_are_days() {
+    let with = |date: &'static [(&str, &str)]| {
+        let mut all = vec![
+            ("INTEGRATOR_HTTP_PORT", "1"),
+            ("MARKET_FILE", "market.json"),
+            ("SOLVER_PRIVATE_KEY", KEY),
+        ];
+        all.extend(date);
+        read(&all).map(|config| config.integrator.unwrap().requests_v2)
+    };
+    let usual = RequestsV2 {
+        deprecated_at: 1_784_678_400,
+        throttled_from: 1_788_220_800,
+        sunset_at: 1_795_478_400,
+    };
+    assert_eq!(with(&[]).unwrap(), usual);
+    let later = with(&[("REQUESTS_V2_SUNSET_AT", "2026-11-25")]).unwrap();
+    assert_eq!(later.sunset_at, usual.sunset_at + 86_400);
+    let wrong = with(&[("REQUESTS_V2_THROTTLED_FROM", "soon")]).unwrap_err();
+    assert!(wrong.concern("REQUESTS_V2_THROTTLED_FROM"), "{wrong}");
+}
+
+#[test]
 fn mistakes_repeat_no_secret() {
     let mistakes = read(&[
         ("API_KEYS", ":s3cret"),

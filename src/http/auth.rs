@@ -425,7 +425,6 @@ mod tests {
             scope,
             bucket,
             required,
-            over: None,
         })
     }
 

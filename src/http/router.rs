@@ -13,7 +13,7 @@ use utoipa::{
     },
 };
 
-use super::{ApiError, Request, Response, error, limit::Standing};
+use super::{ApiError, Request, Response, error};
 
 /// Answers a request of one route.
 pub type Handler<S> = fn(Arc<S>, Request) -> BoxFuture<'static, Result<Response, ApiError>>;
@@ -55,30 +55,6 @@ pub struct Terms {
     pub bucket: &'static str,
     /// Nobody gets in without a known key: 401.
     pub required: bool,
-    /// How it says 429, where that is not how its surface does.
-    pub over: Option<fn(Standing) -> Response>,
-}
-
-impl Access {
-    /// With terms that say 429 so.
-    #[must_use]
-    pub const fn saying(self, over: fn(Standing) -> Response) -> Self {
-        match self {
-            Self::Keyed(terms) => Self::Keyed(Terms {
-                over: Some(over),
-                ..terms
-            }),
-            other => other,
-        }
-    }
-
-    /// How the route says 429, if it has a way of its own.
-    pub fn over(self) -> Option<fn(Standing) -> Response> {
-        match self {
-            Self::Keyed(terms) => terms.over,
-            _ => None,
-        }
-    }
 }
 
 /// What the API's description says about a route.

@@ -116,6 +116,9 @@ impl App {
             let names = self.surface.gate.standing_names();
             put_standing(&mut response, names, &standing);
         }
+        if let Some(finish) = &self.surface.finish {
+            response = finish(route, response);
+        }
         self.record(route, &method, response.status, begun);
         let stays = seat.map(|seat| Stays {
             seat,
@@ -155,10 +158,7 @@ impl App {
             || auth::unrouted(parts.uri.path()),
             |(endpoint, _)| endpoint.access,
         );
-        let admission = match self.admit(access, &parts, peer, standing) {
-            Ok(admission) => admission,
-            Err(error) => return told(access, error),
-        };
+        let admission = self.admit(access, &parts, peer, standing)?;
         let Some((endpoint, params)) = found else {
             return Err(no_route(&parts));
         };
@@ -283,14 +283,6 @@ fn no_route(parts: &Parts) -> ApiError {
     ApiError::NoRoute {
         method: parts.method.to_string(),
         path: target(parts).chars().take(ECHO).collect(),
-    }
-}
-
-/// What a caller is told who was not let in.
-fn told(access: Access, error: ApiError) -> Result<Response, ApiError> {
-    match (&error, access.over()) {
-        (ApiError::RateLimited(standing), Some(over)) => Ok(over(*standing)),
-        _ => Err(error),
     }
 }
 

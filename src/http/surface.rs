@@ -1,13 +1,13 @@
 //! One API of the daemon: what its listener answers with, whom it lets in, how it says no, and which
 //! pages in browsers may read its answers. Nothing of it is shared with another surface.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use hyper::{Method, header::HeaderName};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use super::{
-    Gate, Router,
+    Gate, Response, Router,
     error::{self, Errors},
     page,
     router::RouteError,
@@ -17,6 +17,9 @@ use super::{
 
 /// How long a browser remembers a preflight's answer.
 const REMEMBERED: Duration = Duration::from_secs(86_400);
+
+/// See [`Surface::finish`].
+pub type Finish = Arc<dyn Fn(&'static str, Response) -> Response + Send + Sync>;
 
 /// See the module.
 pub struct Surface {
@@ -29,6 +32,9 @@ pub struct Surface {
     pub gate: Gate,
     pub limits: Limits,
     pub errors: Errors,
+    /// What is done to every answer of a route, whoever gave it, by the route's path; unknown paths are
+    /// `unmatched`. `None`: nothing.
+    pub finish: Option<Finish>,
     /// `None`: no page of another origin may read an answer. See [`any_origin`].
     pub cors: Option<CorsLayer>,
 }
@@ -44,6 +50,7 @@ impl Surface {
             gate: Gate::default(),
             limits: Limits::default(),
             errors: error::PLAIN,
+            finish: None,
             cors: None,
         }
     }

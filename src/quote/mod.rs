@@ -1,8 +1,8 @@
 //! Quotes: a body made valid, priced, and turned into steps and an order. Amounts are integers
 //! throughout; only answers hold formatted texts.
 //!
-//! `intent`, `route`, `fees`, `order`, `details`, `record` and `show` are pure; `service` puts them
-//! together, `reads`, `offers`, `fill`, `steps` and `whole` ask the world.
+//! `intent`, `route`, `fees`, `order`, `details` and `record` are pure; `service` puts them together,
+//! `reads`, `offers`, `fill`, `steps` and `whole` ask the world.
 
 pub mod answer;
 pub mod body;
@@ -20,7 +20,6 @@ pub mod route;
 #[cfg(test)]
 pub mod scene;
 pub mod service;
-pub mod show;
 pub mod steps;
 pub mod swap;
 #[cfg(test)]
@@ -28,3 +27,5 @@ mod tests;
 pub mod usd;
 pub mod venue;
 pub mod whole;
+
+pub use crate::show;

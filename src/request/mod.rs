@@ -6,12 +6,17 @@
 
 pub mod event;
 pub mod fact;
+pub mod filter;
+pub mod listing;
 pub mod mismatch;
+pub mod name;
+pub mod quoted;
 pub mod reason;
 pub mod render;
 #[cfg(test)]
 pub mod scene;
 pub mod status;
+pub mod summary;
 pub mod witness;
 
 use alloy::primitives::{B256, Bytes, U256};

@@ -38,3 +38,24 @@ pub enum RefundFailReason {
     SwapCurrencyNotOnOrigin,
     ManualRefundRequired,
 }
+
+impl FailReason {
+    /// The wire's word.
+    pub fn text(self) -> String {
+        text(self)
+    }
+}
+
+impl RefundFailReason {
+    /// The wire's word.
+    pub fn text(self) -> String {
+        text(self)
+    }
+}
+
+/// Both are written as one word.
+fn text(reason: impl Serialize) -> String {
+    let written = serde_json::to_value(reason).ok();
+    let word = written.as_ref().and_then(|word| word.as_str());
+    word.unwrap_or_default().to_owned()
+}

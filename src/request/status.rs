@@ -1,14 +1,16 @@
 //! Facts → status: the whole transition table in one function (interface.md, States; integrator-api.md
 //! 7). Versions of the status API are renderings of this.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Execution, Request,
     fact::{Facts, Purpose, Sent, State},
     reason::{FailReason, RefundFailReason},
 };
 
-/// Where a request stands, in the current API's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a request stands, in the current API's words. The order is on disk ([`super::summary`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     Waiting,
     Depositing,

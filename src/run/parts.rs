@@ -6,6 +6,7 @@ use std::sync::Arc;
 use secrecy::ExposeSecret;
 
 use crate::{
+    api::intents::retirement::Retirement,
     attest::finality,
     chains::Chains,
     config::{ApiKey, Config, Integrator, Mistakes, Signing, SolverOracle},
@@ -31,6 +32,7 @@ pub struct Trading {
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
     pub oracle: Option<SolverOracle>,
+    pub retirement: Retirement,
 }
 
 impl Parts {
@@ -130,5 +132,10 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
         signer: Arc::new(key?),
         solver_chain,
         oracle: wanted.oracle.clone(),
+        retirement: Retirement {
+            deprecated_at: wanted.requests_v2.deprecated_at,
+            throttled_from: wanted.requests_v2.throttled_from,
+            sunset_at: wanted.requests_v2.sunset_at,
+        },
     })
 }

@@ -12,13 +12,18 @@ use vm::{Address, B256, EvmAddress};
 
 use super::{clock::unix_millis, keys::keys, parts::Trading};
 use crate::{
-    api::intents::{self, State, error::ERRORS},
+    api::intents::{
+        self, State,
+        error::ERRORS,
+        retirement::{self, Retirement, Throttle},
+    },
     chains::{Chains, Opened, Views},
     http::{
         Gate, Router, Surface, any_origin,
         auth::RATE_LIMIT,
         limit::Allowance,
         service::App,
+        surface::Finish,
         system::{self, System},
     },
     index::{
@@ -45,7 +50,7 @@ use crate::{
         site::Site,
         worker::{Pace, Worker},
     },
-    store::{Store, integrators::Integrators, requests::Requests},
+    store::{Store, integrators::Integrators, listing::Listing, requests::Requests},
     stream::Fanout,
 };
 
@@ -75,6 +80,7 @@ struct Ground<'a> {
     trading: &'a Trading,
     places: Vec<Place<'a>>,
     requests: Requests,
+    listing: Listing,
     signer: Arc<dyn Signer>,
     prices: Arc<dyn PriceSource>,
     shutdown: CancellationToken,
@@ -98,6 +104,7 @@ pub async fn open(
     let places = places(&trading.market, chains);
     let ground = Ground {
         prices: Arc::new(priced(&trading.market, &places)?),
+        listing: Listing::open(over.store.clone()).await?,
         requests: Requests::open(over.store).await?,
         signer: trading.signer.clone(),
         places,
@@ -134,16 +141,17 @@ pub async fn open(
         .clone()
         .watch(over.integrators.clone(), ground.shutdown.clone());
     tasks.push(("revoked listeners".into(), Box::pin(watching)));
+    tasks.push(("listing".into(), Box::pin(ground.listed())));
     let state = Arc::new(ground.state(solver, transactions)?);
     let router = Router::default()
         .with(over.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?
         .with(&fanout, &intents::events::ROUTES)?;
-    let app = Arc::new(surface(&over.integrators, router).open()?);
+    let app = Arc::new(surface(&over.integrators, trading.retirement, router).open()?);
     Ok(Opening { app, tasks })
 }
 
-fn surface(integrators: &Integrators, router: Router) -> Surface {
+fn surface(integrators: &Integrators, retirement: Retirement, router: Router) -> Surface {
     let exposed = ["deprecation", "sunset", "link", "retry-after"];
     let exposed = exposed.into_iter().chain(RATE_LIMIT);
     let keys = keys(integrators, unix_millis);
@@ -152,6 +160,7 @@ fn surface(integrators: &Integrators, router: Router) -> Surface {
             .or_bearer()
             .telling(RATE_LIMIT),
         errors: ERRORS,
+        finish: Some(finish(retirement)),
         cors: Some(any_origin(exposed.map(HeaderName::from_static))),
         ..Surface::new("integrator", "intentd integrator API", router)
     }
@@ -245,6 +254,18 @@ impl Ground<'_> {
         })))
     }
 
+    /// Reads the requests of an older version into the listing, then waits for the end.
+    fn listed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (listing, shutdown) = (self.listing.clone(), self.shutdown.clone());
+        async move {
+            let made = shutdown.run_until_cancelled(listing.complete()).await;
+            if let Some(Err(error)) = made {
+                tracing::error!(%error, "requests cannot be listed until a restart");
+            }
+            shutdown.cancelled().await;
+        }
+    }
+
     fn transactions(&self) -> Transactions {
         let networks = self.places.iter().map(|place| {
             let network = manual::Network {
@@ -334,11 +355,21 @@ impl Ground<'_> {
             capacity,
             quoter,
             requests: self.requests.clone(),
+            listing: self.listing.clone(),
+            retiring: Throttle::new(self.trading.retirement),
             transactions,
             solver: format!("{:#x}", self.signer.address()),
             clock: unix_millis,
         })
     }
+}
+
+/// Marks the answers of what is being retired.
+fn finish(dates: Retirement) -> Finish {
+    Arc::new(move |route, response| match route {
+        retirement::PATH => dates.mark(response),
+        _ => response,
+    })
 }
 
 /// What the solver can pay, as quotes ask for it.

@@ -4,6 +4,7 @@
 
 mod index;
 mod journal;
+mod listing;
 mod solver;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::{collections::HashSet, fmt};
 use super::{
     Key, Store, StoreError,
     rows::{KINDS, Row, VOID},
+    summaries,
     walk::Walk,
 };
 use crate::integrator::Integrator;
@@ -75,6 +77,7 @@ pub async fn check(store: &dyn Store) -> Result<Report, StoreError> {
         store,
         freed: freed(store).await?,
         digests: HashSet::new(),
+        complete: summaries::are_complete(store).await.unwrap_or_default(),
         report: Report::default(),
         complaints: Vec::new(),
     };
@@ -122,6 +125,8 @@ struct Desk<'a> {
     freed: HashSet<String>,
     /// Of integrators' keys so far.
     digests: HashSet<[u8; 32]>,
+    /// Every request has a summary, the store says.
+    complete: bool,
     report: Report,
     /// About the row at hand.
     complaints: Vec<String>,
@@ -135,7 +140,7 @@ impl Desk<'_> {
             _ => self.report.counts.push((kind, 1)),
         }
         match Row::decode(&key, value) {
-            Ok(row) => self.judge(&row).await?,
+            Ok(row) => self.judge(&key, &row).await?,
             Err(error) => self.complain(error.to_string()),
         }
         for why in std::mem::take(&mut self.complaints) {
@@ -148,7 +153,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    async fn judge(&mut self, row: &Row) -> Result<(), StoreError> {
+    async fn judge(&mut self, key: &Key, row: &Row) -> Result<(), StoreError> {
         match row {
             Row::Entry(..)
             | Row::Signature { .. }
@@ -176,6 +181,8 @@ impl Desk<'_> {
                 self.integrator(label, integrator);
                 Ok(())
             }
+            Row::Summary(id, summary) => self.summary(id, summary).await,
+            Row::Listed(summary) => self.leads(key, summary).await,
             Row::Mark(..) => Ok(()),
         }
     }

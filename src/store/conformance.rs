@@ -30,6 +30,7 @@ macro_rules! suite {
 
 suite!(
     a_row_is_what_was_written_last,
+    many_rows_are_read_in_the_order_asked_for,
     a_refused_commit_writes_nothing_and_says_what_is_there,
     absent_equals_and_either_are_told_apart,
     preconditions_are_checked_in_order,
@@ -59,8 +60,8 @@ use kept::{
     a_request_its_order_and_other_rows_are_stored_once_and_together,
     every_row_is_walked_over_once_and_can_be_copied,
     facts_change_by_compare_and_set_with_the_rows_that_say_so,
-    one_of_many_claims_of_a_request_wins_with_its_nonce, reservations_of_a_currency_are_one_range,
-    who_lost_a_lease_changes_nothing_any_more,
+    many_rows_are_read_in_the_order_asked_for, one_of_many_claims_of_a_request_wins_with_its_nonce,
+    reservations_of_a_currency_are_one_range, who_lost_a_lease_changes_nothing_any_more,
 };
 
 fn key(name: &str) -> Key {

@@ -10,12 +10,14 @@ mod conformance;
 pub mod dump;
 pub mod integrators;
 pub mod lease;
+pub mod listing;
 pub mod memory;
 pub mod requests;
 pub mod rows;
 #[cfg(test)]
 mod scene;
 pub mod sled;
+pub mod summaries;
 pub mod walk;
 pub mod witnesses;
 
@@ -208,6 +210,14 @@ pub trait Store: Send + Sync {
     /// The row under `key`. It may come from a commit that is not durable yet: who acts on it
     /// irrevocably says so in the preconditions of a commit.
     async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError>;
+    /// [`Store::read`] of several keys, in their order.
+    async fn read_all(&self, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let mut rows = Vec::with_capacity(keys.len());
+        for key in keys {
+            rows.push(self.read(key).await?);
+        }
+        Ok(rows)
+    }
     /// The rows of a range in its order, with the freshness of [`Store::read`].
     async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError>;
     /// Finishes the commits that were handed over, then refuses all others.

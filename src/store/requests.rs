@@ -8,12 +8,13 @@ use tokio::sync::watch;
 use super::{
     Batch, Expect, Outcome, Store, StoreError,
     rows::{self, RowError},
-    witnesses,
+    summaries, witnesses,
 };
 use crate::request::{
     Request,
     event::{self, Event},
     fact::Facts,
+    summary::Summary,
 };
 
 /// Why requests cannot be read or changed.
@@ -84,6 +85,8 @@ impl Requests {
             .expect(order.clone(), Expect::Absent)
             .put(key, rows::request::encode(request)?)
             .put(order, rows::order::encode(&request.id));
+        let summary = Summary::of(request, &Facts::default());
+        let batch = summaries::put(batch, None, &summary)?;
         match self.store.commit(batch).await? {
             Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(RequestsError::Refused),
@@ -129,14 +132,14 @@ impl Requests {
                 self.apply(with).await?;
                 return Ok(after);
             }
-            let key = rows::facts::key(id);
+            let (key, summary) = (rows::facts::key(id), rows::summary::key(id));
             let batch = self.changed(&stored, &mut after, now, with.clone()).await?;
             match self.store.commit(batch).await? {
                 Outcome::Applied { number } => {
                     self.tell(number);
                     return Ok(after);
                 }
-                Outcome::Refused { key: other, .. } if other == key => {}
+                Outcome::Refused { key: other, .. } if other == key || other == summary => {}
                 Outcome::Refused { .. } => return Err(RequestsError::Refused),
             }
         }
@@ -216,8 +219,11 @@ impl Requests {
             .expect(key.clone(), stored.expect())
             .put(key, rows::facts::encode(after)?);
         let batch = witnesses::wanted(batch, &stored.id, (&stored.facts, after), now)?;
-        let request = self.by_id(&stored.id).await?;
-        match request.and_then(|request| event::of(&request, &stored.facts, after)) {
+        let Some(request) = self.by_id(&stored.id).await? else {
+            return Ok(batch);
+        };
+        let batch = summaries::changed(&*self.store, batch, &request, after).await?;
+        match event::of(&request, &stored.facts, after) {
             Some(event) => Ok(batch.append(rows::EVENT, rows::event::encode(&event)?)),
             None => Ok(batch),
         }

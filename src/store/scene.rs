@@ -18,7 +18,7 @@ use super::{
         lease::{self, Lease},
         mark, open, order, request, reservation,
         settlement::{self, Part, Settlement},
-        sighting, signature, slot,
+        sighting, signature, slot, summary,
         transaction::{self, Outcome, Tracked},
         void::{self, Void},
         watch, witness,
@@ -29,6 +29,7 @@ use crate::{
     request::{
         fact::{Facts, Purpose, Standing},
         scene,
+        summary::{Summary, VERSION},
         witness::{Change, Witness},
     },
 };
@@ -113,7 +114,7 @@ pub fn claim() -> Claim {
 
 /// Every row, in no order.
 pub fn rows() -> Vec<(Key, Vec<u8>)> {
-    [journal(), index(), solver(), told(), seen()].concat()
+    [journal(), index(), solver(), told(), seen(), listed()].concat()
 }
 
 /// How many they are.
@@ -303,6 +304,34 @@ pub fn integrator_key() -> IntegratorKey {
         created_at: 5,
         expires_at: None,
     }
+}
+
+fn summarized() -> Summary {
+    let facts = Facts {
+        version: 1,
+        deposits: vec![scene::deposit(1, Standing::Final)],
+        ..Facts::default()
+    };
+    Summary::of(&scene::request(1), &facts)
+}
+
+/// The summary of the request.
+pub fn summary() -> Vec<u8> {
+    summary::encode(&summarized()).unwrap()
+}
+
+/// A row that leads to it.
+pub fn leading() -> Key {
+    super::rows::listed::keys(&summarized()).swap_remove(0)
+}
+
+fn listed() -> Vec<(Key, Vec<u8>)> {
+    let (found, bytes) = (summarized(), summary());
+    let own = [summary::key(&found.id), mark::key(super::summaries::MARK)];
+    let values = [bytes.clone(), mark::encode(VERSION)];
+    let keys = super::rows::listed::keys(&found).into_iter();
+    let leading = keys.map(|key| (key, bytes.clone()));
+    own.into_iter().zip(values).chain(leading).collect()
 }
 
 /// Puts `rows` into `store`.

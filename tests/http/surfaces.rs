@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use hyper::{Method, header::HeaderName};
+use hyper::{
+    Method,
+    header::{HeaderName, HeaderValue},
+};
 use intentd::http::{
     Access, ApiError, Errors, Gate, Keys, Request, Response, Route, Router, Surface, Text,
     any_origin, error, serve,
@@ -34,6 +37,14 @@ fn list(request: &Request) -> Result<Response, ApiError> {
     Response::json(&(request.param("id"), request.query::<Listing>()?))
 }
 
+/// Marks the answers of one route.
+fn finish(route: &'static str, response: Response) -> Response {
+    match route {
+        "/requests/{id}" => response.with("sunset", HeaderValue::from_static("soon")),
+        _ => response,
+    }
+}
+
 /// Says no in a way of its own.
 const CURT: Errors = Errors {
     answer: |error| Response::raw(error.status(), r#"{"curt":true}"#.into()),
@@ -56,6 +67,7 @@ async fn two_surfaces_share_nothing_but_the_process() {
     let second = Surface {
         gate: Gate::new(Some(Keys::new([("second", "app")])), None).or_bearer(),
         errors: CURT,
+        finish: Some(Arc::new(finish)),
         cors: Some(any_origin(exposed())),
         ..Surface::new("second", "Second API", router)
     };
@@ -90,6 +102,8 @@ async fn two_surfaces_share_nothing_but_the_process() {
             (answer.status, answer.body.as_str()),
             (status, r#"{"curt":true}"#)
         );
+        let marked = answer.head.contains("sunset: soon");
+        assert_eq!(marked, path.starts_with("/requests"), "{}", answer.head);
     }
     let bearer = "GET /chains/v1 HTTP/1.1\r\nhost: a\r\nauthorization: Bearer first\r\n\r\n";
     assert_eq!(first.send(bearer).await.status, 401);

@@ -19,7 +19,7 @@ const TRANSACTIONS: &str = "transactions";
 pub const QUOTE: Access = keyed(Some(Scope::Quote), QUOTES, false);
 /// `/transactions/status`: any key, or none.
 pub const TRANSACTION_STATUS: Access = keyed(None, TRANSACTIONS, false);
-/// `/requests` and `/requests/v2`; the latter says 429 in a way of its own, see [`Access::saying`].
+/// `/requests` and `/requests/v2`.
 pub const LISTING: Access = keyed(Some(Scope::RequestsRead), REQUESTS, false);
 /// `/requests/v3`: nobody without a key.
 pub const LISTING_V3: Access = keyed(Some(Scope::RequestsRead), REQUESTS_V3, true);
@@ -33,7 +33,6 @@ const fn keyed(scope: Option<Scope>, bucket: &'static str, required: bool) -> Ac
         scope,
         bucket,
         required,
-        over: None,
     })
 }
 

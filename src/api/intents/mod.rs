@@ -9,6 +9,8 @@ pub mod error;
 pub mod events;
 mod prices;
 mod quotes;
+mod requests;
+pub mod retirement;
 mod status;
 mod transactions;
 
@@ -24,7 +26,7 @@ use crate::{
     market::{Market, Network},
     price::PriceSource,
     quote::{service::Quoter, swap::SwapRouting, venue::Capacity, venue::Venue},
-    store::requests::Requests,
+    store::{listing::Listing, requests::Requests},
 };
 
 /// What the handlers answer from.
@@ -37,6 +39,8 @@ pub struct State {
     pub capacity: Arc<dyn Capacity>,
     pub quoter: Quoter,
     pub requests: Requests,
+    pub listing: Listing,
+    pub retiring: retirement::Throttle,
     pub transactions: Arc<Transactions>,
     /// The solver's address.
     pub solver: String,
@@ -104,6 +108,33 @@ pub static ROUTES: &[Route<State>] = &[
         ("Status", "Where a request stands, as version 1 said it"),
         (Query::of::<status::Asked>(), Shape::of::<status::V1>()),
         |state, request| -> Answer { Box::pin(status::v1(state, request)) },
+    ),
+    got(
+        ("/requests/v3", access::LISTING_V3),
+        ("Requests", "Requests by what is asked for; needs a key"),
+        (
+            Query::of::<requests::AskedV3>(),
+            Shape::of::<requests::ListV3>(),
+        ),
+        |state, request| -> Answer { Box::pin(requests::v3(state, request)) },
+    ),
+    retiring(
+        retirement::PATH,
+        ("Requests", "Deprecated: GET /requests/v3"),
+        (
+            Query::of::<requests::AskedV2>(),
+            Shape::of::<requests::ListV2>(),
+        ),
+        |state, request| -> Answer { Box::pin(requests::v2(state, request)) },
+    ),
+    got(
+        ("/requests", access::LISTING),
+        ("Requests", "Deprecated: GET /requests/v3"),
+        (
+            Query::of::<requests::AskedV1>(),
+            Shape::of::<requests::ListV1>(),
+        ),
+        |state, request| -> Answer { Box::pin(requests::v1(state, request)) },
     ),
     post(
         "/transactions/index",
@@ -265,6 +296,34 @@ const fn quoted(
             body: Some(Shape::of::<quotes::Body>()),
             answer,
             also: &REFUSED,
+        }),
+    }
+}
+
+/// What a route that is being retired answers besides.
+static RETIRED: [Described; 2] = [
+    Described::of::<retirement::Refused>("410", "It has been retired", true),
+    Described::of::<retirement::Refused>("429", "Too many requests: fewer every month", true),
+];
+
+const fn retiring(
+    path: &'static str,
+    (group, summary): Said,
+    (query, answer): (Query, Shape),
+    handler: Handler<State>,
+) -> Route<State> {
+    Route {
+        method: Method::GET,
+        path,
+        access: access::LISTING,
+        handler,
+        docs: Some(Docs {
+            summary,
+            group,
+            query,
+            body: None,
+            answer,
+            also: &RETIRED,
         }),
     }
 }

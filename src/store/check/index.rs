@@ -18,6 +18,7 @@ impl Desk<'_> {
                 if request.id != *id {
                     self.complain(format!("it is request {}", request.id));
                 }
+                self.listed(id).await?;
                 let why = "its order leads elsewhere";
                 self.demand(
                     rows::order::key(&request.order_id),

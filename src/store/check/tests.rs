@@ -102,10 +102,16 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
                 "claim",
                 "event",
                 "witness",
+                "summary",
             ],
         ),
         (rows::order::key(&request.order_id), &["request"]),
-        (rows::facts::key(&id), &["sighting", "claim"]),
+        (rows::facts::key(&id), &["sighting", "claim", "summary"]),
+        (
+            rows::summary::key(&id),
+            &["request", "listed", "listed", "listed", "listed", "listed"],
+        ),
+        (scene::leading(), &["summary"]),
         (rows::claim::key(&id), &["lane", "settlement"]),
         (rows::lane::key(NETWORK), &["lane"]),
         (
@@ -189,6 +195,16 @@ async fn statements_and_requests_that_contradict_each_other_are_told() {
             rows::facts::key(&id),
             rows::facts::encode(&twice).unwrap(),
             "twice",
+        ),
+        (
+            rows::facts::key(&id),
+            rows::facts::encode(&Facts::default()).unwrap(),
+            "it says something else than its request and facts",
+        ),
+        (
+            Key::new(rows::LISTED, b"c\x01elsewhere".as_slice()),
+            scene::summary(),
+            "it is not where its summary belongs",
         ),
     ])
     .await;

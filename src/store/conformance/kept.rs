@@ -5,6 +5,7 @@ use std::sync::Arc;
 use alloy::primitives::{B256, U256};
 use futures::future::join_all;
 
+use super::{key, put};
 use crate::{
     request::{fact::Facts, reason::FailReason, scene as request_scene},
     store::{
@@ -219,4 +220,18 @@ pub async fn who_lost_a_lease_changes_nothing_any_more(store: Arc<dyn Store>) {
     assert!(matches!(fenced, Outcome::Refused { .. }));
     assert_eq!(store.read(&nonce).await, Ok(None));
     assert_eq!(store.commit(as_holder(2)).await, Ok(Outcome::APPLIED));
+}
+
+pub async fn many_rows_are_read_in_the_order_asked_for(store: Arc<dyn Store>) {
+    for name in ["a", "b"] {
+        put(&*store, name, name).await;
+    }
+    let keys = ["b", "c", "a", "b"].map(key);
+    let rows = store.read_all(&keys).await.unwrap();
+    let row = |name: &str| Some(name.as_bytes().to_vec());
+    assert_eq!(rows, [row("b"), None, row("a"), row("b")]);
+    assert_eq!(
+        store.read_all(&[]).await.unwrap(),
+        [const { None::<Vec<u8>> }; 0]
+    );
 }

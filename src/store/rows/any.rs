@@ -5,11 +5,12 @@ use alloy::primitives::{Address, B256, U256};
 use super::{
     KINDS, RowError, claim::Claim, consumption, cursor::Cursor, entry::Entry, event, facts,
     halt::Halt, integrator, lane, lease::Lease, mark, open, order, request, reservation,
-    settlement::Settlement, sighting, signature, slot, transaction, void::Void, watch, witness,
+    settlement::Settlement, sighting, signature, slot, summary, transaction, void::Void, watch,
+    witness,
 };
 use crate::{
     integrator::Integrator,
-    request::{Request, event::Event, fact::Facts},
+    request::{Request, event::Event, fact::Facts, summary::Summary},
     store::Key,
 };
 
@@ -64,6 +65,8 @@ pub enum Row {
     Event(u64, Box<Event>),
     Integrator(String, Box<Integrator>),
     Witness(Box<witness::Either>),
+    Summary(B256, Box<Summary>),
+    Listed(Box<Summary>),
     Mark(String, u64),
 }
 
@@ -136,6 +139,8 @@ impl Row {
                 Ok(Self::Integrator(name.text()?, integrator.into()))
             }
             super::WITNESS => Ok(Self::Witness(witness::either(key, value)?.into())),
+            super::SUMMARY => Ok(Self::Summary(name.word()?, summary::decode(value)?.into())),
+            super::LISTED => Ok(Self::Listed(summary::decode(value)?.into())),
             super::MARK => Ok(Self::Mark(name.text()?, mark::decode(value)?)),
             _ => Err(RowError::new(name.0, "no decoder")),
         }

@@ -33,6 +33,8 @@
 //! | 21 integrator | label text | `integrator::Integrator` in JSON |
 //! | 24 witness | 0; network ‖0, unix milliseconds (8), transaction text | `witness::Wanted` |
 //! | 24 witness | 1; network ‖0, transaction text | `request::witness::Witness` in JSON |
+//! | 25 summary | request id | `request::summary::Summary` |
+//! | 26 listed | order and position, see `listed` | `request::summary::Summary` |
 //! | 27 mark | follower's name, text | number of an event (8) |
 //!
 //! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
@@ -48,6 +50,7 @@ pub mod halt;
 pub mod integrator;
 pub mod lane;
 pub mod lease;
+pub mod listed;
 pub mod mark;
 pub mod open;
 pub mod order;
@@ -57,6 +60,7 @@ pub mod settlement;
 pub mod sighting;
 pub mod signature;
 pub mod slot;
+pub mod summary;
 #[cfg(test)]
 mod tests;
 pub mod transaction;
@@ -93,10 +97,12 @@ pub const SETTLEMENT: Kind = Kind(19);
 pub const EVENT: Kind = Kind(20);
 pub const INTEGRATOR: Kind = Kind(21);
 pub const WITNESS: Kind = Kind(24);
+pub const SUMMARY: Kind = Kind(25);
+pub const LISTED: Kind = Kind(26);
 pub const MARK: Kind = Kind(27);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 23] = [
+pub const KINDS: [(Kind, &str); 25] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -119,6 +125,8 @@ pub const KINDS: [(Kind, &str); 23] = [
     (EVENT, "event"),
     (INTEGRATOR, "integrator"),
     (WITNESS, "witness"),
+    (SUMMARY, "summary"),
+    (LISTED, "listed"),
     (MARK, "mark"),
 ];
 

@@ -496,6 +496,54 @@ fn integrators_are_kept_in_these_words() {
 }
 
 #[test]
+fn layouts_of_the_listing_never_change() {
+    use crate::request::{fact::Facts, name::Name, scene, summary::Summary};
+    let request = scene::request(1);
+    let found = Summary::of(&request, &Facts::default());
+    let user = &scene::USER[2..];
+    let usdc = &scene::USDC[2..];
+    let side = |chain: &str| format!("{chain}0014{usdc}00");
+    // 1,700,000,000,000 ms.
+    let time = "80d095ffbc31";
+    let fields = [
+        format!("20{}20{}", "01".repeat(32), "81".repeat(32)),
+        "0000".into(),
+        "0000".into(),
+        format!("0014{user}0014{user}"),
+        "00000000".into(),
+        "01".into(),
+        side("99f201"),
+        side("9af201"),
+        format!("{time}{time}"),
+        "000000000000".into(),
+        "00".into(),
+    ];
+    let bytes = summary::encode(&found).unwrap();
+    assert_eq!(hex(&bytes), format!("01{}", fields.concat()));
+    assert_eq!(summary::decode(&bytes).as_ref(), Ok(&found));
+    for bytes in [&[][..], &[2, 0], &[1], &bytes[..bytes.len() - 1]] {
+        assert!(summary::decode(bytes).is_err());
+    }
+    let names: Vec<_> = listed::keys(&found)
+        .iter()
+        .map(|key| hex(&key.name))
+        .collect();
+    let at = format!("0000018bcfe56800{}", "01".repeat(32));
+    let nothing = format!("{}{}", "00".repeat(8), "01".repeat(32));
+    let expected = [
+        format!("6300{at}"),
+        format!("6100{nothing}"),
+        format!("6e00780014{user}{at}"),
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(hex(&Name::of("ab").key()), "7400026162");
+    assert_eq!(
+        (summary::key(&b(1)).kind.0, listed::keys(&found)[0].kind.0),
+        (25, 26)
+    );
+}
+
+#[test]
 fn layouts_of_witnesses_never_change() {
     use crate::store::scene;
     let (one, two) = ("01".repeat(32), "02".repeat(32));

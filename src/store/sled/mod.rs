@@ -157,6 +157,15 @@ impl Store for SledStore {
             .await
     }
 
+    async fn read_all(&self, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let keys: Vec<_> = keys.iter().map(flat).collect();
+        self.reading(move |tree| {
+            let read = |key| Ok(tree.get(key)?.map(|value: ::sled::IVec| value.to_vec()));
+            keys.into_iter().map(read).collect()
+        })
+        .await
+    }
+
     async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
         self.reading(move |tree| scan::rows(tree, &range)).await
     }

@@ -1,4 +1,5 @@
-//! Numbers as the API writes them (integrator-api.md 3). Nowhere else are texts made of amounts.
+//! Numbers and times as the API writes them (integrator-api.md 1, 3). Nowhere else are texts made of
+//! amounts. Pure.
 
 use alloy::primitives::{I256, U256};
 
@@ -63,6 +64,46 @@ fn hundredths(part: U256, whole: U256, round: U256) -> U256 {
     scaled.checked_div(whole).unwrap_or_default()
 }
 
+/// Millionths of a dollar out of a decimal text; digits behind the sixth are cut off. `None` for what
+/// is no plain decimal number or above 96 bits.
+pub fn micro_of(text: &str) -> Option<i128> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let plain = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if !plain(whole) || !plain(fraction) {
+        return None;
+    }
+    let shown = usize::from(SHOWN);
+    let fraction = &fraction[..fraction.len().min(shown)];
+    let number: u128 = format!("{whole}{fraction:0<shown$}").parse().ok()?;
+    let number = i128::try_from(number)
+        .ok()
+        .filter(|micro| *micro >> 96 == 0)?;
+    Some(if negative { -number } else { number })
+}
+
+/// A number of millionths, for those who write it.
+pub fn whole(micro: i128) -> I256 {
+    I256::try_from(micro).unwrap_or_default()
+}
+
+/// `units` × `micro` / `of`, rounded down; zero where nothing can be said.
+pub fn share(units: U256, micro: U256, of: U256) -> i128 {
+    let all = units.checked_mul(micro);
+    let share = all.and_then(|all| all.checked_div(of)).unwrap_or_default();
+    i128::try_from(share).unwrap_or_default()
+}
+
+/// ISO 8601 with milliseconds and `Z`; what no calendar has is its beginning.
+pub fn iso(unix_millis: u64) -> String {
+    let millis = i64::try_from(unix_millis).unwrap_or_default();
+    let time = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
+    format!("{time:.3}")
+}
+
 /// What one coin of the input fetches: the shortest text that reads back as the same double.
 #[expect(
     clippy::float_arithmetic,
@@ -102,6 +143,31 @@ mod tests {
 
     fn int(number: i64) -> I256 {
         I256::try_from(number).unwrap()
+    }
+
+    #[test]
+    fn dollars_are_read_as_they_are_written() {
+        for (text, wanted) in [
+            ("0", Some(0)),
+            ("12.5", Some(12_500_000)),
+            ("-0.02294", Some(-22_940)),
+            ("1.2345679", Some(1_234_567)),
+            ("", None),
+            (".5", None),
+            ("1.", None),
+            ("1e18", None),
+            ("+1", None),
+            ("99999999999999999999999999999999999999999", None),
+        ] {
+            assert_eq!(micro_of(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_written_with_milliseconds() {
+        assert_eq!(iso(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(iso(1_784_678_400_007), "2026-07-22T00:00:00.007Z");
+        assert_eq!(iso(u64::MAX), "1970-01-01T00:00:00.000Z");
     }
 
     #[test]

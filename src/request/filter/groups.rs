@@ -1,0 +1,175 @@
+//! `filters`: a JSON array of groups (interface.md, Request listing). What could be made to cost more
+//! than a query is refused before it is looked at.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::Value as Json;
+
+use super::{Caller, Clause, Field, Value, Wrong};
+
+/// The most of each that are read.
+const BYTES: usize = 8 << 10;
+const GROUPS: usize = 16;
+const KEYS: usize = 32;
+const VALUES: usize = 64;
+
+/// Parameters that stand beside groups, never in one.
+const TOP: [&str; 17] = [
+    "startTimestamp",
+    "endTimestamp",
+    "startBlock",
+    "endBlock",
+    "amountUsdMin",
+    "amountUsdMax",
+    "appFeesAmountUsdMin",
+    "appFeesAmountUsdMax",
+    "fillTimeMin",
+    "fillTimeMax",
+    "features",
+    "filters",
+    "sortBy",
+    "sortDirection",
+    "limit",
+    "continuation",
+    "privateChainsToInclude",
+];
+
+/// The groups of `text`; none for an empty array.
+pub(super) fn parse(text: &str, caller: &Caller<'_>) -> Result<Vec<Vec<Clause>>, Wrong> {
+    if text.len() > BYTES {
+        return Err(Wrong::filters("expected at most 8192 bytes"));
+    }
+    let groups: Groups = serde_json::from_str(text)
+        .map_err(|error| Wrong::filters(format!("expected a JSON array of objects: {error}")))?;
+    let groups = groups.0.into_iter();
+    groups.map(|Group(fields)| group(fields, caller)).collect()
+}
+
+fn group(fields: Vec<(String, Json)>, caller: &Caller<'_>) -> Result<Vec<Clause>, Wrong> {
+    if fields.is_empty() {
+        return Err(Wrong::filters("a group must have a field"));
+    }
+    // In one query an exact side overrides either side.
+    let has = |name: &str| fields.iter().any(|(key, _)| key == name);
+    let exact = has("originChainId") || has("destinationChainId");
+    let mut clauses = Vec::with_capacity(fields.len());
+    for (key, json) in &fields {
+        let one = clause(key, json, caller)?;
+        if !(exact && key == "chainId") {
+            clauses.push(one);
+        }
+    }
+    Ok(clauses)
+}
+
+fn clause(key: &str, json: &Json, caller: &Caller<'_>) -> Result<Clause, Wrong> {
+    let (not, name) = match key.strip_prefix("not:") {
+        Some(name) => (true, name),
+        None => (false, key),
+    };
+    if name.starts_with("not:") {
+        return Err(Wrong::filters("not: stands twice"));
+    }
+    let shown: String = name.chars().take(40).collect();
+    if TOP.contains(&name) {
+        let why = format!("{shown} is a parameter of its own, not a field of a group");
+        return Err(Wrong::filters(why));
+    }
+    let field = Field::of(name);
+    let field = field.ok_or_else(|| Wrong::filters(format!("{shown} is not a field")))?;
+    let values = match json {
+        Json::Null => Vec::new(),
+        Json::Array(all) if all.is_empty() => {
+            return Err(Wrong::filters(format!("{shown}: expected a value")));
+        }
+        Json::Array(all) if all.len() > VALUES => {
+            return Err(Wrong::filters(format!(
+                "{shown}: expected at most {VALUES} values"
+            )));
+        }
+        Json::Array(all) if all.contains(&Json::Null) => {
+            return Err(Wrong::filters(format!(
+                "{shown}: null stands alone, not among values"
+            )));
+        }
+        Json::Array(all) => values(field, name, all, caller)?,
+        one => values(field, name, std::slice::from_ref(one), caller)?,
+    };
+    Ok(Clause { field, not, values })
+}
+
+fn values(field: Field, key: &str, all: &[Json], caller: &Caller<'_>) -> Result<Vec<Value>, Wrong> {
+    let one = |json: &Json| {
+        let text = match json {
+            Json::String(text) => text.clone(),
+            Json::Number(number) if number.is_u64() => number.to_string(),
+            _ => return Err(Wrong::filters(format!("{key}: expected texts or numbers"))),
+        };
+        let inside = |wrong: Wrong| Wrong::filters(wrong.to_string());
+        caller.value(field, key, &text).map_err(inside)
+    };
+    all.iter().map(one).collect()
+}
+
+struct Groups(Vec<Group>);
+struct Group(Vec<(String, Json)>);
+
+impl<'de> Deserialize<'de> for Groups {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Groups;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of groups")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Groups, A::Error> {
+                let mut all = Vec::new();
+                while all.len() < GROUPS {
+                    match items.next_element()? {
+                        Some(group) => all.push(group),
+                        None => return Ok(Groups(all)),
+                    }
+                }
+                match items.next_element::<IgnoredAny>()? {
+                    None => Ok(Groups(all)),
+                    Some(_) => Err(Error::custom("more than 16 groups")),
+                }
+            }
+        }
+        deserializer.deserialize_seq(Reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for Group {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Group;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a group: an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Group, A::Error> {
+                let mut all: Vec<(String, Json)> = Vec::new();
+                while let Some((key, value)) = fields.next_entry()? {
+                    if all.len() == KEYS {
+                        return Err(Error::custom("more than 32 fields in a group"));
+                    }
+                    if all.iter().any(|(known, _)| *known == key) {
+                        return Err(Error::custom("a field stands twice in a group"));
+                    }
+                    all.push((key, value));
+                }
+                Ok(Group(all))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}

@@ -1,0 +1,354 @@
+use serde_json::json;
+
+use super::*;
+use crate::request::{
+    fact::{Facts, Purpose, Standing, State},
+    reason::FailReason,
+    scene::{self, attempt, deposit},
+};
+
+fn parse(pairs: &[(&str, &str)]) -> Result<Asked, Wrong> {
+    edition(Edition::V3, pairs)
+}
+
+fn edition(edition: Edition, pairs: &[(&str, &str)]) -> Result<Asked, Wrong> {
+    let pairs = pairs.iter();
+    let pairs = pairs.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    let caller = Caller {
+        label: Some("app"),
+        key: Some("secret"),
+    };
+    Asked::parse(edition, pairs, &caller, &[7, 8])
+}
+
+/// Why these filters are refused.
+fn refused(filters: &str) -> String {
+    let wrong = parse(&[("filters", filters)]).unwrap_err();
+    assert_eq!(
+        (wrong.code, wrong.parameter.as_str()),
+        ("INVALID_FILTERS", "filters")
+    );
+    wrong.why
+}
+
+fn summary() -> Summary {
+    let mut request = scene::request(1);
+    request.api_key = Some("app".into());
+    request.quoted = json!({"appFees": [{"recipient": "0x1", "bps": "1", "amount": "2"}]});
+    let facts = Facts {
+        deposits: vec![deposit(3, Standing::Final)],
+        attempts: vec![attempt(Purpose::Fill, State::Confirmed(scene::place(9)))],
+        updated_at: request.created_at + 9_000,
+        ..Facts::default()
+    };
+    Summary::of(&request, &facts)
+}
+
+fn means(pairs: &[(&str, &str)]) -> bool {
+    matches(&parse(pairs).unwrap().query, &summary())
+}
+
+#[test]
+fn every_parameter_means_what_it_says() {
+    let (id, order) = (
+        "0x".to_owned() + &"01".repeat(32),
+        "0x".to_owned() + &"81".repeat(32),
+    );
+    let hash = format!("0x{:064X}", 3);
+    let upper = scene::USER.to_uppercase().replace("0X", "0x");
+    let fits = [
+        ("id", id.as_str()),
+        ("orderId", &order),
+        ("term", &id),
+        ("term", &hash),
+        ("term", &upper),
+        ("term", "0xF111"),
+        ("depositTxHash", &hash),
+        ("fillTxHash", "0xf111"),
+        ("originChainId", "31001"),
+        ("destinationChainId", "31002"),
+        ("chainId", "31002"),
+        ("user", &upper),
+        ("recipient", scene::USER),
+        ("status", "success"),
+        ("failReason", "N/A"),
+        ("apiKey", "app"),
+        ("apiKey", "secret"),
+        ("requestType", "crosschain swap"),
+        ("currencyInChainId", "31001"),
+        ("currencyOutChainId", "31002"),
+        ("currencyInAddress", scene::USDC),
+        ("startTimestamp", "1700000000"),
+        ("endTimestamp", "1700000000"),
+        ("startBlock", "9"),
+        ("endBlock", "3"),
+        ("fillTimeMin", "6"),
+        ("fillTimeMax", "6"),
+        ("features", "fast_fill,app_fees"),
+        ("referrer", "nobody"),
+        ("unknown", ""),
+    ];
+    for (name, text) in fits {
+        assert!(means(&[(name, text)]), "{name}={text}");
+    }
+    let others = [
+        ("id", order.as_str()),
+        ("orderId", &id),
+        ("term", &order),
+        ("fillTxHash", &hash),
+        ("depositTxHash", "0xf111"),
+        ("refundTxHash", "0xf111"),
+        ("originChainId", "31002"),
+        ("chainId", "31003"),
+        ("depositAddress", scene::USER),
+        ("status", "pending"),
+        ("failReason", "SLIPPAGE"),
+        ("requestType", "Bridge"),
+        ("currencyInSymbol", "usdc"),
+        ("startTimestamp", "1700000001"),
+        ("endTimestamp", "1699999999"),
+        ("startBlock", "10"),
+        ("endBlock", "2"),
+        ("amountUsdMin", "0"),
+        ("fillTimeMax", "5"),
+        ("features", "fast_fill"),
+    ];
+    for (name, text) in others {
+        assert!(!means(&[(name, text)]), "{name}={text}");
+    }
+    assert!(
+        means(&[("chainId", "5"), ("originChainId", "31001")]),
+        "overridden"
+    );
+    assert!(
+        !means(&[("startBlock", "9"), ("originChainId", "31001")]),
+        "only there"
+    );
+    assert!(means(&[
+        ("startTimestamp", "1700000009"),
+        ("sortBy", "updatedAt")
+    ]));
+}
+
+#[test]
+fn parameters_that_mean_nothing_are_refused_by_name() {
+    for (name, text) in [
+        ("limit", "0"),
+        ("limit", "51"),
+        ("limit", "x"),
+        ("id", "0x1"),
+        ("orderId", "81"),
+        ("term", ""),
+        ("user", ""),
+        ("chainId", "-1"),
+        ("originChainId", "9007199254740992"),
+        ("status", "waiting"),
+        ("status", "submitted"),
+        ("status", "Success"),
+        ("requestType", "swap"),
+        ("apiKey", "other"),
+        ("apiKey", "app,other"),
+        ("features", "app_fees,"),
+        ("sortBy", "status"),
+        ("sortDirection", "up"),
+        ("amountUsdMin", "1e18"),
+        ("amountUsdMin", "-1"),
+        ("fillTimeMin", "1.5"),
+        ("startTimestamp", "2020-01-01"),
+        ("includeTotal", "yes"),
+        ("includeChildRequests", "2"),
+        ("privateChainsToInclude", "base"),
+    ] {
+        let wrong = parse(&[(name, text)]).unwrap_err();
+        assert_eq!(wrong.parameter, name, "{name}={text}");
+    }
+    let long = "x".repeat(513);
+    assert!(parse(&[("user", &long)]).is_err());
+    assert!(parse(&[("user", "a"), ("user", "a")]).is_err());
+    let own = parse(&[("apiKey", "other")]).unwrap_err();
+    assert_eq!(own.code, "API_KEY_NOT_OWNED");
+}
+
+#[test]
+fn groups_are_ored_and_their_fields_anded() {
+    let fits = [
+        json!([{"status": "success"}]),
+        json!([{"status": "refund"}, {"status": ["failure", "success"]}]),
+        json!([{"status": "success", "originChainId": 31_001, "destinationChainId": "31002"}]),
+        json!([{"not:status": "refund"}]),
+        json!([{"failReason": null, "not:fillTxHash": null, "depositAddress": null}]),
+        json!([{"not:user": ["0x01", "0x02"], "user": scene::USER}]),
+        json!([{"chainId": 5, "originChainId": 31_001}]),
+        json!([]),
+    ];
+    for filters in fits {
+        assert!(means(&[("filters", &filters.to_string())]), "{filters}");
+    }
+    let others = [
+        json!([{"status": "refund"}]),
+        json!([{"status": "success", "originChainId": 1}]),
+        json!([{"not:status": ["refund", "success"]}]),
+        json!([{"not:failReason": null}, {"fillTxHash": null}]),
+    ];
+    for filters in others {
+        assert!(!means(&[("filters", &filters.to_string())]), "{filters}");
+    }
+    assert!(!means(&[
+        ("filters", r#"[{"status":"success"}]"#),
+        ("status", "refund")
+    ]));
+}
+
+/// hostile.md, "Quotes, listing".
+#[test]
+fn bombs_are_refused_cheaply() {
+    let group = |n: usize| {
+        let fields: Vec<_> = (0..n).map(|n| format!(r#""x{n}":1"#)).collect();
+        format!("{{{}}}", fields.join(","))
+    };
+    let many = |n: usize, one: &str| format!("[{}]", vec![one; n].join(","));
+    let values = format!(r#"[{{"chainId":{}}}]"#, many(65, "1"));
+    for (filters, why) in [
+        ("x".repeat(8193), "8192 bytes"),
+        ("[".repeat(8000), "expected a JSON array"),
+        (many(17, r#"{"chainId":1}"#), "more than 16 groups"),
+        (format!("[{}]", group(33)), "more than 32 fields"),
+        (values, "at most 64 values"),
+        ("{}".into(), "expected a JSON array"),
+        ("[1]".into(), "expected a JSON array"),
+        ("[{}]".into(), "must have a field"),
+        (r#"[{"not:not:status":"success"}]"#.into(), "stands twice"),
+        (
+            r#"[{"status":["success",null]}]"#.into(),
+            "null stands alone",
+        ),
+        (r#"[{"status":[null]}]"#.into(), "null stands alone"),
+        (r#"[{"status":[]}]"#.into(), "expected a value"),
+        (
+            r#"[{"status":["success",["refund"]]}]"#.into(),
+            "texts or numbers",
+        ),
+        (r#"[{"status":{"a":1}}]"#.into(), "texts or numbers"),
+        (r#"[{"status":true}]"#.into(), "texts or numbers"),
+        (r#"[{"chainId":1.5}]"#.into(), "texts or numbers"),
+        (r#"[{"status":"waiting"}]"#.into(), "expected success"),
+        (r#"[{"user":""}]"#.into(), "must not be empty"),
+        (
+            r#"[{"features":"app_fees"}]"#.into(),
+            "a parameter of its own",
+        ),
+        (r#"[{"not:startBlock":1}]"#.into(), "a parameter of its own"),
+        (r#"[{"amountUsdMin":1}]"#.into(), "a parameter of its own"),
+        (r#"[{"filters":"[]"}]"#.into(), "a parameter of its own"),
+        (r#"[{"referrer":"x"}]"#.into(), "is not a field"),
+        (r#"[{"__proto__":1}]"#.into(), "is not a field"),
+        (
+            r#"[{"status":"success","status":"refund"}]"#.into(),
+            "stands twice",
+        ),
+        (r#"[{"apiKey":"other"}]"#.into(), "own key"),
+        (
+            "[{\"status\":\"success\"}] x".into(),
+            "expected a JSON array",
+        ),
+    ] {
+        let found = refused(&filters);
+        let shown: String = filters.chars().take(60).collect();
+        assert!(found.contains(why), "{shown}: {found}");
+        assert!(found.len() < 300, "{found}");
+    }
+}
+
+#[test]
+fn older_editions_have_fewer_parameters() {
+    let of = |version, pairs: &[(&str, &str)]| edition(version, pairs).unwrap().query;
+    let found = of(
+        Edition::V2,
+        &[("hash", "0xF111"), ("referrer", "x"), ("filters", "x")],
+    );
+    assert_eq!(found.all.len(), 2);
+    assert!(matches(
+        &of(Edition::V2, &[("user", scene::USER)]),
+        &summary()
+    ));
+    assert_eq!(
+        of(Edition::V1, &[("status", "success"), ("sortBy", "x")]),
+        of(Edition::V1, &[])
+    );
+    assert!(edition(Edition::V2, &[("sortBy", "amountUsd")]).is_err());
+    let whole = edition(
+        Edition::V2,
+        &[("includeOrderData", "true"), ("limit", "50")],
+    )
+    .unwrap();
+    assert_eq!((whole.order, whole.limit), (true, 50));
+    let v3 = parse(&[("hash", "0x1"), ("referrer", "x")]).unwrap();
+    assert_eq!(v3.query, parse(&[]).unwrap().query);
+}
+
+#[test]
+fn private_chains_are_named_or_hidden() {
+    let mut private = summary();
+    private.destination.chain = 8;
+    let query = |pairs: &[(&str, &str)]| parse(pairs).unwrap().query;
+    assert!(!matches(&query(&[]), &private));
+    assert!(!matches(&query(&[("destinationChainId", "8")]), &private));
+    assert!(matches(
+        &query(&[("privateChainsToInclude", "8, 9")]),
+        &private
+    ));
+    assert!(!matches(
+        &query(&[("privateChainsToInclude", "7")]),
+        &private
+    ));
+}
+
+#[test]
+fn dollars_between_millionths_are_rounded_inwards() {
+    let spans = |from: &str, to: &str| {
+        let asked = parse(&[("amountUsdMin", from), ("amountUsdMax", to)]).unwrap();
+        (asked.query.ranges.amount.from, asked.query.ranges.amount.to)
+    };
+    assert_eq!(spans("1.5", "2"), (Some(1_500_000), Some(2_000_000)));
+    assert_eq!(spans("0.0000001", "0.0000019"), (Some(1), Some(1)));
+    assert_eq!(spans("0.0000000", "1.0000000"), (Some(0), Some(1_000_000)));
+}
+
+#[test]
+fn what_is_named_is_looked_up() {
+    let of = |pairs: &[(&str, &str)]| parse(pairs).unwrap().query.lookups();
+    assert_eq!(of(&[]), None);
+    assert_eq!(of(&[("status", "success"), ("chainId", "1")]), None);
+    let id = "0x".to_owned() + &"01".repeat(32);
+    let by_id = vec![Lookup::Id(alloy::primitives::B256::repeat_byte(1))];
+    assert_eq!(of(&[("id", &id), ("user", scene::USER)]), Some(by_id));
+    let named = |text: &str| Lookup::Name(Name::of(text));
+    let hash = [("user", scene::USER), ("fillTxHash", id.as_str())];
+    assert_eq!(of(&hash), Some(vec![named(&id)]));
+    let groups = json!([{"user": ["0x01", "0x02"]}, {"status": "success", "recipient": "0x02"}]);
+    let both = Some(vec![named("0x01"), named("0x02")]);
+    assert_eq!(of(&[("filters", &groups.to_string())]), both);
+    let half = json!([{"user": "0x01"}, {"status": "success"}]);
+    assert_eq!(of(&[("filters", &half.to_string())]), None);
+    let not = json!([{"not:user": "0x01"}]);
+    assert_eq!(of(&[("filters", &not.to_string())]), None);
+}
+
+#[test]
+fn reasons_of_failures_are_found() {
+    let facts = Facts {
+        deposits: vec![deposit(1, Standing::Final)],
+        attempts: vec![attempt(Purpose::Refund, State::Confirmed(scene::place(9)))],
+        failure: Some(FailReason::Slippage),
+        ..Facts::default()
+    };
+    let refunded = Summary::of(&scene::request(1), &facts);
+    let query = parse(&[("failReason", "SLIPPAGE"), ("refundTxHash", "0x4ef0")])
+        .unwrap()
+        .query;
+    assert!(matches(&query, &refunded) && query.touched());
+    assert!(!matches(
+        &parse(&[("failReason", "N/A")]).unwrap().query,
+        &refunded
+    ));
+}

@@ -1,0 +1,86 @@
+//! A request as the listing shows it, in three editions (interface.md, Request record;
+//! integrator-api.md 11). One reading ([`Case`]), three renderings.
+
+mod fees;
+mod old;
+mod protocol;
+mod record;
+mod route;
+mod transactions;
+
+use std::collections::HashMap;
+
+use super::{
+    Request,
+    fact::{Deposit, Facts},
+    quoted::{Details, Quoted},
+    status::{self, Verdict},
+    witness::Witness,
+};
+
+pub use old::{V1, V2, v1, v2};
+pub use record::{V3, v3};
+
+/// Transactions in full, by network and text.
+pub type Witnesses = HashMap<(String, String), Witness>;
+
+/// A request with all that is known of it.
+pub struct Case<'a> {
+    pub request: &'a Request,
+    pub facts: &'a Facts,
+    pub witnesses: &'a Witnesses,
+    /// Whoever asks owns the request's key and wants what only the owner may see.
+    pub authenticated: bool,
+    /// The order is wanted, where the edition has it.
+    pub order: bool,
+}
+
+/// What all editions read of a case.
+struct Sheet<'a> {
+    case: &'a Case<'a>,
+    quoted: Quoted,
+    verdict: Verdict,
+}
+
+impl<'a> Sheet<'a> {
+    fn of(case: &'a Case<'a>) -> Self {
+        Self {
+            quoted: Quoted::of(case.request),
+            verdict: status::of(case.request, case.facts),
+            case,
+        }
+    }
+
+    fn details(&self) -> Option<&Details> {
+        self.quoted.details.as_ref()
+    }
+
+    /// The deposit that is told as the one.
+    fn deposit(&self) -> Option<&'a Deposit> {
+        self.case.facts.standing().next()
+    }
+
+    /// The chain's number; `None` for a network that the request does not name.
+    fn chain(&self, network: &str) -> Option<u64> {
+        let request = self.case.request;
+        let legs = [&request.origin, &request.destination];
+        let leg = legs.into_iter().find(|leg| leg.network == network);
+        leg.map(|leg| leg.chain)
+    }
+
+    fn witness(&self, network: &str, transaction: &str) -> Option<&'a Witness> {
+        let name = (network.to_owned(), transaction.to_owned());
+        self.case.witnesses.get(&name)
+    }
+
+    /// Basis points that may be lost; the greater one of both sides.
+    fn slippage(&self) -> Option<String> {
+        let tolerances = self.details()?.slippage_tolerance.as_ref()?;
+        let of = |percent: &str| percent.replace('.', "").parse::<u64>().unwrap_or_default();
+        let [one, other] = [&tolerances.origin, &tolerances.destination];
+        Some(of(&one.percent).max(of(&other.percent)).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! `GET /requests/v3`.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    Case, Sheet,
+    fees::{AppFees, Fees, PlatformFee},
+    protocol::Protocol,
+    route::{Actual, Legs},
+    transactions::{CallData, Failed, Moved, StateChange},
+};
+use crate::{
+    request::{
+        quoted::Amount,
+        render,
+        summary::{Feature, Kind},
+    },
+    show,
+};
+
+/// A request. What is not known, or comes with another feature, is null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordRequest)]
+pub struct V3 {
+    id: String,
+    /// `waiting`, `depositing`, `pending`, `submitted`, `success`, `failure` or `refund`.
+    status: &'static str,
+    user: String,
+    sender: String,
+    recipient: String,
+    refund_to: Option<String>,
+    deposit_address: Option<DepositAddress>,
+    request_type: &'static str,
+    data: Data,
+    protocol: Protocol,
+    features: Vec<&'static str>,
+    superseded_by_request_id: Option<String>,
+    created_at: String,
+    updated_at: String,
+}
+
+/// Where the deposit of a request without a wallet goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordDepositAddress)]
+struct DepositAddress {
+    address: String,
+    r#type: String,
+    depositor: Option<String>,
+    deposit_tx_hash: Option<String>,
+    recovery_address: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordData)]
+struct Data {
+    slippage_tolerance: Option<String>,
+    fail_reason: Option<String>,
+    refund_fail_reason: Option<String>,
+    failed_tx_hash: Option<String>,
+    failed_tx_block_number: Option<u64>,
+    failed_call_data: Option<CallData>,
+    uses_external_liquidity: bool,
+    time_estimate: Option<u64>,
+    triggered_by_fast_fill: Option<bool>,
+    in_txs: Vec<Transaction>,
+    out_txs: Vec<Transaction>,
+    app_fees: AppFees,
+    fees: Option<Fees>,
+    #[schema(value_type = Option<Object>)]
+    fee_sponsorship: Option<()>,
+    route: Option<Route>,
+    /// Only for the owner of the request's key, with `includeAuthenticatedData=true`.
+    platform_fee: Option<PlatformFee>,
+    #[schema(value_type = Option<Object>)]
+    quote_oracle_price: Option<()>,
+    /// As `platformFee`; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    referrer: Option<Option<String>>,
+    /// The label of the request's key; as `referrer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    api_key_name: Option<Option<String>>,
+    refund_currency_data: Option<Amount>,
+    external_metadata: ExternalMetadata,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordExternalMetadata)]
+struct ExternalMetadata {
+    moonpay_id: Option<String>,
+}
+
+/// The lists of swap sources are not kept with a request: null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordRoute)]
+struct Route {
+    included_swap_sources: Option<Vec<String>>,
+    included_origin_swap_sources: Option<Vec<String>>,
+    included_destination_swap_sources: Option<Vec<String>>,
+    quoted: Option<Legs>,
+    actual: Option<Actual>,
+}
+
+/// What has not been seen of a transaction yet is null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordTransaction)]
+struct Transaction {
+    tx_hash: String,
+    /// Smallest units of the chain's native currency.
+    fee: Option<String>,
+    /// Prices are not kept with transactions: null.
+    fee_usd: Option<String>,
+    block: Option<u64>,
+    /// `onchain`.
+    r#type: &'static str,
+    chain_id: Option<u64>,
+    /// Unix seconds.
+    timestamp: Option<u64>,
+    /// `success` or `failure`; null until it is in a block.
+    status: Option<&'static str>,
+    data: Option<CallData>,
+    state_changes: Option<Vec<StateChange>>,
+}
+
+impl Transaction {
+    fn of(moved: &Moved<'_>) -> Self {
+        Self {
+            tx_hash: moved.hash.to_owned(),
+            fee: moved.fee(),
+            fee_usd: None,
+            block: moved.place.map(|place| place.number),
+            r#type: "onchain",
+            chain_id: moved.chain,
+            timestamp: moved.place.map(|place| place.time),
+            status: moved.status,
+            data: moved.data(),
+            state_changes: moved.changes(),
+        }
+    }
+}
+
+/// The record of a request.
+pub fn v3(case: &Case<'_>) -> V3 {
+    let sheet = Sheet::of(case);
+    let request = case.request;
+    V3 {
+        id: request.id.to_string(),
+        status: sheet.verdict.status.text(),
+        user: request.user.clone(),
+        sender: request.user.clone(),
+        recipient: request.recipient.clone(),
+        refund_to: Some(request.refund_to.clone()),
+        deposit_address: None,
+        request_type: Kind::of(request).text(),
+        data: data(&sheet),
+        protocol: sheet.protocol(),
+        features: Feature::of(&sheet.quoted).map(Feature::text).collect(),
+        superseded_by_request_id: None,
+        created_at: show::iso(request.created_at),
+        updated_at: show::iso(render::updated_at(request, case.facts)),
+    }
+}
+
+fn data(sheet: &Sheet<'_>) -> Data {
+    let (case, verdict, failed) = (sheet.case, sheet.verdict, sheet.failed());
+    let owned = |text: &Option<String>| case.authenticated.then(|| text.clone());
+    Data {
+        slippage_tolerance: sheet.slippage(),
+        fail_reason: verdict.fail_reason.map(|reason| reason.text()),
+        refund_fail_reason: verdict.refund_fail_reason.map(|reason| reason.text()),
+        failed_tx_hash: failed.as_ref().map(|failed| failed.hash.to_owned()),
+        failed_tx_block_number: failed.as_ref().map(|failed| failed.block),
+        failed_call_data: failed.as_ref().and_then(Failed::data),
+        uses_external_liquidity: false,
+        time_estimate: sheet.details().map(|details| details.time_estimate),
+        triggered_by_fast_fill: None,
+        in_txs: sheet.incoming().iter().map(Transaction::of).collect(),
+        out_txs: sheet.outgoing().iter().map(Transaction::of).collect(),
+        app_fees: sheet.app_fees(),
+        fees: sheet.fees(),
+        fee_sponsorship: None,
+        route: sheet.details().map(|_| Route {
+            included_swap_sources: None,
+            included_origin_swap_sources: None,
+            included_destination_swap_sources: None,
+            quoted: sheet.quoted_legs(),
+            actual: sheet.actual_legs(),
+        }),
+        platform_fee: sheet.platform_fee(),
+        quote_oracle_price: None,
+        referrer: owned(&case.request.referrer),
+        api_key_name: owned(&case.request.api_key),
+        refund_currency_data: sheet.refunded(),
+        external_metadata: ExternalMetadata { moonpay_id: None },
+    }
+}

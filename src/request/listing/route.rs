@@ -1,0 +1,174 @@
+//! What was quoted of each side, and what came of it.
+
+use alloy::primitives::U256;
+use serde::Serialize;
+use utoipa::ToSchema;
+use vm::spelled_alike;
+
+use super::Sheet;
+use crate::{
+    request::{
+        Execution,
+        fact::{Attempt, Purpose},
+        quoted::{self, Amount, Details},
+    },
+    show,
+};
+
+/// One side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordLeg)]
+pub struct Leg {
+    pub input_currency: Option<Amount>,
+    pub output_currency: Option<Amount>,
+    pub router: String,
+}
+
+/// Both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = RecordLegs)]
+pub struct Legs {
+    pub origin: Option<Leg>,
+    pub destination: Option<Leg>,
+}
+
+/// Both as they turned out; as quoted where nothing has been seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = RecordActualLegs)]
+pub struct Actual {
+    pub origin: Option<Leg>,
+    pub destination: Option<Leg>,
+    /// Coins out for a coin in; null while nothing has come out.
+    pub rate: Option<String>,
+}
+
+impl Leg {
+    fn of(leg: &quoted::Leg) -> Self {
+        Self {
+            input_currency: Some(leg.input_currency.clone()),
+            output_currency: Some(leg.output_currency.clone()),
+            router: leg.router.clone(),
+        }
+    }
+}
+
+impl Sheet<'_> {
+    pub(super) fn quoted_legs(&self) -> Option<Legs> {
+        let route = self.details()?.route.as_ref()?;
+        Some(Legs {
+            origin: Some(Leg::of(&route.origin)),
+            destination: route.destination.as_ref().map(Leg::of),
+        })
+    }
+
+    pub(super) fn actual_legs(&self) -> Option<Actual> {
+        let (legs, details) = (self.quoted_legs()?, self.details()?);
+        let fill = self.case.facts.alive(Purpose::Fill).next();
+        if self.case.request.execution == Execution::User {
+            return Some(self.done(legs, details));
+        }
+        if self.deposit().is_none() && fill.is_none() {
+            return Some(Actual {
+                origin: legs.origin,
+                destination: legs.destination,
+                rate: Some(details.rate.clone()),
+            });
+        }
+        let input = self.input(details);
+        let Some(fill) = fill else {
+            let origin = legs.origin.map(|leg| Leg {
+                input_currency: input,
+                output_currency: None,
+                ..leg
+            });
+            return Some(Actual {
+                origin,
+                destination: None,
+                rate: None,
+            });
+        };
+        let output = paid(details, fill);
+        Some(Actual {
+            rate: rate(input.as_ref(), output.as_ref()),
+            origin: legs.origin.map(|leg| Leg {
+                input_currency: input,
+                ..leg
+            }),
+            destination: legs.destination.map(|leg| Leg {
+                output_currency: output,
+                ..leg
+            }),
+        })
+    }
+
+    /// What the user's own transaction did, as far as it has been seen.
+    fn done(&self, legs: Legs, details: &Details) -> Actual {
+        let request = self.case.request;
+        let seen = self.outgoing();
+        let seen = seen.iter().filter(|moved| moved.status == Some("success"));
+        let mut changes = seen
+            .filter_map(|moved| moved.witness)
+            .flat_map(|seen| &seen.changes);
+        let received = changes.find(|change| {
+            !change.negative
+                && spelled_alike(&change.address, &request.recipient)
+                && spelled_alike(&change.currency, &details.currency_out.currency.address)
+        });
+        let Some(received) = received else {
+            return Actual {
+                origin: legs.origin,
+                destination: legs.destination,
+                rate: Some(details.rate.clone()),
+            };
+        };
+        let output = details.currency_out.with(received.amount);
+        Actual {
+            rate: rate(Some(&details.currency_in), Some(&output)),
+            origin: legs.origin.map(|leg| Leg {
+                output_currency: Some(output),
+                ..leg
+            }),
+            destination: legs.destination,
+        }
+    }
+
+    /// The deposit; as quoted where the fill came first, null in a currency that was not quoted.
+    fn input(&self, details: &Details) -> Option<Amount> {
+        let Some(deposit) = self.deposit() else {
+            return Some(details.currency_in.clone());
+        };
+        // A swap's deposit is in the currency that is swapped into.
+        let known = [&details.currency_in, &details.refund_currency];
+        let mut known = known.into_iter();
+        let same = known.find(|known| spelled_alike(&known.currency.address, &deposit.currency))?;
+        if spelled_alike(
+            &details.currency_in.currency.address,
+            &same.currency.address,
+        ) {
+            return Some(same.with(deposit.amount));
+        }
+        Some(details.currency_in.clone())
+    }
+
+    /// What was paid back.
+    pub(super) fn refunded(&self) -> Option<Amount> {
+        let mut refunds = self.case.facts.alive(Purpose::Refund);
+        let refund = refunds.find(|attempt| attempt.state.place().is_some())?;
+        let details = self.details()?;
+        let known = [&details.refund_currency, &details.currency_in];
+        let mut known = known.into_iter();
+        let same = known.find(|known| spelled_alike(&known.currency.address, &refund.currency))?;
+        Some(same.with(refund.amount))
+    }
+}
+
+fn paid(details: &Details, fill: &Attempt) -> Option<Amount> {
+    let quoted = &details.currency_out;
+    spelled_alike(&quoted.currency.address, &fill.currency).then(|| quoted.with(fill.amount))
+}
+
+fn rate(input: Option<&Amount>, output: Option<&Amount>) -> Option<String> {
+    let pair = |amount: &Amount| -> (U256, u8) { (amount.units(), amount.currency.decimals) };
+    Some(show::rate(pair(input?), pair(output?)))
+}

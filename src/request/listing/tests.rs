@@ -1,0 +1,452 @@
+use alloy::primitives::U256;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::request::{
+    Execution,
+    fact::{Applied, Purpose, Settlement, Standing, State},
+    reason::{FailReason, RefundFailReason},
+    scene::{self, attempt, deposit, place, sent},
+    witness::Change,
+};
+
+const WETH: &str = "0x4200000000000000000000000000000000000006";
+
+fn amount(chain: u64, symbol: &str, units: &str, usd: &str) -> Value {
+    let native = symbol == "ETH";
+    let (address, decimals) = match symbol {
+        "USDC" => (scene::USDC, 6),
+        "WETH" => (WETH, 18),
+        _ => ("0x0000000000000000000000000000000000000000", 18),
+    };
+    json!({
+        "currency": {"chainId": chain, "address": address, "symbol": symbol, "name": symbol,
+            "decimals": decimals, "metadata": {"logoURI": "", "verified": true, "isNative": native}},
+        "amount": units, "amountFormatted": "x", "amountUsd": usd, "minimumAmount": units,
+    })
+}
+
+/// 100 USDC for 0.05 ETH of 2,000 dollars.
+fn request() -> Request {
+    let mut request = scene::request(1);
+    let input = || amount(31_001, "USDC", "100000000", "100.000000");
+    let output = || amount(31_002, "ETH", "50000000000000000", "100.000000");
+    let fee = |units: &str, usd: &str| amount(31_001, "USDC", units, usd);
+    request.destination.currency = "0x0000000000000000000000000000000000000000".into();
+    request.api_key = Some("app".into());
+    request.referrer = Some("somebody".into());
+    request.quoted = json!({
+        "fees": {
+            "gas": amount(31_001, "ETH", "1000000000000", "0.002000"),
+            "relayer": fee("130000", "0.130000"), "relayerGas": fee("100000", "0.100000"),
+            "relayerService": fee("30000", "0.030000"), "app": fee("500000", "0.500000"),
+            "subsidized": fee("0", "0"),
+        },
+        "appFees": [{"recipient": scene::USER, "bps": "50", "amount": "500000"}],
+        "details": {
+            "currencyIn": input(), "currencyOut": output(), "refundCurrency": input(),
+            "expandedPriceImpact": {"swap": {"usd": "0"}, "execution": {"usd": "-0.12"},
+                "relay": {"usd": "-0.01"}, "app": {"usd": "-0.5"}},
+            "slippageTolerance": {"origin": {"usd": "0", "value": "0", "percent": "0.00"},
+                "destination": {"usd": "2", "value": "1", "percent": "2.00"}},
+            "rate": "0.0005", "timeEstimate": 30, "isFixedRate": false,
+            "route": {
+                "origin": {"inputCurrency": input(), "outputCurrency": input(), "router": "relay"},
+                "destination": {"inputCurrency": output(), "outputCurrency": output(), "router": "relay"},
+            },
+        },
+    });
+    request
+}
+
+fn paid(number: u8, standing: Standing) -> crate::request::fact::Deposit {
+    deposit(number, standing)
+}
+
+fn fill(state: State) -> crate::request::fact::Attempt {
+    crate::request::fact::Attempt {
+        currency: "0x0000000000000000000000000000000000000000".into(),
+        amount: U256::from(49_000_000_000_000_000_u64),
+        ..attempt(Purpose::Fill, state)
+    }
+}
+
+fn witness(number: u64, fee: u64) -> Witness {
+    Witness {
+        from: scene::USER.into(),
+        to: Some(WETH.into()),
+        data: Some(vec![1, 2].into()),
+        value: U256::from(5),
+        fee: U256::from(fee),
+        place: place(number),
+        success: true,
+        changes: vec![Change {
+            address: scene::USER.into(),
+            currency: scene::USDC.into(),
+            negative: true,
+            amount: U256::from(6),
+        }],
+    }
+}
+
+struct Told {
+    v3: Value,
+    v2: Value,
+    v1: Value,
+}
+
+fn told(request: &Request, facts: &Facts, seen: &[(&str, &str, Witness)]) -> Told {
+    let seen = seen.iter();
+    let seen = seen.map(|(network, hash, witness)| {
+        (((*network).to_owned(), (*hash).to_owned()), witness.clone())
+    });
+    let witnesses = seen.collect();
+    let case = Case {
+        request,
+        facts,
+        witnesses: &witnesses,
+        authenticated: false,
+        order: false,
+    };
+    Told {
+        v3: serde_json::to_value(v3(&case)).unwrap(),
+        v2: serde_json::to_value(v2(&case)).unwrap(),
+        v1: serde_json::to_value(v1(&case)).unwrap(),
+    }
+}
+
+fn filled() -> Facts {
+    Facts {
+        deposits: vec![paid(3, Standing::Final)],
+        attempts: vec![fill(State::Confirmed(place(9)))],
+        updated_at: 1_700_000_009_000,
+        ..Facts::default()
+    }
+}
+
+#[test]
+fn a_filled_request_is_told_in_full() {
+    let hash = deposit(3, Standing::Final).transaction;
+    // 30,000,000,000,000 wei of 2,000 dollars: six cents.
+    let gas = witness(9, 30_000_000_000_000);
+    let seen = [
+        ("origin", hash.as_str(), witness(3, 7)),
+        ("destination", "0xf111", gas),
+    ];
+    let told = told(&request(), &filled(), &seen).v3;
+    let root = [
+        ("status", json!("success")),
+        ("user", json!(scene::USER)),
+        ("sender", json!(scene::USER)),
+        ("refundTo", json!(scene::USER)),
+        ("depositAddress", Value::Null),
+        ("requestType", json!("Crosschain Swap")),
+        ("features", json!(["app_fees"])),
+        ("supersededByRequestId", Value::Null),
+        ("createdAt", json!("2023-11-14T22:13:20.000Z")),
+        ("updatedAt", json!("2023-11-14T22:13:29.000Z")),
+    ];
+    for (name, wanted) in root {
+        assert_eq!(told.get(name), Some(&wanted), "{name}");
+    }
+    let data = &told["data"];
+    let change = json!([{"address": scene::USER, "change": {"kind": "token",
+        "data": {"tokenKind": "ft", "tokenAddress": scene::USDC}, "balanceDiff": "-6"}}]);
+    let incoming = json!([{
+        "txHash": hash, "fee": "7", "feeUsd": null, "block": 3, "type": "onchain", "chainId": 31_001,
+        "timestamp": 1_700_000_003, "status": "success", "stateChanges": change,
+        "data": {"from": scene::USER, "to": WETH, "data": "0x0102", "value": "5"},
+    }]);
+    assert_eq!(data["inTxs"], incoming);
+    assert_eq!(data["outTxs"][0]["txHash"], "0xf111");
+    assert_eq!(data["outTxs"][0]["chainId"], 31_002);
+    assert_eq!(data["slippageTolerance"], "200");
+    assert_eq!(data["timeEstimate"], 30);
+    let execution = &data["fees"]["actual"]["execution"];
+    assert_eq!(
+        data["fees"]["quoted"]["execution"],
+        json!({"usd": "-0.12", "amount": "120000", "amountFormatted": "0.12"})
+    );
+    assert_eq!(
+        execution["usd"], "-0.08",
+        "ten quoted cents of gas were six"
+    );
+    assert_eq!(data["fees"]["quoted"]["platform"]["usd"], "-0.01");
+    assert_eq!(data["fees"]["quoted"]["sponsored"]["usd"], "0");
+    assert_eq!(data["fees"]["currency"]["symbol"], "USDC");
+    let owed = json!([{"recipient": scene::USER, "bps": "50", "amount": "500000",
+        "amountFormatted": "0.5", "amountUsd": "0.500000"}]);
+    assert_eq!(data["appFees"]["actual"], owed);
+    assert!(data["appFees"]["quoted"][0].get("amountUsd").is_none());
+    let actual = &data["route"]["actual"];
+    assert_eq!(
+        actual["destination"]["outputCurrency"]["amountFormatted"],
+        "0.049"
+    );
+    assert_eq!(
+        actual["destination"]["outputCurrency"]["amountUsd"],
+        "98.000000"
+    );
+    assert_eq!(actual["rate"], "0.00049");
+    assert_eq!(
+        data["route"]["quoted"]["destination"]["outputCurrency"]["amount"],
+        "50000000000000000"
+    );
+    for name in [
+        "failReason",
+        "refundFailReason",
+        "failedTxHash",
+        "failedTxBlockNumber",
+        "failedCallData",
+        "triggeredByFastFill",
+        "platformFee",
+        "quoteOraclePrice",
+        "refundCurrencyData",
+        "feeSponsorship",
+    ] {
+        assert_eq!(data.get(name), Some(&Value::Null), "{name}");
+    }
+    assert_eq!(data["externalMetadata"], json!({"moonpayId": null}));
+    for name in ["referrer", "apiKeyName"] {
+        assert_eq!(data.get(name), None, "{name} is the owner's");
+    }
+    let protocol = &told["protocol"];
+    assert_eq!(protocol["deposit"]["origin"]["transactionId"], json!(hash));
+    assert_eq!(protocol["deposit"]["origin"]["amount"], "100000000");
+    assert_eq!(protocol["solver"]["chainId"], 31_002);
+    let fills = json!({"fills": [{"chainId": 31_002, "transactionId": "0xf111"}], "refunds": []});
+    assert_eq!(protocol["settlement"]["destination"], fills);
+    assert_eq!(protocol["isWithdrawable"], false);
+}
+
+#[test]
+fn what_has_not_been_seen_is_null() {
+    let told_of = |facts: &Facts| told(&request(), facts, &[]).v3;
+    let waiting = told_of(&Facts::default());
+    assert_eq!(waiting["status"], "waiting");
+    assert_eq!(waiting["data"]["fees"]["actual"], Value::Null);
+    assert_eq!(
+        waiting["data"]["route"]["actual"]["destination"],
+        waiting["data"]["route"]["quoted"]["destination"]
+    );
+    assert_eq!(waiting["protocol"]["deposit"]["origin"], Value::Null);
+    let mut more = paid(3, Standing::Included);
+    more.amount = U256::from(101_000_000);
+    let deposited = told_of(&Facts {
+        deposits: vec![more],
+        ..Facts::default()
+    });
+    let actual = &deposited["data"]["route"]["actual"];
+    assert_eq!(
+        actual["origin"]["inputCurrency"]["amountFormatted"],
+        "101.0"
+    );
+    assert_eq!(actual["origin"]["outputCurrency"], Value::Null);
+    assert_eq!(deposited["data"]["inTxs"][0]["fee"], Value::Null);
+    assert_eq!(deposited["data"]["inTxs"][0]["stateChanges"], Value::Null);
+    // The fill was seen in another block than the one that counts.
+    let other = [("destination", "0xf111", witness(8, 1))];
+    let moved = told(&request(), &filled(), &other).v3;
+    assert_eq!(moved["data"]["outTxs"][0]["fee"], Value::Null);
+    assert_eq!(moved["data"]["fees"]["actual"]["execution"]["usd"], "-0.12");
+    // A quote of an older version.
+    let bare = told(&scene::request(1), &filled(), &[]);
+    assert_eq!(bare.v3["data"]["fees"], Value::Null);
+    assert_eq!(bare.v3["data"]["route"], Value::Null);
+    assert_eq!(bare.v2["data"]["metadata"]["currencyIn"], Value::Null);
+}
+
+#[test]
+fn failures_and_refunds_say_why() {
+    let reverted = State::Reverted {
+        place: place(9),
+        reason: None,
+    };
+    let mut refund = attempt(Purpose::Refund, State::Confirmed(place(12)));
+    refund.amount = U256::from(99_000_000);
+    let facts = Facts {
+        deposits: vec![paid(3, Standing::Final)],
+        attempts: vec![fill(reverted), refund],
+        failure: Some(FailReason::Slippage),
+        ..Facts::default()
+    };
+    let seen = [("destination", "0xf111", witness(9, 1))];
+    let all = told(&request(), &facts, &seen);
+    let data = &all.v3["data"];
+    assert_eq!(all.v3["status"], "refund");
+    assert_eq!(data["failReason"], "SLIPPAGE");
+    assert_eq!(data["refundFailReason"], Value::Null);
+    assert_eq!(data["failedTxHash"], "0xf111");
+    assert_eq!(data["failedTxBlockNumber"], 9);
+    assert_eq!(data["failedCallData"]["data"], "0x0102");
+    assert_eq!(data["outTxs"][0]["status"], "failure");
+    assert_eq!(data["outTxs"][1]["chainId"], 31_001);
+    assert_eq!(data["refundCurrencyData"]["amountFormatted"], "99.0");
+    assert_eq!(data["appFees"]["actual"], json!([]));
+    let gone = Facts {
+        deposits: vec![paid(3, Standing::Reorged)],
+        failure: Some(FailReason::TtlExpired),
+        refund_failure: Some(RefundFailReason::AmountTooLowToRefund),
+        ..Facts::default()
+    };
+    let all = told(&request(), &gone, &[]);
+    assert_eq!(all.v3["data"]["inTxs"][0]["status"], "failure");
+    assert_eq!(
+        all.v3["data"]["refundFailReason"],
+        "AMOUNT_TOO_LOW_TO_REFUND"
+    );
+    assert_eq!(
+        all.v2["data"]["refundFailReason"],
+        "AMOUNT_TOO_LOW_TO_REFUND"
+    );
+}
+
+#[test]
+fn older_editions_say_it_in_their_words() {
+    let all = told(&request(), &filled(), &[]);
+    let data = &all.v2["data"];
+    assert_eq!(data["failReason"], "N/A");
+    assert_eq!(data["inTxs"][0].get("txHash"), None);
+    assert_eq!(
+        data["inTxs"][0]["hash"],
+        json!(deposit(3, Standing::Final).transaction)
+    );
+    assert_eq!(
+        data["expandedPriceImpact"]["quoted"]["relay"]["usd"],
+        "-0.01"
+    );
+    assert_eq!(data["currency"], "usdc");
+    assert_eq!(data["feesUsd"]["gas"], "0.100000");
+    assert_eq!(data["subsidizedRequest"], false);
+    assert_eq!(data["metadata"]["sender"], json!(scene::USER));
+    assert_eq!(data["metadata"]["currencyOut"]["amountFormatted"], "0.049");
+    assert_eq!(data["paidAppFees"][0]["amountUsdCurrent"], Value::Null);
+    assert_eq!(all.v2["referrer"], "somebody");
+    assert_eq!(all.v2.get("orderData"), None);
+    let states = [
+        (Facts::default(), ["waiting", "waiting", "pending"]),
+        (
+            Facts {
+                attempts: Vec::new(),
+                ..filled()
+            },
+            ["pending", "pending", "received"],
+        ),
+        (
+            Facts {
+                attempts: vec![fill(State::Broadcast)],
+                ..filled()
+            },
+            ["submitted", "pending", "pending"],
+        ),
+        (filled(), ["success", "success", "success"]),
+        (
+            Facts {
+                attempts: vec![attempt(Purpose::Refund, State::Confirmed(place(9)))],
+                ..filled()
+            },
+            ["refund", "refund", "fallback"],
+        ),
+    ];
+    for (facts, wanted) in states {
+        let all = told(&request(), &facts, &[]);
+        let found = [&all.v3, &all.v2, &all.v1].map(|one| one["status"].clone());
+        assert_eq!(found, wanted);
+    }
+}
+
+#[test]
+fn the_owner_is_shown_more() {
+    let (request, facts) = (request(), filled());
+    let witnesses = Witnesses::new();
+    let case = Case {
+        request: &request,
+        facts: &facts,
+        witnesses: &witnesses,
+        authenticated: true,
+        order: true,
+    };
+    let data = serde_json::to_value(v3(&case)).unwrap()["data"].clone();
+    assert_eq!(data["referrer"], "somebody");
+    assert_eq!(data["apiKeyName"], "app");
+    assert_eq!(data["platformFee"]["relayFeeBps"], 1);
+    assert_eq!(data["platformFee"]["totalPlatformFee"]["amount"], "10000");
+    let v2 = serde_json::to_value(v2(&case)).unwrap();
+    assert_eq!(v2["orderData"]["salt"], "1");
+    assert_eq!(v2["data"]["platformFee"]["relayFeeBps"], 1);
+}
+
+#[test]
+fn what_the_hub_took_is_told() {
+    let applied = |kind: u8, transaction: &str| Applied {
+        transaction: transaction.into(),
+        execution: json!({
+            "idempotencyKey": "0x07", "actions": [format!("0x{:064x}", kind)],
+            "signatures": [{"oracleChainId": "1", "oracleContract": "0xc", "oracleSigner": "0xs",
+                            "signature": "0x5"}],
+        }),
+    };
+    let facts = Facts {
+        settlement: Some(Settlement {
+            deposit: Some(applied(3, "0xd")),
+            outcome: Some(applied(2, "0xe")),
+        }),
+        ..filled()
+    };
+    let protocol = told(&request(), &facts, &[]).v3["protocol"].clone();
+    assert_eq!(protocol["isWithdrawable"], true);
+    assert_eq!(
+        protocol["deposit"]["relay"],
+        json!({"hash": "0xd", "operation": "mint"})
+    );
+    assert_eq!(
+        protocol["settlement"]["relay"],
+        json!({"hash": "0xe", "operation": "transfer"})
+    );
+    let signed = json!([{"oracleChainId": "1", "oracleContract": "0xc", "signerAddress": "0xs",
+                         "signature": "0x5"}]);
+    assert_eq!(
+        protocol["settlement"]["attestation"]["attestations"],
+        signed
+    );
+    assert_eq!(
+        protocol["settlement"]["attestation"]["execution"]["idempotencyKey"],
+        "0x07"
+    );
+}
+
+#[test]
+fn what_the_user_did_alone_is_told_as_it_came_out() {
+    let mut request = request();
+    request.execution = Execution::User;
+    request.destination = request.origin.clone();
+    let details = &mut request.quoted["details"];
+    let (input, output) = (
+        details["currencyIn"].clone(),
+        details["currencyOut"].clone(),
+    );
+    details["route"] =
+        json!({"origin": {"inputCurrency": input, "outputCurrency": output, "router": "x"}});
+    let facts = Facts {
+        own: vec![sent("0xa", State::Included(place(4)))],
+        ..Facts::default()
+    };
+    let mut seen = witness(4, 1);
+    seen.changes.push(Change {
+        address: scene::USER.to_uppercase().replace("0X", "0x"),
+        currency: "0x0000000000000000000000000000000000000000".into(),
+        negative: false,
+        amount: U256::from(48_000_000_000_000_000_u64),
+    });
+    let all = told(&request, &facts, &[("origin", "0xa", seen)]);
+    let data = &all.v3["data"];
+    assert_eq!(data["inTxs"], data["outTxs"]);
+    assert_eq!(
+        data["route"]["actual"]["origin"]["outputCurrency"]["amountFormatted"],
+        "0.048"
+    );
+    assert_eq!(all.v3["requestType"], "Same-chain Swap");
+    let unseen = told(&request, &facts, &[]);
+    let quoted = &unseen.v3["data"]["route"]["actual"]["origin"]["outputCurrency"];
+    assert_eq!(quoted["amount"], "50000000000000000");
+}

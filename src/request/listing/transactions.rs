@@ -1,0 +1,208 @@
+//! The transactions of a request: `inTxs`, `outTxs` and what failed.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Sheet;
+use crate::request::{
+    Execution,
+    fact::{Attempt, Place, Sent, Standing, State},
+    witness::{Change, Witness},
+};
+
+/// A transaction; what has not been seen of it is null.
+pub struct Moved<'a> {
+    pub hash: &'a str,
+    pub chain: Option<u64>,
+    pub place: Option<&'a Place>,
+    /// `success` or `failure`, once it is in a block.
+    pub status: Option<&'static str>,
+    pub witness: Option<&'a Witness>,
+}
+
+/// What an EVM transaction says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = RecordCallData)]
+pub struct CallData {
+    pub from: String,
+    /// Null where it created a contract.
+    pub to: Option<String>,
+    /// Null when it was too long to keep.
+    pub data: Option<String>,
+    pub value: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = RecordStateChange)]
+pub struct StateChange {
+    address: String,
+    change: Balance,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordBalanceChange)]
+struct Balance {
+    /// `token`.
+    kind: &'static str,
+    data: Token,
+    /// Smallest units; negative for a loss.
+    balance_diff: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordToken)]
+struct Token {
+    /// `ft`.
+    token_kind: &'static str,
+    /// The native currency's marker for what is no token.
+    token_address: String,
+}
+
+/// The transaction of the request that failed last.
+pub struct Failed<'a> {
+    pub hash: &'a str,
+    pub block: u64,
+    pub witness: Option<&'a Witness>,
+}
+
+impl CallData {
+    fn of(witness: &Witness) -> Self {
+        Self {
+            from: witness.from.clone(),
+            to: witness.to.clone(),
+            data: witness.data.as_ref().map(ToString::to_string),
+            value: witness.value.to_string(),
+        }
+    }
+}
+
+impl StateChange {
+    fn of(change: &Change) -> Self {
+        Self {
+            address: change.address.clone(),
+            change: Balance {
+                kind: "token",
+                data: Token {
+                    token_kind: "ft",
+                    token_address: change.currency.clone(),
+                },
+                balance_diff: change.diff(),
+            },
+        }
+    }
+}
+
+impl Moved<'_> {
+    pub fn fee(&self) -> Option<String> {
+        self.witness.map(|witness| witness.fee.to_string())
+    }
+
+    pub fn data(&self) -> Option<CallData> {
+        self.witness.map(CallData::of)
+    }
+
+    pub fn changes(&self) -> Option<Vec<StateChange>> {
+        let changes = self.witness.map(|witness| witness.changes.iter());
+        changes.map(|changes| changes.map(StateChange::of).collect())
+    }
+}
+
+impl Failed<'_> {
+    pub fn data(&self) -> Option<CallData> {
+        self.witness.map(CallData::of)
+    }
+}
+
+impl<'a> Sheet<'a> {
+    /// What the user sent, those whose blocks left the chain included.
+    pub(super) fn incoming(&self) -> Vec<Moved<'a>> {
+        let facts = self.case.facts;
+        let deposits = facts.deposits.iter().map(|deposit| {
+            let fine = deposit.standing != Standing::Reorged;
+            let at = (deposit.network.as_str(), deposit.transaction.as_str());
+            self.moved(at, Some(&deposit.place), Some(fine))
+        });
+        let own = self
+            .own()
+            .filter(|_| self.case.request.execution == Execution::User);
+        once(own.chain(deposits))
+    }
+
+    /// What pays the recipient, or pays back; the user's own where nobody else acts.
+    pub(super) fn outgoing(&self) -> Vec<Moved<'a>> {
+        if self.case.request.execution == Execution::User {
+            return once(self.own());
+        }
+        let sent = self.case.facts.attempts.iter();
+        let sent = sent.filter(|attempt| attempt.state != State::Replaced);
+        once(sent.map(|attempt: &Attempt| {
+            self.stated((&attempt.network, &attempt.transaction), &attempt.state)
+        }))
+    }
+
+    fn own(&self) -> impl Iterator<Item = Moved<'a>> {
+        let own = self.case.facts.own.iter();
+        let own = own.filter(|sent| sent.state != State::Replaced);
+        own.map(|sent: &Sent| self.stated((&sent.network, &sent.transaction), &sent.state))
+    }
+
+    fn stated(&self, at: (&'a str, &'a str), state: &'a State) -> Moved<'a> {
+        let fine = state.place().map(|_| state.alive());
+        self.moved(at, state.place(), fine)
+    }
+
+    fn moved(
+        &self,
+        (network, hash): (&'a str, &'a str),
+        place: Option<&'a Place>,
+        fine: Option<bool>,
+    ) -> Moved<'a> {
+        let witness = self.witness(network, hash);
+        let word = |fine| if fine { "success" } else { "failure" };
+        Moved {
+            hash,
+            chain: self.chain(network),
+            place,
+            status: fine.map(word),
+            witness: witness.filter(|witness| place.is_some_and(|place| witness.is_of(place))),
+        }
+    }
+
+    /// The user's where nobody else acts, else the solver's.
+    pub(super) fn failed(&self) -> Option<Failed<'a>> {
+        let facts = self.case.facts;
+        let own = facts
+            .own
+            .iter()
+            .map(|one| (&one.network, &one.transaction, &one.state));
+        let sent = facts.attempts.iter();
+        let sent = sent.map(|one| (&one.network, &one.transaction, &one.state));
+        let reverted = |(network, hash, state): (&'a String, &'a String, &'a State)| {
+            let State::Reverted { place, .. } = state else {
+                return None;
+            };
+            let found = self.moved((network, hash), Some(place), Some(false));
+            Some(Failed {
+                hash,
+                block: place.number,
+                witness: found.witness,
+            })
+        };
+        own.chain(sent).rev().find_map(reverted)
+    }
+}
+
+fn once<'a>(all: impl Iterator<Item = Moved<'a>>) -> Vec<Moved<'a>> {
+    let mut once: Vec<Moved<'a>> = Vec::new();
+    for one in all {
+        match once.iter_mut().find(|known| known.hash == one.hash) {
+            // A transaction whose block left the chain may have come back in another.
+            Some(known) if known.status == Some("failure") => *known = one,
+            Some(_) => {}
+            None => once.push(one),
+        }
+    }
+    once
+}

@@ -1,0 +1,172 @@
+//! What the quote said ([`Request::quoted`]), as those read it who list requests.
+
+use alloy::primitives::U256;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Request;
+use crate::show;
+
+/// The parts that are listed; what is not there, or cannot be read, is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Quoted {
+    pub fees: Option<Fees>,
+    pub details: Option<Details>,
+    pub app_fees: Vec<AppFee>,
+}
+
+/// `fees`: `gas` in the origin's native currency, the others in the deposited one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fees {
+    pub gas: Amount,
+    pub relayer_gas: Amount,
+    pub relayer_service: Amount,
+    pub app: Amount,
+}
+
+/// `details`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Details {
+    pub currency_in: Amount,
+    pub currency_out: Amount,
+    pub refund_currency: Amount,
+    pub expanded_price_impact: Option<Expanded>,
+    pub slippage_tolerance: Option<Tolerances>,
+    pub rate: String,
+    pub time_estimate: u64,
+    #[serde(default)]
+    pub is_fixed_rate: bool,
+    pub route: Option<Route>,
+}
+
+/// The impact's parts; costs are negative.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Expanded {
+    pub swap: Usd,
+    pub execution: Usd,
+    pub relay: Usd,
+    pub app: Usd,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RecordUsd)]
+pub struct Usd {
+    pub usd: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Tolerances {
+    pub origin: Tolerance,
+    pub destination: Tolerance,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Tolerance {
+    pub percent: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Route {
+    pub origin: Leg,
+    pub destination: Option<Leg>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leg {
+    pub input_currency: Amount,
+    pub output_currency: Amount,
+    pub router: String,
+}
+
+/// An amount of a currency.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordAmount)]
+pub struct Amount {
+    pub currency: Currency,
+    /// Smallest units.
+    pub amount: String,
+    pub amount_formatted: String,
+    pub amount_usd: String,
+    pub minimum_amount: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordCurrency)]
+pub struct Currency {
+    pub chain_id: u64,
+    pub address: String,
+    pub symbol: String,
+    pub name: String,
+    pub decimals: u8,
+    pub metadata: Metadata,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordMetadata)]
+pub struct Metadata {
+    #[serde(rename = "logoURI")]
+    pub logo_uri: String,
+    pub verified: bool,
+    pub is_native: bool,
+}
+
+/// What an integrator is owed, in units of the deposited currency.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AppFee {
+    pub recipient: String,
+    pub bps: String,
+    pub amount: String,
+}
+
+impl Quoted {
+    /// The request's quote.
+    pub fn of(request: &Request) -> Self {
+        Self::deserialize(&request.quoted).unwrap_or_default()
+    }
+}
+
+impl Amount {
+    /// Smallest units; zero for what is no number.
+    pub fn units(&self) -> U256 {
+        U256::from_str_radix(&self.amount, 10).unwrap_or_default()
+    }
+
+    /// Millionths of a dollar; zero for what is no number.
+    pub fn micro(&self) -> i128 {
+        show::micro_of(&self.amount_usd).unwrap_or_default()
+    }
+
+    /// `units` of the same currency at the same price.
+    #[must_use]
+    pub fn with(&self, units: U256) -> Self {
+        Self {
+            currency: self.currency.clone(),
+            amount: units.to_string(),
+            amount_formatted: show::units(units, self.currency.decimals),
+            amount_usd: show::usd(show::whole(self.worth(units))),
+            minimum_amount: units.to_string(),
+        }
+    }
+
+    /// What `units` are worth at the price of this amount, millionths of a dollar, rounded down.
+    pub fn worth(&self, units: U256) -> i128 {
+        let micro = U256::from(self.micro().unsigned_abs());
+        show::share(units, micro, self.units())
+    }
+
+    /// The units that `micro` millionths of a dollar are at the price of this amount, rounded down.
+    pub fn bought(&self, micro: u128) -> U256 {
+        let own = U256::from(self.micro().unsigned_abs());
+        let bought = U256::from(micro).checked_mul(self.units());
+        bought
+            .and_then(|all| all.checked_div(own))
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,323 @@
+//! Requests by what they are asked for: which rows a query looks at, and the page that it gets.
+//!
+//! A query that names requests (ids, transactions, accounts) looks at those; every other walks the
+//! order that it asks for. Either looks at a bounded number of summaries: a page may be short, or
+//! empty, and still say where to go on. It goes on behind the last request that was looked at, by
+//! position and not by count, so that what arrives meanwhile moves nothing: whoever pages to the end
+//! gets every request that was there when the first page was asked for, once. Requests that change
+//! meanwhile move in the order of the last change, and only there.
+
+mod walk;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
+use self::walk::{Walk, Way};
+use super::{
+    Range, Store, StoreError,
+    requests::RequestsError,
+    rows::{self, LISTED, listed, listed::Position, summary},
+    summaries,
+};
+use crate::request::{
+    Request,
+    fact::Facts,
+    filter::{Lookup, Query, Sort, matches},
+    listing::Witnesses,
+    summary::Summary,
+    witness::included,
+};
+
+/// Summaries that a page looks at, at most.
+const LOOKED: usize = 2_000;
+/// Summaries that are looked at to tell how many are meant.
+const COUNTED: usize = 10_000;
+/// Requests that a name may lead to for all of them to be looked at in any order.
+const FEW: usize = 1_000;
+/// Continuations of this layout.
+const VERSION: u8 = 1;
+
+/// Why there is no page.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListingError {
+    #[error(transparent)]
+    Requests(#[from] RequestsError),
+    /// Requests of an older version are still being read.
+    #[error("the listing is being made")]
+    Incomplete,
+    /// No continuation of this query.
+    #[error("not a continuation of this query")]
+    Foreign,
+}
+
+impl From<StoreError> for ListingError {
+    fn from(error: StoreError) -> Self {
+        Self::Requests(error.into())
+    }
+}
+
+impl From<rows::RowError> for ListingError {
+    fn from(error: rows::RowError) -> Self {
+        Self::Requests(error.into())
+    }
+}
+
+/// How much of a query's answer is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut<'a> {
+    pub limit: usize,
+    pub continuation: Option<&'a str>,
+    pub total: bool,
+}
+
+/// Part of a query's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// In the order asked for.
+    pub found: Vec<Summary>,
+    /// Where to go on; `None` when there is nothing more.
+    pub continuation: Option<String>,
+    /// How many requests the query means; `None` unless asked for, and when too many would have to be
+    /// looked at.
+    pub total: Option<u64>,
+}
+
+/// A request with all that is stored of it.
+pub struct Record {
+    pub request: Request,
+    pub facts: Facts,
+    pub witnesses: Witnesses,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Listing {
+    store: Arc<dyn Store>,
+    complete: Arc<AtomicBool>,
+}
+
+impl Listing {
+    /// Over `store`, whose summaries may not be there yet: see [`Listing::complete`].
+    pub async fn open(store: Arc<dyn Store>) -> Result<Self, RequestsError> {
+        let complete = summaries::are_complete(&*store).await?;
+        Ok(Self {
+            store,
+            complete: Arc::new(complete.into()),
+        })
+    }
+
+    /// Makes what an older version did not write; at once where there is nothing to do.
+    pub async fn complete(&self) -> Result<(), RequestsError> {
+        if self.complete.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let made = summaries::complete(&*self.store).await?;
+        tracing::info!(made, "the listing is complete");
+        self.complete.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// The requests that `query` means, a page of them.
+    pub async fn page(&self, query: &Query, cut: Cut<'_>) -> Result<Page, ListingError> {
+        if !self.complete.load(Ordering::Acquire) {
+            return Err(ListingError::Incomplete);
+        }
+        let after = cut.continuation.map(|text| position(query, text));
+        let after = after.transpose()?;
+        let way = self.way(query).await?;
+        let mut walk = Walk::new(self.store.clone(), query, after);
+        let (mut found, mut next) = (Vec::new(), None);
+        let mut looked = 0;
+        'pages: while looked < LOOKED {
+            let step = (cut.limit.max(32), LOOKED - looked);
+            let rows = walk.rows(&way, step).await?;
+            if rows.is_empty() {
+                next = None;
+                break;
+            }
+            for (position, bytes) in rows {
+                looked += 1;
+                let summary = summary::decode(&bytes)?;
+                if matches(query, &summary) {
+                    if found.len() == cut.limit {
+                        break 'pages;
+                    }
+                    found.push(summary);
+                }
+                next = Some(position);
+            }
+        }
+        let total = if cut.total {
+            self.total(query, &way).await?
+        } else {
+            None
+        };
+        Ok(Page {
+            found,
+            continuation: next.map(|position| token(query, &position)),
+            total,
+        })
+    }
+
+    /// The requests of a page, in its order, as they are by now.
+    pub async fn records(&self, found: &[Summary]) -> Result<Vec<Record>, ListingError> {
+        let keys = found.iter().map(|one| rows::request::key(&one.id));
+        let facts = found.iter().map(|one| rows::facts::key(&one.id));
+        let keys: Vec<_> = keys.chain(facts).collect();
+        let rows = self.store.read_all(&keys).await?;
+        let (requests, facts) = rows.split_at(found.len());
+        let mut records = Vec::with_capacity(found.len());
+        for (request, facts) in requests.iter().zip(facts) {
+            let Some(request) = request else {
+                continue;
+            };
+            let facts = facts.as_deref().map(rows::facts::decode).transpose()?;
+            records.push(Record {
+                request: rows::request::decode(request)?,
+                facts: facts.unwrap_or_default(),
+                witnesses: Witnesses::new(),
+            });
+        }
+        self.witnesses(&mut records).await?;
+        Ok(records)
+    }
+
+    /// Fills in what is kept of their transactions.
+    async fn witnesses(&self, records: &mut [Record]) -> Result<(), ListingError> {
+        let (mut keys, mut wanted) = (Vec::new(), Vec::new());
+        for (at, record) in records.iter().enumerate() {
+            for one in included(&record.facts) {
+                keys.push(rows::witness::seen(one.network, one.transaction));
+                wanted.push((at, (one.network.to_owned(), one.transaction.to_owned())));
+            }
+        }
+        let rows = self.store.read_all(&keys).await?;
+        for ((at, name), bytes) in wanted.into_iter().zip(rows) {
+            // One that cannot be read is not told; the store's check tells of it.
+            let seen = bytes.and_then(|bytes| rows::witness::decode_seen(&bytes).ok());
+            if let Some((record, seen)) = records.get_mut(at).zip(seen) {
+                record.witnesses.insert(name, seen);
+            }
+        }
+        Ok(())
+    }
+
+    async fn total(&self, query: &Query, way: &Way) -> Result<Option<u64>, ListingError> {
+        let mut walk = Walk::new(self.store.clone(), query, None);
+        let (mut looked, mut total) = (0, 0);
+        while looked <= COUNTED {
+            let rows = walk.rows(way, (FEW, FEW)).await?;
+            if rows.is_empty() {
+                return Ok(Some(total));
+            }
+            for (_, bytes) in &rows {
+                total += u64::from(matches(query, &summary::decode(bytes)?));
+            }
+            looked += rows.len();
+        }
+        Ok(None)
+    }
+
+    /// Where the requests that `query` means are looked for.
+    async fn way(&self, query: &Query) -> Result<Way, ListingError> {
+        let ordered = Way::Rows(seen(query, listed::ordered(query.sort)));
+        let Some(lookups) = query.lookups() else {
+            return Ok(ordered);
+        };
+        let (mut few, mut streams) = (BTreeMap::new(), Vec::new());
+        let mut points = false;
+        for lookup in lookups {
+            let name = match lookup {
+                Lookup::Name(name) => name,
+                Lookup::Id(id) => {
+                    points = true;
+                    self.point(query, &id, &mut few).await?;
+                    continue;
+                }
+                Lookup::Order(order) => {
+                    points = true;
+                    if let Some(row) = self.store.read(&rows::order::key(&order)).await? {
+                        let id = rows::order::decode(&row)?;
+                        self.point(query, &id, &mut few).await?;
+                    }
+                    continue;
+                }
+            };
+            streams.extend(seen(query, listed::named(&name)));
+        }
+        for stream in &streams {
+            // One more than there may be.
+            let left = FEW.saturating_sub(few.len()) + 1;
+            for (key, bytes) in self.store.scan(range(stream, left)).await? {
+                match query.sort {
+                    Sort::Created => few.extend(listed::placed(&key.name).map(|at| (at, bytes))),
+                    sort => {
+                        let at = listed::position(sort, &summary::decode(&bytes)?);
+                        few.insert(at, bytes);
+                    }
+                }
+            }
+            if few.len() > FEW {
+                let walked = query.sort == Sort::Created && !points && streams.len() <= 8;
+                return Ok(if walked { Way::Rows(streams) } else { ordered });
+            }
+        }
+        Ok(Way::Few(few))
+    }
+
+    async fn point(
+        &self,
+        query: &Query,
+        id: &alloy::primitives::B256,
+        few: &mut BTreeMap<Position, Vec<u8>>,
+    ) -> Result<(), ListingError> {
+        if let Some(bytes) = self.store.read(&summary::key(id)).await? {
+            let at = listed::position(query.sort, &summary::decode(&bytes)?);
+            few.insert(at, bytes);
+        }
+        Ok(())
+    }
+}
+
+/// The rows of requests that `query` can mean.
+fn seen(query: &Query, [waiting, touched]: [Vec<u8>; 2]) -> Vec<Vec<u8>> {
+    if query.touched() {
+        return vec![touched];
+    }
+    // A request goes from the first to the second: whoever reads them in this order meets it.
+    vec![waiting, touched]
+}
+
+fn range(prefix: &[u8], limit: usize) -> Range {
+    Range {
+        kind: LISTED,
+        prefix: prefix.to_vec(),
+        after: None,
+        limit,
+        reverse: false,
+    }
+}
+
+/// Layout: version, the query's fingerprint (8 bytes), the position of the last request looked at.
+fn token(query: &Query, position: &Position) -> String {
+    let bytes = [&[VERSION], query.fingerprint().as_slice(), position].concat();
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn position(query: &Query, text: &str) -> Result<Position, ListingError> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
+    let own = [&[VERSION], query.fingerprint().as_slice()].concat();
+    let position = bytes.strip_prefix(own.as_slice());
+    let position = position.and_then(|position| position.try_into().ok());
+    position.ok_or(ListingError::Foreign)
+}
+
+#[cfg(test)]
+mod tests;

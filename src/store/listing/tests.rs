@@ -1,0 +1,921 @@
+//! Pages against a plain filter over whole requests, which knows nothing of summaries.
+
+use std::collections::BTreeMap;
+
+use alloy::primitives::B256;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    request::{
+        Execution, Operation,
+        fact::{Purpose, Standing, State},
+        filter::{Asked, Caller, Edition},
+        reason::{FailReason, RefundFailReason},
+        scene::{self, attempt, deposit, sent},
+    },
+    store::{Batch, check, memory::MemoryStore, requests::Requests, sled::SledStore},
+};
+
+const USERS: [&str; 4] = [
+    "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+    "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC",
+    "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq",
+    "BC1QAR0SRRR7XFKVY5L643LYDNW9RE59GTZZWF5MDQ",
+];
+const SYMBOLS: [&str; 3] = ["USDC", "WETH", "Pepe"];
+const CHAINS: [u64; 3] = [31_001, 31_002, 31_003];
+const NOW: u64 = 1_700_000_000_000;
+
+/// What a random request is made of.
+#[derive(Clone, Debug)]
+struct Made {
+    number: u8,
+    users: (usize, usize),
+    chains: (usize, usize),
+    symbols: (usize, usize),
+    /// Which of the ways a request can go.
+    state: u8,
+    created: u64,
+    later: u64,
+    amount: Option<u64>,
+    app_fee: Option<u64>,
+    key: Option<bool>,
+    call: bool,
+}
+
+/// A request as the plain filter knows it: the values of its fields, empty where there is none, and
+/// its figures.
+struct Plain {
+    id: B256,
+    fields: BTreeMap<&'static str, Vec<String>>,
+    figures: BTreeMap<&'static str, Option<u64>>,
+    origin_blocks: Vec<u64>,
+    other_blocks: Vec<u64>,
+    features: Vec<&'static str>,
+}
+
+fn usd(symbol: &str, micro: Option<u64>) -> Value {
+    let text = micro.map(|micro| format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000));
+    json!({
+        "currency": {"chainId": 1, "address": "0x01", "symbol": symbol, "name": symbol,
+                     "decimals": 6, "metadata": {"logoURI": "", "verified": true, "isNative": false}},
+        "amount": "1", "amountFormatted": "0.000001",
+        "amountUsd": text.unwrap_or_else(|| "unknown".into()), "minimumAmount": "1",
+    })
+}
+
+impl Made {
+    fn request(&self) -> Request {
+        let mut request = scene::request(self.number);
+        request.user = USERS[self.users.0].into();
+        request.recipient = USERS[self.users.1].into();
+        (request.origin.chain, request.destination.chain) =
+            (CHAINS[self.chains.0], CHAINS[self.chains.1]);
+        request.origin.network = "origin".into();
+        request.destination.currency = format!("0x0{}", self.symbols.1);
+        request.created_at = NOW + self.created * 500;
+        request.operation = if self.number % 2 == 0 {
+            Operation::Swap
+        } else {
+            Operation::Bridge
+        };
+        if self.own() {
+            request.execution = Execution::User;
+        }
+        if self.call {
+            request.calls.push(crate::request::Call {
+                to: USERS[0].into(),
+                value: Default::default(),
+                data: Default::default(),
+            });
+        }
+        request.api_key = self.key.map(|own| if own { "app" } else { "other" }.into());
+        let (input, output) = (SYMBOLS[self.symbols.0], SYMBOLS[self.symbols.1]);
+        let fees = ["gas", "relayerGas", "relayerService", "app"];
+        let fees: BTreeMap<_, _> = fees.map(|name| (name, usd(input, self.app_fee))).into();
+        let owed = json!([{"recipient": "0x1", "bps": "1", "amount": "2"}]);
+        request.quoted = json!({
+            "fees": fees,
+            "appFees": if self.app_fee.is_some() { owed } else { json!([]) },
+            "details": {"currencyIn": usd(input, self.amount), "currencyOut": usd(output, None),
+                "refundCurrency": usd(input, None), "rate": "1", "timeEstimate": 5,
+                "isFixedRate": self.number % 5 == 0},
+        });
+        request
+    }
+
+    fn own(&self) -> bool {
+        self.state >= 6
+    }
+
+    fn fill(&self) -> String {
+        format!("0xf111{:02x}", self.number)
+    }
+
+    fn change(&self, facts: &mut Facts) {
+        let mut paid = deposit(self.number, Standing::Final);
+        let mut fill = attempt(Purpose::Fill, State::Broadcast);
+        let mut refund = attempt(
+            Purpose::Refund,
+            State::Confirmed(scene::place(self.number.into())),
+        );
+        fill.transaction = self.fill();
+        refund.transaction = format!("0x4ef0{:02x}", self.number);
+        let place = scene::place(u64::from(self.number) + 7);
+        match self.state {
+            1 => {}
+            2 => facts.attempts.push(fill),
+            3 => {
+                fill.state = State::Confirmed(place);
+                facts.attempts.push(fill);
+            }
+            4 => {
+                fill.state = State::Reverted {
+                    place,
+                    reason: None,
+                };
+                facts.attempts.extend([fill, refund]);
+                facts.failure = Some(FailReason::Slippage);
+            }
+            5 => {
+                paid.standing = Standing::Reorged;
+                facts.failure = Some(FailReason::TtlExpired);
+                facts.refund_failure = Some(RefundFailReason::AmountTooLowToRefund);
+            }
+            6 => facts.own.push(sent(&self.fill(), State::Confirmed(place))),
+            _ => facts.own.push(sent(
+                &self.fill(),
+                State::Reverted {
+                    place,
+                    reason: None,
+                },
+            )),
+        }
+        if !self.own() {
+            facts.deposits.push(paid);
+        }
+    }
+
+    /// Written down from what the interface says of each state.
+    fn plain(&self) -> Plain {
+        let request = self.request();
+        let (n, place) = (u64::from(self.number), u64::from(self.number) + 7);
+        let hash = format!("0x{:064x}", self.number);
+        let (fill, refund) = (self.fill(), format!("0x4ef0{:02x}", self.number));
+        let own = |texts: &[&str]| texts.iter().map(|text| fold(text)).collect::<Vec<_>>();
+        let solved = (1..=5).contains(&self.state);
+        let status = [
+            "waiting", "pending", "pending", "success", "refund", "failure", "success", "failure",
+        ];
+        let reason = [
+            "",
+            "",
+            "",
+            "",
+            "SLIPPAGE",
+            "TTL_EXPIRED",
+            "",
+            "TRANSACTION_REVERTED",
+        ];
+        let state = usize::from(self.state);
+        let one = |text: &str| {
+            if text.is_empty() {
+                vec![]
+            } else {
+                vec![text.to_owned()]
+            }
+        };
+        let deposits = match self.state {
+            0 => vec![],
+            1..=5 => own(&[&hash]),
+            _ => own(&[&fill]),
+        };
+        let fills = if [2, 3, 6, 7].contains(&self.state) {
+            own(&[&fill])
+        } else {
+            vec![]
+        };
+        let refunds = if self.state == 4 {
+            own(&[&refund])
+        } else {
+            vec![]
+        };
+        let mut term = own(&[&request.id.to_string(), &request.user, &request.recipient]);
+        term.extend(deposits.iter().chain(&fills).chain(&refunds).cloned());
+        term.extend((self.state == 4).then(|| fold(&fill)));
+        let chains =
+            [request.origin.chain, request.destination.chain].map(|chain| chain.to_string());
+        let same = self.chains.0 == self.chains.1;
+        let kind = match (self.call, self.number % 2, same) {
+            (true, ..) => "call",
+            (_, 1, _) => "bridge",
+            (_, _, true) => "same-chain swap",
+            _ => "crosschain swap",
+        };
+        let symbol = |at: usize| one(&SYMBOLS[at].to_lowercase());
+        let fields = BTreeMap::from([
+            ("id", own(&[&request.id.to_string()])),
+            ("orderId", own(&[&request.order_id.to_string()])),
+            ("term", term),
+            ("depositTxHash", deposits),
+            ("fillTxHash", fills),
+            ("refundTxHash", refunds),
+            ("user", own(&[&request.user])),
+            ("recipient", own(&[&request.recipient])),
+            ("depositAddress", vec![]),
+            ("originChainId", vec![chains[0].clone()]),
+            ("destinationChainId", vec![chains[1].clone()]),
+            ("chainId", chains.to_vec()),
+            ("status", one(status[state])),
+            ("failReason", one(reason[state])),
+            (
+                "refundFailReason",
+                one(if self.state == 5 {
+                    "AMOUNT_TOO_LOW_TO_REFUND"
+                } else {
+                    ""
+                }),
+            ),
+            (
+                "apiKey",
+                one(request.api_key.as_deref().unwrap_or_default()),
+            ),
+            ("requestType", one(kind)),
+            ("currencyInAddress", own(&[scene::USDC])),
+            ("currencyOutAddress", own(&[&request.destination.currency])),
+            ("currencyInSymbol", symbol(self.symbols.0)),
+            ("currencyOutSymbol", symbol(self.symbols.1)),
+        ]);
+        let changed = NOW + self.created * 500 + if self.state == 0 { 0 } else { self.later };
+        let fill_time = (self.state == 3).then_some(7);
+        let figures = BTreeMap::from([
+            ("created", Some(request.created_at)),
+            ("updated", Some(changed)),
+            ("amount", self.amount),
+            ("appFees", self.app_fee),
+            ("fillTime", fill_time),
+        ]);
+        let mut origin_blocks = if solved && self.state != 5 {
+            vec![n]
+        } else {
+            vec![]
+        };
+        let mut other_blocks = vec![];
+        match self.state {
+            3 | 4 => other_blocks.push(place),
+            6 | 7 => origin_blocks.push(place),
+            _ => {}
+        }
+        let mut features = vec![];
+        features.extend((self.number % 5 == 0).then_some("fixed_rate"));
+        features.extend(self.app_fee.map(|_| "app_fees"));
+        Plain {
+            id: request.id,
+            fields,
+            figures,
+            origin_blocks,
+            other_blocks,
+            features,
+        }
+    }
+}
+
+fn fold(text: &str) -> String {
+    if text.starts_with("0x") {
+        text.to_lowercase()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A value as it is compared under `key`.
+fn folded(key: &str, text: &str) -> String {
+    match key {
+        "currencyInSymbol" | "currencyOutSymbol" | "requestType" => text.to_lowercase(),
+        _ => fold(text),
+    }
+}
+
+fn within(figure: Option<u64>, from: Option<u64>, to: Option<u64>) -> bool {
+    match figure {
+        None => from.is_none() && to.is_none(),
+        Some(figure) => from.is_none_or(|from| figure >= from) && to.is_none_or(|to| figure <= to),
+    }
+}
+
+fn group_holds(plain: &Plain, group: &serde_json::Map<String, Value>) -> bool {
+    let exact = group.contains_key("originChainId") || group.contains_key("destinationChainId");
+    group.iter().all(|(key, wanted)| {
+        let (not, name) = match key.strip_prefix("not:") {
+            Some(name) => (true, name),
+            None => (false, key.as_str()),
+        };
+        if key == "chainId" && exact {
+            return true;
+        }
+        let has = &plain.fields[name];
+        let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
+        let is = match wanted {
+            Value::Null => has.is_empty(),
+            Value::Array(all) => all
+                .iter()
+                .any(|one| has.contains(&folded(name, &text(one)))),
+            one => has.contains(&folded(name, &text(one))),
+        };
+        is != not
+    })
+}
+
+fn holds(plain: &Plain, pairs: &BTreeMap<&str, String>) -> bool {
+    let number = |name: &str, unit: u64| {
+        pairs
+            .get(name)
+            .map(|text| text.parse::<u64>().unwrap() * unit)
+    };
+    let time = if pairs.get("sortBy").is_some_and(|sort| sort == "updatedAt") {
+        "updated"
+    } else {
+        "created"
+    };
+    let exact = pairs.contains_key("originChainId") || pairs.contains_key("destinationChainId");
+    let fields = pairs
+        .iter()
+        .all(|(name, text)| match plain.fields.get(name) {
+            _ if *name == "chainId" && exact => true,
+            Some(has) => has.contains(&folded(name, text)),
+            None => true,
+        });
+    let mut blocks = plain.origin_blocks.clone();
+    if !pairs.contains_key("originChainId") {
+        blocks.extend(&plain.other_blocks);
+    }
+    let (start, end) = (number("startBlock", 1), number("endBlock", 1));
+    let in_blocks = start.is_none() && end.is_none()
+        || blocks.iter().any(|block| within(Some(*block), start, end));
+    let to = number("endTimestamp", 1000).map(|to| to + 999);
+    let dollars = 1_000_000;
+    fields
+        && in_blocks
+        && within(plain.figures[time], number("startTimestamp", 1000), to)
+        && within(
+            plain.figures["amount"],
+            number("amountUsdMin", dollars),
+            number("amountUsdMax", dollars),
+        )
+        && within(
+            plain.figures["appFees"],
+            number("appFeesAmountUsdMin", dollars),
+            number("appFeesAmountUsdMax", dollars),
+        )
+        && within(
+            plain.figures["fillTime"],
+            number("fillTimeMin", 1),
+            number("fillTimeMax", 1),
+        )
+        && pairs
+            .get("features")
+            .is_none_or(|text| text.split(',').any(|one| plain.features.contains(&one)))
+        && pairs.get("filters").is_none_or(|text| {
+            let groups: Vec<Value> = serde_json::from_str(text).unwrap();
+            groups.is_empty()
+                || groups
+                    .iter()
+                    .any(|group| group_holds(plain, group.as_object().unwrap()))
+        })
+}
+
+fn wanted(all: &[Plain], pairs: &BTreeMap<&str, String>) -> Vec<B256> {
+    let sort = pairs.get("sortBy").map_or("createdAt", String::as_str);
+    let value = |plain: &Plain| match sort {
+        "updatedAt" => plain.figures["updated"],
+        // Unknown amounts come first.
+        "amountUsd" => plain.figures["amount"].map(|amount| amount + 1).or(Some(0)),
+        _ => plain.figures["created"],
+    };
+    let mut found: Vec<_> = all.iter().filter(|plain| holds(plain, pairs)).collect();
+    found.sort_by_key(|plain| (value(plain), plain.id));
+    let direction = pairs.get("sortDirection").map(String::as_str);
+    if direction.map_or(sort != "amountUsd", |direction| direction == "desc") {
+        found.reverse();
+    }
+    found.into_iter().map(|plain| plain.id).collect()
+}
+
+fn some<T: Clone + std::fmt::Debug + 'static>(of: Vec<T>) -> BoxedStrategy<T> {
+    proptest::sample::select(of).boxed()
+}
+
+fn made() -> impl Strategy<Value = Made> {
+    let pair = |n: usize| (0..n, 0..n);
+    let rest = (
+        0_u64..12,
+        0_u64..4000,
+        proptest::option::of((0_u64..5).prop_map(|n| n * 500_000)),
+        proptest::option::of(0_u64..3_000_000),
+        proptest::option::of(any::<bool>()),
+        proptest::bool::weighted(0.2),
+    );
+    (pair(4), pair(3), pair(3), 0_u8..8, rest).prop_map(|(users, chains, symbols, state, rest)| {
+        let (created, later, amount, app_fee, key, call) = rest;
+        Made {
+            number: 0,
+            users,
+            chains,
+            symbols,
+            state,
+            created,
+            later,
+            amount,
+            app_fee,
+            key,
+            call,
+        }
+    })
+}
+
+fn requests() -> impl Strategy<Value = Vec<Made>> {
+    proptest::collection::vec(made(), 0..40).prop_map(|mut all| {
+        for (number, one) in (1..).zip(&mut all) {
+            one.number = number;
+        }
+        all
+    })
+}
+
+/// A value that some requests have under a field.
+fn field() -> impl Strategy<Value = (&'static str, String)> {
+    let hashes = || {
+        let n = 0_u8..12;
+        n.prop_flat_map(|n| {
+            some(vec![
+                format!("0x{n:064X}"),
+                format!("0xF111{n:02x}"),
+                format!("0x4ef0{n:02X}"),
+            ])
+        })
+    };
+    let ids = (0_u8..12).prop_map(|n| format!("0x{}", format!("{n:02x}").repeat(32)));
+    let orders = (0_u8..12).prop_map(|n| format!("0x{}", format!("{:02X}", n ^ 0x80).repeat(32)));
+    let users = || some(USERS.to_vec()).prop_map(str::to_owned);
+    let named = |names: Vec<&'static str>, texts: BoxedStrategy<String>| (some(names), texts);
+    let chains = some(CHAINS.to_vec()).prop_map(|chain| chain.to_string());
+    let symbols = some(vec![
+        "usdc".to_owned(),
+        "WETH".into(),
+        "PEPE".into(),
+        "x".into(),
+    ]);
+    let status = ["success", "failure", "refund", "pending", "depositing"];
+    let kinds = [
+        "Bridge",
+        "crosschain swap",
+        "Same-chain Swap",
+        "Call",
+        "Send",
+    ];
+    prop_oneof![
+        named(vec!["id", "term"], ids.boxed()),
+        named(vec!["orderId"], orders.boxed()),
+        named(
+            vec!["term", "depositTxHash", "fillTxHash", "refundTxHash"],
+            hashes().boxed()
+        ),
+        named(
+            vec!["user", "recipient", "depositAddress", "term"],
+            users().boxed()
+        ),
+        named(
+            vec!["chainId", "originChainId", "destinationChainId"],
+            chains.boxed()
+        ),
+        named(
+            vec!["status"],
+            some(status.to_vec()).prop_map(str::to_owned).boxed()
+        ),
+        named(
+            vec!["failReason"],
+            some(vec!["SLIPPAGE".to_owned(), "TTL_EXPIRED".into()])
+        ),
+        named(
+            vec!["refundFailReason"],
+            Just("AMOUNT_TOO_LOW_TO_REFUND".to_owned()).boxed()
+        ),
+        named(vec!["apiKey"], Just("app".to_owned()).boxed()),
+        named(
+            vec!["requestType"],
+            some(kinds.to_vec()).prop_map(str::to_owned).boxed()
+        ),
+        named(vec!["currencyInSymbol", "currencyOutSymbol"], symbols),
+        named(
+            vec!["currencyOutAddress"],
+            some(vec!["0x00".to_owned(), "0x01".into(), "0X02".into()])
+                .prop_map(|text| text.replace("0X", "0x"))
+                .boxed()
+        ),
+        named(
+            vec!["currencyInAddress"],
+            Just(scene::USDC.to_owned()).boxed()
+        ),
+    ]
+}
+
+fn groups() -> impl Strategy<Value = String> {
+    let value = (field(), proptest::collection::vec(field(), 0..3), 0_u8..8);
+    let clause = (value, any::<bool>()).prop_map(|(((name, text), more, how), not)| {
+        let key = if not {
+            format!("not:{name}")
+        } else {
+            name.to_owned()
+        };
+        let same = more
+            .into_iter()
+            .filter(|(other, _)| *other == name)
+            .map(|(_, text)| text);
+        let value = match how {
+            0 => Value::Null,
+            1..=3 => std::iter::once(text).chain(same).collect(),
+            _ => text.into(),
+        };
+        (key, value)
+    });
+    let group = proptest::collection::vec(clause, 1..4);
+    proptest::collection::vec(group, 0..4).prop_map(|groups| {
+        let groups = groups
+            .into_iter()
+            .map(|fields| Value::Object(fields.into_iter().collect()));
+        groups.collect::<Value>().to_string()
+    })
+}
+
+fn query() -> impl Strategy<Value = BTreeMap<&'static str, String>> {
+    let seconds = (0_u64..9).prop_map(|n| (NOW / 1000 + n).to_string());
+    let blocks = (0_u64..45).prop_map(|n| n.to_string());
+    let dollars = (0_u64..3).prop_map(|n| n.to_string());
+    let ranges = prop_oneof![
+        (
+            some(vec!["startTimestamp", "endTimestamp"]),
+            seconds.boxed()
+        ),
+        (some(vec!["startBlock", "endBlock"]), blocks.boxed()),
+        (
+            some(vec![
+                "amountUsdMin",
+                "amountUsdMax",
+                "appFeesAmountUsdMin",
+                "appFeesAmountUsdMax"
+            ]),
+            dollars.boxed()
+        ),
+        (
+            some(vec!["fillTimeMin", "fillTimeMax"]),
+            some(vec!["6".to_owned(), "7".into(), "8".into()])
+        ),
+        (
+            some(vec!["features"]),
+            some(vec!["app_fees".to_owned(), "fixed_rate,fast_fill".into()])
+        ),
+    ];
+    let order = prop_oneof![
+        3 => Just(("features_none", String::new())),
+        1 => (Just("sortDirection"), some(vec!["asc".to_owned(), "desc".into()])),
+    ];
+    (
+        proptest::collection::vec(field(), 0..2),
+        proptest::collection::vec(ranges, 0..2),
+        proptest::option::weighted(0.4, groups()),
+        proptest::option::of(some(vec![
+            "createdAt".to_owned(),
+            "updatedAt".into(),
+            "amountUsd".into(),
+        ])),
+        order,
+    )
+        .prop_map(|(fields, ranges, groups, sort, order)| {
+            let mut all: BTreeMap<_, _> = fields.into_iter().chain(ranges).collect();
+            all.extend(groups.map(|groups| ("filters", groups)));
+            all.extend(sort.map(|sort| ("sortBy", sort)));
+            all.extend(Some(order).filter(|(name, _)| *name != "features_none"));
+            all
+        })
+}
+
+async fn stored(store: Arc<dyn Store>, all: &[Made]) -> Listing {
+    let requests = Requests::new(store.clone());
+    for one in all {
+        requests.insert(&one.request(), Batch::new()).await.unwrap();
+    }
+    let changes = all.iter().filter(|one| one.state > 0).map(|one| {
+        let request = one.request();
+        let (requests, now) = (requests.clone(), request.created_at + one.later);
+        async move {
+            let change = |facts: &mut Facts| one.change(facts);
+            requests
+                .record(&request.id, now, Batch::new(), change)
+                .await
+                .unwrap();
+        }
+    });
+    futures::future::join_all(changes).await;
+    let listing = Listing::open(store).await.unwrap();
+    listing.complete().await.unwrap();
+    listing
+}
+
+fn parsed(pairs: &BTreeMap<&str, String>) -> Query {
+    let pairs = pairs
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), text.clone()));
+    let caller = Caller {
+        label: Some("app"),
+        key: None,
+    };
+    Asked::parse(Edition::V3, pairs, &caller, &[])
+        .unwrap()
+        .query
+}
+
+/// Every page of a query, one after the other.
+async fn paged(listing: &Listing, query: &Query, limit: usize) -> (Vec<B256>, Option<u64>) {
+    let (mut found, mut next, mut total) = (Vec::new(), None::<String>, None);
+    loop {
+        let cut = Cut {
+            limit,
+            continuation: next.as_deref(),
+            total: next.is_none(),
+        };
+        let page = listing.page(query, cut).await.unwrap();
+        assert!(page.found.len() <= limit);
+        total = total.or(page.total);
+        found.extend(page.found.iter().map(|one| one.id));
+        next = page.continuation;
+        if next.is_none() {
+            return (found, total);
+        }
+        assert!(found.len() < 1_000, "it never ends");
+    }
+}
+
+async fn agree(
+    store: Arc<dyn Store>,
+    all: &[Made],
+    queries: &[BTreeMap<&str, String>],
+    limit: usize,
+) {
+    let listing = stored(store.clone(), all).await;
+    let plain: Vec<_> = all.iter().map(Made::plain).collect();
+    for pairs in queries {
+        let wanted = wanted(&plain, pairs);
+        let (found, total) = paged(&listing, &parsed(pairs), limit).await;
+        assert_eq!(found, wanted, "{pairs:?}");
+        assert_eq!(total, Some(wanted.len() as u64));
+    }
+    let report = check::check(&*store).await.unwrap();
+    assert_eq!(report.defects, 0, "{report}");
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn pages_are_what_a_plain_filter_says(
+        all in requests(), queries in proptest::collection::vec(query(), 1..24), limit in 1_usize..9,
+    ) {
+        runtime().block_on(agree(Arc::new(MemoryStore::new()), &all, &queries, limit));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+    #[test]
+    fn pages_from_the_disk_are_what_a_plain_filter_says(
+        all in requests(), queries in proptest::collection::vec(query(), 40..60), limit in 1_usize..9,
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Arc::new(SledStore::open(directory.path()).unwrap());
+        runtime().block_on(agree(store, &all, &queries, limit));
+    }
+}
+
+fn simple(number: u8, created: u64) -> Made {
+    Made {
+        number,
+        users: (0, 0),
+        chains: (0, 1),
+        symbols: (0, 0),
+        state: 0,
+        created,
+        later: 10,
+        amount: Some(number.into()),
+        app_fee: None,
+        key: None,
+        call: false,
+    }
+}
+
+#[tokio::test]
+async fn who_pages_while_requests_arrive_misses_none_and_gets_none_twice() {
+    for (sort, direction) in [
+        ("createdAt", "asc"),
+        ("createdAt", "desc"),
+        ("amountUsd", "asc"),
+        ("amountUsd", "desc"),
+    ] {
+        for by in ["", "user"] {
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+            let first: Vec<_> = (1..=40).map(|n| simple(n, u64::from(n % 7))).collect();
+            let listing = stored(store.clone(), &first).await;
+            let requests = Requests::new(store);
+            let mut pairs = BTreeMap::from([
+                ("sortBy", sort.to_owned()),
+                ("sortDirection", direction.to_owned()),
+            ]);
+            if by == "user" {
+                pairs.insert("user", USERS[0].into());
+            }
+            let (query, mut found, mut next) = (parsed(&pairs), Vec::new(), None::<String>);
+            for number in 41..=200 {
+                let cut = Cut {
+                    limit: 3,
+                    continuation: next.as_deref(),
+                    total: false,
+                };
+                let page = listing.page(&query, cut).await.unwrap();
+                found.extend(page.found.iter().map(|one| one.id));
+                next = page.continuation;
+                if next.is_none() {
+                    break;
+                }
+                let fresh = simple(number, u64::from(number % 9));
+                requests
+                    .insert(&fresh.request(), Batch::new())
+                    .await
+                    .unwrap();
+                // And one that is there is acted on.
+                let touched = Made {
+                    state: 1,
+                    ..first[usize::from(number) % 40].clone()
+                };
+                let (id, now) = (touched.request().id, NOW + 9_000 + u64::from(number));
+                let change = |facts: &mut Facts| {
+                    if facts.deposits.is_empty() {
+                        touched.change(facts)
+                    }
+                };
+                requests
+                    .record(&id, now, Batch::new(), change)
+                    .await
+                    .unwrap();
+            }
+            assert_eq!(next, None, "paged to the end");
+            let count = found.len();
+            for one in &first {
+                let id = one.request().id;
+                let times = found.iter().filter(|found| **found == id).count();
+                assert_eq!(times, 1, "{id} {sort} {direction} {by}");
+            }
+            found.sort();
+            found.dedup();
+            assert_eq!(found.len(), count, "none twice");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_looks_at_so_many_and_says_where_to_go_on() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let requests = Requests::new(store.clone());
+    let total = 2 * LOOKED + 100;
+    for number in 0..total {
+        let mut request = simple(1, 0).request();
+        request.id = B256::left_padding_from(&(number as u64 + 1).to_be_bytes());
+        request.order_id = B256::repeat_byte(9) ^ request.id;
+        request.created_at += number as u64;
+        if number == 0 {
+            request.destination.chain = 5;
+        }
+        requests.insert(&request, Batch::new()).await.unwrap();
+    }
+    let listing = Listing::open(store).await.unwrap();
+    listing.complete().await.unwrap();
+    for by in [("chainId", "5"), ("user", USERS[0])] {
+        let mut pairs = BTreeMap::from([("destinationChainId", "5".to_owned())]);
+        pairs.insert(by.0, by.1.to_owned());
+        let (query, mut next, mut pages) = (parsed(&pairs), None::<String>, Vec::new());
+        loop {
+            let cut = Cut {
+                limit: 20,
+                continuation: next.as_deref(),
+                total: true,
+            };
+            let page = listing.page(&query, cut).await.unwrap();
+            assert_eq!(page.total, Some(1), "few enough to count");
+            pages.push(page.found.len());
+            next = page.continuation;
+            if next.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, [0, 0, 1], "{by:?}");
+    }
+    let cut = Cut {
+        limit: 5,
+        continuation: None,
+        total: true,
+    };
+    let all = listing.page(&parsed(&BTreeMap::new()), cut).await.unwrap();
+    assert_eq!((all.found.len(), all.total), (5, Some(total as u64)));
+}
+
+#[tokio::test]
+async fn continuations_are_of_one_query() {
+    let all: Vec<_> = (1..=5).map(|n| simple(n, n.into())).collect();
+    let listing = stored(Arc::new(MemoryStore::new()), &all).await;
+    let query = |pairs: &[(&'static str, &str)]| {
+        let pairs = pairs.iter().map(|(name, text)| (*name, (*text).to_owned()));
+        parsed(&pairs.collect())
+    };
+    let page = async |query: &Query, continuation: Option<&str>| {
+        let cut = Cut {
+            limit: 2,
+            continuation,
+            total: false,
+        };
+        listing.page(query, cut).await
+    };
+    let first = page(&query(&[]), None).await.unwrap();
+    let token = first.continuation.unwrap();
+    assert!(page(&query(&[]), Some(&token)).await.is_ok());
+    let cut = &token[..token.len() - 2];
+    let other = query(&[("sortDirection", "asc")]);
+    for (query, text) in [
+        (&other, token.as_str()),
+        (&query(&[]), cut),
+        (&query(&[]), ""),
+        (&query(&[]), "?"),
+        (&query(&[]), "AAAA"),
+    ] {
+        assert_eq!(
+            page(query, Some(text)).await,
+            Err(ListingError::Foreign),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn requests_of_an_older_version_are_listed_once_they_are_read() {
+    let all: Vec<_> = (1..=90)
+        .map(|n| Made {
+            state: n % 8,
+            ..simple(n, n.into())
+        })
+        .collect();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let before = paged(
+        &stored(store.clone(), &all).await,
+        &parsed(&BTreeMap::new()),
+        50,
+    )
+    .await;
+    let mut batch = Batch::new().delete(rows::mark::key(summaries::MARK));
+    for kind in [rows::SUMMARY, rows::LISTED] {
+        let mut walk = crate::store::walk::Walk::of(&*store, kind);
+        loop {
+            let rows = walk.page().await.unwrap();
+            if rows.is_empty() {
+                break;
+            }
+            // One that is there already may be of an older version.
+            for (key, _) in rows.into_iter().skip(3) {
+                batch = batch.delete(key);
+            }
+        }
+    }
+    store.commit(batch).await.unwrap();
+    let report = check::check(&*store).await.unwrap();
+    assert!(
+        !report.to_string().contains("no summary"),
+        "not said to be there: {report}"
+    );
+    let listing = Listing::open(store.clone()).await.unwrap();
+    let cut = Cut {
+        limit: 1,
+        continuation: None,
+        total: false,
+    };
+    let early = listing.page(&parsed(&BTreeMap::new()), cut).await;
+    assert_eq!(early, Err(ListingError::Incomplete));
+    listing.complete().await.unwrap();
+    assert_eq!(paged(&listing, &parsed(&BTreeMap::new()), 50).await, before);
+    let again = Listing::open(store).await.unwrap();
+    assert!(again.page(&parsed(&BTreeMap::new()), cut).await.is_ok());
+}
