@@ -4,6 +4,8 @@
 //! HMAC-SHA256 replaces a key of more than 64 bytes by its SHA-256 (RFC 2104), and every key that is
 //! given out is longer than that, so that the digest signs what the key verifies.
 
+pub mod header;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};

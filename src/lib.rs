@@ -20,3 +20,4 @@ pub mod sign;
 pub mod solver;
 pub mod store;
 pub mod telemetry;
+pub mod webhook;

@@ -12,7 +12,7 @@ use std::{collections::HashSet, fmt};
 
 use super::{
     Key, Store, StoreError,
-    rows::{KINDS, Row, VOID},
+    rows::{self, KINDS, Row, VOID},
     walk::Walk,
 };
 
@@ -173,8 +173,25 @@ impl Desk<'_> {
                 }
                 Ok(())
             }
+            Row::Delivery { label, number, .. } | Row::Dead { label, number, .. } => {
+                self.owed(label, *number).await
+            }
             Row::Mark(..) => Ok(()),
         }
+    }
+
+    /// Somebody who is known has asked to be told of the event.
+    async fn owed(&mut self, label: &str, number: u64) -> Result<(), StoreError> {
+        let why = format!("no event {number} is one of {label}");
+        self.demand(
+            rows::event::key(number),
+            why,
+            |row| matches!(row, Row::Event(_, event) if event.key.as_deref() == Some(label)),
+        )
+        .await?;
+        let why = format!("no integrator is {label}");
+        self.demand(rows::integrator::key(label), why, |_| true)
+            .await
     }
 
     fn complain(&mut self, why: impl Into<String>) {

@@ -31,6 +31,8 @@
 //! | 19 settlement | request id | `settlement::Settlement` in JSON |
 //! | 20 event | number (8) | `request::event::Event` |
 //! | 21 integrator | label text | `integrator::Integrator` in JSON |
+//! | 22 delivery | label ‖0, event's number (8) | `delivery::Delivery` |
+//! | 23 dead | label ‖0, event's number (8) | `dead::Dead` |
 //! | 27 mark | follower's name, text | number of an event (8) |
 //!
 //! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
@@ -39,6 +41,8 @@ mod any;
 pub mod claim;
 pub mod consumption;
 pub mod cursor;
+pub mod dead;
+pub mod delivery;
 pub mod entry;
 pub mod event;
 pub mod facts;
@@ -89,10 +93,12 @@ pub const LEASE: Kind = Kind(18);
 pub const SETTLEMENT: Kind = Kind(19);
 pub const EVENT: Kind = Kind(20);
 pub const INTEGRATOR: Kind = Kind(21);
+pub const DELIVERY: Kind = Kind(22);
+pub const DEAD: Kind = Kind(23);
 pub const MARK: Kind = Kind(27);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 22] = [
+pub const KINDS: [(Kind, &str); 24] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -114,6 +120,8 @@ pub const KINDS: [(Kind, &str); 22] = [
     (SETTLEMENT, "settlement"),
     (EVENT, "event"),
     (INTEGRATOR, "integrator"),
+    (DELIVERY, "delivery"),
+    (DEAD, "dead"),
     (MARK, "mark"),
 ];
 

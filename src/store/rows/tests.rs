@@ -83,7 +83,34 @@ fn layouts_never_change() {
         hex(&event::encode(&event).unwrap()),
         format!("0120{one}01016bac02027b7d")
     );
+    let delivery = delivery::Delivery {
+        since: 300,
+        due: 301,
+        tries: vec![delivery::Try {
+            at: 1,
+            took: 2,
+            said: "s".into(),
+        }],
+    };
+    let fields = "ac02ad020101020173";
+    assert_eq!(hex(&delivery.encode().unwrap()), format!("01{fields}"));
+    assert_eq!(
+        delivery::Delivery::decode(&delivery.encode().unwrap()),
+        Ok(delivery.clone())
+    );
+    let dead = dead::Dead {
+        why: "w".into(),
+        at: 300,
+        delivery,
+    };
+    assert_eq!(
+        hex(&dead.encode().unwrap()),
+        format!("010177ac02{fields}")
+    );
+    assert_eq!(dead::Dead::decode(&dead.encode().unwrap()), Ok(dead));
     let names = [
+        (delivery::key("a b", 258), 22, "612062000000000000000102".to_owned()),
+        (dead::key("a b", 258), 23, "612062000000000000000102".to_owned()),
         (event::key(258), 20, "0000000000000102".to_owned()),
         (integrator::key("a b"), 21, "612062".to_owned()),
         (mark::key("a b"), 27, "612062".to_owned()),
