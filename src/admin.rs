@@ -9,6 +9,7 @@ mod ask;
 mod serve;
 #[cfg(test)]
 mod tests;
+pub mod webhooks;
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     ask::{AskError, ask},
-    serve::Admin,
+    serve::{Admin, Desk},
 };
 use crate::attest::journal::{Entry, Halt, Void};
 
@@ -33,6 +34,8 @@ pub enum Question {
     ClearHalt { chain: String },
     /// What stands, and what stood, under a statement's key.
     Statement { key: String },
+    /// About webhooks.
+    Webhooks(webhooks::Question),
 }
 
 /// What it answers.
@@ -50,6 +53,7 @@ pub enum Answer {
         entry: Option<Entry>,
         voids: Vec<Void>,
     },
+    Webhooks(webhooks::Answer),
     /// The question could not be answered.
     Refused {
         why: String,

@@ -7,6 +7,7 @@ mod journal;
 mod keys;
 mod serve;
 mod store;
+mod webhooks;
 
 use std::{future::Future, path::Path};
 
@@ -52,6 +53,9 @@ enum Command {
     /// Ask a running daemon about what it has signed, or trust a store in doubt; needs DATA_DIR.
     #[command(subcommand)]
     Journal(journal::Journal),
+    /// Ask a running daemon what integrators were told, or have it told again; needs its DATA_DIR.
+    #[command(subcommand)]
+    Webhooks(webhooks::Webhooks),
     /// Verify, export, import or compact the store in DATA_DIR; no daemon may run there.
     #[command(subcommand)]
     Store(store::Store),
@@ -64,6 +68,7 @@ impl Arguments {
             Command::Health { url } => health::run(url, variables),
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
             Command::Journal(journal) => print(journal.answer(&config::data_dir(variables))),
+            Command::Webhooks(webhooks) => print(webhooks.answer(&config::data_dir(variables))),
             Command::Store(store) => print(store.answer(&config::data_dir(variables))),
             Command::Serve => serve::run(variables),
             Command::CheckConfig => check_config::run(variables),

@@ -59,6 +59,7 @@ pub struct Raw {
     solver_chain: Option<String>,
     solver_oracle_url: Option<String>,
     solver_oracle_key: Option<SecretString>,
+    webhook_allow_private: Option<String>,
 }
 
 /// A configuration that can be started.
@@ -183,6 +184,8 @@ pub struct Integrator {
     pub solver_chain: Option<String>,
     /// Who attests what the solver did; `None`: nothing is settled.
     pub oracle: Option<SolverOracle>,
+    /// Webhooks may go to plain HTTP and into private networks; never in production.
+    pub webhook_allow_private: bool,
 }
 
 /// The oracle that the settlement worker asks.
@@ -317,6 +320,8 @@ impl Config {
             solver_chain: raw.solver_chain,
             oracle_url: raw.solver_oracle_url,
             oracle_key: raw.solver_oracle_key,
+            webhook_allow_private: raw.webhook_allow_private,
+            production: environment.as_deref().is_some_and(is_production),
         });
         Self {
             integrator,

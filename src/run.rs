@@ -21,7 +21,7 @@ use vm::EvmAddress;
 use self::background::Background;
 pub use self::parts::{Parts, Trading, signer};
 use crate::{
-    admin::Admin,
+    admin::{Admin, Desk},
     api::oracle::{self, Listed},
     attest::{
         journal::Journal,
@@ -147,11 +147,11 @@ impl Daemon {
         tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
         let mut background = Background::new(shutdown.clone());
         background.spawn("metrics", self.metrics.keep(shutdown.clone()));
-        background.spawn("admin socket", admin.serve(self.journal, shutdown.clone()));
         for watcher in self.watchers {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
+        let mut webhooks = None;
         let mut answering =
             vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
@@ -162,9 +162,15 @@ impl Daemon {
             for (name, task) in opened.tasks {
                 background.spawn(name, task);
             }
+            webhooks = Some(opened.webhooks);
             tracing::info!(address = %listener.local_addr()?, "integrator API listening");
-            answering.push(server::serve(listener, opened.app, shutdown).boxed());
+            answering.push(server::serve(listener, opened.app, shutdown.clone()).boxed());
         }
+        let desk = Desk {
+            journal: self.journal,
+            webhooks,
+        };
+        background.spawn("admin socket", admin.serve(desk, shutdown));
         let ended = background.guard(join_all(answering).map(drop)).await;
         self.store.close().await;
         ended?;

@@ -6,7 +6,7 @@ use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 use clap::Parser;
 use intentd::{
-    admin::Admin,
+    admin::{Admin, Desk},
     attest::{
         journal::{Journal, JournalError},
         peers::Peers,
@@ -103,10 +103,14 @@ impl Life {
         };
         let shutdown = CancellationToken::new();
         let admin = Admin::bind(place).unwrap();
+        let desk = Desk {
+            journal: journal.clone(),
+            webhooks: None,
+        };
         Self {
             oracle,
             watcher: Watcher::new(journal.clone(), chain("base", base)),
-            admin: tokio::spawn(admin.serve(journal.clone(), shutdown.clone())),
+            admin: tokio::spawn(admin.serve(desk, shutdown.clone())),
             journal,
             store,
             shutdown,

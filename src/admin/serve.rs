@@ -17,15 +17,26 @@ use tokio_util::sync::CancellationToken;
 use vm::ChainId;
 
 use super::{Answer, Halted, LONGEST, Question, path};
-use crate::attest::journal::{Journal, JournalError};
+use crate::{
+    attest::journal::{Journal, JournalError},
+    webhook,
+};
 
 /// Connections at one time; more wait in the kernel's queue.
 const CONNECTIONS: usize = 8;
 const BACKLOG: u32 = 16;
 /// For a question to arrive and its answer to leave.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// After the kernel refused to hand over a connection.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Who answers.
+#[derive(Clone)]
+pub struct Desk {
+    pub journal: Arc<Journal>,
+    /// `None`: this daemon is an oracle only.
+    pub webhooks: Option<webhook::desk::Desk>,
+}
 
 /// The socket; its file goes with it.
 pub struct Admin {
@@ -64,7 +75,7 @@ impl Admin {
     }
 
     /// Answers until `shutdown`; a question under way is answered.
-    pub async fn serve(self, journal: Arc<Journal>, shutdown: CancellationToken) {
+    pub async fn serve(self, desk: Desk, shutdown: CancellationToken) {
         let mut answering = JoinSet::new();
         let accept = async {
             loop {
@@ -73,7 +84,7 @@ impl Admin {
                 }
                 match self.listener.accept().await {
                     Ok((stream, _)) => {
-                        answering.spawn(connection(stream, journal.clone()));
+                        answering.spawn(connection(stream, desk.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "admin socket cannot accept");
@@ -89,8 +100,8 @@ impl Admin {
     }
 }
 
-async fn connection(mut stream: UnixStream, journal: Arc<Journal>) {
-    let answered = tokio::time::timeout(PATIENCE, exchange(&mut stream, &journal)).await;
+async fn connection(mut stream: UnixStream, desk: Desk) {
+    let answered = tokio::time::timeout(PATIENCE, exchange(&mut stream, &desk)).await;
     match answered {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "admin connection ended"),
@@ -98,13 +109,13 @@ async fn connection(mut stream: UnixStream, journal: Arc<Journal>) {
     }
 }
 
-async fn exchange(stream: &mut UnixStream, journal: &Journal) -> io::Result<()> {
+async fn exchange(stream: &mut UnixStream, desk: &Desk) -> io::Result<()> {
     let (reading, mut writing) = stream.split();
     let mut line = Vec::new();
     let mut reading = BufReader::new(reading).take(LONGEST);
     reading.read_until(b'\n', &mut line).await?;
     let answer = match serde_json::from_slice(&line) {
-        Ok(question) => answer(journal, question)
+        Ok(question) => answer(desk, question)
             .await
             .unwrap_or_else(|error| refused(&error)),
         Err(error) => refused(&error),
@@ -120,8 +131,10 @@ fn refused(why: &dyn std::fmt::Display) -> Answer {
     Answer::Refused { why }
 }
 
-async fn answer(journal: &Journal, question: Question) -> Result<Answer, JournalError> {
+async fn answer(desk: &Desk, question: Question) -> Result<Answer, JournalError> {
+    let journal = &desk.journal;
     Ok(match question {
+        Question::Webhooks(question) => webhooks(desk, question).await,
         Question::Halts {} => {
             let halts = journal.halts().await?;
             let halted = |(chain, halt): (ChainId, _)| Halted {
@@ -140,4 +153,14 @@ async fn answer(journal: &Journal, question: Question) -> Result<Answer, Journal
             voids: journal.voids(&key).await?,
         },
     })
+}
+
+async fn webhooks(desk: &Desk, question: super::webhooks::Question) -> Answer {
+    let Some(webhooks) = &desk.webhooks else {
+        return refused(&"this daemon has no integrator API");
+    };
+    match question.answer(webhooks).await {
+        Ok(answer) => Answer::Webhooks(answer),
+        Err(error) => refused(&error),
+    }
 }

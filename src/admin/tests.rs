@@ -33,7 +33,11 @@ fn running() -> Running {
     let journal = Arc::new(Journal::new(Arc::new(MemoryStore::new()), signer));
     let shutdown = CancellationToken::new();
     let admin = Admin::bind(directory.path()).unwrap();
-    let task = tokio::spawn(admin.serve(journal.clone(), shutdown.clone()));
+    let desk = Desk {
+        journal: journal.clone(),
+        webhooks: None,
+    };
+    let task = tokio::spawn(admin.serve(desk, shutdown.clone()));
     Running {
         directory,
         journal,

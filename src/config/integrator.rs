@@ -13,6 +13,8 @@ pub(super) struct Texts {
     pub solver_chain: Option<String>,
     pub oracle_url: Option<String>,
     pub oracle_key: Option<SecretString>,
+    pub webhook_allow_private: Option<String>,
+    pub production: bool,
 }
 
 impl Reader<'_> {
@@ -30,7 +32,15 @@ impl Reader<'_> {
                 key: texts.oracle_key,
             })
         });
+        let open = self.parse("WEBHOOK_ALLOW_PRIVATE", texts.webhook_allow_private, false);
+        if open && texts.production {
+            self.mistake(
+                "WEBHOOK_ALLOW_PRIVATE",
+                "is for development, not for production",
+            );
+        }
         Some(Integrator {
+            webhook_allow_private: open,
             http_port,
             api_keys,
             market_file: market_file?.into(),

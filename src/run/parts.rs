@@ -13,6 +13,7 @@ use crate::{
     hub::Settings,
     market::Market,
     sign::{Signer, raw::RawKey},
+    webhook::guard::Reach,
 };
 
 /// See the module.
@@ -32,6 +33,8 @@ pub struct Trading {
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
     pub oracle: Option<SolverOracle>,
+    /// Where webhooks may go.
+    pub reach: Reach,
 }
 
 impl Parts {
@@ -132,5 +135,9 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
         keys: wanted.api_keys.as_deref().map(keys),
         solver_chain,
         oracle: wanted.oracle.clone(),
+        reach: match wanted.webhook_allow_private {
+            true => Reach::Anywhere,
+            false => Reach::Public,
+        },
     })
 }

@@ -43,7 +43,8 @@ use crate::{
         site::Site,
         worker::{Pace, Worker},
     },
-    store::{Store, requests::Requests},
+    store::{Store, integrators::Integrators, requests::Requests},
+    webhook::{self, desk::Desk, guard::Reach, post::Courier},
 };
 
 /// Requests per minute and address of callers without a key (integrator-api.md 2).
@@ -58,6 +59,7 @@ const ORACLE_PATIENCE: Duration = Duration::from_secs(20);
 pub struct Opening {
     pub app: Arc<App>,
     pub tasks: Vec<(String, BoxFuture<'static, ()>)>,
+    pub webhooks: Desk,
 }
 
 /// A network of the market with its chain.
@@ -96,6 +98,8 @@ pub async fn open(
     };
     let lanes = ground.lanes().await?;
     let settler = ground.settler(chains, &lanes, contract).await?;
+    let integrators = Integrators::open(ground.requests.store().clone()).await?;
+    let (webhooks, telling) = ground.webhooks(integrators)?;
     let solver = Arc::new(Solver {
         requests: ground.requests.clone(),
         lanes,
@@ -117,6 +121,8 @@ pub async fn open(
         "solver".into(),
         Box::pin(worker.run(ground.shutdown.clone())),
     ));
+    let telling = telling.run(ground.shutdown.clone());
+    tasks.push(("webhooks".into(), Box::pin(telling)));
     let state = Arc::new(ground.state(solver, transactions)?);
     let router = Router::default()
         .with(system, &system::LIVES)?
@@ -131,6 +137,7 @@ pub async fn open(
     Ok(Opening {
         app: Arc::new(surface.open()?),
         tasks,
+        webhooks,
     })
 }
 
@@ -220,6 +227,22 @@ impl Ground<'_> {
             oracle: Oracle::new(asked.url.clone(), key, ORACLE_PATIENCE)?,
             contract: Address::from_parts(&format!("{contract:#x}"), contract.to_vec()),
         })))
+    }
+
+    fn webhooks(&self, integrators: Integrators) -> anyhow::Result<(Desk, webhook::Worker)> {
+        let reach = self.trading.reach;
+        if reach == Reach::Anywhere {
+            tracing::warn!("WEBHOOK_ALLOW_PRIVATE: webhooks may go into private networks");
+        }
+        Ok(webhook::open(webhook::Ground {
+            requests: self.requests.clone(),
+            integrators,
+            post: Arc::new(Courier::new(reach)?),
+            reach,
+            clock: Box::new(unix_millis),
+            // Without randomness pauses are still pauses.
+            random: || getrandom::u64().unwrap_or_default(),
+        }))
     }
 
     fn transactions(&self) -> Transactions {

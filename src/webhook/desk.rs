@@ -222,7 +222,12 @@ impl Desk {
             return Err(DeskError::NoEndpoint(label.to_owned()));
         }
         let now = (self.ground.clock)();
-        let letter = Letter::write(Some(&to), (TEST, sample(now).body()), now, self.ground.reach);
+        let letter = Letter::write(
+            Some(&to),
+            (TEST, sample(now).body()),
+            now,
+            self.ground.reach,
+        );
         let reply = match letter {
             Ok(letter) => self.ground.post.send(letter, now).await,
             Err(why) => Reply::Barred(why),

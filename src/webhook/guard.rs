@@ -236,17 +236,29 @@ mod tests {
             ("http://hooks.example/", "only https is called"),
             ("ftp://hooks.example/", "only https is called"),
             ("file:///etc/passwd", "only https is called"),
-            ("https://u:p@hooks.example/", "the URL holds credentials: use a header"),
-            ("https://u@hooks.example/", "the URL holds credentials: use a header"),
+            (
+                "https://u:p@hooks.example/",
+                "the URL holds credentials: use a header",
+            ),
+            (
+                "https://u@hooks.example/",
+                "the URL holds credentials: use a header",
+            ),
             ("https://127.0.0.1/", "127.0.0.1 is not a public address"),
             // All spellings of 127.0.0.1 and 169.254.169.254 that a URL knows.
             ("https://2130706433/", "127.0.0.1 is not a public address"),
             ("https://0x7f.1/", "127.0.0.1 is not a public address"),
             ("https://017700000001/", "127.0.0.1 is not a public address"),
             ("https://①②⑦.0.0.1/", "127.0.0.1 is not a public address"),
-            ("https://169.254.169.254/latest", "169.254.169.254 is not a public address"),
+            (
+                "https://169.254.169.254/latest",
+                "169.254.169.254 is not a public address",
+            ),
             ("https://[::1]/", "::1 is not a public address"),
-            ("https://[::ffff:7f00:1]/", "::ffff:127.0.0.1 is not a public address"),
+            (
+                "https://[::ffff:7f00:1]/",
+                "::ffff:127.0.0.1 is not a public address",
+            ),
         ] {
             let barred = judged(url, Reach::Public).unwrap_err();
             assert_eq!(barred.to_string(), why, "{url}");

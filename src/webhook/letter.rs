@@ -111,7 +111,10 @@ mod tests {
             change(&mut app);
             written(&app, NOW).unwrap_err()
         };
-        assert_eq!(because(|app| app.webhook = None), "the endpoint was removed");
+        assert_eq!(
+            because(|app| app.webhook = None),
+            "the endpoint was removed"
+        );
         let no_key = "the key is revoked or expired";
         assert_eq!(because(|app| app.revoked_at = Some(NOW)), no_key);
         assert_eq!(because(|app| app.keys.clear()), no_key);
@@ -142,6 +145,9 @@ mod tests {
         let before = written(&app, NOW).unwrap();
         let old = sign::signature(&[1; 32], 1_700_000_000, "{}");
         assert_eq!(before.headers[sign::SIGNATURE], old);
-        assert_eq!(written(&app, NOW + 5).unwrap_err(), "the key is revoked or expired");
+        assert_eq!(
+            written(&app, NOW + 5).unwrap_err(),
+            "the key is revoked or expired"
+        );
     }
 }

@@ -5,6 +5,7 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use reqwest::{
     Client, Response,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -112,21 +113,27 @@ fn why(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "timed out".into();
     }
-    let kind = if error.is_connect() { "cannot connect" } else { "no answer" };
+    let kind = if error.is_connect() {
+        "cannot connect"
+    } else {
+        "no answer"
+    };
     let cause: String = cause.to_string().chars().take(120).collect();
     format!("{kind}: {cause}")
 }
 
+type Looked = BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
+
 /// Where names lead.
 trait Names: Send + Sync {
-    fn lookup(&self, name: String) -> futures::future::BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
+    fn lookup(&self, name: String) -> Looked;
 }
 
 /// As the system knows it.
 struct System;
 
 impl Names for System {
-    fn lookup(&self, name: String) -> futures::future::BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+    fn lookup(&self, name: String) -> Looked {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
             Ok(found.collect())

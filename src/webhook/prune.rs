@@ -57,7 +57,9 @@ async fn dead(store: &dyn Store, old: u64) -> Result<u64, WebhookError> {
 
 async fn events(requests: &Requests, old: u64) -> Result<u64, WebhookError> {
     let store = &**requests.store();
-    let end = done(store).await?.min(requests.told().borrow().saturating_sub(1));
+    let end = done(store)
+        .await?
+        .min(requests.told().borrow().saturating_sub(1));
     let (mut after, mut count) = (0, 0);
     loop {
         let page = requests.events(after, PAGE).await?;

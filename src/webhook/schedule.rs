@@ -117,9 +117,14 @@ mod tests {
     #[test]
     fn statuses_decide() {
         for status in [200, 201, 202, 204, 299] {
-            assert_eq!(after(&Reply::Status(status, None), 10, NOW, 0), Next::Delivered);
+            assert_eq!(
+                after(&Reply::Status(status, None), 10, NOW, 0),
+                Next::Delivered
+            );
         }
-        for status in [100, 199, 300, 301, 302, 307, 308, 400, 401, 404, 429, 500, 503] {
+        for status in [
+            100, 199, 300, 301, 302, 307, 308, 400, 401, 404, 429, 500, 503,
+        ] {
             let next = after(&Reply::Status(status, None), 1, NOW, 200);
             assert_eq!(next, Next::Again(NOW + 10_000), "{status}");
         }
@@ -132,7 +137,12 @@ mod tests {
 
     #[test]
     fn retry_after_lengthens_a_pause_up_to_the_cap() {
-        for (asked, pause) in [(0, 10_000), (3_000, 10_000), (90_000, 90_000), (u64::MAX - NOW, LONGEST)] {
+        for (asked, pause) in [
+            (0, 10_000),
+            (3_000, 10_000),
+            (90_000, 90_000),
+            (u64::MAX - NOW, LONGEST),
+        ] {
             let reply = Reply::Status(503, Some(NOW + asked));
             assert_eq!(pause_of(&reply, 1, 200), pause, "{asked}");
         }

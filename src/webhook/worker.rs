@@ -339,7 +339,11 @@ impl Worker {
         let oldest = loads.flatten().min().map_or(0, |at| now.saturating_sub(at));
         metrics::gauge!("intentd_webhook_waiting").set(figure(self.owed));
         metrics::gauge!("intentd_webhook_oldest_seconds").set(figure(oldest / 1_000));
-        let labels: Vec<_> = self.agenda.queues().map(|(label, _)| label.clone()).collect();
+        let labels: Vec<_> = self
+            .agenda
+            .queues()
+            .map(|(label, _)| label.clone())
+            .collect();
         // Whatever could not be read is asked for again.
         labels.iter().for_each(|label| self.turn_pages(label));
     }

@@ -3,10 +3,22 @@
 use alloy::primitives::{Address, B256, U256};
 
 use super::{
-    KINDS, RowError, claim::Claim, consumption, cursor::Cursor, dead::Dead, delivery::{self, Delivery},
-    entry::Entry, event, facts,
-    halt::Halt, integrator, lane, lease::Lease, mark, open, order, request, reservation,
-    settlement::Settlement, sighting, signature, slot, transaction, void::Void, watch,
+    KINDS, RowError,
+    claim::Claim,
+    consumption,
+    cursor::Cursor,
+    dead::Dead,
+    delivery::{self, Delivery},
+    entry::Entry,
+    event, facts,
+    halt::Halt,
+    integrator, lane,
+    lease::Lease,
+    mark, open, order, request, reservation,
+    settlement::Settlement,
+    sighting, signature, slot, transaction,
+    void::Void,
+    watch,
 };
 use crate::{
     integrator::Integrator,

@@ -103,14 +103,19 @@ fn layouts_never_change() {
         at: 300,
         delivery,
     };
-    assert_eq!(
-        hex(&dead.encode().unwrap()),
-        format!("010177ac02{fields}")
-    );
+    assert_eq!(hex(&dead.encode().unwrap()), format!("010177ac02{fields}"));
     assert_eq!(dead::Dead::decode(&dead.encode().unwrap()), Ok(dead));
     let names = [
-        (delivery::key("a b", 258), 22, "612062000000000000000102".to_owned()),
-        (dead::key("a b", 258), 23, "612062000000000000000102".to_owned()),
+        (
+            delivery::key("a b", 258),
+            22,
+            "612062000000000000000102".to_owned(),
+        ),
+        (
+            dead::key("a b", 258),
+            23,
+            "612062000000000000000102".to_owned(),
+        ),
         (event::key(258), 20, "0000000000000102".to_owned()),
         (integrator::key("a b"), 21, "612062".to_owned()),
         (mark::key("a b"), 27, "612062".to_owned()),
