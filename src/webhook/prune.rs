@@ -1,10 +1,13 @@
 //! Forgets what is old: dead deliveries, and events that nobody needs any more.
 
 use super::WebhookError;
-use crate::store::{
-    Batch, Expect, Key, Range, Store,
-    requests::Requests,
-    rows::{self, DEAD, MARK, dead::Dead},
+use crate::{
+    request::event::Event,
+    store::{
+        Batch, Expect, Key, Outcome, Range, Store,
+        requests::Requests,
+        rows::{self, DEAD, MARK, dead::Dead},
+    },
 };
 
 /// Milliseconds that events and dead deliveries are kept.
@@ -44,41 +47,70 @@ async fn dead(store: &dyn Store, old: u64) -> Result<u64, WebhookError> {
             return Ok(count);
         };
         range.after = Some(last.name.clone());
-        for (key, bytes) in &page {
-            if Dead::decode(bytes)?.at < old {
+        let (mut batch, mut some) = (Batch::new(), 0);
+        for (key, bytes) in page {
+            if Dead::decode(&bytes)?.at < old {
                 // Somebody may have it sent again just now.
-                let same = Batch::new().expect(key.clone(), Expect::Equals(bytes.clone()));
-                store.commit(same.delete(key.clone())).await?;
-                count += 1;
+                batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
+                some += 1;
             }
         }
+        count += commit(store, batch, some).await?;
     }
 }
 
 async fn events(requests: &Requests, old: u64) -> Result<u64, WebhookError> {
     let store = &**requests.store();
-    let end = done(store)
-        .await?
-        .min(requests.told().borrow().saturating_sub(1));
+    let newest = *requests.told().borrow();
+    let end = done(store).await?.min(newest.saturating_sub(1));
     let (mut after, mut count) = (0, 0);
     loop {
         let page = requests.events(after, PAGE).await?;
-        for (number, event) in &page {
-            if event.at >= old || *number > end {
-                return Ok(count);
+        let Some((last, _)) = page.last() else {
+            return Ok(count);
+        };
+        after = *last;
+        let (mut batch, mut some, all) = (Batch::new(), 0, page.len());
+        let needed = |(number, event): &(u64, Event)| event.at >= old || *number > end;
+        let gone: Vec<_> = page.into_iter().take_while(|row| !needed(row)).collect();
+        let whole = gone.len() == all;
+        for (number, event) in gone {
+            let label = event.key.as_deref();
+            let leading = label
+                .map(|label| leading(label, number))
+                .into_iter()
+                .flatten();
+            let leading: Vec<_> = leading.collect();
+            if !led(store, &leading).await? {
+                let absent = |batch: Batch, key| batch.expect(key, Expect::Absent);
+                batch = leading.into_iter().fold(batch, absent);
+                batch = batch.delete(rows::event::key(number));
+                some += 1;
             }
-            let mut batch = Batch::new().delete(rows::event::key(*number));
-            for key in event.key.iter().flat_map(|label| leading(label, *number)) {
-                batch = batch.expect(key, Expect::Absent);
-            }
-            let outcome = store.commit(batch).await?;
-            count += u64::from(outcome == crate::store::Outcome::APPLIED);
         }
-        match page.last() {
-            Some((last, _)) => after = *last,
-            None => return Ok(count),
+        count += commit(store, batch, some).await?;
+        if !whole {
+            return Ok(count);
         }
     }
+}
+
+/// Deletes `some` rows; none where one of them has just become needed, until the next time.
+async fn commit(store: &dyn Store, batch: Batch, some: u64) -> Result<u64, WebhookError> {
+    if some == 0 {
+        return Ok(0);
+    }
+    let applied = matches!(store.commit(batch).await?, Outcome::Applied { .. });
+    Ok(if applied { some } else { 0 })
+}
+
+async fn led(store: &dyn Store, leading: &[Key]) -> Result<bool, WebhookError> {
+    for key in leading {
+        if store.read(key).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The rows that may lead to an event.

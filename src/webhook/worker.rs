@@ -107,7 +107,8 @@ impl Worker {
         loop {
             let now = (self.ground.clock)();
             self.step(&told, now);
-            let wake = self.agenda.wake().map_or(TICK, |at| {
+            let due = self.agenda.wake().filter(|_| self.sends());
+            let wake = due.map_or(TICK, |at| {
                 TICK.min(Duration::from_millis(at.saturating_sub(now)))
             });
             tokio::select! {
@@ -170,7 +171,7 @@ impl Worker {
                 Done::Recorded(records, outcome)
             });
         }
-        while self.records.len() < UNRECORDED
+        while self.sends()
             && let Some(turn) = self.agenda.next(now)
         {
             let ground = self.ground.clone();
@@ -185,6 +186,11 @@ impl Worker {
             self.tasks
                 .spawn(async move { Done::Pruned(prune::prune(&ground.requests, now).await) });
         }
+    }
+
+    /// Nothing is sent while too much of what was sent is not recorded.
+    fn sends(&self) -> bool {
+        self.records.len() < UNRECORDED
     }
 
     fn done(&mut self, done: Done) {
