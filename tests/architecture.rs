@@ -88,6 +88,7 @@ const PURE: &[&str] = &[
     "src/solver/claim",
     "src/solver/judge",
     "src/solver/settle/execution.rs",
+    "src/webhook/agenda.rs",
     "src/webhook/guard.rs",
     "src/webhook/letter.rs",
     "src/webhook/queue.rs",

@@ -181,3 +181,15 @@ async fn a_socket_left_by_a_killed_daemon_is_replaced_and_nothing_else_is() {
     assert!(Admin::bind(directory.path()).is_err());
     assert_eq!(std::fs::read(&socket).unwrap(), b"a file");
 }
+
+#[tokio::test]
+async fn an_oracle_knows_no_webhooks() {
+    let running = running();
+    let question = Question::Webhooks(webhooks::Question::List { label: None });
+    let refused = running.ask(&question).await.unwrap_err();
+    assert_eq!(refused.to_string(), "this daemon has no integrator API");
+    let foreign = running
+        .raw(b"{\"ask\":\"webhooks\",\"webhooks\":\"burn\"}\n")
+        .await;
+    assert!(foreign.contains("refused"), "{foreign}");
+}

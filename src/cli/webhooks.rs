@@ -17,7 +17,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum Webhooks {
-    /// Endpoints: what waits, what was given up, and how it went last (since the daemon's start).
+    /// Endpoints: what waits, what was given up, and how it went last (since the daemon started).
     List {
         /// Only that of this integrator.
         #[arg(long)]
@@ -137,4 +137,65 @@ fn time(millis: u64) -> String {
     let since = std::time::Duration::from_millis(millis);
     let time = std::time::UNIX_EPOCH.checked_add(since);
     time.map_or_else(|| millis.to_string(), httpdate::fmt_http_date)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::{cli::Arguments, store::rows::dead::Dead};
+
+    #[test]
+    fn a_replay_is_of_one_event_or_of_all_that_is_dead() {
+        let parsed = |line: &str| Arguments::try_parse_from(line.split(' ')).is_ok();
+        for line in ["7", "7 --label app", "--dead", "--dead --label app"] {
+            assert!(parsed(&format!("intentd webhooks replay {line}")), "{line}");
+        }
+        for line in ["--label app", "7 --dead", "seven", "-1"] {
+            assert!(
+                !parsed(&format!("intentd webhooks replay {line}")),
+                "{line}"
+            );
+        }
+        assert!(!parsed("intentd webhooks replay"));
+    }
+
+    #[test]
+    fn an_event_is_shown_with_its_tries() {
+        let mut delivery = Delivery::fresh(0);
+        delivery.tries.push(Try {
+            at: 1_000,
+            took: 5,
+            said: "status 500".into(),
+        });
+        let shown = Shown {
+            number: 7,
+            label: Some("app".into()),
+            body: "{}".into(),
+            waiting: None,
+            dead: Some(Dead {
+                why: "it is over".into(),
+                at: 2_000,
+                delivery,
+            }),
+        };
+        let wanted = "event 7\n{}\ngiven up for app at Thu, 01 Jan 1970 00:00:02 GMT: it is over\
+            \n  Thu, 01 Jan 1970 00:00:01 GMT  status 500, after 5 ms";
+        assert_eq!(event(&shown).unwrap(), wanted);
+    }
+
+    #[test]
+    fn a_test_that_was_not_heard_is_an_error() {
+        let tested = |delivered| {
+            told(Answer::Tested(Tested {
+                said: "status 401".into(),
+                took: 5,
+                delivered,
+            }))
+        };
+        assert_eq!(tested(true).unwrap(), "status 401, after 5 ms");
+        let error = tested(false).unwrap_err();
+        assert_eq!(error.to_string(), "status 401, after 5 ms");
+    }
 }

@@ -14,6 +14,7 @@ pub mod letter;
 pub mod post;
 mod prune;
 pub mod queue;
+mod record;
 pub mod schedule;
 pub mod sign;
 #[cfg(test)]

@@ -18,10 +18,10 @@ use super::{
     fan::{self, Fanned},
     prune::{self, Pruned},
     queue::Queue,
+    record::{self, Record, Rows},
 };
 use crate::store::{
-    Batch, Outcome,
-    rows::{self, DELIVERY, delivery::Delivery},
+    rows::{self, DELIVERY},
     walk::Walk,
 };
 
@@ -54,17 +54,6 @@ pub struct Worker {
     /// When events were pruned last, unix milliseconds.
     pruned: u64,
 }
-
-/// A try that has ended and is to be recorded.
-#[derive(Clone, Debug)]
-struct Record {
-    label: Label,
-    number: u64,
-    change: Change,
-}
-
-/// (number, since, due) of rows, in unix milliseconds.
-type Rows = Vec<(u64, u64, u64)>;
 
 /// What was under way.
 enum Done {
@@ -167,7 +156,7 @@ impl Worker {
             let records: Vec<_> = self.records.drain(..some).collect();
             let ground = self.ground.clone();
             self.tasks.spawn(async move {
-                let outcome = record(&ground, &records).await;
+                let outcome = record::write(&ground, &records).await;
                 Done::Recorded(records, outcome)
             });
         }
@@ -276,7 +265,7 @@ impl Worker {
             let ground = self.ground.clone();
             self.tasks.spawn(async move {
                 sleep(PAUSE).await;
-                let outcome = record(&ground, &records).await;
+                let outcome = record::write(&ground, &records).await;
                 Done::Recorded(records, outcome)
             });
             return;
@@ -311,7 +300,7 @@ impl Worker {
         };
         let (ground, label) = (self.ground.clone(), label.clone());
         self.tasks.spawn(async move {
-            let rows = page(&ground, &label, after, limit).await;
+            let rows = record::page(&ground, &label, after, limit).await;
             Done::Page(label, (limit, written), rows)
         });
     }
@@ -363,7 +352,7 @@ impl Worker {
                 _ => break,
             }
         }
-        if let Err(error) = record(&self.ground, &self.records).await {
+        if let Err(error) = record::write(&self.ground, &self.records).await {
             complain(&error, "webhooks cannot be recorded");
         }
     }
@@ -376,49 +365,4 @@ fn figure(count: u64) -> f64 {
 fn complain(error: &WebhookError, what: &str) {
     metrics::counter!("intentd_webhook_errors_total").increment(1);
     tracing::error!(%error, "{what}");
-}
-
-/// Makes how tries ended durable, in one commit.
-async fn record(ground: &Ground, records: &[Record]) -> Result<(), WebhookError> {
-    let mut batch = Batch::new();
-    for Record {
-        label,
-        number,
-        change,
-    } in records
-    {
-        let key = rows::delivery::key(label, *number);
-        batch = match change {
-            Change::Delivered => batch.delete(key),
-            Change::Again(delivery) => batch.put(key, delivery.encode()?),
-            Change::Dead(dead) => {
-                let row = rows::dead::key(label, *number);
-                batch.delete(key).put(row, dead.encode()?)
-            }
-        };
-    }
-    if batch.is_empty() {
-        return Ok(());
-    }
-    match ground.requests.store().commit(batch).await? {
-        Outcome::Applied { .. } => Ok(()),
-        Outcome::Refused { .. } => Err(WebhookError::Contested),
-    }
-}
-
-async fn page(
-    ground: &Ground,
-    label: &str,
-    after: u64,
-    limit: usize,
-) -> Result<Rows, WebhookError> {
-    let range = rows::delivery::of(DELIVERY, label, after, limit);
-    let mut read = Vec::new();
-    for (key, bytes) in ground.requests.store().scan(range).await? {
-        if let Some((_, number)) = rows::delivery::parts(&key.name) {
-            let Delivery { since, due, .. } = Delivery::decode(&bytes)?;
-            read.push((number, since, due));
-        }
-    }
-    Ok(read)
 }
