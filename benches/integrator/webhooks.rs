@@ -88,6 +88,7 @@ struct Heard {
     latencies: Mutex<Vec<u64>>,
 }
 
+#[expect(clippy::disallowed_methods, reason = "a bench has no composition root")]
 fn millis() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0))
@@ -197,12 +198,13 @@ async fn happen(requests: &Requests, number: u64) -> Result<()> {
     Ok(())
 }
 
-async fn measure(arguments: Arguments, port: u16, heard: Arc<Heard>) -> Result<()> {
-    let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let store: Arc<dyn Store> = Arc::new(SledStore::open(directory.path())?);
-    let requests = Requests::open(store.clone()).await?;
-    let integrators = Integrators::open(store.clone()).await?;
-    let adding = (0..arguments.endpoints).map(|n| add(&integrators, &arguments, n, port));
+/// Endpoints, all requests, and the events of the backlog.
+async fn prepare(
+    arguments: &Arguments,
+    port: u16,
+    (requests, integrators): (&Requests, &Integrators),
+) -> Result<()> {
+    let adding = (0..arguments.endpoints).map(|n| add(integrators, arguments, n, port));
     stream::iter(adding)
         .buffer_unordered(256)
         .try_collect::<Vec<()>>()
@@ -210,7 +212,7 @@ async fn measure(arguments: Arguments, port: u16, heard: Arc<Heard>) -> Result<(
     let live: u64 = arguments.live.iter().sum::<u64>() * arguments.seconds;
     let all = arguments.events + live;
     let making = (1..=all).map(|number| {
-        let (requests, endpoints) = (&requests, arguments.endpoints);
+        let (requests, endpoints) = (requests, arguments.endpoints);
         async move {
             let request = request::request(number, &label(number % endpoints));
             requests.insert(&request, Batch::new()).await?;
@@ -221,11 +223,20 @@ async fn measure(arguments: Arguments, port: u16, heard: Arc<Heard>) -> Result<(
         .buffer_unordered(512)
         .try_collect::<Vec<()>>()
         .await?;
-    let past = (1..=arguments.events).map(|number| happen(&requests, number));
+    let past = (1..=arguments.events).map(|number| happen(requests, number));
     stream::iter(past)
         .buffer_unordered(512)
         .try_collect::<Vec<()>>()
         .await?;
+    Ok(())
+}
+
+async fn measure(arguments: Arguments, port: u16, heard: Arc<Heard>) -> Result<()> {
+    let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let store: Arc<dyn Store> = Arc::new(SledStore::open(directory.path())?);
+    let requests = Requests::open(store.clone()).await?;
+    let integrators = Integrators::open(store.clone()).await?;
+    prepare(&arguments, port, (&requests, &integrators)).await?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (endpoints, sick) = (arguments.endpoints, arguments.sick);
     println!("{endpoints} endpoints, {sick} % dead, {sick} % slow, {cores} cores for all");

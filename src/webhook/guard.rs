@@ -85,7 +85,7 @@ impl Reach {
         }
         match url.host() {
             None => Err(Barred::Host),
-            Some(Host::Domain(name)) if name.is_empty() => Err(Barred::Host),
+            Some(Host::Domain("")) => Err(Barred::Host),
             Some(Host::Domain(_)) => Ok(()),
             Some(Host::Ipv4(address)) => self.address(address.into()),
             Some(Host::Ipv6(address)) => self.address(address.into()),

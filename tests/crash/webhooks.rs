@@ -74,6 +74,7 @@ async fn add(integrators: &Integrators, app: u64, url: &str) {
     integrators.change(&label(app), put).await.unwrap();
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test has no composition root")]
 fn millis() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     u64::try_from(now.unwrap().as_millis()).unwrap()
@@ -210,6 +211,14 @@ enum Moment {
     Call,
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "timers of the runtime know no microseconds"
+)]
+fn linger(micros: u64) {
+    std::thread::sleep(Duration::from_micros(micros));
+}
+
 /// Lets a child live until its moment and some microseconds more; what it acknowledged.
 async fn life(mut child: Child, moment: Moment, heard: &Heard, micros: u64) -> Vec<String> {
     let out = tokio::process::ChildStdout::from_std(child.stdout.take().unwrap()).unwrap();
@@ -228,7 +237,7 @@ async fn life(mut child: Child, moment: Moment, heard: &Heard, micros: u64) -> V
             () = heard.wakes.notified() => true,
         };
         if alive && killing {
-            std::thread::sleep(Duration::from_micros(micros));
+            linger(micros);
             child.kill().unwrap();
             alive = false;
         }

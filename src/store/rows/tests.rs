@@ -72,6 +72,34 @@ fn layouts_never_change() {
         format!("01{}", "05".repeat(65))
     );
 
+    let names = [
+        (event::key(258), 20, "0000000000000102".to_owned()),
+        (integrator::key("a b"), 21, "612062".to_owned()),
+        (mark::key("a b"), 27, "612062".to_owned()),
+        (entry::key("a/b"), 1, "612f62".to_owned()),
+        (
+            signature::key(&b(1), &Address::repeat_byte(4)),
+            2,
+            format!("{one}{}", "04".repeat(20)),
+        ),
+        (consumption::key("a/b"), 3, "612f62".to_owned()),
+        (slot::key("a/b"), 4, "612f62".to_owned()),
+        (
+            watch::key(&fact(), "a/b"),
+            5,
+            "62617365000000000000000007612f62".to_owned(),
+        ),
+        (void::key("a/b", 2), 6, "612f620000000002".to_owned()),
+        (halt::key("base"), 7, "62617365".to_owned()),
+    ];
+    for (key, kind, name) in names {
+        assert_eq!((key.kind.0, hex(&key.name)), (kind, name));
+    }
+}
+
+#[test]
+fn layouts_of_events_and_deliveries_never_change() {
+    let one = "01".repeat(32);
     assert_eq!(hex(&mark::encode(258)), "010000000000000102");
     let event = crate::request::event::Event {
         request: b(1),
@@ -105,38 +133,17 @@ fn layouts_never_change() {
     };
     assert_eq!(hex(&dead.encode().unwrap()), format!("010177ac02{fields}"));
     assert_eq!(dead::Dead::decode(&dead.encode().unwrap()), Ok(dead));
-    let names = [
-        (
-            delivery::key("a b", 258),
-            22,
-            "612062000000000000000102".to_owned(),
-        ),
-        (
-            dead::key("a b", 258),
-            23,
-            "612062000000000000000102".to_owned(),
-        ),
-        (event::key(258), 20, "0000000000000102".to_owned()),
-        (integrator::key("a b"), 21, "612062".to_owned()),
-        (mark::key("a b"), 27, "612062".to_owned()),
-        (entry::key("a/b"), 1, "612f62".to_owned()),
-        (
-            signature::key(&b(1), &Address::repeat_byte(4)),
-            2,
-            format!("{one}{}", "04".repeat(20)),
-        ),
-        (consumption::key("a/b"), 3, "612f62".to_owned()),
-        (slot::key("a/b"), 4, "612f62".to_owned()),
-        (
-            watch::key(&fact(), "a/b"),
-            5,
-            "62617365000000000000000007612f62".to_owned(),
-        ),
-        (void::key("a/b", 2), 6, "612f620000000002".to_owned()),
-        (halt::key("base"), 7, "62617365".to_owned()),
-    ];
-    for (key, kind, name) in names {
-        assert_eq!((key.kind.0, hex(&key.name)), (kind, name));
+    for (key, kind) in [(delivery::key("a b", 258), 22), (dead::key("a b", 258), 23)] {
+        assert_eq!(key.kind.0, kind);
+        assert_eq!(hex(&key.name), "612062000000000000000102");
+        assert_eq!(delivery::parts(&key.name), Some(("a b", 258)));
+    }
+    for name in [
+        &b"a b"[..],
+        b"\x00\x00\x00\x00\x00\x00\x00\x00\x01",
+        b"a\x01\x02\x03\x04\x05\x06\x07\x08\x09",
+    ] {
+        assert_eq!(delivery::parts(name), None);
     }
 }
 
