@@ -10,6 +10,7 @@ pub mod integrators;
 mod serve;
 #[cfg(test)]
 mod tests;
+pub mod webhooks;
 
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,8 @@ pub enum Question {
     Statement { key: String },
     /// An order about integrators.
     Integrators(integrators::Order),
+    /// About webhooks.
+    Webhooks(webhooks::Question),
 }
 
 /// What it answers.
@@ -54,6 +57,7 @@ pub enum Answer {
         voids: Vec<Void>,
     },
     Integrators(integrators::Outcome),
+    Webhooks(webhooks::Answer),
     /// The question could not be answered.
     Refused {
         why: String,

@@ -8,6 +8,7 @@ mod journal;
 mod keys;
 mod serve;
 mod store;
+mod webhooks;
 
 use std::{future::Future, path::Path};
 
@@ -56,6 +57,9 @@ enum Command {
     /// Ask a running daemon about what it has signed, or trust a store in doubt; needs DATA_DIR.
     #[command(subcommand)]
     Journal(journal::Journal),
+    /// Ask a running daemon what integrators were told, or have it told again; needs its DATA_DIR.
+    #[command(subcommand)]
+    Webhooks(webhooks::Webhooks),
     /// Verify, export, import or compact the store in DATA_DIR; no daemon may run there.
     #[command(subcommand)]
     Store(store::Store),
@@ -69,6 +73,7 @@ impl Arguments {
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
             Command::Integrators(integrators) => print(integrators.answer(variables)),
             Command::Journal(journal) => print(journal.answer(&config::data_dir(variables))),
+            Command::Webhooks(webhooks) => print(webhooks.answer(&config::data_dir(variables))),
             Command::Store(store) => print(store.answer(&config::data_dir(variables))),
             Command::Serve => serve::run(variables),
             Command::CheckConfig => check_config::run(variables),

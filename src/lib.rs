@@ -22,3 +22,4 @@ pub mod solver;
 pub mod store;
 pub mod stream;
 pub mod telemetry;
+pub mod webhook;

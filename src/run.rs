@@ -165,13 +165,11 @@ impl Daemon {
             clock: unix_millis,
         };
         let integrators = office.integrators.clone();
-        let journal = self.journal;
-        let desk = Desk { journal, office };
-        background.spawn("admin socket", admin.serve(desk, shutdown.clone()));
         for watcher in self.watchers {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
+        let mut webhooks = None;
         let mut answering =
             vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
@@ -186,9 +184,16 @@ impl Daemon {
             for (name, task) in opened.tasks {
                 background.spawn(name, task);
             }
+            webhooks = Some(opened.webhooks);
             tracing::info!(address = %listener.local_addr()?, "integrator API listening");
-            answering.push(server::serve(listener, opened.app, shutdown).boxed());
+            answering.push(server::serve(listener, opened.app, shutdown.clone()).boxed());
         }
+        let desk = Desk {
+            journal: self.journal,
+            office,
+            webhooks,
+        };
+        background.spawn("admin socket", admin.serve(desk, shutdown));
         let ended = background.guard(join_all(answering).map(drop)).await;
         self.store.close().await;
         ended?;

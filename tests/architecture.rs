@@ -45,7 +45,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "solver",
         &["request", "market", "price", "store", "sign", "chains"],
     ),
-    ("admin", &["store", "attest", "integrator"]),
+    ("webhook", &["request", "integrator", "store"]),
+    ("admin", &["store", "attest", "integrator", "webhook"]),
     (
         "api",
         &[
@@ -105,6 +106,12 @@ const PURE: &[&str] = &[
     "src/stream/told.rs",
     "src/solver/judge",
     "src/solver/settle/execution.rs",
+    "src/webhook/agenda.rs",
+    "src/webhook/guard.rs",
+    "src/webhook/letter.rs",
+    "src/webhook/queue.rs",
+    "src/webhook/schedule.rs",
+    "src/webhook/sign.rs",
     "vm/src/protocol/",
     "vm/src/types.rs",
     "vm/src/seen.rs",

@@ -1,6 +1,7 @@
 //! SIGKILL, over and over in one directory: of the journal and, in [`daemon`], of the whole daemon
 //! while it signs, whose every signature must stand afterwards, byte for byte; and in [`orders`] of
-//! the daemon between quote and fill, which must pay for every deposit exactly once.
+//! the daemon between quote and fill, which must pay for every deposit exactly once; and in [`webhooks`]
+//! of whoever tells integrators.
 //!
 //! `INTENTD_CRASHES` says how many times (10), `INTENTD_CRASH_SEED` repeats the choices of a run:
 //! `INTENTD_CRASHES=200 cargo test --release --test crash -- --nocapture`
@@ -18,6 +19,8 @@ mod orders;
 mod support;
 #[path = "crash/victim.rs"]
 mod victim;
+#[path = "crash/webhooks.rs"]
+mod webhooks;
 
 use std::{
     collections::HashMap,

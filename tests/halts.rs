@@ -111,6 +111,7 @@ impl Life {
                 plain: false,
                 clock: || 1_700_000_000_000,
             },
+            webhooks: None,
         };
         Self {
             oracle,

@@ -7,6 +7,7 @@ mod sdk {
     mod calls;
     mod endings;
     mod swaps;
+    mod webhooks;
     mod wire;
 }
 mod support;

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{Answer, Question};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

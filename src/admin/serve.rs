@@ -21,13 +21,16 @@ use super::{
     integrators::{Office, OfficeError},
     path,
 };
-use crate::attest::journal::{Journal, JournalError};
+use crate::{
+    attest::journal::{Journal, JournalError},
+    webhook,
+};
 
 /// Connections at one time; more wait in the kernel's queue.
 const CONNECTIONS: usize = 8;
 const BACKLOG: u32 = 16;
 /// For a question to arrive and its answer to leave.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// After the kernel refused to hand over a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -36,6 +39,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Desk {
     pub journal: Arc<Journal>,
     pub office: Office,
+    /// `None`: this daemon is an oracle only.
+    pub webhooks: Option<webhook::desk::Desk>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -142,6 +147,7 @@ fn refused(why: &dyn std::fmt::Display) -> Answer {
 async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
     let journal = &desk.journal;
     Ok(match question {
+        Question::Webhooks(question) => webhooks(desk, question).await,
         Question::Halts {} => {
             let halts = journal.halts().await?;
             let halted = |(chain, halt): (ChainId, _)| Halted {
@@ -161,4 +167,14 @@ async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
         },
         Question::Integrators(order) => Answer::Integrators(desk.office.carry_out(order).await?),
     })
+}
+
+async fn webhooks(desk: &Desk, question: super::webhooks::Question) -> Answer {
+    let Some(webhooks) = &desk.webhooks else {
+        return refused(&"this daemon has no integrator API");
+    };
+    match question.answer(webhooks).await {
+        Ok(answer) => Answer::Webhooks(answer),
+        Err(error) => refused(&error),
+    }
 }

@@ -50,6 +50,7 @@ async fn running() -> Running {
     let desk = Desk {
         journal: journal.clone(),
         office,
+        webhooks: None,
     };
     let shutdown = CancellationToken::new();
     let admin = Admin::bind(directory.path()).unwrap();
@@ -437,4 +438,16 @@ async fn the_longest_webhook_fits_into_a_question() {
         webhook: Some(webhook),
     };
     assert_eq!(running.order(order).await, Ok(Outcome::Done {}));
+}
+
+#[tokio::test]
+async fn an_oracle_knows_no_webhooks() {
+    let running = running().await;
+    let question = Question::Webhooks(webhooks::Question::List { label: None });
+    let refused = running.ask(&question).await.unwrap_err();
+    assert_eq!(refused.to_string(), "this daemon has no integrator API");
+    let foreign = running
+        .raw(b"{\"ask\":\"webhooks\",\"webhooks\":\"burn\"}\n")
+        .await;
+    assert!(foreign.contains("refused"), "{foreign}");
 }

@@ -341,3 +341,27 @@ fn example_file_with_a_key_is_a_configuration() {
         });
     assert!(Config::from_variables(variables).is_ok());
 }
+
+#[test]
+fn webhooks_go_into_private_networks_for_development_only() {
+    let trading = [
+        ("INTEGRATOR_HTTP_PORT", "0"),
+        ("MARKET_FILE", "market.json"),
+        ("SOLVER_PRIVATE_KEY", "0x01"),
+    ];
+    let open = |value: &'static str, environment: &'static str| {
+        let more = [
+            ("WEBHOOK_ALLOW_PRIVATE", value),
+            ("ENVIRONMENT", environment),
+        ];
+        read(&[&trading[..], &more].concat())
+    };
+    let allowed = |config: Config| config.integrator.unwrap().webhook_allow_private;
+    assert!(!allowed(read(&trading).unwrap()));
+    assert!(!allowed(open("false", "mainnets.prod").unwrap()));
+    assert!(allowed(open("true", "test").unwrap()));
+    for (value, environment) in [("true", "mainnets.prod"), ("maybe", "test")] {
+        let mistakes = open(value, environment).unwrap_err();
+        assert!(mistakes.concern("WEBHOOK_ALLOW_PRIVATE"), "{mistakes}");
+    }
+}

@@ -14,6 +14,7 @@ use crate::{
     hub::Settings,
     market::Market,
     sign::{Signer, raw::RawKey},
+    webhook::guard::Reach,
 };
 
 /// See the module.
@@ -33,6 +34,8 @@ pub struct Trading {
     pub solver_chain: String,
     pub oracle: Option<SolverOracle>,
     pub retirement: Retirement,
+    /// Where webhooks may go.
+    pub reach: Reach,
 }
 
 impl Parts {
@@ -136,6 +139,10 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
             deprecated_at: wanted.requests_v2.deprecated_at,
             throttled_from: wanted.requests_v2.throttled_from,
             sunset_at: wanted.requests_v2.sunset_at,
+        },
+        reach: match wanted.webhook_allow_private {
+            true => Reach::Anywhere,
+            false => Reach::Public,
         },
     })
 }

@@ -52,6 +52,7 @@ use crate::{
     },
     store::{Store, integrators::Integrators, listing::Listing, requests::Requests},
     stream::Fanout,
+    webhook::{self, desk::Desk, guard::Reach, post::Courier},
 };
 
 /// Requests per minute and address of callers without a key (integrator-api.md 2).
@@ -66,6 +67,7 @@ const ORACLE_PATIENCE: Duration = Duration::from_secs(20);
 pub struct Opening {
     pub app: Arc<App>,
     pub tasks: Vec<(String, BoxFuture<'static, ()>)>,
+    pub webhooks: Desk,
 }
 
 /// A network of the market with its chain.
@@ -113,6 +115,7 @@ pub async fn open(
     };
     let lanes = ground.lanes().await?;
     let settler = ground.settler(chains, &lanes, contract).await?;
+    let (webhooks, telling) = ground.webhooks(over.integrators.clone())?;
     let solver = Arc::new(Solver {
         requests: ground.requests.clone(),
         lanes,
@@ -142,13 +145,19 @@ pub async fn open(
         .watch(over.integrators.clone(), ground.shutdown.clone());
     tasks.push(("revoked listeners".into(), Box::pin(watching)));
     tasks.push(("listing".into(), Box::pin(ground.listed())));
+    let telling = telling.run(ground.shutdown.clone());
+    tasks.push(("webhooks".into(), Box::pin(telling)));
     let state = Arc::new(ground.state(solver, transactions)?);
     let router = Router::default()
         .with(over.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?
         .with(&fanout, &intents::events::ROUTES)?;
     let app = Arc::new(surface(&over.integrators, trading.retirement, router).open()?);
-    Ok(Opening { app, tasks })
+    Ok(Opening {
+        app,
+        tasks,
+        webhooks,
+    })
 }
 
 fn surface(integrators: &Integrators, retirement: Retirement, router: Router) -> Surface {
@@ -264,6 +273,22 @@ impl Ground<'_> {
             }
             shutdown.cancelled().await;
         }
+    }
+
+    fn webhooks(&self, integrators: Integrators) -> anyhow::Result<(Desk, webhook::Worker)> {
+        let reach = self.trading.reach;
+        if reach == Reach::Anywhere {
+            tracing::warn!("WEBHOOK_ALLOW_PRIVATE: webhooks may go into private networks");
+        }
+        Ok(webhook::open(webhook::Ground {
+            requests: self.requests.clone(),
+            integrators,
+            post: Arc::new(Courier::new(reach)?),
+            reach,
+            clock: Box::new(unix_millis),
+            // Without randomness pauses are still pauses.
+            random: || getrandom::u64().unwrap_or_default(),
+        }))
     }
 
     fn transactions(&self) -> Transactions {

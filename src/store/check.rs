@@ -13,7 +13,7 @@ use std::{collections::HashSet, fmt};
 
 use super::{
     Key, Store, StoreError,
-    rows::{KINDS, Row, VOID},
+    rows::{self, KINDS, Row, VOID},
     summaries,
     walk::Walk,
 };
@@ -183,6 +183,9 @@ impl Desk<'_> {
             }
             Row::Summary(id, summary) => self.summary(id, summary).await,
             Row::Listed(summary) => self.leads(key, summary).await,
+            Row::Delivery { label, number, .. } | Row::Dead { label, number, .. } => {
+                self.owed(label, *number).await
+            }
             Row::Mark(..) => Ok(()),
         }
     }
@@ -197,6 +200,20 @@ impl Desk<'_> {
                 self.complain(format!("key {shown} stands there twice"));
             }
         }
+    }
+
+    /// Somebody who is known has asked to be told of the event.
+    async fn owed(&mut self, label: &str, number: u64) -> Result<(), StoreError> {
+        let why = format!("no event {number} is one of {label}");
+        self.demand(
+            rows::event::key(number),
+            why,
+            |row| matches!(row, Row::Event(_, event) if event.key.as_deref() == Some(label)),
+        )
+        .await?;
+        let why = format!("no integrator is {label}");
+        self.demand(rows::integrator::key(label), why, |_| true)
+            .await
     }
 
     fn complain(&mut self, why: impl Into<String>) {

@@ -10,6 +10,8 @@ use super::{
         claim::{Claim, Leg, Stage},
         consumption,
         cursor::{Cursor, Mark},
+        dead::{self, Dead},
+        delivery::{self, Delivery},
         entry::{self, Consumed, Entry, Fact},
         event, facts,
         halt::{self, Halt},
@@ -236,7 +238,8 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
 
 fn told() -> Vec<(Key, Vec<u8>)> {
     let (request, seen) = (scene::request(1), Facts::default());
-    let told = crate::request::event::now(&request, &seen);
+    let mut told = crate::request::event::now(&request, &seen);
+    told.key = Some("app".into());
     let app = Integrator {
         label: "app".into(),
         scopes: [Scope::Quote].into(),
@@ -247,7 +250,15 @@ fn told() -> Vec<(Key, Vec<u8>)> {
         created_at: 5,
         revoked_at: None,
     };
+    let delivery = Delivery::fresh(5);
+    let dead = Dead {
+        why: "it was refused".into(),
+        at: 9,
+        delivery: delivery.clone(),
+    };
     vec![
+        (delivery::key("app", 1), delivery.encode().unwrap()),
+        (dead::key("app", 1), dead.encode().unwrap()),
         (event::key(1), event::encode(&told).unwrap()),
         (integrator::key("app"), integrator::encode(&app).unwrap()),
         (mark::key("webhooks"), mark::encode(1)),

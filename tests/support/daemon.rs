@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use devnet::{account::Account, world::Files};
@@ -15,8 +16,13 @@ use intentd::{
         integrators::{Order, Outcome},
     },
     config::Config,
-    integrator::{Tier, change::usual_scopes},
+    integrator::{Integrator, Tier, change::usual_scopes},
     run::{self, Listeners},
+    store::{
+        Store,
+        integrators::{Integrators, IntegratorsError},
+        sled::SledStore,
+    },
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -33,6 +39,7 @@ pub const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603
 pub struct Setup {
     variables: BTreeMap<String, String>,
     files: Option<Files>,
+    integrators: Vec<Integrator>,
 }
 
 /// A daemon that signs with [`KEY`] on a port of its own and knows no chains yet.
@@ -89,6 +96,12 @@ impl Setup {
         self.with("API_KEYS", format!("{key}:caller"))
     }
 
+    /// With `integrator` in its store.
+    pub fn integrator(mut self, integrator: Integrator) -> Self {
+        self.integrators.push(integrator);
+        self
+    }
+
     /// Asks `peer`, which demands `key` (empty for none), behind the peers named before.
     pub fn peer(self, peer: &Daemon, key: &str) -> Self {
         let before = self.variables.get("PEERS").map(|list| format!("{list};"));
@@ -120,6 +133,7 @@ impl Setup {
     /// Over a directory that [`Daemon::end`] gave back.
     pub async fn start_in(&self, directory: TempDir) -> Daemon {
         let config = Config::from_variables(self.environment(directory.path())).unwrap();
+        self.write(&config.data_dir).await;
         let listeners = Listeners::bind(&config).await.unwrap();
         let address = listeners.oracle.local_addr().unwrap();
         let integrator = listeners.integrator.as_ref();
@@ -137,6 +151,23 @@ impl Setup {
             directory,
             setup: self.clone(),
         }
+    }
+
+    /// Puts its integrators into the store in `data_dir`.
+    async fn write(&self, data_dir: &Path) {
+        if self.integrators.is_empty() {
+            return;
+        }
+        let path = run::store(data_dir);
+        fs::create_dir_all(data_dir).unwrap();
+        let store = Arc::new(SledStore::open(&path).unwrap());
+        let integrators = Integrators::open(store.clone()).await.unwrap();
+        for one in &self.integrators {
+            let put = |_| Ok::<_, IntegratorsError>(one.clone());
+            integrators.change(&one.label, put).await.unwrap();
+        }
+        drop(integrators);
+        store.close().await;
     }
 }
 
@@ -234,6 +265,12 @@ impl Daemon {
     /// The text of `/metrics`: of all daemons of this process.
     pub async fn metrics(&self) -> String {
         self.ask("GET", "/metrics", &[], None).await.body
+    }
+
+    /// What the daemon says to its operator.
+    pub async fn operator(&self, question: &Question) -> admin::Answer {
+        let data_dir = self.directory.path().join("data");
+        admin::ask(&data_dir, question).await.unwrap()
     }
 
     /// The operator lets signing for `chain` go on; whether it was halted.

@@ -7,6 +7,7 @@ pub mod chain;
 pub mod daemon;
 pub mod http;
 pub mod peer;
+pub mod request;
 pub mod world;
 
 use std::path::Path;

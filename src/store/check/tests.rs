@@ -118,7 +118,11 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
             rows::lane::slot_key(NETWORK, NONCE),
             &["claim", "reservation"],
         ),
+        (rows::event::key(1), &["delivery", "dead"]),
+        (rows::integrator::key("app"), &["delivery", "dead"]),
         // Nobody leans on these.
+        (rows::delivery::key("app", 1), &[]),
+        (rows::dead::key("app", 1), &[]),
         (
             rows::watch::key(&scene::statement().facts[0], STATEMENT),
             &[],

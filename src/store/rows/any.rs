@@ -3,10 +3,22 @@
 use alloy::primitives::{Address, B256, U256};
 
 use super::{
-    KINDS, RowError, claim::Claim, consumption, cursor::Cursor, entry::Entry, event, facts,
-    halt::Halt, integrator, lane, lease::Lease, mark, open, order, request, reservation,
-    settlement::Settlement, sighting, signature, slot, summary, transaction, void::Void, watch,
-    witness,
+    KINDS, RowError,
+    claim::Claim,
+    consumption,
+    cursor::Cursor,
+    dead::Dead,
+    delivery::{self, Delivery},
+    entry::Entry,
+    event, facts,
+    halt::Halt,
+    integrator, lane,
+    lease::Lease,
+    mark, open, order, request, reservation,
+    settlement::Settlement,
+    sighting, signature, slot, summary, transaction,
+    void::Void,
+    watch, witness,
 };
 use crate::{
     integrator::Integrator,
@@ -67,6 +79,16 @@ pub enum Row {
     Witness(Box<witness::Either>),
     Summary(B256, Box<Summary>),
     Listed(Box<Summary>),
+    Delivery {
+        label: String,
+        number: u64,
+        delivery: Delivery,
+    },
+    Dead {
+        label: String,
+        number: u64,
+        dead: Dead,
+    },
     Mark(String, u64),
 }
 
@@ -141,6 +163,22 @@ impl Row {
             super::WITNESS => Ok(Self::Witness(witness::either(key, value)?.into())),
             super::SUMMARY => Ok(Self::Summary(name.word()?, summary::decode(value)?.into())),
             super::LISTED => Ok(Self::Listed(summary::decode(value)?.into())),
+            super::DELIVERY => {
+                let ((label, number), delivery) = (name.delivered()?, Delivery::decode(value)?);
+                Ok(Self::Delivery {
+                    label,
+                    number,
+                    delivery,
+                })
+            }
+            super::DEAD => {
+                let ((label, number), dead) = (name.delivered()?, Dead::decode(value)?);
+                Ok(Self::Dead {
+                    label,
+                    number,
+                    dead,
+                })
+            }
             super::MARK => Ok(Self::Mark(name.text()?, mark::decode(value)?)),
             _ => Err(RowError::new(name.0, "no decoder")),
         }
@@ -181,6 +219,11 @@ impl<'a> Name<'a> {
     fn nonce(self, bytes: &[u8]) -> Result<u64, RowError> {
         let bytes = bytes.try_into().map_err(|_| self.wrong())?;
         Ok(u64::from_be_bytes(bytes))
+    }
+
+    fn delivered(self) -> Result<(String, u64), RowError> {
+        let (label, number) = delivery::parts(self.1).ok_or_else(|| self.wrong())?;
+        Ok((label.to_owned(), number))
     }
 
     fn signature(self, value: &[u8]) -> Result<Row, RowError> {

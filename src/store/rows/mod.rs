@@ -31,6 +31,8 @@
 //! | 19 settlement | request id | `settlement::Settlement` in JSON |
 //! | 20 event | number (8) | `request::event::Event` |
 //! | 21 integrator | label text | `integrator::Integrator` in JSON |
+//! | 22 delivery | label ‖0, event's number (8) | `delivery::Delivery` |
+//! | 23 dead | label ‖0, event's number (8) | `dead::Dead` |
 //! | 24 witness | 0; network ‖0, unix milliseconds (8), transaction text | `witness::Wanted` |
 //! | 24 witness | 1; network ‖0, transaction text | `request::witness::Witness` in JSON |
 //! | 25 summary | request id | `request::summary::Summary` |
@@ -43,6 +45,8 @@ mod any;
 pub mod claim;
 pub mod consumption;
 pub mod cursor;
+pub mod dead;
+pub mod delivery;
 pub mod entry;
 pub mod event;
 pub mod facts;
@@ -96,13 +100,15 @@ pub const LEASE: Kind = Kind(18);
 pub const SETTLEMENT: Kind = Kind(19);
 pub const EVENT: Kind = Kind(20);
 pub const INTEGRATOR: Kind = Kind(21);
+pub const DELIVERY: Kind = Kind(22);
+pub const DEAD: Kind = Kind(23);
 pub const WITNESS: Kind = Kind(24);
 pub const SUMMARY: Kind = Kind(25);
 pub const LISTED: Kind = Kind(26);
 pub const MARK: Kind = Kind(27);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 25] = [
+pub const KINDS: [(Kind, &str); 27] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -124,6 +130,8 @@ pub const KINDS: [(Kind, &str); 25] = [
     (SETTLEMENT, "settlement"),
     (EVENT, "event"),
     (INTEGRATOR, "integrator"),
+    (DELIVERY, "delivery"),
+    (DEAD, "dead"),
     (WITNESS, "witness"),
     (SUMMARY, "summary"),
     (LISTED, "listed"),

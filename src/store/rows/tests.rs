@@ -95,7 +95,7 @@ fn layouts_never_change() {
 }
 
 #[test]
-fn layouts_of_what_is_told_never_change() {
+fn layouts_of_events_and_deliveries_never_change() {
     let one = "01".repeat(32);
     assert_eq!(hex(&mark::encode(258)), "010000000000000102");
     let event = crate::request::event::Event {
@@ -109,6 +109,40 @@ fn layouts_of_what_is_told_never_change() {
         hex(&event::encode(&event).unwrap()),
         format!("0120{one}01016b09ac02027b7d")
     );
+    let delivery = delivery::Delivery {
+        since: 300,
+        due: 301,
+        tries: vec![delivery::Try {
+            at: 1,
+            took: 2,
+            said: "s".into(),
+        }],
+    };
+    let fields = "ac02ad020101020173";
+    assert_eq!(hex(&delivery.encode().unwrap()), format!("01{fields}"));
+    assert_eq!(
+        delivery::Delivery::decode(&delivery.encode().unwrap()),
+        Ok(delivery.clone())
+    );
+    let dead = dead::Dead {
+        why: "w".into(),
+        at: 300,
+        delivery,
+    };
+    assert_eq!(hex(&dead.encode().unwrap()), format!("010177ac02{fields}"));
+    assert_eq!(dead::Dead::decode(&dead.encode().unwrap()), Ok(dead));
+    for (key, kind) in [(delivery::key("a b", 258), 22), (dead::key("a b", 258), 23)] {
+        assert_eq!(key.kind.0, kind);
+        assert_eq!(hex(&key.name), "612062000000000000000102");
+        assert_eq!(delivery::parts(&key.name), Some(("a b", 258)));
+    }
+    for name in [
+        &b"a b"[..],
+        b"\x00\x00\x00\x00\x00\x00\x00\x00\x01",
+        b"a\x01\x02\x03\x04\x05\x06\x07\x08\x09",
+    ] {
+        assert_eq!(delivery::parts(name), None);
+    }
     let names = [
         (event::key(258), 20, "0000000000000102"),
         (integrator::key("a b"), 21, "612062"),

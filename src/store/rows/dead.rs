@@ -1,0 +1,38 @@
+//! Events that were given up for an endpoint; somebody may have them sent again.
+//!
+//! Key: as that of a [delivery](super::delivery). Value, format 1: [`Dead`].
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    DEAD, RowError, decode as decode_row,
+    delivery::{Delivery, name},
+    encode as encode_row,
+};
+use crate::store::Key;
+
+const FORMAT: u8 = 1;
+
+/// A delivery that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dead {
+    pub why: String,
+    /// Unix milliseconds.
+    pub at: u64,
+    pub delivery: Delivery,
+}
+
+impl Dead {
+    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
+        encode_row("dead", FORMAT, self)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        decode_row("dead", FORMAT, bytes)
+    }
+}
+
+/// Where the dead delivery of event `number` to `label` is.
+pub fn key(label: &str, number: u64) -> Key {
+    Key::new(DEAD, name(label, number))
+}

@@ -1,0 +1,99 @@
+//! Events that are on their way to an integrator's endpoint.
+//!
+//! Key: the integrator's label ‖0, the event's number, 8 bytes big endian. Value, format 1:
+//! [`Delivery`]. The row is there from the commit that moves the mark of webhooks past the event to
+//! the one that records how it ended.
+
+use serde::{Deserialize, Serialize};
+
+use super::{DELIVERY, RowError, decode as decode_row, encode as encode_row};
+use crate::store::{Key, Kind, Range, number};
+
+const FORMAT: u8 = 1;
+
+/// What is known of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// Unix milliseconds.
+    pub since: u64,
+    /// When it is tried next, unix milliseconds.
+    pub due: u64,
+    /// The oldest first.
+    pub tries: Vec<Try>,
+}
+
+/// One try.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Try {
+    /// Unix milliseconds.
+    pub at: u64,
+    /// Milliseconds.
+    pub took: u64,
+    pub said: String,
+}
+
+impl Delivery {
+    /// One that is to be tried at `now` (unix milliseconds).
+    pub fn fresh(now: u64) -> Self {
+        Self {
+            since: now,
+            due: now,
+            tries: Vec::new(),
+        }
+    }
+
+    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
+        encode_row("delivery", FORMAT, self)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        decode_row("delivery", FORMAT, bytes)
+    }
+}
+
+/// Where the delivery of event `number` to `label` is.
+pub fn key(label: &str, number: u64) -> Key {
+    Key::new(DELIVERY, name(label, number))
+}
+
+pub(super) fn name(label: &str, number: u64) -> Vec<u8> {
+    [label.as_bytes(), &[0], &number.to_be_bytes()].concat()
+}
+
+/// The label and the number in the name of a delivery, or of a dead one.
+pub fn parts(name: &[u8]) -> Option<(&str, u64)> {
+    let (label, digits) = name.split_last_chunk::<8>()?;
+    let label = std::str::from_utf8(label.strip_suffix(&[0])?).ok()?;
+    (!label.is_empty()).then_some((label, number(digits)?))
+}
+
+/// The deliveries to `label`, or its dead ones, of events after number `after`.
+pub fn of(kind: Kind, label: &str, after: u64, limit: usize) -> Range {
+    Range {
+        kind,
+        prefix: [label.as_bytes(), &[0]].concat(),
+        after: Some(name(label, after)),
+        limit,
+        reverse: false,
+    }
+}
+
+/// The newest of [`of`].
+pub fn newest(kind: Kind, label: &str) -> Range {
+    Range {
+        after: None,
+        reverse: true,
+        ..of(kind, label, 0, 1)
+    }
+}
+
+/// The first row of whatever label comes behind `label` in their order.
+pub fn behind(kind: Kind, label: Option<&str>) -> Range {
+    Range {
+        kind,
+        prefix: Vec::new(),
+        after: label.map(|label| name(label, u64::MAX)),
+        limit: 1,
+        reverse: false,
+    }
+}

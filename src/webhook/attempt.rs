@@ -1,0 +1,102 @@
+//! One try of one delivery.
+
+use super::{
+    Ground, WebhookError,
+    agenda::Turn,
+    letter::Letter,
+    queue::Ended,
+    schedule::{self, Next, Reply},
+};
+use crate::store::rows::{
+    self,
+    dead::Dead,
+    delivery::{Delivery, Try},
+};
+
+/// What a try changes, to be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Delivered,
+    Again(Delivery),
+    Dead(Dead),
+}
+
+/// What became of a try.
+#[derive(Debug)]
+pub enum Tried {
+    /// Nothing is owed any more.
+    Gone,
+    Unread(WebhookError),
+    Made(Ended, Change),
+}
+
+/// Makes the try.
+pub async fn make(ground: &Ground, turn: &Turn) -> Tried {
+    match tried(ground, turn).await {
+        Ok(Some((ended, change))) => Tried::Made(ended, change),
+        Ok(None) => Tried::Gone,
+        Err(error) => Tried::Unread(error),
+    }
+}
+
+async fn tried(ground: &Ground, turn: &Turn) -> Result<Option<(Ended, Change)>, WebhookError> {
+    let store = ground.requests.store();
+    let key = rows::delivery::key(&turn.label, turn.number);
+    let Some(bytes) = store.read(&key).await? else {
+        return Ok(None);
+    };
+    let mut delivery = Delivery::decode(&bytes)?;
+    let now = (ground.clock)();
+    let key = rows::event::key(turn.number);
+    let letter = match store.read(&key).await? {
+        None => Err("the event is gone".to_owned()),
+        Some(bytes) => {
+            let (number, event) = rows::event::row(&key, &bytes)?;
+            let book = ground.integrators.book();
+            let to = book.get(&*turn.label).map(AsRef::as_ref);
+            Letter::write(to, (number, event.body()), now, ground.reach)
+        }
+    };
+    let reply = match letter {
+        Ok(letter) => ground.post.send(letter, now).await,
+        Err(why) => Reply::Barred(why),
+    };
+    let at = (ground.clock)();
+    let took = at.saturating_sub(now);
+    delivery.tries.push(Try {
+        at: now,
+        took,
+        said: schedule::said(&reply),
+    });
+    let next = schedule::after(&reply, delivery.tries.len(), at, (ground.random)());
+    Ok(Some(outcome(delivery, (&reply, next), at, took)))
+}
+
+fn outcome(
+    mut delivery: Delivery,
+    (reply, next): (&Reply, Next),
+    at: u64,
+    took: u64,
+) -> (Ended, Change) {
+    let quiet_until = match (reply, &next) {
+        // Who asks for a pause means all of it.
+        (Reply::Status(_, Some(asked)), Next::Again(_)) => (*asked).min(at + schedule::LONGEST),
+        _ => 0,
+    };
+    let failure = (next != Next::Delivered).then(|| schedule::said(reply));
+    let change = match next {
+        Next::Delivered => Change::Delivered,
+        Next::Again(due) => {
+            delivery.due = due;
+            Change::Again(delivery)
+        }
+        Next::Dead(why) => Change::Dead(Dead { why, at, delivery }),
+    };
+    let ended = Ended {
+        at,
+        took,
+        failure,
+        quiet_until,
+    };
+    (ended, change)
+}

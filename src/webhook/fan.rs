@@ -1,0 +1,75 @@
+//! Events → deliveries: who is owed what.
+
+use super::{FOLLOWER, Ground, WebhookError};
+use crate::{
+    request::event::Event,
+    store::{
+        Batch, Expect, Outcome, Store,
+        rows::{self, delivery::Delivery},
+    },
+};
+
+/// Events in one commit.
+const PAGE: usize = 512;
+
+/// What one commit did.
+#[derive(Debug, Default)]
+pub struct Fanned {
+    /// How far the log is done with.
+    pub mark: u64,
+    /// What is owed: label and event's number.
+    pub owed: Vec<(String, u64)>,
+    /// Since when, unix milliseconds.
+    pub at: u64,
+}
+
+/// How far the log has been followed.
+pub async fn mark(store: &dyn Store) -> Result<u64, WebhookError> {
+    let found = store.read(&rows::mark::key(FOLLOWER)).await?;
+    let found = found.map(|bytes| rows::mark::decode(&bytes)).transpose()?;
+    Ok(found.unwrap_or_default())
+}
+
+/// Follows the log a page further from `mark`: the rows of what is owed and the new mark are durable
+/// together when it returns.
+pub async fn further(ground: &Ground, mark: u64) -> Result<Fanned, WebhookError> {
+    let events = ground.requests.events(mark, PAGE).await?;
+    let Some((last, _)) = events.last() else {
+        return Ok(Fanned {
+            mark,
+            ..Fanned::default()
+        });
+    };
+    let (last, at) = (*last, (ground.clock)());
+    let fresh = Delivery::fresh(at).encode()?;
+    let owed: Vec<_> = events
+        .into_iter()
+        .filter_map(|(number, event)| Some((owed(ground, event)?, number)))
+        .collect();
+    let key = rows::mark::key(FOLLOWER);
+    let before = match mark {
+        0 => Expect::Absent,
+        _ => Expect::Equals(rows::mark::encode(mark)),
+    };
+    let batch = Batch::new()
+        .expect(key.clone(), before)
+        .put(key, rows::mark::encode(last));
+    let batch = owed.iter().fold(batch, |batch, (label, number)| {
+        batch.put(rows::delivery::key(label, *number), fresh.clone())
+    });
+    match ground.requests.store().commit(batch).await? {
+        Outcome::Applied { .. } => Ok(Fanned {
+            mark: last,
+            owed,
+            at,
+        }),
+        Outcome::Refused { .. } => Err(WebhookError::Contested),
+    }
+}
+
+/// Who has asked to be told of the event.
+fn owed(ground: &Ground, event: Event) -> Option<String> {
+    let label = event.key?;
+    let book = ground.integrators.book();
+    book.get(&label)?.webhook.is_some().then_some(label)
+}

@@ -1,0 +1,153 @@
+//! What is sent: an event to an integrator's endpoint, signed with the key that it has now. Pure.
+
+use bytes::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use url::Url;
+
+use super::{guard::Reach, sign};
+use crate::integrator::{Integrator, header};
+
+/// The event's number; the same at every try.
+pub const EVENT_ID: &str = "x-event-id";
+const AGENT: &str = concat!("intentd/", env!("CARGO_PKG_VERSION"));
+
+/// A POST that may be made.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Letter {
+    /// Event `number` with `body`, as it is sent to `to` at `now` (unix milliseconds); otherwise why
+    /// it cannot be sent before somebody changes the integrator.
+    pub fn write(
+        to: Option<&Integrator>,
+        (number, body): (u64, String),
+        now: u64,
+        reach: Reach,
+    ) -> Result<Self, String> {
+        let to = to.ok_or("the integrator is gone")?;
+        let webhook = to.webhook.as_ref().ok_or("the endpoint was removed")?;
+        let digest = to.signing(now).ok_or("the key is revoked or expired")?;
+        let told = |why: &dyn std::error::Error| why.to_string();
+        reach.endpoint(&webhook.url).map_err(|why| told(&why))?;
+        let mut headers = header::headers(&webhook.headers).map_err(|why| told(&why))?;
+        let timestamp = now / 1_000;
+        let signature = sign::signature(digest, timestamp, &body);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.insert(HeaderName::from_static(EVENT_ID), number.into());
+        headers.insert(HeaderName::from_static(sign::TIMESTAMP), timestamp.into());
+        let signature = HeaderValue::try_from(signature).map_err(|why| told(&why))?;
+        headers.insert(HeaderName::from_static(sign::SIGNATURE), signature);
+        Ok(Self {
+            url: webhook.url.clone(),
+            headers,
+            body: body.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::integrator::{Key, Tier, Webhook};
+
+    const NOW: u64 = 1_700_000_000_999;
+
+    fn app() -> Integrator {
+        let key = |byte, expires_at| Key {
+            digest: [byte; 32],
+            created_at: 1,
+            expires_at,
+        };
+        Integrator {
+            label: "app".into(),
+            scopes: [].into(),
+            tier: Tier::Default,
+            keys: vec![key(1, Some(NOW + 5)), key(2, None)],
+            webhook: Some(Webhook {
+                url: "https://hooks.example/a".parse().unwrap(),
+                headers: [("Authorization".into(), "Bearer x".into())].into(),
+            }),
+            wallet: None,
+            created_at: 1,
+            revoked_at: None,
+        }
+    }
+
+    fn written(to: &Integrator, now: u64) -> Result<Letter, String> {
+        Letter::write(Some(to), (7, "{}".into()), now, Reach::Public)
+    }
+
+    #[test]
+    fn a_letter_has_our_headers_theirs_and_the_newest_key_s_signature() {
+        let letter = written(&app(), NOW).unwrap();
+        let signature = sign::signature(&[2; 32], 1_700_000_000, "{}");
+        let mut found: Vec<_> = letter.headers.iter().collect();
+        found.sort_by_key(|(name, _)| name.as_str());
+        let wanted = [
+            ("authorization", "Bearer x"),
+            ("content-type", "application/json"),
+            ("user-agent", AGENT),
+            ("x-event-id", "7"),
+            ("x-signature-sha256", &signature),
+            ("x-signature-timestamp", "1700000000"),
+        ];
+        let found: Vec<_> = found
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(found, wanted);
+        assert_eq!(letter.body, "{}");
+    }
+
+    #[test]
+    fn what_may_not_be_sent_is_not_written() {
+        let because = |change: fn(&mut Integrator)| {
+            let mut app = app();
+            change(&mut app);
+            written(&app, NOW).unwrap_err()
+        };
+        assert_eq!(
+            because(|app| app.webhook = None),
+            "the endpoint was removed"
+        );
+        let no_key = "the key is revoked or expired";
+        assert_eq!(because(|app| app.revoked_at = Some(NOW)), no_key);
+        assert_eq!(because(|app| app.keys.clear()), no_key);
+        let set = |app: &mut Integrator, name: &str, value: &str| {
+            let webhook = app.webhook.as_mut().unwrap();
+            webhook.headers.insert(name.into(), value.into());
+        };
+        let mut injected = app();
+        set(&mut injected, "x-a", "b\r\nX-Event-Id: 9");
+        let why = written(&injected, NOW).unwrap_err();
+        assert_eq!(why, "the value of header x-a is not visible ASCII");
+        let mut overridden = app();
+        set(&mut overridden, "X-Signature-SHA256", "00");
+        let why = written(&overridden, NOW).unwrap_err();
+        assert_eq!(why, "header x-signature-sha256 is ours to set");
+        let mut private = app();
+        private.webhook.as_mut().unwrap().url = "https://10.0.0.1/".parse().unwrap();
+        let why = written(&private, NOW).unwrap_err();
+        assert_eq!(why, "10.0.0.1 is not a public address");
+        let nobody = Letter::write(None, (7, "{}".into()), NOW, Reach::Public);
+        assert_eq!(nobody.unwrap_err(), "the integrator is gone");
+    }
+
+    #[test]
+    fn after_a_rotation_the_newer_key_signs() {
+        let mut app = app();
+        app.keys.truncate(1);
+        let before = written(&app, NOW).unwrap();
+        let old = sign::signature(&[1; 32], 1_700_000_000, "{}");
+        assert_eq!(before.headers[sign::SIGNATURE], old);
+        assert_eq!(
+            written(&app, NOW + 5).unwrap_err(),
+            "the key is revoked or expired"
+        );
+    }
+}

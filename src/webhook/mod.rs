@@ -1,0 +1,76 @@
+//! Tells integrators of events: at least once each, with the same id at every try, whatever becomes
+//! of this process meanwhile (interface.md, Events; integrator-api.md 14).
+//!
+//! The log of events is followed under a mark. One commit moves the mark and writes a row for each
+//! delivery that is owed ([`fan`]); what is sent is sent because of such a row, and the row goes when
+//! it is recorded how that ended ([`worker`]). A crash in between sends the same event again.
+
+pub mod agenda;
+mod attempt;
+pub mod desk;
+mod fan;
+pub mod guard;
+pub mod letter;
+pub mod post;
+mod prune;
+pub mod queue;
+mod record;
+pub mod schedule;
+pub mod sign;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use self::{desk::Desk, guard::Reach, post::Post};
+use crate::store::{
+    StoreError,
+    integrators::Integrators,
+    requests::{Requests, RequestsError},
+    rows::RowError,
+};
+
+pub use self::worker::Worker;
+
+/// The name of the mark.
+pub const FOLLOWER: &str = "webhooks";
+/// Replays that may wait for the worker.
+const COMMANDS: usize = 64;
+
+/// Why deliveries cannot be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WebhookError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Row(#[from] RowError),
+    #[error(transparent)]
+    Requests(#[from] RequestsError),
+    /// Rows that only this room writes were not as they were left.
+    #[error("somebody else writes deliveries")]
+    Contested,
+}
+
+/// What deliveries are made with.
+pub struct Ground {
+    /// The one whose changes are the events.
+    pub requests: Requests,
+    pub integrators: Integrators,
+    pub post: Arc<dyn Post>,
+    pub reach: Reach,
+    /// Unix milliseconds.
+    pub clock: Box<dyn Fn() -> u64 + Send + Sync>,
+    /// Any number, for the jitter.
+    pub random: fn() -> u64,
+}
+
+/// What the operator asks, and what works until it is told to end.
+pub fn open(ground: Ground) -> (Desk, Worker) {
+    let ground = Arc::new(ground);
+    let (commands, asked) = mpsc::channel(COMMANDS);
+    let desk = Desk::new(ground.clone(), commands);
+    (desk, Worker::new(ground, asked))
+}

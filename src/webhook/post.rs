@@ -1,0 +1,164 @@
+//! The only way out: POSTs to endpoints. Names are resolved here, every address is judged, and the
+//! connection goes to what was judged: a name that leads elsewhere a moment later changes nothing.
+//! No redirect is followed and no proxy used.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use reqwest::{
+    Client, Response,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect::Policy,
+};
+
+use super::{
+    guard::{Barred, Reach},
+    letter::Letter,
+    schedule::{Reply, retry_after},
+};
+
+/// For a whole try.
+const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT: Duration = Duration::from_secs(3);
+/// What is read of an answer, in bytes and for how long: as much as lets a connection be used again.
+const READ: usize = 4 << 10;
+const READING: Duration = Duration::from_secs(1);
+/// Idle connections of an endpoint, and for how long.
+const IDLE: usize = 4;
+const IDLING: Duration = Duration::from_secs(30);
+
+/// Sends letters.
+#[async_trait]
+pub trait Post: Send + Sync {
+    /// One try, at `now` (unix milliseconds); it ends within some ten seconds.
+    async fn send(&self, letter: Letter, now: u64) -> Reply;
+}
+
+/// Over the network.
+pub struct Courier {
+    client: Client,
+    reach: Reach,
+}
+
+impl Courier {
+    pub fn new(reach: Reach) -> reqwest::Result<Self> {
+        Self::resolving(reach, Arc::new(System))
+    }
+
+    /// With names from somewhere else.
+    fn resolving(reach: Reach, names: Arc<dyn Names>) -> reqwest::Result<Self> {
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(Policy::none())
+            .https_only(reach == Reach::Public)
+            .connect_timeout(CONNECT)
+            .timeout(PATIENCE)
+            .pool_max_idle_per_host(IDLE)
+            .pool_idle_timeout(IDLING)
+            .http1_only()
+            .dns_resolver(Arc::new(Guarded { reach, names }));
+        Ok(Self {
+            client: client.build()?,
+            reach,
+        })
+    }
+}
+
+#[async_trait]
+impl Post for Courier {
+    async fn send(&self, letter: Letter, now: u64) -> Reply {
+        // No resolver is asked about an address.
+        if let Err(why) = self.reach.endpoint(&letter.url) {
+            return Reply::Barred(why.to_string());
+        }
+        let request = self.client.post(letter.url).headers(letter.headers);
+        match request.body(letter.body).send().await {
+            Err(error) => Reply::Failed(why(&error)),
+            Ok(answer) => {
+                let asked = answer.headers().get("retry-after");
+                let asked = asked.and_then(|value| value.to_str().ok());
+                let reply = Reply::Status(
+                    answer.status().as_u16(),
+                    asked.and_then(|text| retry_after(text, now)),
+                );
+                // Its status is the receiver's answer, whatever becomes of the rest.
+                let _late = tokio::time::timeout(READING, drain(answer)).await;
+                reply
+            }
+        }
+    }
+}
+
+/// Reads what little there is; more of it is cut off with its connection.
+async fn drain(mut answer: Response) {
+    let mut read = 0;
+    while let Ok(Some(part)) = answer.chunk().await {
+        read += part.len();
+        if read > READ {
+            return;
+        }
+    }
+}
+
+/// What went wrong, without the URL, which may hold a secret.
+fn why(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+        if cause.is::<Barred>() {
+            return cause.to_string();
+        }
+    }
+    if error.is_timeout() {
+        return "timed out".into();
+    }
+    let kind = if error.is_connect() {
+        "cannot connect"
+    } else {
+        "no answer"
+    };
+    let cause: String = cause.to_string().chars().take(120).collect();
+    format!("{kind}: {cause}")
+}
+
+type Looked = BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
+
+/// Where names lead.
+trait Names: Send + Sync {
+    fn lookup(&self, name: String) -> Looked;
+}
+
+/// As the system knows it.
+struct System;
+
+impl Names for System {
+    fn lookup(&self, name: String) -> Looked {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.collect())
+        })
+    }
+}
+
+/// Names of which every address may be called.
+struct Guarded {
+    reach: Reach,
+    names: Arc<dyn Names>,
+}
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (reach, looked) = (self.reach, self.names.lookup(name.as_str().to_owned()));
+        Box::pin(async move {
+            let found = looked.await?;
+            for address in &found {
+                reach.address(address.ip())?;
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

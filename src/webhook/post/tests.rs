@@ -1,0 +1,234 @@
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use hyper::header::{HeaderMap, HeaderValue};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use super::*;
+
+const NOW: u64 = 1_700_000_000_000;
+
+/// A receiver that does this to every connection, and how many there were.
+struct Receiver {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+}
+
+async fn receiver<F>(answer: impl Fn(TcpStream) -> F + Send + 'static) -> Receiver
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(answer(stream));
+        }
+    });
+    Receiver {
+        address,
+        connections,
+    }
+}
+
+fn letter(url: &str) -> Letter {
+    let mut headers = HeaderMap::new();
+    headers.insert("x-event-id", HeaderValue::from_static("7"));
+    Letter {
+        url: url.parse().unwrap(),
+        headers,
+        body: "{}".into(),
+    }
+}
+
+/// Reads requests of 2 body bytes and says `answer` to each.
+async fn say(mut stream: TcpStream, answer: &[u8]) {
+    let mut read = Vec::new();
+    while let Ok(count @ 1..) = stream.read_buf(&mut read).await {
+        let _whole = count;
+        if read.ends_with(b"\r\n\r\n{}") {
+            read.clear();
+            let _cut = stream.write_all(answer).await;
+        }
+    }
+}
+
+async fn sent(receiver: &Receiver) -> Reply {
+    let courier = Courier::new(Reach::Anywhere).unwrap();
+    let url = format!("http://{}/hook", receiver.address);
+    courier.send(letter(&url), NOW).await
+}
+
+#[tokio::test]
+async fn a_status_is_the_answer_and_the_connection_is_used_again() {
+    let fine = receiver(async |stream| {
+        say(stream, b"HTTP/1.1 204 No Content\r\n\r\n").await;
+    });
+    let fine = fine.await;
+    let courier = Courier::new(Reach::Anywhere).unwrap();
+    let url = format!("http://{}/hook", fine.address);
+    for _ in 0..3 {
+        let reply = courier.send(letter(&url), NOW).await;
+        assert_eq!(reply, Reply::Status(204, None));
+    }
+    assert_eq!(fine.connections.load(Ordering::Relaxed), 1);
+    let busy = receiver(async |stream| {
+        let answer = b"HTTP/1.1 503 Busy\r\nRetry-After: 120\r\ncontent-length: 2\r\n\r\nno";
+        say(stream, answer).await;
+    });
+    assert_eq!(
+        sent(&busy.await).await,
+        Reply::Status(503, Some(NOW + 120_000))
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    static TARGET: Mutex<Option<SocketAddr>> = Mutex::new(None);
+    let target = receiver(async |stream| say(stream, b"HTTP/1.1 200 OK\r\n\r\n").await).await;
+    *TARGET.lock().unwrap() = Some(target.address);
+    for status in ["301", "302", "307", "308"] {
+        static STATUS: Mutex<&str> = Mutex::new("");
+        *STATUS.lock().unwrap() = status;
+        let moved = receiver(async |stream| {
+            let to = TARGET.lock().unwrap().unwrap();
+            let status = *STATUS.lock().unwrap();
+            let answer = format!(
+                "HTTP/1.1 {status} Moved\r\nlocation: http://{to}/\r\ncontent-length: 0\r\n\r\n"
+            );
+            say(stream, answer.as_bytes()).await;
+        });
+        let moved = sent(&moved.await).await;
+        assert_eq!(moved, Reply::Status(status.parse().unwrap(), None));
+    }
+    assert_eq!(target.connections.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn an_answer_counts_however_its_body_ends() {
+    let huge = receiver(async |mut stream| {
+        let mut some = [0; 1_024];
+        let _request = stream.read(&mut some).await;
+        let head = b"HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n";
+        let _cut = stream.write_all(head).await;
+        // Until we are cut off.
+        while stream.write_all(&[b'a'; 65_536]).await.is_ok() {}
+    });
+    assert_eq!(sent(&huge.await).await, Reply::Status(200, None));
+    let reset = receiver(async |stream| {
+        let mut stream = stream;
+        let mut some = [0; 1_024];
+        let _request = stream.read(&mut some).await;
+        let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf";
+        let _cut = stream.write_all(half).await;
+    });
+    assert_eq!(sent(&reset.await).await, Reply::Status(200, None));
+}
+
+#[tokio::test]
+async fn no_answer_is_a_failure_that_names_no_url() {
+    let reset = receiver(async |stream| drop(stream)).await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let dead = silent.local_addr().unwrap();
+    drop(silent);
+    let rubbish = receiver(async |stream| say(stream, b"\0\0\0 hello\r\n\r\n").await).await;
+    for address in [reset.address, dead, rubbish.address] {
+        let courier = Courier::new(Reach::Anywhere).unwrap();
+        let url = format!("http://{address}/s3cret?token=s3cret");
+        let reply = courier.send(letter(&url), NOW).await;
+        let Reply::Failed(why) = reply else {
+            panic!("{reply:?}");
+        };
+        assert!(!why.is_empty() && !why.contains("s3cret"), "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_hangs_is_left_after_ten_seconds() {
+    let hanging = receiver(async |stream| {
+        std::future::pending::<()>().await;
+        drop(stream);
+    });
+    let hanging = hanging.await;
+    let before = tokio::time::Instant::now();
+    assert_eq!(sent(&hanging).await, Reply::Failed("timed out".into()));
+    assert_eq!(before.elapsed().as_secs(), 10);
+}
+
+/// Names that lead to these addresses, one list after the other.
+struct Scripted(Mutex<Vec<Vec<SocketAddr>>>);
+
+impl Scripted {
+    fn new(lists: &[&[&str]]) -> Arc<Self> {
+        let parse = |list: &&[&str]| list.iter().map(|text| text.parse().unwrap()).collect();
+        Arc::new(Self(Mutex::new(lists.iter().rev().map(parse).collect())))
+    }
+}
+
+impl Names for Scripted {
+    fn lookup(&self, _name: String) -> Looked {
+        let found = self.0.lock().unwrap().pop().unwrap_or_default();
+        Box::pin(async move { Ok(found) })
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_is_not_called() {
+    let inside = receiver(async |stream| drop(stream)).await;
+    let private = inside.address.to_string();
+    for list in [
+        &[private.as_str()][..],
+        &["1.1.1.1:443", &private],
+        &["[::ffff:127.0.0.1]:443"],
+        &["169.254.169.254:80"],
+    ] {
+        let names = Scripted::new(&[list]);
+        let courier = Courier::resolving(Reach::Public, names).unwrap();
+        let url = format!("https://hooks.example:{}/", inside.address.port());
+        let Reply::Failed(why) = courier.send(letter(&url), NOW).await else {
+            panic!("it was called");
+        };
+        assert!(why.ends_with("is not a public address"), "{why}");
+    }
+    assert_eq!(inside.connections.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_name_is_judged_each_time_it_is_looked_up() {
+    let names = Scripted::new(&[&["1.1.1.1:0"], &["127.0.0.1:0"], &["1.1.1.1:0"]]);
+    let guarded = Guarded {
+        reach: Reach::Public,
+        names,
+    };
+    let name = || "hooks.example".parse().unwrap();
+    let first: Vec<_> = guarded.resolve(name()).await.unwrap().collect();
+    assert_eq!(first, ["1.1.1.1:0".parse().unwrap()]);
+    let rebound = guarded.resolve(name()).await.err().unwrap();
+    assert_eq!(rebound.to_string(), "127.0.0.1 is not a public address");
+    assert!(guarded.resolve(name()).await.is_ok());
+}
+
+#[tokio::test]
+async fn addresses_in_urls_are_judged_without_a_lookup() {
+    let inside = receiver(async |stream| drop(stream)).await;
+    let courier = Courier::new(Reach::Public).unwrap();
+    for url in [
+        format!("https://{}/", inside.address),
+        format!("http://{}/", inside.address),
+        format!("https://[::ffff:127.0.0.1]:{}/", inside.address.port()),
+        format!("https://2130706433:{}/", inside.address.port()),
+    ] {
+        let reply = courier.send(letter(&url), NOW).await;
+        assert!(matches!(reply, Reply::Barred(_)), "{url}: {reply:?}");
+    }
+    assert_eq!(inside.connections.load(Ordering::Relaxed), 0);
+}

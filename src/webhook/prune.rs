@@ -1,0 +1,139 @@
+//! Forgets what is old: dead deliveries, and events that nobody needs any more.
+
+use super::WebhookError;
+use crate::{
+    request::event::Event,
+    store::{
+        Batch, Expect, Key, Outcome, Range, Store,
+        requests::Requests,
+        rows::{self, DEAD, MARK, dead::Dead},
+    },
+};
+
+/// Milliseconds that events and dead deliveries are kept.
+pub const KEPT: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// Rows looked at, and commits made, at a time.
+const PAGE: usize = 256;
+
+/// Rows that were deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    pub events: u64,
+    pub dead: u64,
+}
+
+/// Deletes dead deliveries and events that are older than [`KEPT`] at `now` (unix milliseconds). The
+/// newest event stays, and so do those that a follower has not come to or a delivery leads to.
+pub async fn prune(requests: &Requests, now: u64) -> Result<Pruned, WebhookError> {
+    let old = now.saturating_sub(KEPT);
+    Ok(Pruned {
+        dead: dead(&**requests.store(), old).await?,
+        events: events(requests, old).await?,
+    })
+}
+
+async fn dead(store: &dyn Store, old: u64) -> Result<u64, WebhookError> {
+    let mut range = Range {
+        kind: DEAD,
+        prefix: Vec::new(),
+        after: None,
+        limit: PAGE,
+        reverse: false,
+    };
+    let mut count = 0;
+    loop {
+        let page = store.scan(range.clone()).await?;
+        let Some((last, _)) = page.last() else {
+            return Ok(count);
+        };
+        range.after = Some(last.name.clone());
+        let (mut batch, mut some) = (Batch::new(), 0);
+        for (key, bytes) in page {
+            if Dead::decode(&bytes)?.at < old {
+                // Somebody may have it sent again just now.
+                batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
+                some += 1;
+            }
+        }
+        count += commit(store, batch, some).await?;
+    }
+}
+
+async fn events(requests: &Requests, old: u64) -> Result<u64, WebhookError> {
+    let store = &**requests.store();
+    let newest = *requests.told().borrow();
+    let end = done(store).await?.min(newest.saturating_sub(1));
+    let (mut after, mut count) = (0, 0);
+    loop {
+        let page = requests.events(after, PAGE).await?;
+        let Some((last, _)) = page.last() else {
+            return Ok(count);
+        };
+        after = *last;
+        let (mut batch, mut some, all) = (Batch::new(), 0, page.len());
+        let needed = |(number, event): &(u64, Event)| event.at >= old || *number > end;
+        let gone: Vec<_> = page.into_iter().take_while(|row| !needed(row)).collect();
+        let whole = gone.len() == all;
+        for (number, event) in gone {
+            let label = event.key.as_deref();
+            let leading = label
+                .map(|label| leading(label, number))
+                .into_iter()
+                .flatten();
+            let leading: Vec<_> = leading.collect();
+            if !led(store, &leading).await? {
+                let absent = |batch: Batch, key| batch.expect(key, Expect::Absent);
+                batch = leading.into_iter().fold(batch, absent);
+                batch = batch.delete(rows::event::key(number));
+                some += 1;
+            }
+        }
+        count += commit(store, batch, some).await?;
+        if !whole {
+            return Ok(count);
+        }
+    }
+}
+
+/// Deletes `some` rows; none where one of them has just become needed, until the next time.
+async fn commit(store: &dyn Store, batch: Batch, some: u64) -> Result<u64, WebhookError> {
+    if some == 0 {
+        return Ok(0);
+    }
+    let applied = matches!(store.commit(batch).await?, Outcome::Applied { .. });
+    Ok(if applied { some } else { 0 })
+}
+
+async fn led(store: &dyn Store, leading: &[Key]) -> Result<bool, WebhookError> {
+    for key in leading {
+        if store.read(key).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The rows that may lead to an event.
+fn leading(label: &str, number: u64) -> [Key; 2] {
+    [
+        rows::delivery::key(label, number),
+        rows::dead::key(label, number),
+    ]
+}
+
+/// The last event that every follower has done with.
+async fn done(store: &dyn Store) -> Result<u64, WebhookError> {
+    let all = Range {
+        kind: MARK,
+        prefix: Vec::new(),
+        after: None,
+        limit: usize::MAX,
+        reverse: false,
+    };
+    let mut least = None;
+    for (_, bytes) in store.scan(all).await? {
+        let mark = rows::mark::decode(&bytes)?;
+        least = Some(least.map_or(mark, |least: u64| least.min(mark)));
+    }
+    Ok(least.unwrap_or_default())
+}

@@ -1,0 +1,308 @@
+//! The deliveries of one endpoint: which is tried next, and how many at a time. Pure.
+//!
+//! Only so many are held in memory; the rest stays in the store and is read in pages, by number.
+
+use std::collections::{BTreeSet, HashMap};
+
+/// Deliveries of an endpoint in memory.
+pub const HELD: usize = 1_024;
+/// Tries of an endpoint under way, once it has shown that it answers.
+pub const AT_ONCE: usize = 8;
+/// An endpoint that takes longer is slow, in milliseconds.
+pub const PROMPT: u64 = 1_000;
+
+/// How a try ended, as far as the endpoint's health goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Unix milliseconds.
+    pub at: u64,
+    /// Milliseconds.
+    pub took: u64,
+    /// What went wrong.
+    pub failure: Option<String>,
+    /// The receiver wants to hear nothing before (unix milliseconds).
+    pub quiet_until: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Queue {
+    /// Since when (unix milliseconds) each delivery in memory is owed, by its number.
+    held: HashMap<u64, u64>,
+    /// Those that wait, by when they are due.
+    waiting: BTreeSet<(u64, u64)>,
+    running: usize,
+    /// Below one is one.
+    allowed: usize,
+    unwell: bool,
+    quiet_until: u64,
+    /// Up to this number all are in memory, or over.
+    read: u64,
+    /// The newest that there is a row of.
+    written: u64,
+    paging: bool,
+    /// Those that somebody wants anew before it is recorded how they ended, and when they are due.
+    anew: HashMap<u64, u64>,
+    /// Unix milliseconds.
+    pub last_success: Option<u64>,
+    /// Unix milliseconds, and what it was.
+    pub last_failure: Option<(u64, String)>,
+}
+
+impl Queue {
+    /// There is a row of event `number`, not to be read yet.
+    pub fn left(&mut self, number: u64) {
+        self.written = self.written.max(number);
+    }
+
+    /// A new row of event `number`, owed since `since` and due at `due` (unix milliseconds).
+    pub fn add(&mut self, number: u64, since: u64, due: u64) {
+        let whole = self.read >= self.written;
+        self.written = self.written.max(number);
+        if self.held.contains_key(&number) {
+            self.anew.insert(number, due);
+        } else if number <= self.read {
+            self.hold(number, since, due);
+        } else if whole && self.held.len() < HELD {
+            self.hold(number, since, due);
+            self.read = number;
+        }
+    }
+
+    /// After which number rows are to be read, and how many at most; until [`Self::page`].
+    pub fn wants(&mut self) -> Option<(u64, usize)> {
+        let wants = !self.paging && self.read < self.written && self.held.len() < HELD / 2;
+        self.paging |= wants;
+        wants.then_some((self.read, HELD - self.held.len()))
+    }
+
+    /// Rows that were read (number, since, due), as asked for when `written` was the newest. Fewer
+    /// than asked for are all that there were.
+    pub fn page(&mut self, rows: &[(u64, u64, u64)], asked: usize, written: u64) {
+        self.paging = false;
+        for (number, since, due) in rows {
+            self.hold(*number, *since, *due);
+            self.read = self.read.max(*number);
+        }
+        if rows.len() < asked {
+            self.read = self.read.max(written);
+        }
+    }
+
+    /// The newest number that there is a row of.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The page could not be read.
+    pub fn page_failed(&mut self) {
+        self.paging = false;
+    }
+
+    fn hold(&mut self, number: u64, since: u64, due: u64) {
+        if self.held.insert(number, since).is_none() {
+            self.waiting.insert((due, number));
+        }
+    }
+
+    /// The next to be tried at `now` (unix milliseconds); it is under way until [`Self::ended`].
+    pub fn start(&mut self, now: u64) -> Option<u64> {
+        if self.wake()? > now {
+            return None;
+        }
+        let (_, number) = self.waiting.pop_first()?;
+        self.running += 1;
+        Some(number)
+    }
+
+    /// When there is something to start (unix milliseconds), if nothing else happens.
+    pub fn wake(&self) -> Option<u64> {
+        let (due, _) = self.waiting.first()?;
+        let free = self.running < self.allowed.max(1);
+        free.then_some(self.quiet_until.max(*due))
+    }
+
+    /// A try is over. An endpoint that fails is tried one at a time until it answers again.
+    pub fn ended(&mut self, ended: Ended) {
+        self.running = self.running.saturating_sub(1);
+        self.quiet_until = self.quiet_until.max(ended.quiet_until);
+        match ended.failure {
+            None => {
+                self.allowed = (self.allowed.max(1) * 2).min(AT_ONCE);
+                self.unwell = ended.took > PROMPT;
+                self.last_success = Some(ended.at);
+            }
+            Some(why) => {
+                (self.allowed, self.unwell) = (1, true);
+                self.last_failure = Some((ended.at, why));
+            }
+        }
+    }
+
+    /// A try did not happen: the row is gone, or could not be read.
+    pub fn skipped(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+
+    /// The delivery is to be tried again at `due` (unix milliseconds).
+    pub fn again(&mut self, number: u64, due: u64) {
+        if self.held.contains_key(&number) {
+            self.waiting.insert((due, number));
+        }
+    }
+
+    /// The delivery is over.
+    pub fn over(&mut self, number: u64) {
+        self.held.remove(&number);
+        if let Some(due) = self.anew.remove(&number) {
+            self.hold(number, due, due);
+        }
+    }
+
+    /// Whether it failed or was slow when it was tried last.
+    pub fn unwell(&self) -> bool {
+        self.unwell
+    }
+
+    /// Deliveries in memory, and since when (unix milliseconds) the oldest of them is owed.
+    pub fn load(&self) -> (usize, Option<u64>) {
+        (self.held.len(), self.held.values().min().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn success(took: u64) -> Ended {
+        Ended {
+            at: 5,
+            took,
+            failure: None,
+            quiet_until: 0,
+        }
+    }
+
+    fn failure(quiet_until: u64) -> Ended {
+        Ended {
+            failure: Some("no".into()),
+            quiet_until,
+            ..success(1)
+        }
+    }
+
+    #[test]
+    fn the_earliest_due_is_first_and_one_at_a_time_until_something_succeeds() {
+        let mut queue = Queue::default();
+        assert_eq!((queue.wake(), queue.start(9)), (None, None));
+        queue.add(1, 0, 7);
+        queue.add(2, 0, 3);
+        queue.add(3, 0, 4);
+        assert_eq!((queue.start(2), queue.wake()), (None, Some(3)));
+        assert_eq!(queue.start(9), Some(2));
+        assert_eq!((queue.start(9), queue.wake()), (None, None));
+        queue.ended(success(1));
+        queue.over(2);
+        assert_eq!([queue.start(9), queue.start(9)], [Some(3), Some(1)]);
+        queue.ended(failure(0));
+        queue.again(3, 20);
+        assert!(queue.unwell());
+        assert_eq!((queue.start(30), queue.wake()), (None, None));
+        queue.ended(success(1));
+        queue.over(1);
+        assert!(!queue.unwell());
+        assert_eq!((queue.wake(), queue.start(30)), (Some(20), Some(3)));
+        assert_eq!(queue.load(), (1, Some(0)));
+        assert_eq!(queue.last_failure, Some((5, "no".into())));
+    }
+
+    #[test]
+    fn it_opens_up_to_eight_and_slow_ones_are_unwell() {
+        let mut queue = Queue::default();
+        for number in 1..=40 {
+            queue.add(number, 0, 0);
+        }
+        for wanted in [1, 2, 8, 8] {
+            let mut running = Vec::new();
+            while let Some(number) = queue.start(0) {
+                running.push(number);
+            }
+            assert_eq!(running.len(), wanted);
+            for number in running {
+                queue.ended(success(1));
+                queue.over(number);
+            }
+        }
+        queue.start(0);
+        queue.ended(success(PROMPT + 1));
+        assert!(queue.unwell());
+    }
+
+    #[test]
+    fn a_receiver_that_asks_for_quiet_has_it() {
+        let mut queue = Queue::default();
+        queue.add(1, 0, 0);
+        queue.add(2, 0, 0);
+        queue.start(0);
+        queue.ended(failure(50));
+        queue.again(1, 10);
+        assert_eq!((queue.wake(), queue.start(49)), (Some(50), None));
+        assert_eq!(queue.start(50), Some(2));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_read_later_and_nothing_twice() {
+        let mut queue = Queue::default();
+        queue.left(3);
+        // Rows of the last life first.
+        queue.add(4, 0, 0);
+        assert_eq!(queue.load().0, 0);
+        assert_eq!(queue.wants(), Some((0, HELD)));
+        assert_eq!(queue.wants(), None);
+        queue.page_failed();
+        assert_eq!(queue.wants(), Some((0, HELD)));
+        queue.page(&[(1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 0, 0)], HELD, 4);
+        assert_eq!((queue.load().0, queue.wants()), (4, None));
+        let full = u64::try_from(HELD).unwrap();
+        for number in 5..=full + 10 {
+            queue.add(number, 0, 0);
+        }
+        assert_eq!(queue.load().0, HELD);
+        let mut over = Vec::new();
+        while queue.load().0 >= HELD / 2 {
+            assert_eq!(queue.wants(), None);
+            let number = queue.start(0).unwrap();
+            queue.ended(success(1));
+            queue.over(number);
+            over.push(number);
+        }
+        let (after, limit) = queue.wants().unwrap();
+        assert_eq!((after, limit), (full, HELD / 2 + 1));
+        let rows: Vec<_> = (full + 1..=full + 10).map(|n| (n, 0, 0)).collect();
+        queue.page(&rows, limit, queue.written());
+        while let Some(number) = queue.start(0) {
+            queue.ended(success(1));
+            queue.over(number);
+            over.push(number);
+        }
+        assert!(over.into_iter().eq(1..=full + 10));
+        assert_eq!(queue.load(), (0, None));
+    }
+
+    #[test]
+    fn what_is_wanted_anew_comes_anew_even_before_it_is_recorded_that_it_was_over() {
+        let mut queue = Queue::default();
+        queue.add(1, 0, 0);
+        assert_eq!(queue.start(0), Some(1));
+        queue.ended(success(1));
+        queue.add(1, 7, 7);
+        assert_eq!(queue.start(9), None);
+        queue.over(1);
+        assert_eq!(queue.start(9), Some(1));
+        queue.ended(success(1));
+        queue.over(1);
+        assert_eq!(queue.start(9), None);
+        queue.add(1, 8, 8);
+        assert_eq!(queue.start(9), Some(1));
+    }
+}

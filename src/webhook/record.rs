@@ -1,0 +1,64 @@
+//! Deliveries in the store: how tries ended, and what is still owed.
+
+use super::{Ground, WebhookError, agenda::Label, attempt::Change};
+use crate::store::{
+    Batch, Outcome,
+    rows::{self, DELIVERY, delivery::Delivery},
+};
+
+/// A try that has ended and is to be recorded.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub label: Label,
+    pub number: u64,
+    pub change: Change,
+}
+
+/// (number, since, due) of rows, in unix milliseconds.
+pub type Rows = Vec<(u64, u64, u64)>;
+
+/// Makes how tries ended durable, in one commit.
+pub async fn write(ground: &Ground, records: &[Record]) -> Result<(), WebhookError> {
+    let mut batch = Batch::new();
+    for Record {
+        label,
+        number,
+        change,
+    } in records
+    {
+        let key = rows::delivery::key(label, *number);
+        batch = match change {
+            Change::Delivered => batch.delete(key),
+            Change::Again(delivery) => batch.put(key, delivery.encode()?),
+            Change::Dead(dead) => {
+                let row = rows::dead::key(label, *number);
+                batch.delete(key).put(row, dead.encode()?)
+            }
+        };
+    }
+    if batch.is_empty() {
+        return Ok(());
+    }
+    match ground.requests.store().commit(batch).await? {
+        Outcome::Applied { .. } => Ok(()),
+        Outcome::Refused { .. } => Err(WebhookError::Contested),
+    }
+}
+
+/// Rows of `label` after event `after`.
+pub async fn page(
+    ground: &Ground,
+    label: &str,
+    after: u64,
+    limit: usize,
+) -> Result<Rows, WebhookError> {
+    let range = rows::delivery::of(DELIVERY, label, after, limit);
+    let mut read = Vec::new();
+    for (key, bytes) in ground.requests.store().scan(range).await? {
+        if let Some((_, number)) = rows::delivery::parts(&key.name) {
+            let Delivery { since, due, .. } = Delivery::decode(&bytes)?;
+            read.push((number, since, due));
+        }
+    }
+    Ok(read)
+}

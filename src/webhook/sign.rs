@@ -1,0 +1,53 @@
+//! How a delivery proves who sent it (interface.md, Events). Pure.
+
+use alloy::hex;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+/// Unix seconds in decimal.
+pub const TIMESTAMP: &str = "x-signature-timestamp";
+/// See [`signature`].
+pub const SIGNATURE: &str = "x-signature-sha256";
+
+/// Hex of the HMAC-SHA256 of `<timestamp>.<body>`, which the API key verifies whose SHA-256 is
+/// `digest` (see [`crate::integrator`]). `timestamp` in unix seconds.
+pub fn signature(digest: &[u8; 32], timestamp: u64, body: &str) -> String {
+    // An HMAC takes keys of any length.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(digest) else {
+        return String::new();
+    };
+    mac.update(timestamp.to_string().as_bytes());
+    mac.update(b".");
+    mac.update(body.as_bytes());
+    hex::encode(mac.finalize().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::Digest;
+
+    use super::*;
+
+    /// Node: `createHmac('sha256', key).update('1700000000.' + body).digest('hex')` with the key itself.
+    #[test]
+    fn what_the_digest_signs_the_key_verifies() {
+        let key = format!("ik_{}0123", "ab".repeat(32));
+        assert!(key.len() > 64);
+        let body = r#"{"event":"request.status.updated","timestamp":1700000000123,"data":{"status":"success","referrer":"zoë ✓"}}"#;
+        let signed = signature(&Sha256::digest(&key).into(), 1_700_000_000, body);
+        let node = "e27897474cf12ebd31f99d43fa192ca9012292180395e11a399452c4018fd59d";
+        assert_eq!(signed, node);
+    }
+
+    #[test]
+    fn key_time_and_body_are_all_signed() {
+        let signed = signature(&[1; 32], 1, "{}");
+        for other in [
+            signature(&[2; 32], 1, "{}"),
+            signature(&[1; 32], 2, "{}"),
+            signature(&[1; 32], 1, "{ }"),
+        ] {
+            assert_ne!(other, signed);
+        }
+    }
+}

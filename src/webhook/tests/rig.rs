@@ -1,0 +1,253 @@
+//! A worker over memory and a script.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use alloy::primitives::B256;
+use async_trait::async_trait;
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    integrator::{Integrator, Key, Tier, Webhook},
+    request::{
+        fact::{Facts, Standing},
+        scene,
+    },
+    store::{
+        Batch, Kind, Store,
+        integrators::{Integrators, IntegratorsError},
+        memory::MemoryStore,
+        requests::Requests,
+        rows::DELIVERY,
+        walk::Walk,
+    },
+    webhook::{
+        Ground, desk::Desk, guard::Reach, letter::Letter, open, post::Post, schedule::Reply, sign,
+    },
+};
+
+/// A second in milliseconds.
+pub const S: u64 = 1_000;
+const GENESIS: u64 = 1_700_000_000_000;
+
+/// A letter that was sent.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Milliseconds since the rig's start.
+    pub at: u64,
+    /// Unix milliseconds.
+    pub now: u64,
+    pub host: String,
+    pub id: u64,
+    pub timestamp: u64,
+    pub signature: String,
+    pub body: String,
+}
+
+/// How long (milliseconds) until which reply, for a call with so many to the same host before it.
+type Script = Box<dyn Fn(&Call, usize) -> (u64, Reply) + Send + Sync>;
+
+struct Network {
+    script: Script,
+    start: Instant,
+    calls: watch::Sender<Vec<Call>>,
+    before: Mutex<HashMap<String, usize>>,
+}
+
+#[async_trait]
+impl Post for Network {
+    async fn send(&self, letter: Letter, now: u64) -> Reply {
+        let header = |name: &str| letter.headers[name].to_str().unwrap().to_owned();
+        let call = Call {
+            at: u64::try_from(self.start.elapsed().as_millis()).unwrap(),
+            now,
+            host: letter.url.host_str().unwrap().to_owned(),
+            id: header("x-event-id").parse().unwrap(),
+            timestamp: header(sign::TIMESTAMP).parse().unwrap(),
+            signature: header(sign::SIGNATURE),
+            body: String::from_utf8(letter.body.to_vec()).unwrap(),
+        };
+        let before = {
+            let mut before = self.before.lock().unwrap();
+            let count = before.entry(call.host.clone()).or_default();
+            *count += 1;
+            *count - 1
+        };
+        let (takes, reply) = (self.script)(&call, before);
+        self.calls.send_modify(|calls| calls.push(call));
+        tokio::time::sleep(Duration::from_millis(takes)).await;
+        reply
+    }
+}
+
+pub struct Rig {
+    pub store: Arc<dyn Store>,
+    pub desk: Desk,
+    requests: Requests,
+    integrators: Integrators,
+    network: Arc<Network>,
+    happened: AtomicU64,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+pub fn hook(label: &str) -> Webhook {
+    Webhook {
+        url: format!("https://{label}/").parse().unwrap(),
+        headers: [("authorization".into(), "Bearer x".into())].into(),
+    }
+}
+
+fn ground(requests: &Requests, integrators: &Integrators, network: &Arc<Network>) -> Ground {
+    let start = network.start;
+    Ground {
+        requests: requests.clone(),
+        integrators: integrators.clone(),
+        post: network.clone(),
+        reach: Reach::Public,
+        clock: Box::new(move || GENESIS + u64::try_from(start.elapsed().as_millis()).unwrap()),
+        random: || 200,
+    }
+}
+
+impl Rig {
+    pub async fn start(
+        script: impl Fn(&Call, usize) -> (u64, Reply) + Send + Sync + 'static,
+    ) -> Self {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let requests = Requests::open(store.clone()).await.unwrap();
+        let integrators = Integrators::open(store.clone()).await.unwrap();
+        let network = Arc::new(Network {
+            script: Box::new(script),
+            start: Instant::now(),
+            calls: watch::Sender::default(),
+            before: Mutex::default(),
+        });
+        let (desk, worker) = open(ground(&requests, &integrators, &network));
+        let shutdown = CancellationToken::new();
+        let task = tokio::spawn(worker.run(shutdown.clone()));
+        Self {
+            store,
+            desk,
+            requests,
+            integrators,
+            network,
+            happened: AtomicU64::new(0),
+            shutdown,
+            task,
+        }
+    }
+
+    pub fn crash(&mut self) {
+        self.task.abort();
+    }
+
+    pub async fn stop(&mut self) {
+        self.shutdown.cancel();
+        (&mut self.task).await.unwrap();
+    }
+
+    pub async fn restart(&mut self) {
+        let ground = ground(&self.requests, &self.integrators, &self.network);
+        let (desk, worker) = open(ground);
+        (self.desk, self.shutdown) = (desk, CancellationToken::new());
+        self.task = tokio::spawn(worker.run(self.shutdown.clone()));
+    }
+
+    /// An integrator with an endpoint at the host of its name.
+    pub async fn app(&self, label: &str) {
+        let key = Key {
+            digest: [7; 32],
+            created_at: 1,
+            expires_at: None,
+        };
+        let app = Integrator {
+            label: label.into(),
+            scopes: [].into(),
+            tier: Tier::Default,
+            keys: vec![key],
+            webhook: Some(hook(label)),
+            wallet: None,
+            created_at: 1,
+            revoked_at: None,
+        };
+        let add = |_| Ok::<_, IntegratorsError>(app.clone());
+        self.integrators.change(label, add).await.unwrap();
+    }
+
+    pub async fn change(&self, label: &str, change: impl Fn(&mut Integrator)) {
+        let change = |app: Option<Integrator>| {
+            let mut app = app.unwrap();
+            change(&mut app);
+            Ok::<_, IntegratorsError>(app)
+        };
+        self.integrators.change(label, change).await.unwrap();
+    }
+
+    /// So many new requests of `label` are paid for; none has a key without one.
+    pub async fn happen(&self, label: &str, count: u64) {
+        for _ in 0..count {
+            let number = self.happened.fetch_add(1, Ordering::Relaxed) + 1;
+            let mut request = scene::request(1);
+            request.id = B256::left_padding_from(&number.to_be_bytes());
+            request.order_id = !request.id;
+            request.api_key = (!label.is_empty()).then(|| label.to_owned());
+            self.requests.insert(&request, Batch::new()).await.unwrap();
+            let paid = |facts: &mut Facts| {
+                facts.deposits = vec![scene::deposit(1, Standing::Final)];
+            };
+            let recorded = self
+                .requests
+                .record(&request.id, GENESIS, Batch::new(), paid);
+            recorded.await.unwrap();
+        }
+    }
+
+    /// Milliseconds since the start.
+    pub fn elapsed(&self) -> u64 {
+        u64::try_from(self.network.start.elapsed().as_millis()).unwrap()
+    }
+
+    /// The calls, once there are `count`.
+    pub async fn calls(&self, count: usize) -> Vec<Call> {
+        let mut calls = self.network.calls.subscribe();
+        let enough = calls.wait_for(|calls| calls.len() >= count).await;
+        enough.unwrap().clone()
+    }
+
+    /// Those to one host, once they are `count`.
+    pub async fn calls_of(&self, host: &str, count: usize) -> Vec<Call> {
+        let of = |calls: &Vec<Call>| -> Vec<Call> {
+            let to = calls.iter().filter(|call| call.host == host);
+            to.cloned().collect()
+        };
+        let mut calls = self.network.calls.subscribe();
+        let enough = calls.wait_for(|calls| of(calls).len() >= count).await;
+        of(&enough.unwrap())
+    }
+
+    pub async fn rows(&self, kind: Kind) -> usize {
+        let (mut walk, mut count) = (Walk::of(&*self.store, kind), 0);
+        loop {
+            match walk.page().await.unwrap().len() {
+                0 => return count,
+                page => count += page,
+            }
+        }
+    }
+
+    /// Nothing is owed any more.
+    pub async fn settled(&self) {
+        while self.rows(DELIVERY).await > 0 {
+            // Time is paused.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}

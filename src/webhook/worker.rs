@@ -1,0 +1,368 @@
+//! Follows the log, makes the tries, records how they end. It alone writes deliveries, but for those
+//! that the operator has sent again.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::{Instant, sleep, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Ground, WebhookError,
+    agenda::{Agenda, Label, Turn},
+    attempt::{self, Change, Tried},
+    desk::{Command, Standing},
+    fan::{self, Fanned},
+    prune::{self, Pruned},
+    queue::Queue,
+    record::{self, Record, Rows},
+};
+use crate::store::{
+    rows::{self, DELIVERY},
+    walk::Walk,
+};
+
+/// Endings recorded in one commit.
+const RECORDS: usize = 1_024;
+/// While so many wait to be recorded nothing is sent.
+const UNRECORDED: usize = 8 * RECORDS;
+/// How often what is due is looked for whatever the clock says, and figures are told.
+const TICK: Duration = Duration::from_secs(5);
+/// After an error of the store.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long tries under way have at the end.
+const LAST: Duration = Duration::from_secs(3);
+/// Milliseconds between prunings.
+const PRUNING: u64 = 60 * 60 * 1_000;
+
+/// See the module.
+pub struct Worker {
+    ground: Arc<Ground>,
+    asked: mpsc::Receiver<Command>,
+    agenda: Agenda,
+    tasks: JoinSet<Done>,
+    /// How far the log has been followed.
+    mark: u64,
+    following: bool,
+    /// Deliveries owed, in memory or not.
+    owed: u64,
+    records: Vec<Record>,
+    recording: bool,
+    /// When events were pruned last, unix milliseconds.
+    pruned: u64,
+}
+
+/// What was under way.
+enum Done {
+    Tried(Turn, Tried),
+    Followed(Result<Fanned, WebhookError>),
+    Recorded(Vec<Record>, Result<(), WebhookError>),
+    Page(Label, (usize, u64), Result<Rows, WebhookError>),
+    Pruned(Result<Pruned, WebhookError>),
+}
+
+impl Worker {
+    pub(super) fn new(ground: Arc<Ground>, asked: mpsc::Receiver<Command>) -> Self {
+        Self {
+            ground,
+            asked,
+            agenda: Agenda::default(),
+            tasks: JoinSet::new(),
+            mark: 0,
+            following: false,
+            owed: 0,
+            records: Vec::new(),
+            recording: false,
+            pruned: 0,
+        }
+    }
+
+    /// Works until `shutdown`; tries under way have a moment then.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        let mut told = self.ground.requests.told();
+        let started = async {
+            while let Err(error) = self.read_back().await {
+                complain(&error, "deliveries cannot be read back");
+                sleep(PAUSE).await;
+            }
+        };
+        if shutdown.run_until_cancelled(started).await.is_none() {
+            return;
+        }
+        let mut ticks = tokio::time::interval(TICK);
+        loop {
+            let now = (self.ground.clock)();
+            self.step(&told, now);
+            let due = self.agenda.wake().filter(|_| self.sends());
+            let wake = due.map_or(TICK, |at| {
+                TICK.min(Duration::from_millis(at.saturating_sub(now)))
+            });
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                Some(done) = self.tasks.join_next() => match done {
+                    Ok(done) => self.done(done),
+                    // The daemon ends with its worker, and begins again with what is stored.
+                    Err(_panic) => return,
+                },
+                _ = told.changed(), if !self.following => {}
+                Some(command) = self.asked.recv() => self.command(command),
+                () = sleep(wake) => {}
+                _ = ticks.tick() => self.tell(),
+            }
+            while let Some(Ok(done)) = self.tasks.try_join_next() {
+                self.done(done);
+            }
+        }
+        self.finish().await;
+    }
+
+    /// What the last life left.
+    async fn read_back(&mut self) -> Result<(), WebhookError> {
+        self.owed = 0;
+        let store = self.ground.requests.store().clone();
+        self.mark = fan::mark(&*store).await?;
+        let mut walk = Walk::of(&*store, DELIVERY);
+        loop {
+            let page = walk.page().await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            for (key, _) in &page {
+                // Names that are none are told by whoever checks the store.
+                if let Some((label, number)) = rows::delivery::parts(&key.name) {
+                    self.owed += 1;
+                    let label = label.into();
+                    self.agenda.with(&label, |queue| queue.left(number));
+                    self.turn_pages(&label);
+                }
+            }
+        }
+    }
+
+    /// Starts whatever can be started.
+    fn step(&mut self, told: &watch::Receiver<u64>, now: u64) {
+        if !self.following && self.mark < *told.borrow() {
+            self.following = true;
+            let (ground, mark) = (self.ground.clone(), self.mark);
+            self.tasks
+                .spawn(async move { Done::Followed(fan::further(&ground, mark).await) });
+        }
+        if !self.recording && !self.records.is_empty() {
+            self.recording = true;
+            let some = self.records.len().min(RECORDS);
+            let records: Vec<_> = self.records.drain(..some).collect();
+            let ground = self.ground.clone();
+            self.tasks.spawn(async move {
+                let outcome = record::write(&ground, &records).await;
+                Done::Recorded(records, outcome)
+            });
+        }
+        while self.sends()
+            && let Some(turn) = self.agenda.next(now)
+        {
+            let ground = self.ground.clone();
+            self.tasks.spawn(async move {
+                let tried = attempt::make(&ground, &turn).await;
+                Done::Tried(turn, tried)
+            });
+        }
+        if now >= self.pruned + PRUNING {
+            self.pruned = now;
+            let ground = self.ground.clone();
+            self.tasks
+                .spawn(async move { Done::Pruned(prune::prune(&ground.requests, now).await) });
+        }
+    }
+
+    /// Nothing is sent while too much of what was sent is not recorded.
+    fn sends(&self) -> bool {
+        self.records.len() < UNRECORDED
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Tried(turn, tried) => self.tried(&turn, tried),
+            Done::Followed(followed) => self.followed(followed),
+            Done::Recorded(records, outcome) => self.recorded(records, outcome),
+            Done::Page(label, (asked, written), Ok(rows)) => {
+                let held = |queue: &mut Queue| queue.page(&rows, asked, written);
+                self.agenda.with(&label, held);
+                self.turn_pages(&label);
+            }
+            Done::Page(label, _, Err(error)) => {
+                complain(&error, "deliveries cannot be read");
+                self.agenda.with(&label, Queue::page_failed);
+            }
+            Done::Pruned(Ok(Pruned { events, dead })) => {
+                tracing::debug!(events, dead, "old events and deliveries are forgotten");
+            }
+            Done::Pruned(Err(error)) => complain(&error, "old events cannot be forgotten"),
+        }
+    }
+
+    fn tried(&mut self, turn: &Turn, tried: Tried) {
+        let (label, number) = (turn.label.clone(), turn.number);
+        match tried {
+            Tried::Gone => {
+                self.agenda.ended(turn, None);
+                self.agenda.with(&label, |queue| queue.over(number));
+            }
+            Tried::Unread(error) => {
+                complain(&error, "a delivery cannot be read");
+                let due = (self.ground.clock)() + 1_000;
+                self.agenda.ended(turn, None);
+                self.agenda.with(&label, |queue| queue.again(number, due));
+            }
+            Tried::Made(ended, change) => {
+                let outcome = match &change {
+                    Change::Delivered => "delivered",
+                    Change::Again(_) => "failed",
+                    Change::Dead(_) => "dead",
+                };
+                metrics::counter!("intentd_webhook_tries_total", "outcome" => outcome).increment(1);
+                metrics::histogram!("intentd_webhook_try_seconds", "outcome" => outcome)
+                    .record(Duration::from_millis(ended.took));
+                if let Change::Dead(dead) = &change {
+                    tracing::warn!(%label, number, why = dead.why, "a webhook is given up");
+                }
+                self.agenda.ended(turn, Some(ended));
+                self.records.push(Record {
+                    label,
+                    number,
+                    change,
+                });
+            }
+        }
+    }
+
+    fn followed(&mut self, followed: Result<Fanned, WebhookError>) {
+        match followed {
+            Ok(Fanned { mark, owed, at }) => {
+                (self.mark, self.following) = (mark, false);
+                self.owed += owed.len() as u64;
+                for (label, number) in owed {
+                    let label = label.into();
+                    self.agenda.with(&label, |queue| queue.add(number, at, at));
+                }
+            }
+            Err(error) => {
+                complain(&error, "events cannot be followed");
+                let (ground, mark) = (self.ground.clone(), self.mark);
+                self.tasks.spawn(async move {
+                    sleep(PAUSE).await;
+                    Done::Followed(fan::further(&ground, mark).await)
+                });
+            }
+        }
+    }
+
+    fn recorded(&mut self, records: Vec<Record>, outcome: Result<(), WebhookError>) {
+        if let Err(error) = outcome {
+            complain(&error, "webhooks cannot be recorded");
+            let ground = self.ground.clone();
+            self.tasks.spawn(async move {
+                sleep(PAUSE).await;
+                let outcome = record::write(&ground, &records).await;
+                Done::Recorded(records, outcome)
+            });
+            return;
+        }
+        self.recording = false;
+        for Record {
+            label,
+            number,
+            change,
+        } in records
+        {
+            let settle = |queue: &mut Queue| match change {
+                Change::Again(delivery) => {
+                    queue.again(number, delivery.due);
+                    0
+                }
+                Change::Delivered | Change::Dead(_) => {
+                    queue.over(number);
+                    1
+                }
+            };
+            self.owed = self.owed.saturating_sub(self.agenda.with(&label, settle));
+            self.turn_pages(&label);
+        }
+    }
+
+    /// Reads more of an endpoint's rows when there is room for them.
+    fn turn_pages(&mut self, label: &Label) {
+        let wants = |queue: &mut Queue| (queue.wants(), queue.written());
+        let (Some((after, limit)), written) = self.agenda.with(label, wants) else {
+            return;
+        };
+        let (ground, label) = (self.ground.clone(), label.clone());
+        self.tasks.spawn(async move {
+            let rows = record::page(&ground, &label, after, limit).await;
+            Done::Page(label, (limit, written), rows)
+        });
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Owed { label, numbers, at } => {
+                self.owed += numbers.len() as u64;
+                for number in numbers {
+                    self.agenda.with(&label, |queue| queue.add(number, at, at));
+                }
+                self.turn_pages(&label);
+            }
+            Command::Standing(reply) => {
+                let standing = self.agenda.queues().map(|(label, queue)| {
+                    let standing = Standing {
+                        last_success: queue.last_success,
+                        last_failure: queue.last_failure.clone(),
+                    };
+                    (label.to_string(), standing)
+                });
+                // Nobody waits for it any more.
+                let _gone = reply.send(standing.collect());
+            }
+        }
+    }
+
+    fn tell(&mut self) {
+        let now = (self.ground.clock)();
+        let loads = self.agenda.queues().map(|(_, queue)| queue.load().1);
+        let oldest = loads.flatten().min().map_or(0, |at| now.saturating_sub(at));
+        metrics::gauge!("intentd_webhook_waiting").set(figure(self.owed));
+        metrics::gauge!("intentd_webhook_oldest_seconds").set(figure(oldest / 1_000));
+        let labels: Vec<_> = self
+            .agenda
+            .queues()
+            .map(|(label, _)| label.clone())
+            .collect();
+        // Whatever could not be read is asked for again.
+        labels.iter().for_each(|label| self.turn_pages(label));
+    }
+
+    /// Records what ends within a moment.
+    async fn finish(mut self) {
+        let end = Instant::now() + LAST;
+        while self.agenda.running() > 0 || self.recording {
+            match timeout_at(end, self.tasks.join_next()).await {
+                Ok(Some(Ok(done))) => self.done(done),
+                _ => break,
+            }
+        }
+        if let Err(error) = record::write(&self.ground, &self.records).await {
+            complain(&error, "webhooks cannot be recorded");
+        }
+    }
+}
+
+fn figure(count: u64) -> f64 {
+    u32::try_from(count).unwrap_or(u32::MAX).into()
+}
+
+fn complain(error: &WebhookError, what: &str) {
+    metrics::counter!("intentd_webhook_errors_total").increment(1);
+    tracing::error!(%error, "{what}");
+}
