@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use vm::EvmAddress;
 
-pub use self::integrator::RequestsV2;
+pub use self::integrator::{Integrator, RequestsV2, SolverOracle};
 use self::read::Reader;
 
 /// Where the store is unless `DATA_DIR` says otherwise.
@@ -171,29 +171,6 @@ impl Multisig {
 #[derive(Clone, Debug)]
 pub enum Signing {
     RawPrivateKey(SecretString),
-}
-
-/// The integrator API and the solver behind it.
-#[derive(Clone, Debug)]
-pub struct Integrator {
-    pub http_port: u16,
-    pub market_file: PathBuf,
-    /// 0x and 64 hex digits: the key that orders are signed and filled with.
-    pub solver_key: SecretString,
-    /// The network whose account the solver is paid on; `None`: the market's first.
-    pub solver_chain: Option<String>,
-    /// Who attests what the solver did; `None`: nothing is settled.
-    pub oracle: Option<SolverOracle>,
-    /// Webhooks may go to plain HTTP and into private networks; never in production.
-    pub webhook_allow_private: bool,
-    pub requests_v2: RequestsV2,
-}
-
-/// The oracle that the settlement worker asks.
-#[derive(Clone, Debug)]
-pub struct SolverOracle {
-    pub url: url::Url,
-    pub key: Option<SecretString>,
 }
 
 /// The environment as the chain lists see it: what is set and not empty, without this daemon's own

@@ -5,6 +5,7 @@ mod clock;
 mod keys;
 mod parts;
 mod ready;
+mod told;
 mod trading;
 
 use std::{

@@ -1,8 +1,33 @@
 //! The variables of the integrator API and its solver.
 
+use std::path::PathBuf;
+
 use secrecy::SecretString;
 
-use super::{Integrator, SolverOracle, read::Reader};
+use super::read::Reader;
+
+/// The integrator API and the solver behind it.
+#[derive(Clone, Debug)]
+pub struct Integrator {
+    pub http_port: u16,
+    pub market_file: PathBuf,
+    /// 0x and 64 hex digits: the key that orders are signed and filled with.
+    pub solver_key: SecretString,
+    /// The network whose account the solver is paid on; `None`: the market's first.
+    pub solver_chain: Option<String>,
+    /// Who attests what the solver did; `None`: nothing is settled.
+    pub oracle: Option<SolverOracle>,
+    /// Webhooks may go to plain HTTP and into private networks; never in production.
+    pub webhook_allow_private: bool,
+    pub requests_v2: RequestsV2,
+}
+
+/// The oracle that the settlement worker asks.
+#[derive(Clone, Debug)]
+pub struct SolverOracle {
+    pub url: url::Url,
+    pub key: Option<SecretString>,
+}
 
 /// When the listing's second version goes, unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

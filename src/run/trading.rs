@@ -5,25 +5,20 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use alloy::primitives::U256;
 use anyhow::Context;
 use async_trait::async_trait;
-use futures::future::BoxFuture;
-use hyper::header::HeaderName;
 use tokio_util::sync::CancellationToken;
 use vm::{Address, B256, EvmAddress};
 
-use super::{clock::unix_millis, keys::keys, parts::Trading};
+use super::{
+    clock::unix_millis,
+    parts::Trading,
+    told::{Task, Telling},
+};
 use crate::{
-    api::intents::{
-        self, State,
-        error::ERRORS,
-        retirement::{self, Retirement, Throttle},
-    },
+    api::intents::{self, State, retirement::Throttle},
     chains::{Chains, Opened, Views},
     http::{
-        Gate, Router, Surface, any_origin,
-        auth::RATE_LIMIT,
-        limit::Allowance,
+        Router,
         service::App,
-        surface::Finish,
         system::{self, System},
     },
     index::{
@@ -51,22 +46,16 @@ use crate::{
         worker::{Pace, Worker},
     },
     store::{Store, integrators::Integrators, listing::Listing, requests::Requests},
-    stream::Fanout,
-    webhook::{self, desk::Desk, guard::Reach, post::Courier},
+    webhook::desk::Desk,
 };
 
-/// Requests per minute and address of callers without a key (integrator-api.md 2).
-const KEYLESS: Allowance = Allowance {
-    max: 60 * 5,
-    window_ms: 60_000,
-};
 /// How long the oracle may take for an answer.
 const ORACLE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is answered, and what runs behind it.
 pub struct Opening {
     pub app: Arc<App>,
-    pub tasks: Vec<(String, BoxFuture<'static, ()>)>,
+    pub tasks: Vec<Task>,
     pub webhooks: Desk,
 }
 
@@ -115,7 +104,6 @@ pub async fn open(
     };
     let lanes = ground.lanes().await?;
     let settler = ground.settler(chains, &lanes, contract).await?;
-    let (webhooks, telling) = ground.webhooks(over.integrators.clone())?;
     let solver = Arc::new(Solver {
         requests: ground.requests.clone(),
         lanes,
@@ -137,42 +125,25 @@ pub async fn open(
         "solver".into(),
         Box::pin(worker.run(ground.shutdown.clone())),
     ));
-    let fanout = Fanout::new(ground.requests.clone());
-    let following = fanout.clone().run(ground.shutdown.clone());
-    tasks.push(("streams".into(), Box::pin(following)));
-    let watching = fanout
-        .clone()
-        .watch(over.integrators.clone(), ground.shutdown.clone());
-    tasks.push(("revoked listeners".into(), Box::pin(watching)));
-    tasks.push(("listing".into(), Box::pin(ground.listed())));
-    let telling = telling.run(ground.shutdown.clone());
-    tasks.push(("webhooks".into(), Box::pin(telling)));
+    let telling = Telling {
+        requests: &ground.requests,
+        integrators: &over.integrators,
+        shutdown: &ground.shutdown,
+    };
+    let fanout = telling.streams(&mut tasks);
+    let webhooks = telling.webhooks(trading.reach, &mut tasks)?;
+    tasks.push(telling.listing(ground.listing.clone()));
     let state = Arc::new(ground.state(solver, transactions)?);
     let router = Router::default()
         .with(over.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?
         .with(&fanout, &intents::events::ROUTES)?;
-    let app = Arc::new(surface(&over.integrators, trading.retirement, router).open()?);
+    let app = Arc::new(telling.surface(trading.retirement, router).open()?);
     Ok(Opening {
         app,
         tasks,
         webhooks,
     })
-}
-
-fn surface(integrators: &Integrators, retirement: Retirement, router: Router) -> Surface {
-    let exposed = ["deprecation", "sunset", "link", "retry-after"];
-    let exposed = exposed.into_iter().chain(RATE_LIMIT);
-    let keys = keys(integrators, unix_millis);
-    Surface {
-        gate: Gate::new(Some(keys), Some(KEYLESS))
-            .or_bearer()
-            .telling(RATE_LIMIT),
-        errors: ERRORS,
-        finish: Some(finish(retirement)),
-        cors: Some(any_origin(exposed.map(HeaderName::from_static))),
-        ..Surface::new("integrator", "intentd integrator API", router)
-    }
 }
 
 fn places<'a>(market: &'a Market, chains: &'a Chains) -> Vec<Place<'a>> {
@@ -263,34 +234,6 @@ impl Ground<'_> {
         })))
     }
 
-    /// Reads the requests of an older version into the listing, then waits for the end.
-    fn listed(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (listing, shutdown) = (self.listing.clone(), self.shutdown.clone());
-        async move {
-            let made = shutdown.run_until_cancelled(listing.complete()).await;
-            if let Some(Err(error)) = made {
-                tracing::error!(%error, "requests cannot be listed until a restart");
-            }
-            shutdown.cancelled().await;
-        }
-    }
-
-    fn webhooks(&self, integrators: Integrators) -> anyhow::Result<(Desk, webhook::Worker)> {
-        let reach = self.trading.reach;
-        if reach == Reach::Anywhere {
-            tracing::warn!("WEBHOOK_ALLOW_PRIVATE: webhooks may go into private networks");
-        }
-        Ok(webhook::open(webhook::Ground {
-            requests: self.requests.clone(),
-            integrators,
-            post: Arc::new(Courier::new(reach)?),
-            reach,
-            clock: Box::new(unix_millis),
-            // Without randomness pauses are still pauses.
-            random: || getrandom::u64().unwrap_or_default(),
-        }))
-    }
-
     fn transactions(&self) -> Transactions {
         let networks = self.places.iter().map(|place| {
             let network = manual::Network {
@@ -314,8 +257,8 @@ impl Ground<'_> {
     }
 
     /// Tails, observers, the confirmer, and the search for transactions that somebody told of.
-    fn index(&self, transactions: &Arc<Transactions>) -> Vec<(String, BoxFuture<'static, ()>)> {
-        let mut tasks = Vec::<(String, BoxFuture<'static, ()>)>::new();
+    fn index(&self, transactions: &Arc<Transactions>) -> Vec<Task> {
+        let mut tasks = Vec::<Task>::new();
         for place in &self.places {
             let scanners = place
                 .opened
@@ -387,14 +330,6 @@ impl Ground<'_> {
             clock: unix_millis,
         })
     }
-}
-
-/// Marks the answers of what is being retired.
-fn finish(dates: Retirement) -> Finish {
-    Arc::new(move |route, response| match route {
-        retirement::PATH => dates.mark(response),
-        _ => response,
-    })
 }
 
 /// What the solver can pay, as quotes ask for it.

@@ -8,7 +8,7 @@ use devnet::{
 };
 use intentd::{
     admin::{Question, webhooks},
-    integrator::{Integrator, Key, Tier, Webhook},
+    integrator::{Integrator, Key, Tier, Webhook, change::usual_scopes},
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -68,7 +68,7 @@ impl Receiver {
 fn integrator(label: &str, url: &str) -> Integrator {
     Integrator {
         label: label.into(),
-        scopes: [].into(),
+        scopes: usual_scopes(),
         tier: Tier::Default,
         keys: vec![Key {
             digest: Sha256::digest(key()).into(),
@@ -136,7 +136,6 @@ async fn a_receiver_in_javascript_verifies_all_that_it_is_told() {
         .chains(&world.files())
         .signer(&world.oracles[0])
         .solver(&world.solver, "destination")
-        .with("INTEGRATOR_API_KEYS", format!("{}:app", key()))
         .with("WEBHOOK_ALLOW_PRIVATE", "true")
         .integrator(integrator("app", &receiver.url))
         .integrator(integrator("other", &doubter.url))
