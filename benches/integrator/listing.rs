@@ -34,8 +34,15 @@ use intentd::{
     request::{
         self,
         fact::{Attempt, Deposit, Facts, Place, Purpose, Standing, State},
+        filter::{Asked, Caller, Edition},
     },
-    store::{Batch, listing::Listing, memory::MemoryStore, requests::Requests, sled::SledStore},
+    store::{
+        Batch,
+        listing::{Cut, Listing},
+        memory::MemoryStore,
+        requests::Requests,
+        sled::SledStore,
+    },
 };
 use tempfile::TempDir;
 
@@ -157,13 +164,13 @@ async fn one(
     request.recipient = user(n >> 8);
     request.created_at = created(number, all) * 1000;
     request.api_key = Some(format!("app{}", n % 7));
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         request.origin.chain = 31_003;
     }
     let dollars = format!("{}.{:06}", n % 10_000, n % 1_000_000);
     request.quoted["details"]["currencyIn"]["amountUsd"] = dollars.into();
     requests.insert(&request, Batch::new()).await?;
-    if number % 10 == 0 {
+    if number.is_multiple_of(10) {
         let now = request.created_at + 20_000 + n % 60_000;
         let change = |facts: &mut Facts| filled(facts, &request, number);
         requests
@@ -190,7 +197,7 @@ fn filled(facts: &mut Facts, request: &request::Request, number: u64) {
         place: place(5),
         standing: Standing::Final,
     });
-    let purpose = if number % 100 == 0 {
+    let purpose = if number.is_multiple_of(100) {
         Purpose::Refund
     } else {
         Purpose::Fill
@@ -250,6 +257,7 @@ fn ask(query: &str) -> Result<Request<Full<Bytes>>> {
 async fn measure(arguments: &Arguments, directory: &Path) -> Result<()> {
     let begun = Instant::now();
     let store = Arc::new(SledStore::open(directory)?);
+    println!("opened in {:.2} s", begun.elapsed().as_secs_f64());
     let requests = Requests::open(store.clone()).await?;
     let stub = Arc::new(Stub::default());
     let address = listen::listen(&stub, &requests).await?;
@@ -262,7 +270,7 @@ async fn measure(arguments: &Arguments, directory: &Path) -> Result<()> {
         begun.elapsed().as_secs_f64(),
         resident()?
     );
-    println!("connections    per s   p50 ms   p99 ms   query");
+    println!("connections    asked    per s   p50 ms   p99 ms   query");
     let limit = Duration::from_secs(arguments.seconds);
     for query in &queries {
         let own = query.clone();
@@ -279,14 +287,36 @@ async fn measure(arguments: &Arguments, directory: &Path) -> Result<()> {
             "all of them",
         );
     }
+    let listing = Listing::open(store).await?;
+    let room = move |n: usize| look(listing.clone(), queries[n % queries.len()].clone());
+    show(
+        0,
+        &listen::repeat(1, limit, room).await?,
+        "all of them, without http and records",
+    );
     println!("resident {}", resident()?);
     requests.store().close().await;
     Ok(())
 }
 
+/// A page as the listing finds it.
+async fn look(listing: Listing, query: String) -> Result<()> {
+    let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned();
+    let asked = Asked::parse(Edition::V3, pairs, &Caller::default(), &[])?;
+    let cut = Cut {
+        limit: asked.limit,
+        continuation: None,
+        total: false,
+    };
+    let page = listing.page(&asked.query, cut).await?;
+    std::hint::black_box(page);
+    Ok(())
+}
+
 fn show(connections: usize, measured: &listen::Measured, query: &str) {
     let (rate, middle, most) = measured.figures();
-    println!("{connections:>11} {rate:>8.0} {middle:>8.3} {most:>8.3}   {query}");
+    let count = measured.count();
+    println!("{connections:>11} {count:>8} {rate:>8.0} {middle:>8.3} {most:>8.3}   {query}");
 }
 
 fn resident() -> Result<String> {

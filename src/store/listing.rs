@@ -106,7 +106,11 @@ pub struct Listing {
 impl Listing {
     /// Over `store`, whose summaries may not be there yet: see [`Listing::complete`].
     pub async fn open(store: Arc<dyn Store>) -> Result<Self, RequestsError> {
-        let complete = summaries::are_complete(&*store).await?;
+        let mut complete = summaries::are_complete(&*store).await?;
+        if !complete && summaries::none(&*store).await? {
+            summaries::complete(&*store).await?;
+            complete = true;
+        }
         Ok(Self {
             store,
             complete: Arc::new(complete.into()),

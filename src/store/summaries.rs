@@ -61,6 +61,11 @@ pub async fn are_complete(store: &dyn Store) -> Result<bool, RequestsError> {
     Ok(version == Some(VERSION))
 }
 
+/// Whether there is no request yet.
+pub async fn none(store: &dyn Store) -> Result<bool, RequestsError> {
+    Ok(Walk::of(store, rows::REQUEST).page().await?.is_empty())
+}
+
 /// Gives every request its summary, and says that they all have one; how many there are. Requests may
 /// be written and changed meanwhile.
 pub async fn complete(store: &dyn Store) -> Result<u64, RequestsError> {
