@@ -11,7 +11,6 @@
     reason = "a table for people"
 )]
 
-#[expect(dead_code, reason = "other benchmarks need more of it")]
 mod listen;
 mod stub;
 
