@@ -6,6 +6,7 @@ mod sdk {
     pub mod app;
     mod calls;
     mod endings;
+    mod listing;
     mod swaps;
     mod webhooks;
     mod wire;
