@@ -61,7 +61,7 @@ async fn add(integrators: &Integrators, app: u64, url: &str) {
         scopes: [].into(),
         tier: Tier::Default,
         keys: vec![Key {
-            digest: [7; 32],
+            digest: [u8::try_from(app).unwrap(); 32],
             created_at: 1,
             expires_at: None,
         }],

@@ -113,6 +113,12 @@ async fn lines_to_paste_quote_send_and_follow_a_request() {
             .await
             .contains("\"success\"")
     );
+    let listed = paste(&pasted[first("/requests/v3")]).await;
+    assert!(listed.contains("\"status\":\"refund\""), "{listed}");
+    // It goes on for as long as it is let.
+    let heard = pasted[first("/events")].replace("curl ", "curl --max-time 2 ");
+    let heard = paste(&format!("{heard} || test $? = 28")).await;
+    assert!(heard.contains("\"submitted\""), "{heard}");
     assert_eq!(paste(&pasted[send - 1]).await, "");
     assert!(paste(&pasted[send]).await.contains("\"result\":\"0x"));
     let success = async { while !paste(&pasted[send + 1]).await.contains("\"success\",") {} };

@@ -4,16 +4,18 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 use url::Url;
 
-/// Where the API is.
+/// Where the API is, and an app's key to it.
 pub struct Api {
     pub url: Url,
+    pub key: String,
     client: reqwest::Client,
 }
 
 impl Api {
-    pub fn new(url: Url) -> Self {
+    pub fn new(url: Url, key: String) -> Self {
         Self {
             url,
+            key,
             client: reqwest::Client::new(),
         }
     }
@@ -21,7 +23,8 @@ impl Api {
     /// What it says to a quote's body.
     pub async fn quote(&self, body: &Value) -> Result<Value> {
         let url = self.url.join("quote/v2")?;
-        answer(self.client.post(url).json(body)).await
+        let request = self.client.post(url).header("x-api-key", &self.key);
+        answer(request.json(body)).await
     }
 
     /// Where a request stands.

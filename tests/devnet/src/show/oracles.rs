@@ -1,16 +1,29 @@
 //! Three oracles in this process: the first is asked, the others are its peers. The first is the
 //! daemon of a solver, too, with the integrator API.
 
-use std::{net::Ipv4Addr, path::Path};
+use std::{
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use devnet::world::Devnet;
 use intentd::{
+    admin::{
+        self, Answer, AskError, Question,
+        integrators::{Order, Outcome},
+    },
     config::Config,
+    integrator::{Tier, change::usual_scopes},
     run::{Daemon, Listeners},
 };
 use serde_json::Value;
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{
+    net::TcpListener,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -18,6 +31,9 @@ use super::api::{self, Api};
 
 /// The key that opens the oracles' routes, for callers and among peers.
 pub const API_KEY: &str = "devnet";
+
+/// How long a daemon may take to start.
+const START: Duration = Duration::from_secs(30);
 
 /// Running oracles, in the order of the signer set.
 pub struct Oracles {
@@ -38,7 +54,7 @@ impl Oracles {
         }
         let urls = listeners.iter().map(url).collect::<Result<Vec<_>>>()?;
         let mut integrator = Some(listen().await?);
-        let api = Api::new(integrator.as_ref().map(url).context("no listener")??);
+        let api = integrator.as_ref().map(url).context("no listener")??;
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
         for (number, listener) in listeners.into_iter().enumerate() {
@@ -52,9 +68,10 @@ impl Oracles {
             };
             tasks.spawn(daemon.serve(listeners, shutdown.clone()));
         }
+        let key = app_key(&data_dir(directory, 0)).await?;
         Ok(Self {
             urls,
-            api,
+            api: Api::new(api, key),
             client: reqwest::Client::new(),
             tasks,
             shutdown,
@@ -86,6 +103,34 @@ impl Oracles {
     }
 }
 
+/// Where oracle `number` keeps its store.
+fn data_dir(directory: &Path, number: usize) -> PathBuf {
+    directory
+        .join(format!("oracle-{}", number + 1))
+        .join("data")
+}
+
+/// A new app's key, from the operator's socket of a daemon that is starting.
+async fn app_key(data_dir: &Path) -> Result<String> {
+    let question = Question::Integrators(Order::Add {
+        label: "app".to_owned(),
+        scopes: usual_scopes(),
+        tier: Tier::Unlimited,
+    });
+    let asked = async {
+        loop {
+            match admin::ask(data_dir, &question).await {
+                Err(AskError::NoDaemon(_)) => sleep(Duration::from_millis(20)).await,
+                asked => return asked,
+            }
+        }
+    };
+    match timeout(START, asked).await.context("no daemon answers")?? {
+        Answer::Integrators(Outcome::Key { key }) => Ok(key.expose().to_owned()),
+        other => bail!("no key, but {other:?}"),
+    }
+}
+
 async fn listen() -> Result<TcpListener> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)
 }
@@ -101,6 +146,7 @@ fn variables(
     urls: &[Url],
     directory: &Path,
 ) -> Result<Vec<(String, String)>> {
+    let data = data_dir(directory, number);
     let directory = directory.join(format!("oracle-{}", number + 1));
     std::fs::create_dir_all(&directory)?;
     let files = world.files();
@@ -127,7 +173,7 @@ fn variables(
         ("ENVIRONMENT", "devnet".to_owned()),
         ("CHAINS_FILE", write("chains.json", &files.chains)?),
         ("HUB_FILE", write("hub.json", &files.hub)?),
-        ("DATA_DIR", directory.join("data").display().to_string()),
+        ("DATA_DIR", data.display().to_string()),
         ("ECDSA_PRIVATE_KEY", world.oracles[number].key()),
         ("API_KEYS", format!("{API_KEY}:devnet")),
         ("PEERS", peers.join(";")),

@@ -6,7 +6,6 @@ use alloy::primitives::{U256, hex};
 use anyhow::Result;
 use devnet::world::Devnet;
 use serde_json::{Value, json};
-use url::Url;
 
 use super::{
     life::{Wish, quote_body},
@@ -24,7 +23,7 @@ pub fn print(
 ) -> Result<()> {
     let oracle = oracles.urls[0].as_str();
     page.heading("Everything stays up. Try, in another terminal:")?;
-    integrator(page, world, &oracles.api.url, (told, directory))?;
+    integrator(page, world, oracles, (told, directory))?;
     page.heading("The oracles")?;
     for path in ["lives/v1", "readyz", "metrics", "chains/v1"] {
         page.line(&format!("curl -s -H 'x-api-key: {API_KEY}' {oracle}{path}"))?;
@@ -59,9 +58,10 @@ pub fn print(
 fn integrator(
     page: &Page,
     world: &Devnet,
-    api: &Url,
+    oracles: &Oracles,
     (told, directory): (&Told, &Path),
 ) -> Result<()> {
+    let api = &oracles.api.url;
     for path in ["chains", "swap-sources", "documentation/json"] {
         page.line(&format!("curl -s {api}{path}"))?;
     }
@@ -70,6 +70,10 @@ fn integrator(
             "curl -s '{api}intents/status/v3?requestId={request}'"
         ))?;
     }
+    let key = format!("-H 'x-api-key: {}'", oracles.api.key);
+    page.line(&format!("curl -s '{api}requests/v3?limit=3' {key}"))?;
+    page.line("# every change of status so far, then each as it happens")?;
+    page.line(&format!("curl -sN {api}events {key} -H 'last-event-id: 0'"))?;
     page.line(&format!(
         "open {api}documentation in a browser; a client's baseApiUrl is {}",
         api.as_str().trim_end_matches('/')
@@ -78,7 +82,7 @@ fn integrator(
     let quote = directory.join("quote.json");
     let (origin, destination) = (&world.origin, &world.destination);
     page.line(&format!(
-        "curl -s {api}quote/v2 -H 'content-type: application/json' -d '{}' -o {}",
+        "curl -s {api}quote/v2 {key} -H 'content-type: application/json' -d '{}' -o {}",
         quote_body(world, &Wish::ether(10, None)),
         quote.display()
     ))?;
