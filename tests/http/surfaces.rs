@@ -56,6 +56,7 @@ fn exposed() -> [HeaderName; 2] {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 async fn two_surfaces_share_nothing_but_the_process() {
     let first = Setup {
         key: Some("first"),

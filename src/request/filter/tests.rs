@@ -49,6 +49,7 @@ fn means(pairs: &[(&str, &str)]) -> bool {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn every_parameter_means_what_it_says() {
     let (id, order) = (
         "0x".to_owned() + &"01".repeat(32),

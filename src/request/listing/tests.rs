@@ -125,6 +125,7 @@ fn filled() -> Facts {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_filled_request_is_told_in_full() {
     let hash = deposit(3, Standing::Final).transaction;
     // 30,000,000,000,000 wei of 2,000 dollars: six cents.

@@ -230,8 +230,5 @@ pub async fn many_rows_are_read_in_the_order_asked_for(store: Arc<dyn Store>) {
     let rows = store.read_all(&keys).await.unwrap();
     let row = |name: &str| Some(name.as_bytes().to_vec());
     assert_eq!(rows, [row("b"), None, row("a"), row("b")]);
-    assert_eq!(
-        store.read_all(&[]).await.unwrap(),
-        [const { None::<Vec<u8>> }; 0]
-    );
+    assert!(store.read_all(&[]).await.unwrap().is_empty());
 }

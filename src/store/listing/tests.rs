@@ -76,7 +76,7 @@ impl Made {
         request.origin.network = "origin".into();
         request.destination.currency = format!("0x0{}", self.symbols.1);
         request.created_at = NOW + self.created * 500;
-        request.operation = if self.number % 2 == 0 {
+        request.operation = if self.number.is_multiple_of(2) {
             Operation::Swap
         } else {
             Operation::Bridge
@@ -101,7 +101,7 @@ impl Made {
             "appFees": if self.app_fee.is_some() { owed } else { json!([]) },
             "details": {"currencyIn": usd(input, self.amount), "currencyOut": usd(output, None),
                 "refundCurrency": usd(input, None), "rate": "1", "timeEstimate": 5,
-                "isFixedRate": self.number % 5 == 0},
+                "isFixedRate": self.number.is_multiple_of(5)},
         });
         request
     }
@@ -159,6 +159,7 @@ impl Made {
     }
 
     /// Written down from what the interface says of each state.
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn plain(&self) -> Plain {
         let request = self.request();
         let (n, place) = (u64::from(self.number), u64::from(self.number) + 7);
@@ -269,7 +270,7 @@ impl Made {
             _ => {}
         }
         let mut features = vec![];
-        features.extend((self.number % 5 == 0).then_some("fixed_rate"));
+        features.extend((self.number.is_multiple_of(5)).then_some("fixed_rate"));
         features.extend(self.app_fee.map(|_| "app_fees"));
         Plain {
             id: request.id,
@@ -445,6 +446,7 @@ fn requests() -> impl Strategy<Value = Vec<Made>> {
 }
 
 /// A value that some requests have under a field.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn field() -> impl Strategy<Value = (&'static str, String)> {
     let hashes = || {
         let n = 0_u8..12;
@@ -722,6 +724,7 @@ fn simple(number: u8, created: u64) -> Made {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 async fn who_pages_while_requests_arrive_misses_none_and_gets_none_twice() {
     for (sort, direction) in [
         ("createdAt", "asc"),
@@ -767,7 +770,7 @@ async fn who_pages_while_requests_arrive_misses_none_and_gets_none_twice() {
                 let (id, now) = (touched.request().id, NOW + 9_000 + u64::from(number));
                 let change = |facts: &mut Facts| {
                     if facts.deposits.is_empty() {
-                        touched.change(facts)
+                        touched.change(facts);
                     }
                 };
                 requests
