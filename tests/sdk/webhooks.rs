@@ -65,13 +65,13 @@ impl Receiver {
     }
 }
 
-fn integrator(label: &str, url: &str) -> Integrator {
+fn integrator(label: &str, digest: [u8; 32], url: &str) -> Integrator {
     Integrator {
         label: label.into(),
         scopes: usual_scopes(),
         tier: Tier::Default,
         keys: vec![Key {
-            digest: Sha256::digest(key()).into(),
+            digest,
             created_at: 1,
             expires_at: None,
         }],
@@ -137,8 +137,12 @@ async fn a_receiver_in_javascript_verifies_all_that_it_is_told() {
         .signer(&world.oracles[0])
         .solver(&world.solver, "destination")
         .with("WEBHOOK_ALLOW_PRIVATE", "true")
-        .integrator(integrator("app", &receiver.url))
-        .integrator(integrator("other", &doubter.url))
+        .integrator(integrator(
+            "app",
+            Sha256::digest(key()).into(),
+            &receiver.url,
+        ))
+        .integrator(integrator("other", [9; 32], &doubter.url))
         .start()
         .await;
     let id = swapped(&world, &daemon).await;
