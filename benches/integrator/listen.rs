@@ -21,11 +21,12 @@ use intentd::{
         error::ERRORS,
         retirement::{Retirement, Throttle},
     },
-    http::{Gate, Keys, Router, Surface, serve},
+    http::{Gate, KeyLabel, Keys, Known, Router, Surface, auth::Table, serve},
     index::manual::Transactions,
     quote::swap::SwapRouting,
     store::{listing::Listing, requests::Requests},
 };
+use sha2::{Digest, Sha256};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
@@ -62,8 +63,16 @@ pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr>
         clock: stub::now,
     });
     let router = Router::default().with(&state, ROUTES)?;
+    let known = Known {
+        label: KeyLabel::new("bench"),
+        scopes: ["quote", "requests:read"].into(),
+        plan: &[],
+        expires_at: None,
+    };
+    let table = Table::new([(Sha256::digest(KEY).into(), known)]);
+    let keys = Keys::looked_up(move |digest| table.find(digest, 0));
     let surface = Surface {
-        gate: Gate::new(Some(Keys::new([(KEY, "bench")])), None).or_bearer(),
+        gate: Gate::new(Some(keys), None).or_bearer(),
         errors: ERRORS,
         ..Surface::new("integrator", "intentd integrator API", router)
     };

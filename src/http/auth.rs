@@ -104,7 +104,7 @@ type Lookup = dyn Fn(&[u8; 32]) -> Option<Arc<Known>> + Send + Sync;
 pub struct Keys(Arc<Lookup>);
 
 impl Keys {
-    /// From pairs of key and label: they open everything, and nothing is counted. An empty key is
+    /// From pairs of key and label: they have no scopes, and nothing is counted. An empty key is
     /// never a key.
     pub fn new<K: AsRef<str>, L: AsRef<str>>(pairs: impl IntoIterator<Item = (K, L)>) -> Self {
         let known = pairs
