@@ -4,6 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vm::protocol::order::Order;
 
+pub use crate::request::quoted::{Amount, Currency, Metadata};
+
 /// A 200 of `POST /quote/v2`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Quote)]
@@ -69,39 +71,6 @@ pub struct Transaction {
 pub struct Check {
     pub endpoint: String,
     pub method: &'static str,
-}
-
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = QuoteAmount)]
-pub struct Amount {
-    pub currency: Currency,
-    pub amount: String,
-    pub amount_formatted: String,
-    pub amount_usd: String,
-    pub minimum_amount: String,
-}
-
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = QuoteCurrency)]
-pub struct Currency {
-    pub chain_id: u64,
-    pub address: String,
-    pub symbol: String,
-    pub name: String,
-    pub decimals: u8,
-    pub metadata: Metadata,
-}
-
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = QuoteMetadata)]
-pub struct Metadata {
-    #[serde(rename = "logoURI")]
-    pub logo_uri: String,
-    pub verified: bool,
-    pub is_native: bool,
 }
 
 /// `gas` in the origin's native currency, the others in the deposited one.

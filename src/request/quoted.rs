@@ -85,7 +85,7 @@ pub struct Leg {
 /// An amount of a currency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RecordAmount)]
+#[schema(as = QuoteAmount)]
 pub struct Amount {
     pub currency: Currency,
     /// Smallest units.
@@ -97,7 +97,7 @@ pub struct Amount {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RecordCurrency)]
+#[schema(as = QuoteCurrency)]
 pub struct Currency {
     pub chain_id: u64,
     pub address: String,
@@ -109,7 +109,7 @@ pub struct Currency {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RecordMetadata)]
+#[schema(as = QuoteMetadata)]
 pub struct Metadata {
     #[serde(rename = "logoURI")]
     pub logo_uri: String,
