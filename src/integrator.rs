@@ -184,10 +184,19 @@ impl Integrator {
 
     /// The digest that signs its events at `now`: that of the newest key that has not expired.
     pub fn signing(&self, now: u64) -> Option<&[u8; 32]> {
-        let live = |key: &&Key| key.expires_at.is_none_or(|end| now < end);
-        let newest = self.keys.iter().rev().find(live);
+        self.usable(now).last().map(|key| &key.digest)
+    }
+
+    /// The keys that can be used at `now`, the newest last.
+    pub fn usable(&self, now: u64) -> impl Iterator<Item = &Key> {
         let revoked = self.revoked_at.is_some_and(|at| at <= now);
-        newest.filter(|_| !revoked).map(|key| &key.digest)
+        let usable = move |key: &&Key| !revoked && key.expires_at.is_none_or(|end| now < end);
+        self.keys.iter().filter(usable)
+    }
+
+    /// When the next of its keys ends after `now`.
+    pub fn ends(&self, now: u64) -> Option<u64> {
+        self.usable(now).filter_map(|key| key.expires_at).min()
     }
 }
 

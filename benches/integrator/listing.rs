@@ -117,6 +117,11 @@ fn user(number: u64) -> String {
     format!("0x{:040x}", mixed(number % USERS))
 }
 
+/// As a quote made then would name it.
+fn id(number: u64, all: u64) -> B256 {
+    request::id(created(number, all) * 1000, word(1, number))
+}
+
 /// Seconds of the creation: a year of requests.
 fn created(number: u64, all: u64) -> u64 {
     BEGUN + number * (365 * 24 * HOUR) / all.max(1)
@@ -157,7 +162,7 @@ async fn one(
 ) -> Result<()> {
     let mut request = model.clone();
     let n = mixed(number);
-    request.id = word(1, number);
+    request.id = id(number, all);
     request.order_id = word(2, number);
     request.user = user(n);
     request.recipient = user(n >> 8);
@@ -214,18 +219,18 @@ fn filled(facts: &mut Facts, request: &request::Request, number: u64) {
 /// Twenty questions.
 fn queries(all: u64) -> Vec<String> {
     let middle = all / 2 / 10 * 10;
-    let (id, deposit, fill) = (word(1, middle), word(5, middle), word(6, middle + 10));
+    let (name, deposit, fill) = (id(middle, all), word(5, middle), word(6, middle + 10));
     let (someone, order) = (user(mixed(middle)), word(2, middle));
     let (from, to) = (created(middle, all), created(middle, all) + 24 * HOUR);
     let groups =
         |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let both = groups(r#"[{"status":"refund"},{"originChainId":31003,"status":"success"}]"#);
-    let ids: Vec<_> = (0..10).map(|n| word(1, n * 7).to_string()).collect();
+    let ids: Vec<_> = (0..10).map(|n| id(n * 7, all).to_string()).collect();
     let ids = groups(&serde_json::json!([{ "id": ids }]).to_string());
     vec![
         String::new(),
         "limit=50".into(),
-        format!("id={id}"),
+        format!("id={name}"),
         format!("orderId={order}"),
         format!("depositTxHash={deposit}"),
         format!("term={fill}"),

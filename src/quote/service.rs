@@ -25,6 +25,7 @@ use super::{
 use crate::{
     market::Market,
     price::PriceSource,
+    request,
     sign::Signer,
     store::{Batch, requests::Requests},
 };
@@ -101,7 +102,7 @@ impl Quoter {
         let sheet = priced.sheet(steps::gas(&planned, &priced.intent));
         let (fees, details) = (sheet.fees(), sheet.details(true));
         let promised = Promised {
-            id: self.entropy()?,
+            id: request::id(priced.now, self.entropy()?),
             order_id,
             order,
             signature,

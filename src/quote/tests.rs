@@ -71,6 +71,7 @@ async fn exact_input_of_a_token_is_approved_deposited_and_stored() {
     assert!(approve["items"][0].get("check").is_none());
     assert_eq!(approve["items"][0]["data"]["gas"], GAS.to_string());
     let id = text(deposit, "/requestId");
+    assert_eq!(u64::from_str_radix(&id[2..14], 16), Ok(NOW));
     let endpoint = format!("/intents/status/v3?requestId={id}");
     assert_eq!(text(deposit, "/items/0/check/endpoint"), endpoint);
     assert_eq!(text(deposit, "/depositAddress"), "");

@@ -68,6 +68,14 @@ pub struct Request {
     pub quoted: Value,
 }
 
+/// The id of a request made at `now` (unix milliseconds): the time in 6 bytes, big endian, and the rest
+/// of `entropy`. What is made together then lies together in the store.
+pub fn id(now: u64, entropy: B256) -> B256 {
+    let mut id = entropy;
+    id.0[..6].copy_from_slice(&now.to_be_bytes()[2..]);
+    id
+}
+
 /// One side of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leg {

@@ -58,8 +58,8 @@ impl Telling<'_> {
         let following = fanout.clone().run(self.shutdown.clone());
         tasks.push(("streams".into(), Box::pin(following)));
         let (integrators, shutdown) = (self.integrators.clone(), self.shutdown.clone());
-        let watching = fanout.clone().watch(integrators, shutdown);
-        tasks.push(("revoked listeners".into(), Box::pin(watching)));
+        let watching = fanout.clone().watch(integrators, unix_millis, shutdown);
+        tasks.push(("lost keys".into(), Box::pin(watching)));
         fanout
     }
 

@@ -19,6 +19,14 @@ pub enum Interest {
 }
 
 impl Interest {
+    /// The label of the key whose requests it is about.
+    pub fn key(&self) -> Option<&KeyLabel> {
+        match self {
+            Self::Request(_) => None,
+            Self::Key(label) => Some(label),
+        }
+    }
+
     /// Whether it is about `request`, which was quoted with `key`.
     pub fn covers(&self, request: &B256, key: Option<&KeyLabel>) -> bool {
         match self {
@@ -52,11 +60,6 @@ impl Desk {
                 entry.remove();
             }
         }
-    }
-
-    /// Everybody who wants just that.
-    pub fn of(&self, interest: &Interest) -> Vec<u64> {
-        self.listeners.get(interest).cloned().unwrap_or_default()
     }
 
     /// Everybody who wants to hear of `request`, which was quoted with `key`; each once.

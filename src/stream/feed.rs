@@ -75,9 +75,10 @@ pub async fn open(
 ) -> Result<impl Stream<Item = Bytes> + Send + 'static, FeedError> {
     let mut beat = interval_at(Instant::now() + BEAT, BEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let key = interests.iter().find_map(Interest::key).cloned();
     let mut feed = Feed {
         fanout: fanout.clone(),
-        listener: fanout.listen(),
+        listener: fanout.listen(key),
         interests,
         place: Place::Past,
         after: after.unwrap_or_default(),

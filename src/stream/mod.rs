@@ -9,7 +9,7 @@ pub mod session;
 pub mod told;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -28,9 +28,10 @@ use self::{
 };
 use crate::{
     http::KeyLabel,
+    integrator::{Integrator, Scope},
     request::event::{self, Event},
     store::{
-        integrators::Integrators,
+        integrators::{Book, Integrators},
         requests::{Requests, RequestsError},
     },
 };
@@ -57,9 +58,16 @@ pub struct Fanout {
 #[derive(Default)]
 struct Post {
     desk: Desk,
-    queues: HashMap<u64, mpsc::Sender<Arc<Told>>>,
+    queues: HashMap<u64, Queue>,
     /// Every event up to this number has been handed out.
     position: u64,
+}
+
+/// The way to a listener.
+struct Queue {
+    /// The key that it came with.
+    key: Option<KeyLabel>,
+    told: mpsc::Sender<Arc<Told>>,
 }
 
 impl Fanout {
@@ -107,15 +115,35 @@ impl Fanout {
         }
     }
 
-    /// Lets go of those who hear of all requests of a revoked key, until `shutdown`.
-    pub async fn watch(self: Arc<Self>, integrators: Integrators, shutdown: CancellationToken) {
+    /// Lets go of those whose integrator has lost a key, until `shutdown`: by revocation, rotation,
+    /// other scopes, or time. Who holds another key of it comes back. `clock` in unix milliseconds.
+    pub async fn watch(
+        self: Arc<Self>,
+        integrators: Integrators,
+        clock: fn() -> u64,
+        shutdown: CancellationToken,
+    ) {
         let mut changes = integrators.changes();
+        let mut before = BTreeSet::new();
         let watch = async {
-            while changes.changed().await.is_ok() {
+            loop {
                 let book = changes.borrow_and_update().clone();
-                let revoked = book.values().filter(|one| one.revoked_at.is_some());
-                for integrator in revoked {
-                    self.dismiss(&KeyLabel::new(&integrator.label));
+                let now = clock();
+                let readers = readers(&book, now);
+                for (label, _) in before.difference(&readers) {
+                    self.dismiss(&KeyLabel::new(label));
+                }
+                before = readers;
+                let ends = book.values().filter_map(|one| one.ends(now)).min();
+                let ended = async {
+                    match ends {
+                        Some(end) => tokio::time::sleep(Duration::from_millis(end - now)).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    changed = changes.changed() => if changed.is_err() { return },
+                    () = ended => {}
                 }
             }
         };
@@ -124,9 +152,7 @@ impl Fanout {
 
     fn dismiss(&self, key: &KeyLabel) {
         let mut post = self.post();
-        for listener in post.desk.of(&Interest::Key(key.clone())) {
-            post.queues.remove(&listener);
-        }
+        post.queues.retain(|_, queue| queue.key.as_ref() != Some(key));
     }
 
     fn hand_out(&self, told: Arc<Told>) {
@@ -134,7 +160,7 @@ impl Fanout {
         post.position = told.number;
         for listener in post.desk.takers(told.event.request, told.key.as_ref()) {
             let queue = post.queues.get(&listener);
-            if queue.is_some_and(|queue| queue.try_send(told.clone()).is_err()) {
+            if queue.is_some_and(|queue| queue.told.try_send(told.clone()).is_err()) {
                 // Its queue ends behind what is in it; the listener takes back its interests itself.
                 post.queues.remove(&listener);
                 metrics::counter!("intentd_stream_slow_listeners_total").increment(1);
@@ -142,11 +168,11 @@ impl Fanout {
         }
     }
 
-    /// One more listener, who wants nothing yet.
-    pub fn listen(self: &Arc<Self>) -> Listener {
+    /// One more listener, who wants nothing yet. `key`: the label of the key that it came with.
+    pub fn listen(self: &Arc<Self>, key: Option<KeyLabel>) -> Listener {
         let number = self.listeners.fetch_add(1, Ordering::Relaxed);
-        let (sender, queue) = mpsc::channel(QUEUE);
-        self.post().queues.insert(number, sender);
+        let (told, queue) = mpsc::channel(QUEUE);
+        self.post().queues.insert(number, Queue { key, told });
         Listener {
             fanout: self.clone(),
             number,
@@ -198,6 +224,16 @@ impl Fanout {
     fn post(&self) -> MutexGuard<'_, Post> {
         self.post.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The keys that may hear of all requests of their integrators, with its label.
+fn readers(book: &Book, now: u64) -> BTreeSet<(String, [u8; 32])> {
+    let may = |one: &&Arc<Integrator>| one.scopes.contains(&Scope::RequestsRead);
+    let keys = book.values().filter(may).flat_map(|one| {
+        let usable = one.usable(now);
+        usable.map(|key| (one.label.clone(), key.digest))
+    });
+    keys.collect()
 }
 
 /// Whether one of `interests` is about `told`.
@@ -258,7 +294,7 @@ impl Listener {
         self.number
     }
 
-    /// The next event, in the order of the log; `None` once too many waited. Nothing is lost when
+    /// The next event, in the order of the log; `None` once too many waited or its key is lost. Nothing is lost when
     /// this is dropped before it is done.
     pub async fn next(&mut self) -> Option<Arc<Told>> {
         self.queue.recv().await

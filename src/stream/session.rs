@@ -42,7 +42,7 @@ impl Session {
     pub fn new(fanout: &Arc<Fanout>, key: Option<KeyLabel>) -> Self {
         Self {
             fanout: fanout.clone(),
-            listener: fanout.listen(),
+            listener: fanout.listen(key.clone()),
             key,
             shown: HashMap::new(),
             mistakes: 0,

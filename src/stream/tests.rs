@@ -1,6 +1,6 @@
 //! Listeners over a real listener and the store in memory.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::LazyLock};
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -8,6 +8,7 @@ use sha2::Digest;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    time::Instant,
 };
 use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
 
@@ -24,6 +25,12 @@ use crate::{
 };
 
 const START: u64 = 1_700_000_000_000;
+
+/// Unix milliseconds.
+fn clock() -> u64 {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START + u64::try_from(BEGUN.elapsed().as_millis()).unwrap()
+}
 
 struct Rig {
     requests: Requests,
@@ -53,7 +60,10 @@ async fn over(requests: Requests) -> Rig {
     let shutdown = CancellationToken::new();
     tokio::spawn(fanout.clone().run(shutdown.clone()));
     let integrators = Integrators::open(requests.store().clone()).await.unwrap();
-    tokio::spawn(fanout.clone().watch(integrators.clone(), shutdown.clone()));
+    let watching = fanout
+        .clone()
+        .watch(integrators.clone(), clock, shutdown.clone());
+    tokio::spawn(watching);
     let router = Router::default().with(&fanout, &ROUTES).unwrap();
     let known = |label: &'static str, scopes: &[&'static str]| Known {
         label: KeyLabel::new(label),
@@ -327,32 +337,45 @@ async fn a_key_that_may_not_read_hears_of_single_requests_only() {
 }
 
 #[tokio::test]
-async fn who_listens_with_a_key_is_let_go_when_it_is_revoked() {
-    let rig = rig().await;
-    let [mut app, mut other] = [
-        rig.socket("/?apiKey=k-app").await,
-        rig.socket("/?apiKey=k-other").await,
+async fn who_came_with_a_key_is_let_go_when_it_is_lost() {
+    type Change = fn(Integrator) -> Integrator;
+    let losses: [Change; 4] = [
+        |app| app.revoked(clock()).unwrap(),
+        |app| app.rotated([2; 32], 0, clock()).unwrap(),
+        |app| app.rotated([2; 32], 50, clock()).unwrap(),
+        |app| app.allowed(Some([Scope::Quote].into()), None).unwrap(),
     ];
-    for peer in [&mut app, &mut other] {
-        peer.says("subscribe", json!({})).await;
-        assert_eq!(peer.heard().await["status"], "success");
+    for lose in losses {
+        let rig = rig().await;
+        let scopes = || [Scope::Quote, Scope::RequestsRead].into();
+        let app = Integrator::new("app", scopes(), Tier::Default, ([1; 32], START)).unwrap();
+        let change = async |to: Integrator| {
+            let to = |_| Ok::<_, IntegratorsError>(to.clone());
+            rig.integrators.change("app", to).await.unwrap();
+        };
+        change(app.clone()).await;
+        let [mut all, mut idle, mut other] = [
+            rig.socket("/?apiKey=k-app").await,
+            rig.socket("/?apiKey=k-app").await,
+            rig.socket("/?apiKey=k-other").await,
+        ];
+        for peer in [&mut all, &mut other] {
+            peer.says("subscribe", json!({})).await;
+            assert_eq!(peer.heard().await["status"], "success");
+        }
+        let mut feed = rig.feed("/events", "x-api-key: k-app\r\n").await;
+        // What changes nothing of the key lets nobody go.
+        change(app.clone().telling(None).unwrap()).await;
+        rig.step(1, 1).await;
+        assert_eq!(all.event().await, (id(1), 1));
+        change(lose(app)).await;
+        assert_eq!(all.code().await.0, 1013);
+        // It asks for its integrator's requests too late.
+        assert_eq!(idle.code().await.0, 1013);
+        while feed.block().await.is_some() {}
+        rig.step(3, 1).await;
+        assert_eq!(other.event().await, (id(3), 1));
     }
-    let revoked = |_| {
-        Ok::<_, IntegratorsError>(Integrator {
-            label: "app".into(),
-            scopes: [Scope::Quote].into(),
-            tier: Tier::Default,
-            keys: Vec::new(),
-            webhook: None,
-            wallet: None,
-            created_at: START,
-            revoked_at: Some(START),
-        })
-    };
-    rig.integrators.change("app", revoked).await.unwrap();
-    assert_eq!(app.code().await.0, 1013);
-    rig.step(3, 1).await;
-    assert_eq!(other.event().await, (id(3), 1));
 }
 
 #[tokio::test]
@@ -453,7 +476,7 @@ async fn nothing_is_lost_between_what_is_shown_and_what_is_heard() {
 async fn a_slow_reader_is_dropped_and_nobody_else_notices() {
     let rig = rig().await;
     let fanout = Fanout::new(rig.requests.clone());
-    let (mut slow, mut quick) = (fanout.listen(), fanout.listen());
+    let (mut slow, mut quick) = (fanout.listen(None), fanout.listen(None));
     let interest = [Interest::Request(scene::request(4).id)];
     assert_eq!((slow.want(&interest), quick.want(&interest)), (0, 0));
     tokio::spawn(fanout.clone().run(rig.shutdown.clone()));
