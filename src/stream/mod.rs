@@ -152,7 +152,8 @@ impl Fanout {
 
     fn dismiss(&self, key: &KeyLabel) {
         let mut post = self.post();
-        post.queues.retain(|_, queue| queue.key.as_ref() != Some(key));
+        post.queues
+            .retain(|_, queue| queue.key.as_ref() != Some(key));
     }
 
     fn hand_out(&self, told: Arc<Told>) {
