@@ -94,7 +94,7 @@ fn request(order: SignedOrder, user: &str) -> Request {
         api_key: None,
         created_at: NOW,
         expires_at: None,
-        quoted: Value::Null,
+        quoted: Value::Null.into(),
     }
 }
 

@@ -231,7 +231,7 @@ impl Rig {
             api_key: None,
             created_at: self.now,
             expires_at: None,
-            quoted: Value::Null,
+            quoted: Value::Null.into(),
         }
     }
 

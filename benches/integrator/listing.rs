@@ -43,6 +43,7 @@ use intentd::{
         sled::SledStore,
     },
 };
+use serde_json::Value;
 use tempfile::TempDir;
 
 use self::stub::Stub;
@@ -172,7 +173,9 @@ async fn one(
         request.origin.chain = 31_003;
     }
     let dollars = format!("{}.{:06}", n % 10_000, n % 1_000_000);
-    request.quoted["details"]["currencyIn"]["amountUsd"] = dollars.into();
+    let mut quoted: Value = serde_json::from_str(request.quoted.json())?;
+    quoted["details"]["currencyIn"]["amountUsd"] = dollars.into();
+    request.quoted = quoted.into();
     requests.insert(&request, Batch::new()).await?;
     if number.is_multiple_of(10) {
         let now = request.created_at + 20_000 + n % 60_000;

@@ -67,7 +67,8 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
             "details": promised.details,
             "appFees": app_fees(intent, figures),
             "referrerAddress": intent.referrer_address,
-        }),
+        })
+        .into(),
     }
 }
 

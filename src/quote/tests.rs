@@ -43,6 +43,10 @@ async fn stored(scene: &Scene, answer: &Value) -> Request {
     scene.requests().by_id(&id).await.unwrap().unwrap()
 }
 
+fn kept(request: &Request) -> Value {
+    serde_json::from_str(request.quoted.json()).unwrap()
+}
+
 fn order(answer: &Value) -> Order {
     serde_json::from_value(answer["protocol"]["v2"]["orderData"].clone()).unwrap()
 }
@@ -89,7 +93,7 @@ async fn exact_input_of_a_token_is_approved_deposited_and_stored() {
     assert_eq!(request.expires_at, Some(NOW / 1000 + 60));
     assert_eq!(request.fill_gas, GAS);
     assert_eq!(request.referrer.as_deref(), Some("me"));
-    assert_eq!(request.quoted["fees"], answer["fees"]);
+    assert_eq!(kept(&request)["fees"], answer["fees"]);
     assert_eq!(request.order, order(&answer));
     assert_ne!(request.id, request.order_id);
     let paid = json!({"chainId": "origin", "depository": DEPOSITORY, "currency": USDC,
@@ -206,7 +210,7 @@ async fn gas_of_a_poor_user_comes_from_the_table_with_the_overhead() {
 async fn app_fees_come_out_of_the_input() {
     let fees = json!([{"recipient": OTHER, "fee": "5"}, {"recipient": USER, "fee": "0.5"}]);
     let (scene, answer) = quoted(json!({"appFees": fees})).await;
-    let owed = stored(&scene, &answer).await.quoted["appFees"].clone();
+    let owed = kept(&stored(&scene, &answer).await)["appFees"].clone();
     let first = json!({"recipient": OTHER, "bps": "5", "amount": "50000"});
     assert_eq!(
         owed,

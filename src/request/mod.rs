@@ -24,6 +24,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm::protocol::order::Order;
 
+use self::quoted::Quote;
+
 /// What a quote promised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
@@ -65,7 +67,7 @@ pub struct Request {
     pub expires_at: Option<u64>,
     /// For those who list requests and claim fees: `fees` and `details` as the quote gave them,
     /// `appFees` with recipient, basis points and amount, and `referrerAddress`.
-    pub quoted: Value,
+    pub quoted: Quote,
 }
 
 /// The id of a request made at `now` (unix milliseconds): the time in 6 bytes, big endian, and the rest

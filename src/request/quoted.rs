@@ -2,10 +2,16 @@
 
 use alloy::primitives::U256;
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, Value, to_raw_value};
 use utoipa::ToSchema;
 
 use super::Request;
 use crate::show;
+
+/// The quote as JSON text: most who read a request need none of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Quote(Box<RawValue>);
 
 /// The parts that are listed; what is not there, or cannot be read, is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -125,10 +131,29 @@ pub struct AppFee {
     pub amount: String,
 }
 
+impl Quote {
+    pub fn json(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl From<Value> for Quote {
+    fn from(quote: Value) -> Self {
+        // A value always has a text.
+        Self(to_raw_value(&quote).unwrap_or_default())
+    }
+}
+
+impl PartialEq for Quote {
+    fn eq(&self, other: &Self) -> bool {
+        self.json() == other.json()
+    }
+}
+
 impl Quoted {
     /// The request's quote.
     pub fn of(request: &Request) -> Self {
-        Self::deserialize(&request.quoted).unwrap_or_default()
+        serde_json::from_str(request.quoted.json()).unwrap_or_default()
     }
 }
 

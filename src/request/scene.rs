@@ -33,7 +33,7 @@ pub fn request(number: u8) -> Request {
         api_key: None,
         created_at: 1_700_000_000_000,
         expires_at: None,
-        quoted: Value::Null,
+        quoted: Value::Null.into(),
     }
 }
 

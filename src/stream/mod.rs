@@ -295,8 +295,8 @@ impl Listener {
         self.number
     }
 
-    /// The next event, in the order of the log; `None` once too many waited or its key is lost. Nothing is lost when
-    /// this is dropped before it is done.
+    /// The next event, in the order of the log; `None` once too many waited or its key is lost. Nothing
+    /// is lost when this is dropped before it is done.
     pub async fn next(&mut self) -> Option<Arc<Told>> {
         self.queue.recv().await
     }

@@ -58,7 +58,7 @@ pub fn request(number: u64, label: &str) -> Request {
         api_key: Some(label.into()),
         created_at: 1_700_000_000_000,
         expires_at: None,
-        quoted: Value::Null,
+        quoted: Value::Null.into(),
     }
 }
 

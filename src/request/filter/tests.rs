@@ -34,7 +34,7 @@ fn refused(filters: &str) -> String {
 fn summary() -> Summary {
     let mut request = scene::request(1);
     request.api_key = Some("app".into());
-    request.quoted = json!({"appFees": [{"recipient": "0x1", "bps": "1", "amount": "2"}]});
+    request.quoted = json!({"appFees": [{"recipient": "0x1", "bps": "1", "amount": "2"}]}).into();
     let facts = Facts {
         deposits: vec![deposit(3, Standing::Final)],
         attempts: vec![attempt(Purpose::Fill, State::Confirmed(scene::place(9)))],

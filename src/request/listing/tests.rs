@@ -55,7 +55,8 @@ fn request() -> Request {
                 "destination": {"inputCurrency": output(), "outputCurrency": output(), "router": "relay"},
             },
         },
-    });
+    })
+    .into();
     request
 }
 
@@ -421,13 +422,15 @@ fn what_the_user_did_alone_is_told_as_it_came_out() {
     let mut request = request();
     request.execution = Execution::User;
     request.destination = request.origin.clone();
-    let details = &mut request.quoted["details"];
+    let mut quoted: Value = serde_json::from_str(request.quoted.json()).unwrap();
+    let details = &mut quoted["details"];
     let (input, output) = (
         details["currencyIn"].clone(),
         details["currencyOut"].clone(),
     );
     details["route"] =
         json!({"origin": {"inputCurrency": input, "outputCurrency": output, "router": "x"}});
+    request.quoted = quoted.into();
     let facts = Facts {
         own: vec![sent("0xa", State::Included(place(4)))],
         ..Facts::default()

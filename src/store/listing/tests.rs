@@ -102,7 +102,8 @@ impl Made {
             "details": {"currencyIn": usd(input, self.amount), "currencyOut": usd(output, None),
                 "refundCurrency": usd(input, None), "rate": "1", "timeEstimate": 5,
                 "isFixedRate": self.number.is_multiple_of(5)},
-        });
+        })
+        .into();
         request
     }
 
