@@ -29,7 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("store", &["request", "integrator"]),
     ("sign", &[]),
     ("http", &["redact"]),
-    ("stream", &["request", "store", "http"]),
+    ("stream", &["integrator", "request", "store", "http"]),
     ("chains", &["config"]),
     ("hub", &["chains"]),
     ("attest", &["store", "sign", "chains", "hub"]),

@@ -840,6 +840,45 @@ async fn a_page_looks_at_so_many_and_says_where_to_go_on() {
 }
 
 #[tokio::test]
+async fn a_walk_misses_nothing_however_often_anything_is_acted_on() {
+    const ALL: u64 = 900;
+    type Touched = fn(u64) -> bool;
+    let mixtures: [Touched; 5] = [
+        |n| n % 2 == 0,
+        |n| n % 100 == 0,
+        |n| n % 100 != 0,
+        |n| n > 450,
+        |n| n < 30,
+    ];
+    for touched in mixtures {
+        let requests = Requests::new(Arc::new(MemoryStore::new()));
+        let mut wanted = Vec::new();
+        for n in 0..ALL {
+            let mut request = simple(1, n).request();
+            request.id = B256::left_padding_from(&(n * 7 % ALL).to_be_bytes());
+            request.order_id = B256::repeat_byte(9) ^ request.id;
+            requests.insert(&request, Batch::new()).await.unwrap();
+            if touched(n) {
+                let change = |facts: &mut Facts| facts.deposits.push(deposit(1, Standing::Final));
+                let recorded = requests.record(&request.id, NOW, Batch::new(), change);
+                recorded.await.unwrap();
+            }
+            wanted.push(request.id);
+        }
+        let listing = Listing::open(requests.store().clone()).await.unwrap();
+        listing.complete().await.unwrap();
+        for direction in ["asc", "desc"] {
+            for limit in [7, 50] {
+                let query = parsed(&BTreeMap::from([("sortDirection", direction.to_owned())]));
+                let (found, total) = paged(&listing, &query, limit).await;
+                assert_eq!((found, total), (wanted.clone(), Some(ALL)));
+            }
+            wanted.reverse();
+        }
+    }
+}
+
+#[tokio::test]
 async fn continuations_are_of_one_query() {
     let all: Vec<_> = (1..=5).map(|n| simple(n, n.into())).collect();
     let listing = stored(Arc::new(MemoryStore::new()), &all).await;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 use crate::{
     request::filter::{Query, Span},
     store::{
-        Range, Store, StoreError,
+        Key, Range, Store, StoreError,
         rows::{LISTED, listed, listed::Position},
     },
 };
@@ -93,20 +93,11 @@ impl Walk {
         // Beyond this, a range that was cut may have rows that have not been read.
         let mut horizon: Option<Position> = None;
         for prefix in prefixes {
-            let found = self.store.scan(self.range(prefix)).await?;
-            let cut = found.len() == self.step;
-            let mut last = None;
-            for (key, bytes) in found {
-                last = listed::placed(&key.name);
-                rows.extend(last.map(|position| (position, bytes)));
-            }
-            if let Some(last) = last.filter(|_| cut) {
-                horizon = Some(match (horizon, self.descending) {
-                    (None, _) => last,
-                    (Some(other), true) => other.max(last),
-                    (Some(other), false) => other.min(last),
-                });
-            }
+            let last = self.read(prefix, horizon, &mut rows).await?;
+            horizon = match (horizon, last) {
+                (Some(one), Some(other)) if self.precedes(&one, &other) => Some(one),
+                (one, other) => other.or(one),
+            };
         }
         self.ended = horizon.is_none();
         let mut rows: Found = rows.into_iter().collect();
@@ -114,13 +105,7 @@ impl Walk {
             rows.reverse();
         }
         if let Some(horizon) = horizon {
-            rows.retain(|(at, _)| {
-                if self.descending {
-                    *at >= horizon
-                } else {
-                    *at <= horizon
-                }
-            });
+            rows.retain(|(at, _)| !self.precedes(&horizon, at));
         }
         rows.truncate(self.step);
         // What was left over is read again.
@@ -128,12 +113,49 @@ impl Walk {
         Ok(rows)
     }
 
-    fn range(&self, prefix: &[u8]) -> Range {
+    /// Reads the rows of a range into `rows`, no more than a step and hardly beyond `horizon`; the last
+    /// of them where there may be more.
+    async fn read(
+        &self,
+        prefix: &[u8],
+        horizon: Option<Position>,
+        rows: &mut BTreeMap<Position, Vec<u8>>,
+    ) -> Result<Option<Position>, StoreError> {
+        let (mut after, mut left) = (self.after, self.step);
+        // Ranges are of different density.
+        let mut limit = horizon.map_or(self.step, |_| self.step.div_ceil(8));
+        loop {
+            let found = self.store.scan(self.range(prefix, after, limit)).await?;
+            if found.len() < limit {
+                rows.extend(placed(found));
+                return Ok(None);
+            }
+            left -= limit;
+            rows.extend(placed(found).inspect(|(at, _)| after = Some(*at)));
+            let beyond = horizon
+                .zip(after)
+                .is_some_and(|(horizon, last)| self.precedes(&horizon, &last));
+            if beyond || left == 0 {
+                return Ok(after);
+            }
+            limit = (limit * 2).min(left);
+        }
+    }
+
+    /// Whether `one` comes before `other` in the order of the walk.
+    fn precedes(&self, one: &Position, other: &Position) -> bool {
+        match self.descending {
+            true => one > other,
+            false => one < other,
+        }
+    }
+
+    fn range(&self, prefix: &[u8], after: Option<Position>, rows: usize) -> Range {
         let limit = match self.descending {
             true => self.span.to.and_then(|to| to.checked_add(1)),
             false => self.span.from,
         };
-        let start = match (self.after, limit) {
+        let start = match (after, limit) {
             (Some(after), _) => Some(after.to_vec()),
             (None, Some(limit)) => Some(limit.to_be_bytes().to_vec()),
             (None, None) => None,
@@ -142,7 +164,7 @@ impl Walk {
             kind: LISTED,
             prefix: prefix.to_vec(),
             after: start.map(|start| [prefix, &start].concat()),
-            limit: self.step,
+            limit: rows,
             reverse: self.descending,
         }
     }
@@ -152,4 +174,10 @@ impl Walk {
         value.copy_from_slice(&position[..8]);
         self.span.holds(u64::from_be_bytes(value))
     }
+}
+
+/// What is in the rows of a range, by position.
+fn placed(found: Vec<(Key, Vec<u8>)>) -> impl Iterator<Item = (Position, Vec<u8>)> {
+    let found = found.into_iter();
+    found.filter_map(|(key, bytes)| Some((listed::placed(&key.name)?, bytes)))
 }
