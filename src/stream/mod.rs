@@ -227,7 +227,7 @@ impl Fanout {
     }
 }
 
-/// The keys that may hear of all requests of their integrators, with its label.
+/// The keys that may hear of all requests of their integrators: label and digest.
 fn readers(book: &Book, now: u64) -> BTreeSet<(String, [u8; 32])> {
     let may = |one: &&Arc<Integrator>| one.scopes.contains(&Scope::RequestsRead);
     let keys = book.values().filter(may).flat_map(|one| {
