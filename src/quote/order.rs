@@ -11,13 +11,19 @@ use super::intent::Side;
 /// Seconds from the quote to the deadline of its fill and refunds.
 pub const LIFE: u64 = 604_800;
 
+/// A refund leaves at least one part in so many of what it gives back. A payment of dust is none, and
+/// an honest refund stays possible until gas would take 99 % of the deposit.
+const REFUND_PART: u64 = 100;
+/// The least refund of anything: a single unit is nobody's refund.
+const LEAST_REFUND: u64 = 2;
+
 /// What an order is made of.
 pub struct Promise<'a> {
     pub solver_chain: &'a str,
     pub solver: &'a Address,
     pub salt: B256,
     pub paid: (&'a Side<'a>, U256),
-    pub given: &'a Side<'a>,
+    pub given: (&'a Side<'a>, U256),
     pub payments: &'a [Due],
     pub calls: &'a [OrderCall],
     pub refund_to: &'a Address,
@@ -37,12 +43,12 @@ pub struct Due {
 impl Promise<'_> {
     /// The order. Refunds are possible on both chains, on the destination in what the solver gives.
     pub fn order(&self) -> Result<Order, CodecError> {
-        let (paid, amount) = self.paid;
+        let ((paid, amount), (given, worth)) = (self.paid, self.given);
         let deadline = u32::try_from(self.now.saturating_add(LIFE))
             .map_err(|_| CodecError("the deadline is above 32 bits".into()))?;
-        let mut refunds = vec![self.refund(paid, deadline)?];
-        if paid.network.name != self.given.network.name {
-            refunds.push(self.refund(self.given, deadline)?);
+        let mut refunds = vec![self.refund(paid, amount, deadline)?];
+        if paid.network.name != given.network.name {
+            refunds.push(self.refund(given, worth, deadline)?);
         }
         let payment = InputPayment {
             chain_id: paid.network.name.clone(),
@@ -57,29 +63,29 @@ impl Promise<'_> {
             salt: self.salt.to_string(),
             inputs: vec![Input { payment, refunds }],
             output: Output {
-                chain_id: self.given.network.name.clone(),
+                chain_id: given.network.name.clone(),
                 payments: self.payments.iter().map(Due::payment).collect(),
                 calls: self.calls()?,
                 deadline,
-                extra_data: extra_data(self.given)?,
+                extra_data: extra_data(given)?,
             },
             fees: Vec::new(),
         })
     }
 
-    fn refund(&self, side: &Side<'_>, deadline: u32) -> Result<Refund, CodecError> {
+    fn refund(&self, side: &Side<'_>, of: U256, deadline: u32) -> Result<Refund, CodecError> {
         Ok(Refund {
             chain_id: side.network.name.clone(),
             recipient: self.refund_to.to_string(),
             currency: side.address.to_string(),
-            minimum_amount: "0".into(),
+            minimum_amount: refund_minimum(of).to_string(),
             deadline,
             extra_data: extra_data(side)?,
         })
     }
 
     fn calls(&self) -> Result<Vec<String>, CodecError> {
-        let orders = self.given.spec.family.orders;
+        let orders = self.given.0.spec.family.orders;
         let calls = self.calls.iter().map(|call| {
             let orders = orders.ok_or_else(|| CodecError("the family has no calls".into()))?;
             Ok(alloy::hex::encode_prefixed(orders.encode_call(call)?))
@@ -97,6 +103,12 @@ impl Due {
             expected_amount: self.amount.to_string(),
         }
     }
+}
+
+/// What a refund of `amount` must leave; oracles scale it with what was deposited.
+fn refund_minimum(amount: U256) -> U256 {
+    let part = amount / U256::from(REFUND_PART);
+    part.max(U256::from(LEAST_REFUND)).min(amount)
 }
 
 /// The chain's fill router, as orders name it; `0x` where there is none.

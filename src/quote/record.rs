@@ -72,9 +72,11 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
     }
 }
 
-/// Whom the service will owe what, in units of the deposited currency.
+/// Whom the service will owe what, in units of the deposited currency. Of the user's own transaction
+/// nobody takes anything, and nothing is owed.
 fn app_fees(intent: &Intent<'_>, figures: &Figures) -> Vec<Value> {
-    let owed = intent.app_fees.iter().map(|fee| {
+    let taken = intent.app_fees.iter().filter(|_| !intent.own);
+    let owed = taken.map(|fee| {
         let amount = fees::share(figures.sum.paid, fee).unwrap_or_default();
         json!({"recipient": fee.recipient, "bps": fee.bps, "amount": amount.to_string()})
     });

@@ -126,13 +126,8 @@ impl Quoter {
         })
     }
 
-    fn entropy(&self) -> Result<B256, Refused> {
-        let none = || {
-            Refused::new(
-                Code::ServiceUnavailable,
-                "no randomness for the request's id",
-            )
-        };
+    pub(super) fn entropy(&self) -> Result<B256, Refused> {
+        let none = || Refused::new(Code::ServiceUnavailable, "no randomness");
         (self.parts.entropy)().ok_or_else(none)
     }
 
@@ -252,7 +247,7 @@ impl Quoter {
             solver: &self.solver,
             salt: self.entropy()?,
             paid: (&priced.route.paid, priced.figures.sum.paid),
-            given: &priced.route.given,
+            given: (&priced.route.given, priced.figures.sum.given),
             payments: &priced.fill.payments,
             calls: &priced.fill.calls,
             refund_to: &priced.intent.refund_to,

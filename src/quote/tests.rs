@@ -12,6 +12,8 @@ use super::{
 };
 use crate::request::{Execution, Operation, Request};
 
+mod strangers;
+
 const ETH: &str = "1000000000000000000";
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -123,7 +125,7 @@ async fn order_says_what_was_promised_and_the_solver_signs_it() {
             refunds[0].recipient.as_str(),
             refunds[0].minimum_amount.as_str()
         ),
-        (USER, "0")
+        (USER, "1000000")
     );
     assert_eq!(refunds[0].extra_data, "0x");
     assert_eq!(refunds[0].deadline, 1_700_604_800);
@@ -464,10 +466,8 @@ async fn second_choices_are_asked_only_where_they_may_be_and_must() {
 
 #[tokio::test]
 async fn token_that_arrives_short_is_not_quoted() {
-    // To the router alone works; back from it does not.
-    let short = |calls: &[vm::trade::Call]| {
-        calls.len() == 2 && calls.iter().all(|call| call.to.text() == ROUTER)
-    };
+    // Away works; back does not.
+    let short = |calls: &[vm::trade::Call]| calls.len() == 2 && calls[0].from.text() == SOLVER;
     let scene = Scene::default();
     scene.with(|world| world.fails = short);
     let code = refused(&scene, json!({})).await.code;
@@ -476,7 +476,7 @@ async fn token_that_arrives_short_is_not_quoted() {
     assert!(scene.quote(native).await.is_ok(), "no token is given");
     // What the exchange pays arrives short.
     let bought = |calls: &[vm::trade::Call]| {
-        calls.len() == 3 && calls[1].to.text() == EXCHANGE && calls[2].to.text() == ROUTER
+        calls.len() == 3 && calls[1].to.text() == EXCHANGE && calls[2].to.text() == SOLVER
     };
     let scene = Scene::default();
     scene.with(|world| world.fails = bought);
@@ -487,7 +487,7 @@ async fn token_that_arrives_short_is_not_quoted() {
     assert!(scene.quote(json!({})).await.is_ok());
     // An owner who cannot pay proves nothing.
     let scene = Scene::default();
-    scene.with(|world| world.fails = |calls| calls[0].to.text() == ROUTER);
+    scene.with(|world| world.fails = |calls| calls[0].from.text() == SOLVER);
     assert!(scene.quote(json!({})).await.is_ok());
 }
 

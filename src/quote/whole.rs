@@ -1,20 +1,24 @@
 //! Whether a token arrives as it is sent. One that takes a fee on transfers leaves the depository, the
 //! router or the recipient short of what its events say: it is not quoted. The tries are calls that
-//! are never sent; what cannot be tried, for want of a router or of money, is let through.
+//! are never sent: to an account that nobody has seen before, and back from there, so that a token
+//! cannot know who asks. What cannot be tried, for want of money, is let through.
+//!
+//! What the solver's own account finds holds for everybody. What a caller's finds holds for the caller
+//! alone: whoever names an account decides how a transfer from there ends.
 
 use std::{collections::HashMap, sync::Mutex, sync::PoisonError};
 
 use alloy::primitives::{B256, U256};
+use moka::sync::Cache;
 use vm::{
-    Address, CodecError, OrderCall,
-    trade::{Call, FillTerms, PaymentTerms, Spend, Trade},
+    Address,
+    trade::{Call, PaymentTerms, Spend, Trade},
 };
 
 use super::{
     code::{Code, Refused},
     figures::Figures,
     intent::{Intent, Side, is_native},
-    order::router,
     reads::Reads,
     route::Route,
     service::Quoter,
@@ -24,37 +28,81 @@ use crate::request::Operation;
 
 /// Seconds that a verdict is believed.
 const BELIEVED: u64 = 600;
+/// A token that passed is believed with so many times the amount: rounding hides a fee on little.
+const FOLD: u64 = 10;
+/// Verdicts of callers that are kept.
+const MOST_CALLERS: u64 = 4_096;
 /// Stands in for an order.
 const ORDER: B256 = B256::repeat_byte(0xee);
 
-/// Verdicts by network and currency, and when they were found (unix seconds).
-#[derive(Default)]
-pub struct Verdicts(Mutex<HashMap<(String, String), (bool, u64)>>);
+/// What was found.
+#[derive(Clone, Copy)]
+struct Verdict {
+    whole: bool,
+    amount: U256,
+    /// Unix seconds.
+    at: u64,
+}
+
+/// A network's name and a currency's address.
+type Token = (String, String);
+
+/// What is known of tokens.
+pub struct Verdicts {
+    /// The market's currencies only: memory stays bounded.
+    shared: Mutex<HashMap<Token, Verdict>>,
+    callers: Cache<(Token, Address), Verdict>,
+}
+
+impl Default for Verdicts {
+    fn default() -> Self {
+        Self {
+            shared: Mutex::default(),
+            callers: Cache::new(MOST_CALLERS),
+        }
+    }
+}
+
+impl Verdict {
+    fn holds(&self, amount: U256, now: u64) -> Option<bool> {
+        let known = !self.whole || amount <= self.amount.saturating_mul(U256::from(FOLD));
+        let fresh = now < self.at.saturating_add(BELIEVED);
+        (known && fresh).then_some(self.whole)
+    }
+}
 
 impl Verdicts {
-    fn of(&self, side: &Side<'_>, now: u64) -> Option<bool> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (whole, at) = *known.get(&key(side))?;
-        (now < at.saturating_add(BELIEVED)).then_some(whole)
+    /// What holds for `amount`: everybody's verdict, or else that of the `caller`.
+    fn of(&self, token: &Token, caller: Option<&Address>, amount: U256, now: u64) -> Option<bool> {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = shared.get(token).copied();
+        let held = |verdict: Verdict| verdict.holds(amount, now);
+        shared.and_then(held).or_else(|| {
+            let own = (token.clone(), caller?.clone());
+            self.callers.get(&own).and_then(held)
+        })
     }
 
-    fn put(&self, side: &Side<'_>, whole: bool, now: u64) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(key(side), (whole, now));
+    fn put(&self, token: Token, caller: Option<&Address>, verdict: Verdict) {
+        match caller {
+            Some(caller) => self.callers.insert((token, caller.clone()), verdict),
+            None => {
+                let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+                shared.insert(token, verdict);
+            }
+        }
     }
 }
 
-/// The market's currencies only: memory stays bounded.
-fn key(side: &Side<'_>) -> (String, String) {
-    (
-        side.network.name.clone(),
-        side.address.text().to_lowercase(),
-    )
-}
-
-/// Calls of one account, and those after which the money must be back. The first must work without
-/// the second for a verdict.
-struct Trial {
+/// Calls of one account, and the one after which the money must be back. The first must work without
+/// the last for a verdict.
+struct Trial<'a> {
+    side: &'a Side<'a>,
+    /// Whom the verdict binds; `None`: everybody.
+    caller: Option<&'a Address>,
+    /// What the quote needs to arrive whole, and what is tried.
+    needed: U256,
+    amount: U256,
     there: Vec<Call>,
     back: Call,
 }
@@ -68,51 +116,49 @@ impl Quoter {
         figures: &Figures,
         now: u64,
     ) -> Result<(), Refused> {
-        let origin = &intent.origin;
         let mut trials = Vec::new();
         if reads.balance >= figures.input {
-            let trial = self.transfer(origin, &intent.user, figures.input)?;
-            trials.push((origin, trial));
+            let caller = Some(&intent.user);
+            let amounts = (figures.input, figures.input);
+            trials.push(self.transfer(&intent.origin, caller, amounts)?);
         }
         if !intent.own {
-            let given = &route.given;
-            let trial = self.transfer(given, &self.solver, figures.sum.given)?;
-            trials.push((given, trial));
+            // The caller chooses what is given, never what is tried.
+            let amounts = (figures.sum.given, reads.available);
+            trials.push(self.transfer(&route.given, None, amounts)?);
         }
         let funded = !intent.own || reads.balance >= figures.input_limit;
         if let Some((offer, from)) = bought(intent, figures).filter(|_| funded) {
-            let owner = if intent.own {
-                &intent.user
-            } else {
-                &self.solver
-            };
-            let trial = self.exchange((from.unwrap_or(&route.given), offer), owner, intent, now)?;
-            trials.push((&intent.destination, trial));
+            let caller = intent.own.then_some(&intent.user);
+            let from = from.unwrap_or(&route.given);
+            trials.push(self.exchange((from, offer), caller, &intent.destination, now)?);
         }
-        let judged = trials
-            .iter()
-            .map(|(side, trial)| self.judged(side, trial.as_ref(), now));
+        let judged = trials.iter().flatten().map(|trial| self.judged(trial, now));
         futures::future::try_join_all(judged).await?;
         Ok(())
     }
 
-    async fn judged(
-        &self,
-        side: &Side<'_>,
-        trial: Option<&Trial>,
-        now: u64,
-    ) -> Result<(), Refused> {
-        let Some(trial) = trial else {
-            return Ok(());
-        };
-        let whole = match self.verdicts.of(side, now) {
+    async fn judged(&self, trial: &Trial<'_>, now: u64) -> Result<(), Refused> {
+        let side = trial.side;
+        let token = (
+            side.network.name.clone(),
+            side.address.text().to_lowercase(),
+        );
+        let known = self.verdicts.of(&token, trial.caller, trial.needed, now);
+        let whole = match known {
             Some(known) => known,
             None => {
-                let Some(found) = self.tried(side, trial).await else {
+                let Some(whole) = self.tried(trial).await else {
                     return Ok(());
                 };
-                self.verdicts.put(side, found, now);
-                found
+                let amount = trial.amount;
+                let found = Verdict {
+                    whole,
+                    amount,
+                    at: now,
+                };
+                self.verdicts.put(token, trial.caller, found);
+                whole
             }
         };
         if whole {
@@ -126,12 +172,12 @@ impl Quoter {
     }
 
     /// `None`: the node cannot say, or the owner cannot pay.
-    async fn tried(&self, side: &Side<'_>, trial: &Trial) -> Option<bool> {
+    async fn tried(&self, trial: &Trial<'_>) -> Option<bool> {
         let mut calls = trial.there.clone();
         calls.push(trial.back.clone());
         for (calls, whole) in [(&calls, true), (&trial.there, false)] {
             let ask = |trade: Trade| async move { trade.rehearsal.rehearse(calls).await };
-            let answer = self.venue(side).ok()?.ask(ask).await;
+            let answer = self.venue(trial.side).ok()?.ask(ask).await;
             if answer.ok()?.is_ok() {
                 return Some(whole);
             }
@@ -139,42 +185,45 @@ impl Quoter {
         None
     }
 
-    /// To the router and back.
-    fn transfer(
-        &self,
-        side: &Side<'_>,
-        owner: &Address,
-        amount: U256,
-    ) -> Result<Option<Trial>, Refused> {
-        let router = router(side)?.filter(|_| !is_native(side));
-        let Some(router) = router else {
+    /// Away and back; what is needed, and what is tried.
+    fn transfer<'a>(
+        &'a self,
+        side: &'a Side<'a>,
+        caller: Option<&'a Address>,
+        (needed, amount): (U256, U256),
+    ) -> Result<Option<Trial<'a>>, Refused> {
+        if is_native(side) {
             return Ok(None);
-        };
-        let there = self.payment(side, (owner, &router), amount)?;
-        let back = self.returned(side, (&router, owner), amount)?;
+        }
+        let owner = caller.unwrap_or(&self.solver);
+        let nobody = self.nobody(side)?;
         Ok(Some(Trial {
-            there: vec![there],
-            back,
+            side,
+            caller,
+            needed,
+            amount,
+            there: vec![self.payment(side, (owner, &nobody), amount)?],
+            back: self.payment(side, (&nobody, owner), amount)?,
         }))
     }
 
-    /// An exchange that pays the router, and what it must have fetched.
-    fn exchange(
-        &self,
+    /// An exchange that pays somebody, and what it must have fetched.
+    fn exchange<'a>(
+        &'a self,
         (from, offer): (&Side<'_>, &SwapOffer),
-        owner: &Address,
-        intent: &Intent<'_>,
+        caller: Option<&'a Address>,
+        side: &'a Side<'a>,
         now: u64,
-    ) -> Result<Option<Trial>, Refused> {
-        let side = &intent.destination;
-        let router = router(side)?.filter(|_| !is_native(side));
-        let Some(router) = router else {
+    ) -> Result<Option<Trial<'a>>, Refused> {
+        if is_native(side) {
             return Ok(None);
-        };
+        }
+        let owner = caller.unwrap_or(&self.solver);
+        let nobody = self.nobody(side)?;
         let exact = offer.terms.exact_input;
         let order = SwapOrder {
             payer: owner.clone(),
-            recipient: router.clone(),
+            recipient: nobody.clone(),
             limit: if exact { offer.output } else { offer.input },
             deadline: now.saturating_add(BELIEVED),
         };
@@ -194,8 +243,14 @@ impl Quoter {
             there.extend(approve.into_iter().map(|step| step.call));
         }
         there.push(swap.call);
-        let back = self.returned(side, (&router, owner), offer.output)?;
-        Ok(Some(Trial { there, back }))
+        Ok(Some(Trial {
+            side,
+            caller,
+            needed: offer.output,
+            amount: offer.output,
+            there,
+            back: self.payment(side, (&nobody, owner), offer.output)?,
+        }))
     }
 
     fn payment(
@@ -214,29 +269,11 @@ impl Quoter {
         Ok(self.venue(side)?.steps()?.send(&paid)?.call)
     }
 
-    /// The router pays `owner`, at the owner's request.
-    fn returned(
-        &self,
-        side: &Side<'_>,
-        (router, owner): (&Address, &Address),
-        amount: U256,
-    ) -> Result<Call, Refused> {
-        let payment = self.payment(side, (router, owner), amount)?;
-        let calls = [OrderCall {
-            to: payment.to,
-            data: payment.data,
-            value: payment.value,
-        }];
-        let terms = FillTerms {
-            solver: owner,
-            router: Some(router),
-            proxy: None,
-            payments: &[],
-            calls: &calls,
-            order: ORDER,
-        };
-        let call: Result<Call, CodecError> = self.venue(side)?.steps()?.fill(&terms);
-        Ok(call?)
+    /// An account that nobody has used, and that no token can know.
+    fn nobody(&self, side: &Side<'_>) -> Result<Address, Refused> {
+        let entropy = self.entropy()?;
+        let text = alloy::hex::encode_prefixed(&entropy[12..]);
+        Ok(side.spec.family.address(&text)?)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     market::Currency,
     price::{Price, PriceError},
     request::{
-        Request,
+        self, Request,
         fact::{Deposit, Purpose},
         reason::{FailReason, RefundFailReason},
     },
@@ -55,7 +55,8 @@ impl Solver {
             Err(SolverError::Price(PriceError::Unknown(_))) => return manual,
             cost => cost?,
         };
-        let Some(amount) = cost.and_then(|cost| left(deposit.amount, cost)) else {
+        let least = least(&view.request, deposit);
+        let Some(amount) = cost.and_then(|cost| left(deposit.amount, cost, least)) else {
             return Ok(Paid::GiveUp(RefundFailReason::AmountTooLowToRefund));
         };
         let call = payment(lane, (&to, &currency, amount), order)?;
@@ -135,9 +136,18 @@ fn converted(amount: Amount, from: (&Currency, Price), to: (&Currency, Price)) -
     (!below.is_zero()).then(|| above.div_ceil(below))
 }
 
-/// What is left to give back.
-fn left(amount: Amount, cost: Amount) -> Option<Amount> {
-    amount.checked_sub(cost).filter(|left| !left.is_zero())
+/// What is left to give back; `None`: less than oracles take for a refund.
+fn left(amount: Amount, cost: Amount, least: Amount) -> Option<Amount> {
+    let left = amount.checked_sub(cost)?;
+    (!left.is_zero() && left >= least).then_some(left)
+}
+
+/// The least that oracles take for a refund of `deposit`.
+fn least(request: &Request, deposit: &Deposit) -> Amount {
+    let option = judge::option(request, deposit);
+    let least = option
+        .and_then(|(_, option)| request::refund::least(&request.order, option, deposit.amount));
+    least.unwrap_or(Amount::MAX)
 }
 
 /// To whom the order gives a deposit back, and in what. Where it names the native currency's

@@ -13,7 +13,7 @@ use devnet::{
 use serde_json::json;
 use vm::{
     OrderCall, ReadError,
-    trade::{Authorization, Broadcast, Call, Draft, Fate, FillTerms, Payout, Spend},
+    trade::{Authorization, Broadcast, Call, Draft, Fate, FillTerms, PaymentTerms, Payout, Spend},
 };
 
 use crate::rig::{CHAIN, ORDER, Rig, address, steps};
@@ -326,8 +326,21 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     assert_eq!(allowance.await.unwrap(), U256::ZERO);
     let none = rig.trade.rehearsal.rehearse(&[]).await.unwrap();
     assert_eq!(none, Ok(0));
-    let foreign = [rig.payment(RECIPIENT, 1), approve(1).remove(0)];
-    let mut foreign = foreign.to_vec();
-    foreign[1].from = address(RECIPIENT);
-    assert!(rig.trade.rehearsal.rehearse(&foreign).await.is_err());
+    // Away to an account that nobody has used, and back from there.
+    let nobody = address(EvmAddress::repeat_byte(0x77));
+    let pay = |from: &vm::Address, to: &vm::Address, amount: u64| {
+        let payment = PaymentTerms {
+            from,
+            to,
+            currency: &token,
+            amount: U256::from(amount),
+            order: ORDER,
+        };
+        steps().send(&payment).unwrap().call
+    };
+    for (back, works) in [(5, true), (6, false)] {
+        let calls = [pay(&solver, &nobody, 5), pay(&nobody, &solver, back)];
+        let tried = rig.trade.rehearsal.rehearse(&calls).await.unwrap();
+        assert_eq!(tried.is_ok(), works, "{back}: {tried:?}");
+    }
 }

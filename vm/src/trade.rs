@@ -133,8 +133,9 @@ pub trait Writer: Send + Sync {
 /// Tries transactions that need others before them.
 #[async_trait]
 pub trait Rehearsal: Send + Sync {
-    /// Gas units that one transaction would take at the head which makes all of `calls`, in order, as
-    /// their one sender. `Err` inside: one of them reverts, and this is what it says. Nothing is sent.
+    /// Gas units that one transaction of the first call's sender would take at the head which makes all
+    /// of `calls`, in order, each as its own sender. `Err` inside: one of them reverts, and this is what
+    /// it says. Nothing is sent.
     async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError>;
 }
 

@@ -42,7 +42,14 @@ fn gas_is_converted_and_rounded_up() {
 #[test]
 fn nothing_is_given_back_where_nothing_is_left() {
     let n = |number: u64| U256::from(number);
-    assert_eq!(left(n(5), n(2)), Some(n(3)));
-    assert_eq!(left(n(5), n(5)), None);
-    assert_eq!(left(n(5), n(6)), None);
+    assert_eq!(left(n(5), n(2), n(1)), Some(n(3)));
+    assert_eq!(left(n(5), n(5), n(0)), None);
+    assert_eq!(left(n(5), n(6), n(0)), None);
+}
+
+#[test]
+fn what_oracles_take_for_no_refund_is_not_paid() {
+    let n = |number: u64| U256::from(number);
+    assert_eq!(left(n(5), n(2), n(3)), Some(n(3)));
+    assert_eq!(left(n(5), n(3), n(3)), None);
 }

@@ -1,5 +1,6 @@
 //! Tries a transaction behind others that it needs. The node is told, for one question, that code
-//! stands at the sender's account which makes one call after the other: nothing of it is ever signed.
+//! stands at the accounts of those who call which makes one call after the other: nothing of it is
+//! ever signed.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::{
 use crate::{
     ReadError,
     trade::{self, Call, Revert},
-    types::Bytes,
+    types::{Bytes, EvmAddress, U256},
 };
 
 /// Calls are `to` (20 bytes), `value` (32), length of the data (32), data, one behind the other. The
@@ -37,6 +38,12 @@ const BATCH: [u8; 57] = hex!(
 /// See the module.
 pub struct Rehearsal(pub Arc<Rpc>);
 
+/// A call as [`BATCH`] reads it.
+fn step(to: EvmAddress, value: U256, data: &[u8]) -> Vec<u8> {
+    let length = U256::from(data.len()).to_be_bytes::<32>();
+    [to.as_slice(), &value.to_be_bytes::<32>(), &length, data].concat()
+}
+
 #[async_trait]
 impl trade::Rehearsal for Rehearsal {
     async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
@@ -44,23 +51,24 @@ impl trade::Rehearsal for Rehearsal {
             return Ok(Ok(0));
         };
         let sender = account(&first.from)?;
-        let mut data = Vec::new();
+        let (mut data, mut code) = (Vec::new(), serde_json::Map::new());
+        let mut caller = |who: EvmAddress| {
+            let stands = json!({"code": Bytes::from_static(&BATCH)});
+            code.insert(format!("{who:#x}"), stands);
+        };
+        caller(sender);
         for call in calls {
-            if call.from != first.from {
-                return Err(doubt("a rehearsal has one sender"));
+            let (from, to) = (account(&call.from)?, account(&call.to)?);
+            let step = step(to, call.value, &call.data);
+            if from == sender {
+                data.extend_from_slice(&step);
+            } else {
+                // The sender has the other account make it.
+                caller(from);
+                data.extend(self::step(from, U256::ZERO, &step));
             }
-            data.extend_from_slice(account(&call.to)?.as_slice());
-            data.extend_from_slice(&call.value.to_be_bytes::<32>());
-            data.extend_from_slice(&[0; 24]);
-            data.extend_from_slice(&(call.data.len() as u64).to_be_bytes());
-            data.extend_from_slice(&call.data);
         }
         let request = json!({"to": sender, "data": Bytes::from(data)});
-        let mut code = serde_json::Map::new();
-        code.insert(
-            format!("{sender:#x}"),
-            json!({"code": Bytes::from_static(&BATCH)}),
-        );
         let params = json!([request, "latest", Value::Object(code)]);
         let asked = self.0.round(vec![rpc::call("eth_estimateGas", params)]);
         let answer = asked.await?.pop();

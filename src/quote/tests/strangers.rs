@@ -1,0 +1,151 @@
+//! What strangers try with quotes: each history has the outcome that it has without them.
+
+use std::sync::Arc;
+
+use alloy::primitives::{B256, U256};
+use serde_json::{Value, json};
+use vm::{ChainId, protocol::order::Order};
+
+use super::{order, quoted, refused, stored};
+use crate::{
+    attest::{
+        deposit::Message,
+        order::{Difference, Terms},
+    },
+    quote::{
+        code::{Code, Refused},
+        scene::{NATIVE, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC, USER, WETH, address, changed},
+        service::Quoter,
+    },
+};
+
+/// The least refund that an oracle attests where so much was deposited.
+fn least(order: &Order, deposited: U256) -> U256 {
+    let terms = Terms::new(order, &|_| Some(vm::SETTLEMENT)).unwrap();
+    let deposit = vm::Deposit {
+        index: 0,
+        depository: address(USER),
+        depositor: address(USER),
+        currency: terms.inputs[0].currency.clone(),
+        amount: deposited,
+        id: terms.name().into(),
+    };
+    let message = Message {
+        chain: ChainId::new("origin"),
+        transaction: Arc::from("0x1"),
+        onchain_id: B256::ZERO,
+        deposit,
+        timestamp: 1,
+    };
+    let difference = Difference::of(&terms, &[message]).unwrap();
+    let least = difference.scale(terms.inputs[0].refunds[0].minimum);
+    U256::from_limbs_slice(&least.as_limbs()[..4])
+}
+
+#[tokio::test]
+async fn a_wei_is_no_refund_and_what_gas_leaves_is_one() {
+    for (currency, amount) in [(NATIVE, "1000000000000000000"), (USDC, "100000000")] {
+        let changes = json!({"originCurrency": currency, "destinationCurrency": currency,
+                             "amount": amount, "tradeType": "EXACT_OUTPUT"});
+        let (_, answer) = quoted(changes).await;
+        let order = order(&answer);
+        let paid: U256 = order.inputs[0].payment.amount.parse().unwrap();
+        for (up, down) in [(1, 1), (99, 100), (1, 2), (10, 1), (1, 1_000)] {
+            let deposited = paid * U256::from(up) / U256::from(down);
+            let least = least(&order, deposited);
+            assert!(least > U256::from(1), "{least} of {deposited}");
+            // Gas may take 99 % of it.
+            assert!(
+                least <= deposited.div_ceil(U256::from(100)),
+                "{least} of {deposited}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn refund_of_what_the_solver_gives_has_a_minimum_too() {
+    let changes = json!({"originCurrency": NATIVE, "amount": "1000000000000000000"});
+    let (_, answer) = quoted(changes).await;
+    let order = order(&answer);
+    let given: U256 = order.output.payments[0].expected_amount.parse().unwrap();
+    let least: U256 = order.inputs[0].refunds[1].minimum_amount.parse().unwrap();
+    assert_eq!(least, given / U256::from(100));
+}
+
+async fn ask(quoter: &Quoter, changes: Value) -> Result<(), Refused> {
+    quoter.quote(&changed(changes), None).await.map(drop)
+}
+
+#[tokio::test]
+async fn quote_in_the_routers_name_switches_no_token_off() {
+    for own in [
+        json!({}),
+        json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN}),
+    ] {
+        let scene = Scene::default();
+        // Money that the router sends to itself is not back afterwards.
+        scene.with(|world| {
+            world.fails = |calls| calls.len() > 1 && calls[0].from.text() == ROUTER;
+        });
+        let quoter = scene.quoter();
+        let mut stranger = own.clone();
+        stranger["user"] = json!(ROUTER);
+        stranger["recipient"] = json!(OTHER);
+        let tried = ask(&quoter, stranger.clone()).await;
+        assert!(tried.is_err_and(|refused| refused.code == Code::UnsupportedCurrency));
+        assert_eq!(ask(&quoter, own).await, Ok(()));
+        // His own verdict stays his.
+        assert!(ask(&quoter, stranger).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn tiny_amount_vouches_for_no_larger_one() {
+    let scene = Scene::default();
+    // A fee of a hundredth, which rounding hides in small amounts.
+    scene.with(|world| {
+        world.fails = |calls| {
+            let large = calls[0].value > U256::from(100);
+            calls.len() == 2 && calls[0].from.text() == SOLVER && large
+        };
+    });
+    let quoter = scene.quoter();
+    let _ = ask(&quoter, json!({"amount": "1", "tradeType": "EXACT_OUTPUT"})).await;
+    let larger = ask(&quoter, json!({})).await;
+    assert!(larger.is_err_and(|refused| refused.code == Code::UnsupportedCurrency));
+}
+
+#[tokio::test]
+async fn token_that_spares_the_router_its_fee_is_not_quoted() {
+    let scene = Scene::default();
+    scene.with(|world| {
+        world.fails = |calls| {
+            let routed = |text: &str| text == ROUTER;
+            calls.len() == 2
+                && !calls
+                    .iter()
+                    .any(|call| routed(call.from.text()) || routed(call.to.text()))
+        };
+    });
+    assert_eq!(
+        refused(&scene, json!({})).await.code,
+        Code::UnsupportedCurrency
+    );
+}
+
+#[tokio::test]
+async fn app_fees_are_owed_only_where_they_are_taken() {
+    let fees = json!([{"recipient": OTHER, "fee": "50"}]);
+    for changes in [
+        json!({"destinationChainId": 31_001, "recipient": OTHER}),
+        json!({"destinationChainId": 31_001, "originCurrency": NATIVE, "destinationCurrency": WETH}),
+    ] {
+        let mut changes = changes;
+        changes["appFees"] = fees.clone();
+        let (scene, answer) = quoted(changes).await;
+        assert_eq!(answer["fees"]["app"]["amount"], "0");
+        let request = stored(&scene, &answer).await;
+        assert_eq!(super::kept(&request)["appFees"], json!([]));
+    }
+}
