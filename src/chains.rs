@@ -121,6 +121,18 @@ impl Chains {
         })
     }
 
+    /// Chains that were opened elsewhere, without an allocator. `hub_entry` is the hub file's object.
+    pub fn of(list: Vec<Loaded>, hub: Opened, hub_entry: Map<String, Value>) -> Self {
+        let by_id = list.iter().enumerate();
+        Self {
+            by_id: by_id.map(|(at, loaded)| (loaded.id.clone(), at)).collect(),
+            list,
+            hub: Ok(hub),
+            allocator: Err("nobody said where it is".to_owned()),
+            hub_entry,
+        }
+    }
+
     fn loaded(
         entry: &ChainEntry,
         source: &Source,

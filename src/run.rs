@@ -2,6 +2,7 @@
 
 mod background;
 mod clock;
+pub mod engine;
 mod keys;
 mod parts;
 mod ready;
@@ -116,7 +117,13 @@ impl Daemon {
         let journal = Arc::new(Journal::new(store.clone(), signer));
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
-            oracle: oracle(config, &chains, settings, journal.clone())?,
+            oracle: oracle(
+                &chains,
+                settings,
+                journal.clone(),
+                peers(config)?,
+                unix_seconds,
+            ),
         });
         let rendered = metrics.clone();
         let system = Arc::new(System {
@@ -215,28 +222,27 @@ pub fn store(data_dir: &Path) -> PathBuf {
     data_dir.join("store")
 }
 
-fn oracle(
-    config: &Config,
+/// The oracle over opened chains. `clock` gives unix seconds.
+pub fn oracle(
     chains: &Chains,
     settings: Settings,
     journal: Arc<Journal>,
-) -> anyhow::Result<Oracle> {
+    peers: Peers,
+    clock: fn() -> u64,
+) -> Oracle {
     let chain = |opened: Result<&Opened, &str>| {
         let opened = opened.map(|opened| opened.chain.clone());
         opened.map_err(str::to_owned)
     };
     let (hub, allocator) = (chain(chains.hub()), chain(chains.allocator()));
-    Ok(Oracle {
-        chains: chains
-            .list()
-            .iter()
-            .map(reachable)
-            .collect::<HashMap<_, _>>(),
+    let listed = chains.list().iter();
+    Oracle {
+        chains: listed.map(reachable).collect::<HashMap<_, _>>(),
         hub: Hub::new(settings, hub).with_allocator(allocator),
         journal,
-        peers: peers(config)?,
-        clock: unix_seconds,
-    })
+        peers,
+        clock,
+    }
 }
 
 fn reachable(loaded: &Loaded) -> (String, Reachable) {
@@ -255,7 +261,7 @@ fn reachable(loaded: &Loaded) -> (String, Reachable) {
 }
 
 /// One for each chain that can be read, those of settlement included.
-fn watchers(chains: &Chains, journal: &Arc<Journal>) -> Vec<Watcher> {
+pub fn watchers(chains: &Chains, journal: &Arc<Journal>) -> Vec<Watcher> {
     let listed = chains.list().iter();
     let listed = listed.filter_map(|loaded| loaded.chain.as_ref().ok());
     let opened = listed
@@ -269,7 +275,7 @@ fn watchers(chains: &Chains, journal: &Arc<Journal>) -> Vec<Watcher> {
         .collect()
 }
 
-fn listed(loaded: &Loaded) -> Listed {
+pub fn listed(loaded: &Loaded) -> Listed {
     Listed {
         id: loaded.id.clone(),
         vm_type: loaded.vm_type.clone(),

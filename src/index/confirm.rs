@@ -5,7 +5,11 @@
 mod tests;
 mod verdict;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::future::join_all;
 use tokio::time::sleep;
@@ -84,6 +88,7 @@ impl Confirmer {
                 tracing::error!(%error, "deposits not confirmed");
             }
             tokio::select! {
+                biased;
                 () = shutdown.cancelled() => return,
                 Ok(()) = changes.changed() => {}
                 () = sleep(POLL) => {}
@@ -98,7 +103,7 @@ impl Confirmer {
         clock: fn() -> u64,
     ) -> Result<(), IndexError> {
         looks.reap();
-        let mut pending: HashMap<String, Vec<Pending>> = HashMap::new();
+        let mut pending: BTreeMap<String, Vec<Pending>> = BTreeMap::new();
         for one in self.pending().await? {
             pending.entry(one.1.network.clone()).or_default().push(one);
         }

@@ -132,6 +132,7 @@ impl Tail {
                 }
             };
             tokio::select! {
+                biased;
                 () = shutdown.cancelled() => return,
                 () = self.bell.rung() => {}
                 () = sleep(wait) => {}

@@ -3,7 +3,7 @@
 //! holds up the ways that it is an end of, and no others.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque, hash_map::Entry},
     sync::Arc,
     time::Duration,
 };
@@ -60,7 +60,7 @@ type Way = (String, String);
 struct Round {
     tasks: JoinSet<u64>,
     busy: HashMap<Id, B256>,
-    queues: HashMap<Way, Queue>,
+    queues: BTreeMap<Way, Queue>,
     /// What is known of open requests.
     open: HashMap<B256, Open>,
 }
@@ -83,7 +83,8 @@ impl Worker {
     /// Works until `stop`; what is under way then is finished first.
     pub async fn run(self, stop: CancellationToken) {
         let mut background = JoinSet::new();
-        for lane in self.solver.lanes.values() {
+        let lanes: BTreeMap<_, _> = self.solver.lanes.iter().collect();
+        for lane in lanes.into_values() {
             let (solver, lane) = (self.solver.clone(), lane.clone());
             background.spawn(Self::tend(solver, lane, self.pace.poll, self.clock));
         }

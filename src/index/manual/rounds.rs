@@ -1,7 +1,7 @@
 //! Rounds over what is looked for: every network on its own.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -44,6 +44,7 @@ impl Transactions {
                 }
             };
             tokio::select! {
+                biased;
                 () = shutdown.cancelled() => return,
                 () = self.bell.rung() => {}
                 () = sleep(ROUND), if waiting > 0 => {}
@@ -62,13 +63,13 @@ impl Transactions {
     }
 
     /// How many are looked for, and by network those that are due.
-    async fn due(&self, now: u64) -> Result<(usize, HashMap<String, Vec<Row>>), IndexError> {
+    async fn due(&self, now: u64) -> Result<(usize, BTreeMap<String, Vec<Row>>), IndexError> {
         let rows = self.rows().await?;
         let waiting = rows.len();
         self.waiting.store(waiting, Ordering::Relaxed);
         metrics::gauge!("intentd_index_transactions")
             .set(u32::try_from(waiting).unwrap_or(u32::MAX));
-        let mut due: HashMap<String, Vec<Row>> = HashMap::new();
+        let mut due: BTreeMap<String, Vec<Row>> = BTreeMap::new();
         for row in rows.into_iter().filter(|row| row.tracked.next <= now) {
             due.entry(row.network.clone()).or_default().push(row);
         }

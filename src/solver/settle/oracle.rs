@@ -1,7 +1,8 @@
-//! Asks an oracle for executions over HTTP (oracle.md 3).
+//! Asks an oracle for executions (oracle.md 3), over HTTP or within the process.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
@@ -31,11 +32,58 @@ const NOT_YET: &[&str] = &[
 ];
 
 /// See the module.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Oracle {
+    carrier: Arc<dyn Carrier>,
+}
+
+/// Brings a question to an oracle and its answer back.
+#[async_trait]
+pub trait Carrier: Send + Sync {
+    /// Posts `body` to a path of the oracle; the answer whatever its status. `Err`: there is none.
+    async fn post(&self, path: &str, body: &Value) -> Result<(StatusCode, Vec<u8>), String>;
+}
+
+/// An oracle that listens somewhere.
+pub struct Http {
     client: reqwest::Client,
     url: Url,
     key: Option<SecretString>,
+}
+
+impl Http {
+    /// Asks under `url`, giving each answer `timeout`.
+    pub fn new(
+        url: Url,
+        key: Option<SecretString>,
+        timeout: Duration,
+    ) -> Result<Self, reqwest::Error> {
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(timeout)
+            .build()?;
+        Ok(Self { client, url, key })
+    }
+}
+
+#[async_trait]
+impl Carrier for Http {
+    async fn post(&self, path: &str, body: &Value) -> Result<(StatusCode, Vec<u8>), String> {
+        let base = self.url.as_str().trim_end_matches('/');
+        let mut request = self.client.post(format!("{base}{path}")).json(body);
+        if let Some(key) = &self.key {
+            request = request.header("x-api-key", key.expose_secret());
+        }
+        let unreachable = |error: reqwest::Error| error.without_url().to_string();
+        let mut response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        let body = http::capped(&mut response, MOST_BYTES).await;
+        let bytes = body.map_err(|error| match error {
+            BodyError::TooLong => error.to_string(),
+            BodyError::Broken(error) => unreachable(error),
+        })?;
+        Ok((status, bytes.to_vec()))
+    }
 }
 
 /// Why there is no execution.
@@ -48,17 +96,17 @@ pub enum Refused {
 }
 
 impl Oracle {
-    /// Asks under `url`, giving each answer `timeout`.
+    /// Asks over HTTP; see [`Http::new`].
     pub fn new(
         url: Url,
         key: Option<SecretString>,
         timeout: Duration,
     ) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(timeout)
-            .build()?;
-        Ok(Self { client, url, key })
+        Ok(Self::over(Arc::new(Http::new(url, key, timeout)?)))
+    }
+
+    pub fn over(carrier: Arc<dyn Carrier>) -> Self {
+        Self { carrier }
     }
 
     /// The execution of a deposit's transaction.
@@ -107,12 +155,11 @@ impl Oracle {
     }
 
     async fn ask(&self, route: &str, body: &Value) -> Result<Value, Refused> {
-        let base = self.url.as_str().trim_end_matches('/');
-        let url = format!("{base}/attestations/{route}/v1");
+        let path = format!("/attestations/{route}/v1");
         let pauses = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(200))
             .with_max_times(TRIES);
-        let answer = (|| self.once(&url, body))
+        let answer = (|| self.once(&path, body))
             .retry(pauses)
             .when(|refused| matches!(refused, Refused::Now(_)))
             .await?;
@@ -120,19 +167,9 @@ impl Oracle {
         execution.ok_or_else(|| Refused::Now("an answer without an execution".to_owned()))
     }
 
-    async fn once(&self, url: &str, body: &Value) -> Result<Value, Refused> {
-        let mut request = self.client.post(url).json(body);
-        if let Some(key) = &self.key {
-            request = request.header("x-api-key", key.expose_secret());
-        }
-        let unreachable = |error: reqwest::Error| Refused::Now(error.without_url().to_string());
-        let mut response = request.send().await.map_err(unreachable)?;
-        let status = response.status();
-        let body = http::capped(&mut response, MOST_BYTES).await;
-        let bytes = body.map_err(|error| match error {
-            BodyError::TooLong => Refused::Now(error.to_string()),
-            BodyError::Broken(error) => unreachable(error),
-        })?;
+    async fn once(&self, path: &str, body: &Value) -> Result<Value, Refused> {
+        let answer = self.carrier.post(path, body).await;
+        let (status, bytes) = answer.map_err(Refused::Now)?;
         read(status, &bytes)
     }
 }

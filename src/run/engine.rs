@@ -1,0 +1,348 @@
+//! Quotes, index, solver and settlement, put together over chains, a store, and what is outside.
+
+use std::{collections::HashMap, sync::Arc};
+
+use alloy::primitives::U256;
+use anyhow::Context;
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use vm::{Address, B256, EvmAddress};
+
+use super::{parts::Trading, told::Task};
+use crate::{
+    api::intents::{State, retirement::Throttle},
+    chains::{Chains, Opened, Views},
+    index::{
+        Bell,
+        confirm::{self, Confirmer},
+        manual::{self, Transactions},
+        tail::Tail,
+        witness::Observer,
+    },
+    market::{Market, Network},
+    price::{PriceSource, Prices, SPREAD},
+    quote::{
+        offers::Offers,
+        service::{self, Quoter},
+        swap::{SwapRouting, UniswapV3, Wrap},
+        venue::{Capacity, CapacityError, Venue},
+    },
+    sign::Signer,
+    solver::{
+        Solver,
+        judge::Patience,
+        lane::{Gas, Lane},
+        settle::{
+            Settler,
+            oracle::{Carrier, Oracle},
+        },
+        site::Site,
+        worker::{Pace, Worker},
+    },
+    store::{Store, listing::Listing, requests::Requests},
+};
+
+/// What the parts ask of the world besides chains and store.
+#[derive(Clone)]
+pub struct Outside {
+    /// Unix milliseconds.
+    pub clock: fn() -> u64,
+    /// 32 bytes that nobody can guess; `None` where there are none.
+    pub entropy: fn() -> Option<B256>,
+    /// Asks HTTP services for prices; follows no redirects.
+    pub client: reqwest::Client,
+    /// Brings questions to the oracle that attests for the settler; `None`: settlements wait.
+    pub oracle: Option<Arc<dyn Carrier>>,
+    pub pace: Pace,
+}
+
+/// Quotes, index, solver and settlement at work; nobody is told of them yet.
+pub struct Engine {
+    pub state: Arc<State>,
+    pub solver: Arc<Solver>,
+    pub tasks: Vec<Task>,
+}
+
+/// What an engine stands on.
+pub struct Base {
+    pub store: Arc<dyn Store>,
+    /// Where executions are settled.
+    pub contract: EvmAddress,
+    pub outside: Outside,
+    pub shutdown: CancellationToken,
+}
+
+/// A network of the market with its chain.
+struct Place<'a> {
+    network: &'a Network,
+    opened: &'a Opened,
+    bell: Arc<Bell>,
+}
+
+/// What all parts share.
+struct Ground<'a> {
+    trading: &'a Trading,
+    places: Vec<Place<'a>>,
+    requests: Requests,
+    listing: Listing,
+    signer: Arc<dyn Signer>,
+    prices: Arc<dyn PriceSource>,
+    outside: Outside,
+    shutdown: CancellationToken,
+}
+
+/// Puts quotes, index, solver and settlement together.
+pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::Result<Engine> {
+    let places = places(&trading.market, chains);
+    let ground = Ground {
+        prices: Arc::new(priced(&trading.market, &places, &base.outside.client)?),
+        listing: Listing::open(base.store.clone()).await?,
+        requests: Requests::open(base.store).await?,
+        signer: trading.signer.clone(),
+        places,
+        trading,
+        outside: base.outside,
+        shutdown: base.shutdown,
+    };
+    let lanes = ground.lanes().await?;
+    let settler = ground.settler(chains, &lanes, base.contract).await?;
+    let solver = Arc::new(Solver {
+        requests: ground.requests.clone(),
+        lanes,
+        prices: ground.prices.clone(),
+        patience: Patience {
+            margin: 60,
+            funds: 300,
+        },
+    });
+    let transactions = Arc::new(ground.transactions());
+    let mut tasks = ground.index(&transactions);
+    let worker = Worker {
+        solver: solver.clone(),
+        settler,
+        pace: ground.outside.pace,
+        clock: ground.outside.clock,
+    };
+    tasks.push((
+        "solver".into(),
+        Box::pin(worker.run(ground.shutdown.clone())),
+    ));
+    let state = Arc::new(ground.state(solver.clone(), transactions)?);
+    Ok(Engine {
+        state,
+        solver,
+        tasks,
+    })
+}
+
+fn places<'a>(market: &'a Market, chains: &'a Chains) -> Vec<Place<'a>> {
+    let opened = market.networks().iter().filter_map(|network| {
+        let opened = chains.get(&network.name)?.chain.as_ref().ok()?;
+        let traded = !opened.trades.is_empty();
+        traded.then(|| Place {
+            network,
+            opened,
+            bell: Arc::new(Bell::default()),
+        })
+    });
+    opened.collect()
+}
+
+fn views(places: &[Place<'_>], network: &str) -> Option<Views> {
+    let mut places = places.iter();
+    let place = places.find(|place| place.network.name == network)?;
+    Some(place.opened.views())
+}
+
+fn priced(
+    market: &Market,
+    places: &[Place<'_>],
+    client: &reqwest::Client,
+) -> anyhow::Result<Prices> {
+    Prices::new(market, client, |name| views(places, name), SPREAD).context("MARKET_FILE")
+}
+
+fn swaps(market: &Market, places: &[Place<'_>]) -> anyhow::Result<SwapRouting> {
+    let uniswap = UniswapV3::new(market, |name| views(places, name)).context("MARKET_FILE")?;
+    let families = |name: &str| Some(views(places, name)?.family);
+    let wrap = Wrap::new(market, families).context("MARKET_FILE")?;
+    let second = UniswapV3::fallbacks(market, |name| views(places, name)).context("MARKET_FILE")?;
+    let first = SwapRouting::new(vec![Arc::new(uniswap), Arc::new(wrap)]);
+    Ok(first.or_else(vec![Arc::new(second)]))
+}
+
+impl Ground<'_> {
+    async fn lanes(&self) -> anyhow::Result<HashMap<String, Arc<Lane>>> {
+        let mut lanes = HashMap::new();
+        for place in &self.places {
+            let (chain, trades) = (place.opened.chain.clone(), place.opened.trades.clone());
+            let site = Site::traded(place.network, chain, trades)?;
+            let lane = self.lane(site).await?;
+            lanes.insert(place.network.name.clone(), Arc::new(lane));
+        }
+        Ok(lanes)
+    }
+
+    async fn lane(&self, site: Site) -> anyhow::Result<Lane> {
+        let (store, signer) = (self.requests.store().clone(), self.signer.clone());
+        let name = site.name.clone();
+        let now = (self.outside.clock)();
+        let lane = Lane::open(Arc::new(site), store, signer, Gas::default(), now).await;
+        lane.with_context(|| format!("the solver cannot work on {name}"))
+    }
+
+    async fn settler(
+        &self,
+        chains: &Chains,
+        lanes: &HashMap<String, Arc<Lane>>,
+        contract: EvmAddress,
+    ) -> anyhow::Result<Option<Arc<Settler>>> {
+        let Some(oracle) = self.outside.oracle.clone() else {
+            tracing::warn!("SOLVER_ORACLE_URL is not set: what the solver pays is not settled");
+            return Ok(None);
+        };
+        let hub = chains
+            .hub()
+            .map_err(|why| anyhow::anyhow!("settlement chain: {why}"))?;
+        let spec = &hub.chain.spec;
+        let number = u64::try_from(spec.hub_chain_id).context("evmChainId")?;
+        // Where the settlement chain is traded on, too, its nonces are in that lane already.
+        let traded = lanes.values().find(|lane| lane.site.number == number);
+        let lane = match traded {
+            Some(lane) => lane.clone(),
+            None => {
+                let (chain, trades) = (hub.chain.clone(), hub.trades.clone());
+                let site = Site::plain(spec.id.as_str(), number, chain, trades)?;
+                Arc::new(self.lane(site).await?)
+            }
+        };
+        Ok(Some(Arc::new(Settler {
+            requests: self.requests.clone(),
+            lane,
+            oracle: Oracle::over(oracle),
+            contract: Address::from_parts(&format!("{contract:#x}"), contract.to_vec()),
+        })))
+    }
+
+    fn transactions(&self) -> Transactions {
+        let networks = self.places.iter().map(|place| {
+            let network = manual::Network {
+                chain: place.opened.chain.clone(),
+                bell: place.bell.clone(),
+                block_seconds: place.network.block_seconds,
+                fresh: true,
+            };
+            (place.network.name.clone(), network)
+        });
+        let market = self.trading.market.clone();
+        Transactions::new(market, networks.collect(), self.requests.clone())
+    }
+
+    /// Who keeps the transactions of a network in full, for listings.
+    fn observer(&self, place: &Place<'_>) -> Observer {
+        let (family, trades) = (place.opened.chain.spec.family, &place.opened.trades);
+        let providers = trades.iter().map(|trade| trade.witnesses.clone());
+        let requests = self.requests.clone();
+        Observer::new(&place.network.name, family, providers.collect(), requests)
+    }
+
+    /// Tails, observers, the confirmer, and the search for transactions that somebody told of.
+    fn index(&self, transactions: &Arc<Transactions>) -> Vec<Task> {
+        let (mut tasks, clock) = (Vec::<Task>::new(), self.outside.clock);
+        for place in &self.places {
+            let scanners = place
+                .opened
+                .trades
+                .iter()
+                .map(|trade| trade.scanner.clone());
+            let (network, bell) = (place.network.clone(), place.bell.clone());
+            let tail = Tail::new(network, scanners.collect(), self.requests.clone(), bell);
+            let name = format!("index of {}", place.network.name);
+            tasks.push((name, Box::pin(tail.run(clock, self.shutdown.clone()))));
+            let observing = self.observer(place).run(clock, self.shutdown.clone());
+            let name = format!("witnesses of {}", place.network.name);
+            tasks.push((name, Box::pin(observing)));
+        }
+        let confirmed = self.places.iter().map(|place| {
+            let network = confirm::Network {
+                chain: place.opened.chain.clone(),
+                bell: place.bell.clone(),
+            };
+            (place.network.name.clone(), network)
+        });
+        let confirmer = Confirmer::new(self.requests.clone(), confirmed.collect());
+        let confirming = confirmer.run(clock, self.shutdown.clone());
+        tasks.push(("confirmer".into(), Box::pin(confirming)));
+        let looking = transactions.clone().run(clock, self.shutdown.clone());
+        tasks.push(("transactions".into(), Box::pin(looking)));
+        tasks
+    }
+
+    fn state(&self, solver: Arc<Solver>, transactions: Arc<Transactions>) -> anyhow::Result<State> {
+        let venues = self.places.iter().map(|place| {
+            let venue = Venue {
+                spec: place.opened.chain.spec.clone(),
+                trades: place.opened.trades.clone(),
+            };
+            (place.network.name.clone(), venue)
+        });
+        let venues: HashMap<_, _> = venues.collect();
+        let market = &self.trading.market;
+        let capacity: Arc<dyn Capacity> = Arc::new(Funds {
+            market: market.clone(),
+            solver,
+        });
+        let swaps = swaps(market, &self.places)?;
+        let quoter = Quoter::new(service::Parts {
+            market: market.clone(),
+            venues: venues.clone(),
+            prices: self.prices.clone(),
+            offers: Offers(swaps.clone()),
+            capacity: capacity.clone(),
+            signer: self.signer.clone(),
+            solver_chain: self.trading.solver_chain.clone(),
+            requests: self.requests.clone(),
+            clock: self.outside.clock,
+            entropy: self.outside.entropy,
+        });
+        Ok(State {
+            market: market.clone(),
+            venues,
+            prices: self.prices.clone(),
+            swaps,
+            capacity,
+            quoter,
+            requests: self.requests.clone(),
+            listing: self.listing.clone(),
+            retiring: Throttle::new(self.trading.retirement),
+            transactions,
+            solver: format!("{:#x}", self.signer.address()),
+            clock: self.outside.clock,
+        })
+    }
+}
+
+/// What the solver can pay, as quotes ask for it.
+struct Funds {
+    market: Arc<Market>,
+    solver: Arc<Solver>,
+}
+
+#[async_trait]
+impl Capacity for Funds {
+    async fn available(
+        &self,
+        network: &str,
+        currency: &Address,
+    ) -> Result<Option<U256>, CapacityError> {
+        let listed = self.market.by_name(network);
+        let listed = listed.and_then(|network| network.currency(currency.text()));
+        if !listed.is_some_and(|currency| currency.solver) {
+            return Ok(None);
+        }
+        let available = self.solver.available(network, currency.text()).await;
+        available
+            .map(Some)
+            .map_err(|error| CapacityError(error.to_string()))
+    }
+}
