@@ -88,6 +88,7 @@ impl ChainReader for Deposits {
             calls: Vec::new(),
             executions: Vec::new(),
             references: Vec::new(),
+            outer_call: None,
         }))
     }
 }

@@ -227,6 +227,7 @@ impl Rig {
             late_slippage_bps: None,
             true_exact_output: false,
             fill_gas: 21_000,
+            own_call: None,
             referrer: None,
             api_key: None,
             created_at: self.now,

@@ -89,6 +89,7 @@ impl Read {
             calls: Vec::new(),
             executions: Vec::new(),
             references: Vec::new(),
+            outer_call: None,
         };
         let tip = Block {
             time: block(10).time + 60,

@@ -127,7 +127,7 @@ fn inputs_name_each_deposit_of_the_order_once() {
             s.deposits[0].found = Transaction::Missing;
         }),
         ("TRANSACTION_REVERTED", |s| {
-            s.deposits[0].found = Transaction::Failed(scene::block(10));
+            s.deposits[0].found = Transaction::Failed(vm::testing::failure(scene::block(10)));
         }),
         ("TRANSACTION_NOT_FINALIZED", |s| {
             s.deposits[0].head.block.number = 19;
@@ -153,7 +153,7 @@ fn fill_is_in_time_final_for_this_order_and_enough() {
             s.fill.found = Transaction::Missing;
         }),
         ("TRANSACTION_REVERTED", |s| {
-            s.fill.found = Transaction::Failed(scene::block(10));
+            s.fill.found = Transaction::Failed(vm::testing::failure(scene::block(10)));
         }),
         ("TRANSACTION_NOT_FINALIZED", |s| {
             s.fill.head.block.number = 19;

@@ -11,6 +11,8 @@ use crate::request::{
 /// Deposits of one order that are kept: of those that pay for it, and of the others.
 const MOST_PAYING: usize = 512;
 const MOST_OTHERS: usize = 256;
+/// Own transactions of one request that are kept: each does the same again.
+const MOST_OWN: usize = 16;
 
 /// The protocol's id of the deposit at `index` of a transaction (oracle.md 7).
 pub fn onchain_id(network: &str, transaction: &str, index: u32) -> B256 {
@@ -121,23 +123,16 @@ fn at(facts: &mut Facts, onchain_id: B256, hash: B256) -> Option<&mut Deposit> {
 /// A transaction of the user's own is at `state`. That it was sent is no news of one in a block.
 pub fn own(facts: &mut Facts, sent: &Sent) {
     let same = |one: &&mut Sent| one.network == sent.network && one.transaction == sent.transaction;
+    let full = facts.own.len() >= MOST_OWN;
     match facts.own.iter_mut().find(same) {
+        None if full => {}
         None => facts.own.push(sent.clone()),
         Some(before) if sent.state != State::Broadcast => before.state = sent.state.clone(),
         Some(_) => {}
     }
 }
 
-/// Another transaction took the place of one of the user's own that is in no block.
-pub fn replaced(facts: &mut Facts, network: &str, transaction: &str) {
-    let same = |one: &&mut Sent| one.network == network && one.transaction == transaction;
-    let found = facts.own.iter_mut().find(same);
-    if let Some(sent) = found.filter(|one| one.state == State::Broadcast) {
-        sent.state = State::Replaced;
-    }
-}
-
-/// A transaction that was said to be the user's own is not, or is in no block any more.
+/// A transaction of the user's own is in no block any more.
 pub fn disowned(facts: &mut Facts, network: &str, transaction: &str) {
     facts
         .own

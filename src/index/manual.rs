@@ -1,6 +1,7 @@
 //! Transactions that somebody tells of (integrator-api.md 12): looked for at once and again until
 //! the network's quorum shows them, however fresh they were. What they hold is recorded as the tail
-//! records it; what the teller says of them is only a hint.
+//! records it, and of nobody but the depositor or sender whose request it is. What the teller says of
+//! them changes nothing: it only makes the search last longer.
 
 mod error;
 mod look;
@@ -23,10 +24,7 @@ pub use self::error::ManualError;
 use super::{Bell, apply, book::Book};
 use crate::{
     market::Market,
-    request::{
-        Execution, Request,
-        fact::{Facts, Sent, State},
-    },
+    request::{Execution, Request, fact::Facts},
     store::{
         Batch,
         requests::Requests,
@@ -34,10 +32,9 @@ use crate::{
     },
 };
 
-/// Transactions that are looked for at the same time, in all.
+/// Transactions that are looked for at the same time, in all. Each round forgets what is above it,
+/// the longest unseen first; until then there is room for as many again.
 const MOST: usize = 10_000;
-/// Requests that one transaction may be said to belong to.
-const MOST_REQUESTS: usize = 8;
 /// Bytes of a transaction id: a hash, up to a signature. Codecs of ids take any length.
 const ID_BYTES: std::ops::RangeInclusive<usize> = 32..=64;
 
@@ -137,26 +134,14 @@ impl Transactions {
         let bad = |what: &str| ManualError::BadTransaction(what.to_owned());
         let spelled: Spelled =
             serde_json::from_str(spelled).map_err(|_| bad("tx: expected a JSON object"))?;
-        let (hash, replaced) = match (spelled.replacement_tx_hash, spelled.tx_hash) {
-            (Some(new), old) => (new, old),
-            (None, Some(hash)) => (hash, None),
-            (None, None) => return Err(bad("tx: neither txHash nor replacementTxHash")),
-        };
+        let newest = spelled.replacement_tx_hash.or(spelled.tx_hash);
+        let hash = newest.ok_or_else(|| bad("tx: neither txHash nor replacementTxHash"))?;
         let told = Told {
             chain,
             transaction: &hash,
             request: Some(request),
         };
-        self.index(told, now).await?;
-        let Some(old) = replaced.filter(|old| !old.eq_ignore_ascii_case(&hash)) else {
-            return Ok(());
-        };
-        let (name, network) = self.network(chain)?;
-        let old = parse(network, &old)?;
-        let change = |facts: &mut Facts| apply::replaced(facts, name, &old.text);
-        let requests = &self.book.requests;
-        requests.record(&request, now, Batch::new(), change).await?;
-        Ok(())
+        self.index(told, now).await
     }
 
     /// `GET /transactions/status`: on one chain, or on the first that knows it.
@@ -188,7 +173,7 @@ impl Transactions {
         }
     }
 
-    /// Remembers to look for `transaction`, and that it is said to be the user's own.
+    /// Remembers to look for `transaction`; for longer where it may be `request`'s.
     async fn watch(
         &self,
         network: &str,
@@ -199,7 +184,7 @@ impl Transactions {
         let store = self.book.requests.store();
         let key = transaction::watched(network, &transaction.bytes);
         let before = store.read(&key).await?;
-        if before.is_none() && self.waiting.load(Ordering::Relaxed) >= MOST {
+        if before.is_none() && self.waiting.load(Ordering::Relaxed) >= 2 * MOST {
             return Err(ManualError::Busy);
         }
         let mut tracked = match &before {
@@ -207,6 +192,7 @@ impl Transactions {
             None => Tracked {
                 text: transaction.text.to_string(),
                 requests: Vec::new(),
+                claimed: false,
                 outcome: Outcome::Waiting,
                 tries: 0,
                 first: now,
@@ -214,25 +200,9 @@ impl Transactions {
             },
         };
         tracked.next = now;
-        if let Some(request) = request
-            && !tracked.requests.contains(&request.id)
-            && tracked.requests.len() < MOST_REQUESTS
-        {
-            tracked.requests.push(request.id);
-        }
+        tracked.claimed |= request.is_some_and(|request| is_own(request, network));
         let batch = Batch::new().put(key, tracked.encode()?);
-        let own = request.filter(|request| {
-            request.execution == Execution::User && request.origin.network == network
-        });
-        match own {
-            None => drop(store.commit(batch).await?),
-            Some(request) => {
-                let sent = sent(network, transaction, State::Broadcast);
-                let change = |facts: &mut Facts| apply::own(facts, &sent);
-                let requests = &self.book.requests;
-                requests.record(&request.id, now, batch, change).await?;
-            }
-        }
+        store.commit(batch).await?;
         if before.is_none() {
             self.waiting.fetch_add(1, Ordering::Relaxed);
         }
@@ -312,10 +282,7 @@ fn parse(network: &Network, text: &str) -> Result<TxRef, ManualError> {
         .map_err(bad)
 }
 
-fn sent(network: &str, transaction: &TxRef, state: State) -> Sent {
-    Sent {
-        network: network.to_owned(),
-        transaction: transaction.text.to_string(),
-        state,
-    }
+/// Whether the user's own transaction on `network` does all that was asked for.
+fn is_own(request: &Request, network: &str) -> bool {
+    request.execution == Execution::User && request.origin.network == network
 }

@@ -9,6 +9,7 @@ use super::{
     fees,
     figures::Figures,
     intent::{Intent, Side},
+    steps::Planned,
 };
 use crate::request::{Call, Execution, Leg, Request};
 
@@ -19,6 +20,8 @@ pub struct Promised<'a> {
     pub order: Order,
     pub signature: Bytes,
     pub fill_gas: u64,
+    /// The user's transactions, first to last.
+    pub steps: &'a [Planned],
     /// Unix milliseconds.
     pub now: u64,
     pub key: Option<&'a str>,
@@ -56,6 +59,7 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
         late_slippage_bps: intent.late_slippage,
         true_exact_output: intent.true_exact_output,
         fill_gas: promised.fill_gas,
+        own_call: own_call(intent, promised.steps),
         referrer: intent.referrer.clone(),
         api_key: promised.key.map(str::to_owned),
         created_at: promised.now,
@@ -70,6 +74,12 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
         })
         .into(),
     }
+}
+
+/// What comes before it, an allowance, does nothing of what was asked for.
+fn own_call(intent: &Intent<'_>, steps: &[Planned]) -> Option<B256> {
+    let last = steps.last().filter(|_| intent.own)?;
+    Some(last.step.call.digest())
 }
 
 /// Whom the service will owe what, in units of the deposited currency. Of the user's own transaction

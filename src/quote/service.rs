@@ -107,6 +107,7 @@ impl Quoter {
             order,
             signature,
             fill_gas: priced.fill_gas,
+            steps: &planned,
             now: priced.now,
             key,
             fees: &fees,

@@ -59,6 +59,9 @@ pub struct Request {
     pub true_exact_output: bool,
     /// Gas units of the destination transaction as it was simulated.
     pub fill_gas: u64,
+    /// The user's own transaction, who sends it included ([`vm::trade::Call::digest`]); `None` where a
+    /// solver acts.
+    pub own_call: Option<B256>,
     pub referrer: Option<String>,
     /// The label of the key that asked.
     pub api_key: Option<String>,

@@ -29,6 +29,7 @@ pub fn request(number: u8) -> Request {
         late_slippage_bps: None,
         true_exact_output: false,
         fill_gas: 21_000,
+        own_call: None,
         referrer: None,
         api_key: None,
         created_at: 1_700_000_000_000,

@@ -54,6 +54,7 @@ pub fn request(number: u64, label: &str) -> Request {
         late_slippage_bps: None,
         true_exact_output: false,
         fill_gas: 21_000,
+        own_call: None,
         referrer: Some("zoë \"✓\"".into()),
         api_key: Some(label.into()),
         created_at: 1_700_000_000_000,

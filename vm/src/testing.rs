@@ -11,7 +11,9 @@ use async_trait::async_trait;
 use crate::{
     ChainReader, Provider, ReadError, StateReader,
     trade::{Witness, Witnesses},
-    types::{Address, B256, Block, Bytes, Head, Receipt, Transaction, TxRef, WithdrawalStatus},
+    types::{
+        Address, B256, Block, Bytes, Failure, Head, Receipt, Transaction, TxRef, WithdrawalStatus,
+    },
 };
 
 /// Seconds between the blocks of a script.
@@ -41,6 +43,16 @@ pub fn receipt(block: Block) -> Receipt {
         calls: Vec::new(),
         executions: Vec::new(),
         references: Vec::new(),
+        outer_call: None,
+    }
+}
+
+/// A transaction that failed in `block`.
+pub fn failure(block: Block) -> Failure {
+    Failure {
+        block,
+        references: Vec::new(),
+        outer_call: None,
     }
 }
 
@@ -206,7 +218,7 @@ impl ChainReader for Script {
             let found = found.unwrap_or(Transaction::Missing);
             let number = match &found {
                 Transaction::Succeeded(receipt) => receipt.block.number,
-                Transaction::Failed(block) => block.number,
+                Transaction::Failed(failure) => failure.block.number,
                 Transaction::Missing => 0,
             };
             Ok(if number > head.block.number {

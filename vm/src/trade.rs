@@ -6,6 +6,7 @@ mod witness;
 
 use std::{ops::RangeInclusive, sync::Arc};
 
+use alloy::primitives::Keccak256;
 use async_trait::async_trait;
 
 use crate::{
@@ -98,6 +99,21 @@ pub struct Call {
     pub to: Address,
     pub data: Bytes,
     pub value: Amount,
+}
+
+impl Call {
+    /// What tells this call from any other: everything it holds, each part behind its length.
+    pub fn digest(&self) -> B256 {
+        let value = self.value.to_be_bytes::<32>();
+        let parts: [&[u8]; 4] = [self.from.bytes(), self.to.bytes(), &value, &self.data];
+        let mut hash = Keccak256::new();
+        for part in parts {
+            // Lengths fit: a part is in memory.
+            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hash.update(part);
+        }
+        hash.finalize()
+    }
 }
 
 /// Why a call did not do what it was for (interface.md, execute-simulation error).

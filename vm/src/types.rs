@@ -132,8 +132,18 @@ pub enum Transaction {
     /// Not in the chain that the head belongs to.
     Missing,
     /// Included, but it failed: it has no effects.
-    Failed(Block),
+    Failed(Failure),
     Succeeded(Receipt),
+}
+
+/// A transaction that failed in a block: what it was, and nothing of what it would have done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub block: Block,
+    /// See [`Receipt::references`].
+    pub references: Vec<Arc<str>>,
+    /// See [`Receipt::outer_call`].
+    pub outer_call: Option<B256>,
 }
 
 /// The effects of one successful transaction, decoded once.
@@ -152,6 +162,9 @@ pub struct Receipt {
     /// The order ids that this transaction names (calldata suffix, memo, OP_RETURN), lower case
     /// as they stand there, each once.
     pub references: Vec<Arc<str>>,
+    /// Who sent the transaction and the one call that it makes, as
+    /// [`Call::digest`](crate::trade::Call::digest); `None` where it makes no single call.
+    pub outer_call: Option<B256>,
 }
 
 /// A transaction that a claim cannot use, in the oracle's own words for its callers.

@@ -180,7 +180,10 @@ async fn what_the_quorum_misses_is_gone_only_after_finality() {
 async fn a_failed_transaction_deposits_nothing() {
     let bench = bench().await;
     let block = bench.script.block(AT);
-    bench.script.put(&scene::tx(1), Transaction::Failed(block));
+    bench.script.put(
+        &scene::tx(1),
+        Transaction::Failed(vm::testing::failure(block)),
+    );
     assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
 }
 

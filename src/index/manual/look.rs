@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use vm::{B256, Block, Head, ReadError, Receipt, Transaction, TxRef};
 
-use super::{ManualError, Network, Transactions};
+use super::{ManualError, Network, Transactions, is_own};
 use crate::{
     index::{IndexError, apply, book::Entry},
     request::{
-        Execution, Request,
+        Request,
         fact::{Facts, Sent, State},
     },
     store::{
@@ -48,32 +48,38 @@ impl Transactions {
         };
         let finality = &network.chain.spec.finality;
         let settled = |block: &Block| finality.met(block, &sight.head);
-        match &sight.found {
-            Transaction::Missing => self.missing(row, now).await,
-            Transaction::Failed(block) => {
-                let state = State::Reverted {
-                    place: apply::place(block),
-                    reason: None,
-                };
-                let hinted = self.hinted(row).await?;
-                self.own(row, &hinted, &state, now).await?;
-                match hinted.is_empty() || settled(block) {
-                    true => self.settled(row, Outcome::Failed, now).await,
-                    false => self.soon(row, network, Outcome::Failed, now).await,
-                }
+        let (state, done, outcome, act) = match &sight.found {
+            Transaction::Missing => return self.missing(row, now).await,
+            Transaction::Failed(failure) => {
+                let place = apply::place(&failure.block);
+                let reason = None;
+                let act = (failure.references.as_slice(), failure.outer_call);
+                let done = settled(&failure.block);
+                (
+                    State::Reverted { place, reason },
+                    done,
+                    Outcome::Failed,
+                    act,
+                )
             }
             Transaction::Succeeded(receipt) => {
                 self.deposits(&row.network, &sight.transaction, receipt, now)
                     .await?;
-                let done = settled(&receipt.block);
-                let owners = self.owned(row, receipt, done, now).await?;
-                let finished = owners.is_empty() || done;
-                let row = belonging(row, owners);
-                match finished {
-                    true => self.settled(&row, Outcome::Included, now).await,
-                    false => self.soon(&row, network, Outcome::Included, now).await,
+                let place = apply::place(&receipt.block);
+                let act = (receipt.references.as_slice(), receipt.outer_call);
+                match settled(&receipt.block) {
+                    true => (State::Confirmed(place), true, Outcome::Included, act),
+                    false => (State::Included(place), false, Outcome::Included, act),
                 }
             }
+        };
+        let owners = self.owners(&row.network, act).await?;
+        self.own(row, &owners, &state, now).await?;
+        let finished = owners.is_empty() || done;
+        let row = belonging(row, owners);
+        match finished {
+            true => self.settled(&row, outcome, now).await,
+            false => self.soon(&row, network, outcome, now).await,
         }
     }
 
@@ -96,7 +102,7 @@ impl Transactions {
         }
     }
 
-    /// Records the deposits of known orders.
+    /// Records the deposits of known orders by their users. What anybody else deposits the tail finds.
     async fn deposits(
         &self,
         network: &str,
@@ -109,7 +115,9 @@ impl Transactions {
             let Some(order) = apply::order(found) else {
                 continue;
             };
-            let Some(request) = self.book.requests.by_order(&order).await? else {
+            let request = self.book.requests.by_order(&order).await?;
+            let users = |request: &Request| self.is_users(network, request, found);
+            let Some(request) = request.filter(users) else {
                 continue;
             };
             let place = apply::place(&receipt.block);
@@ -124,59 +132,35 @@ impl Transactions {
         Ok(())
     }
 
-    /// Records whose own transaction a successful one is: of the requests whose orders it names, and
-    /// of no other that it was said to belong to. Answers with those requests.
-    async fn owned(
-        &self,
-        row: &Row,
-        receipt: &Receipt,
-        done: bool,
-        now: u64,
-    ) -> Result<Vec<B256>, IndexError> {
-        let place = apply::place(&receipt.block);
-        let state = match done {
-            true => State::Confirmed(place),
-            false => State::Included(place),
-        };
-        let named = self.named(&row.network, &receipt.references).await?;
-        self.own(row, &named, &state, now).await?;
-        let ids: Vec<B256> = named.iter().map(|request| request.id).collect();
-        for other in self.hinted(row).await? {
-            if !ids.contains(&other.id) {
-                self.disown(row, &other.id, now).await?;
-            }
-        }
-        Ok(ids)
+    fn is_users(&self, network: &str, request: &Request, found: &vm::Deposit) -> bool {
+        let network = self.networks.get(network);
+        let user = network.map(|network| network.chain.spec.family.address(&request.user));
+        user.is_some_and(|user| user.is_ok_and(|user| user == found.depositor))
     }
 
-    /// The requests, carried out by their users on `network`, whose orders a transaction names.
-    async fn named(
+    /// The requests whose users' own transaction on `network` it is: it names their orders, and its
+    /// sender and call are the quotes'.
+    async fn owners(
         &self,
         network: &str,
-        references: &[Arc<str>],
-    ) -> Result<Vec<Request>, IndexError> {
-        let mut named = Vec::new();
+        (references, outer_call): (&[Arc<str>], Option<B256>),
+    ) -> Result<Vec<B256>, IndexError> {
+        let mut owners = Vec::new();
+        let Some(call) = outer_call else {
+            return Ok(owners);
+        };
         for order in references.iter().filter_map(|text| text.parse().ok()) {
             let found = self.book.requests.by_order(&order).await?;
-            named.extend(found.filter(|request| is_own(request, network)));
+            let own = |one: &Request| is_own(one, network) && one.own_call == Some(call);
+            owners.extend(found.filter(own).map(|request| request.id));
         }
-        Ok(named)
-    }
-
-    /// The requests, carried out by their users, that the row's transaction was said to belong to.
-    async fn hinted(&self, row: &Row) -> Result<Vec<Request>, IndexError> {
-        let mut hinted = Vec::new();
-        for id in &row.tracked.requests {
-            let found = self.book.requests.by_id(id).await?;
-            hinted.extend(found.filter(|request| is_own(request, &row.network)));
-        }
-        Ok(hinted)
+        Ok(owners)
     }
 
     async fn own(
         &self,
         row: &Row,
-        requests: &[Request],
+        requests: &[B256],
         state: &State,
         now: u64,
     ) -> Result<(), IndexError> {
@@ -188,7 +172,7 @@ impl Transactions {
         for request in requests {
             let change = |facts: &mut Facts| apply::own(facts, &sent);
             let all = &self.book.requests;
-            all.record(&request.id, now, Batch::new(), change).await?;
+            all.record(request, now, Batch::new(), change).await?;
         }
         Ok(())
     }
@@ -206,20 +190,21 @@ impl Transactions {
         let tracked = &row.tracked;
         if tracked.outcome != Outcome::Waiting {
             // Its block left the chain: it may be in another soon.
-            for request in self.hinted(row).await? {
-                self.disown(row, &request.id, now).await?;
-                self.own(row, &[request], &State::Broadcast, now).await?;
+            for request in &tracked.requests {
+                self.disown(row, request, now).await?;
             }
+            self.own(row, &tracked.requests, &State::Broadcast, now)
+                .await?;
         }
-        let patience = match tracked.requests.is_empty() {
-            true => GIVE_UP_UNCLAIMED,
-            false => GIVE_UP,
+        let patience = match tracked.claimed || !tracked.requests.is_empty() {
+            true => GIVE_UP,
+            false => GIVE_UP_UNCLAIMED,
         };
         if now.saturating_sub(tracked.first) < patience {
             return self.later(row, now).await;
         }
-        for request in self.hinted(row).await? {
-            self.disown(row, &request.id, now).await?;
+        for request in &tracked.requests {
+            self.disown(row, request, now).await?;
         }
         self.settled(row, Outcome::GivenUp, now).await
     }
@@ -271,10 +256,6 @@ impl Transactions {
         store.commit(batch).await?;
         Ok(())
     }
-}
-
-fn is_own(request: &Request, network: &str) -> bool {
-    request.execution == Execution::User && request.origin.network == network
 }
 
 /// `row` with these requests among its own.

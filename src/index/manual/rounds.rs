@@ -1,6 +1,7 @@
 //! Rounds over what is looked for: every network on its own.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -10,16 +11,21 @@ use futures::future::try_join_all;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::Transactions;
+use super::{MOST, Transactions};
 use crate::{
     index::{IndexError, looks::Looks},
-    store::rows::transaction::{self, Row},
+    store::{
+        Batch,
+        rows::transaction::{self, Row},
+    },
 };
 
 /// Rows read at a time.
 const PAGE: usize = 256;
 /// Transactions asked about at the same time.
 const AT_ONCE: usize = 8;
+/// Transactions that one round asks a network about.
+const A_ROUND: usize = 256;
 /// Between two rounds while something is looked for.
 const ROUND: Duration = Duration::from_secs(1);
 
@@ -69,11 +75,38 @@ impl Transactions {
         self.waiting.store(waiting, Ordering::Relaxed);
         metrics::gauge!("intentd_index_transactions")
             .set(u32::try_from(waiting).unwrap_or(u32::MAX));
+        let rows = self.kept(rows).await?;
         let mut due: BTreeMap<String, Vec<Row>> = BTreeMap::new();
         for row in rows.into_iter().filter(|row| row.tracked.next <= now) {
             due.entry(row.network.clone()).or_default().push(row);
         }
+        // What was told last comes first: whoever tells of much that never comes keeps nobody waiting.
+        for rows in due.values_mut() {
+            rows.sort_unstable_by_key(|row| (row.tracked.tries, Reverse(row.tracked.first)));
+            rows.truncate(A_ROUND);
+        }
         Ok((waiting, due))
+    }
+
+    /// The rows without those that there is no room for: of what nobody has seen, first what nobody
+    /// claims, the oldest first.
+    async fn kept(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, IndexError> {
+        let Some(above) = rows.len().checked_sub(MOST).filter(|above| *above > 0) else {
+            return Ok(rows);
+        };
+        let seen = |row: &Row| !row.tracked.requests.is_empty();
+        rows.sort_unstable_by_key(|row| (seen(row), row.tracked.claimed, row.tracked.first));
+        let kept = rows.split_off(above);
+        for some in rows.chunks(PAGE) {
+            let keys = some
+                .iter()
+                .map(|row| transaction::watched(&row.network, &row.id));
+            let batch = keys.fold(Batch::new(), Batch::delete);
+            self.book.requests.store().commit(batch).await?;
+        }
+        metrics::counter!("intentd_index_transactions_forgotten_total")
+            .increment(u64::try_from(above).unwrap_or(u64::MAX));
+        Ok(kept)
     }
 
     async fn report(&self, rows: &[Row], now: u64) {

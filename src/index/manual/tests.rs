@@ -1,10 +1,14 @@
 use tokio_util::sync::CancellationToken;
-use vm::{Block, Receipt, Transaction, testing::Script};
+use vm::{Failure, Receipt, Transaction, testing::Script};
 
 use super::*;
 use crate::{
     index::{IndexError, scene},
-    request::{self, fact::Standing, status},
+    request::{
+        self,
+        fact::{Standing, State},
+        status,
+    },
     store::memory::MemoryStore,
 };
 
@@ -12,6 +16,8 @@ const NOW: u64 = 1_800_000_000_000;
 /// The block of every transaction.
 const AT: u64 = 1_000;
 const ORIGIN: u64 = 31_001;
+/// The users' own call, as their quotes have it.
+const OWN: B256 = B256::repeat_byte(0x0c);
 
 struct Bench {
     script: Arc<Script>,
@@ -59,6 +65,7 @@ fn hash(number: u64) -> String {
 impl Bench {
     async fn request(&self, number: u8, execution: Execution) -> Request {
         let mut request = request::scene::request(number);
+        request.own_call = (execution == Execution::User).then_some(OWN);
         request.execution = execution;
         self.requests.insert(&request, Batch::new()).await.unwrap();
         request
@@ -69,6 +76,28 @@ impl Bench {
         change(&mut receipt);
         self.script
             .put(&scene::tx(1), Transaction::Succeeded(receipt));
+    }
+
+    /// The transaction is the own one of `request`.
+    fn own(&self, request: &Request) {
+        self.receipt(|receipt| {
+            receipt.references = vec![request.order_id.to_string().into()];
+            receipt.outer_call = Some(OWN);
+        });
+    }
+
+    /// The same, and it failed.
+    fn own_failed(&self, request: &Request, outer_call: B256) {
+        let failure = Failure {
+            block: self.script.block(AT),
+            references: vec![request.order_id.to_string().into()],
+            outer_call: Some(outer_call),
+        };
+        self.script.put(&scene::tx(1), Transaction::Failed(failure));
+    }
+
+    async fn told(&self) -> usize {
+        self.requests.events(0, 100).await.unwrap().len()
     }
 
     async fn index(&self, number: u64, request: Option<&Request>) -> Result<(), ManualError> {
@@ -105,7 +134,7 @@ async fn a_fresh_transaction_is_taken_and_found_when_it_is_in_a_block() {
     bench.index(1, Some(&request)).await.unwrap();
     let waiting = bench.known().await.unwrap();
     assert_eq!(waiting.outcome, Outcome::Waiting);
-    assert_eq!(waiting.request.unwrap().0.id, request.id);
+    assert!(waiting.request.is_none(), "anybody may say whose it is");
     assert_eq!(bench.round(0).await, 1);
     assert_eq!(bench.status(&request).await, "waiting");
 
@@ -191,7 +220,10 @@ async fn what_cannot_be_looked_for_is_refused() {
     assert_eq!(bench.transactions.status(&good, None).await, unknown);
     let bad = bench.transactions.status("0x12", None).await;
     assert!(matches!(bad, Err(ManualError::BadHash(_))));
-    bench.transactions.waiting.store(MOST, Ordering::Relaxed);
+    bench
+        .transactions
+        .waiting
+        .store(2 * MOST, Ordering::Relaxed);
     assert_eq!(bench.index(1, None).await, Err(ManualError::Busy));
 }
 
@@ -222,22 +254,16 @@ async fn the_users_own_transaction_is_followed_to_its_end() {
     let spelled = serde_json::json!({ "from": "0x", "txHash": hash(1) }).to_string();
     let single = bench.transactions.single(request.id, ORIGIN, &spelled, NOW);
     single.await.unwrap();
-    assert_eq!(bench.status(&request).await, "pending");
-    bench.receipt(|receipt| receipt.references = vec![request.order_id.to_string().into()]);
+    assert_eq!(bench.status(&request).await, "waiting");
+    bench.own(&request);
     bench.round(0).await;
     assert_eq!(bench.status(&request).await, "success");
+    assert_eq!(bench.known().await.unwrap().request.unwrap().0, request);
     // Reorged before it is final: it is on its way again.
-    let receipt = vm::testing::receipt(bench.script.block(AT));
     bench.script.put(&scene::tx(1), Transaction::Missing);
     bench.round(2_000).await;
     assert_eq!(bench.status(&request).await, "pending");
-    let receipt = Receipt {
-        references: vec![request.order_id.to_string().into()],
-        ..receipt
-    };
-    bench
-        .script
-        .put(&scene::tx(1), Transaction::Succeeded(receipt));
+    bench.own(&request);
     bench.script.set_head(AT + 10);
     assert_eq!(bench.round(60_000).await, 1);
     let facts = bench.facts(&request).await;
@@ -246,10 +272,71 @@ async fn the_users_own_transaction_is_followed_to_its_end() {
 }
 
 #[tokio::test]
+async fn only_the_users_own_call_is_the_users_own_transaction() {
+    let other = B256::repeat_byte(0x0d);
+    for outer_call in [Some(other), None] {
+        let bench = bench();
+        let request = bench.request(1, Execution::User).await;
+        // A stranger tells of an unknown transaction, which then fails, and then succeeds.
+        bench.index(1, Some(&request)).await.unwrap();
+        let unsaid = async |step: &str| {
+            assert_eq!(bench.facts(&request).await, Facts::default(), "{step}");
+            assert_eq!(bench.status(&request).await, "waiting", "{step}");
+            assert_eq!(bench.told().await, 0, "{step}");
+            let known = bench.known().await;
+            assert!(known.is_err() || known.unwrap().request.is_none(), "{step}");
+        };
+        bench.round(0).await;
+        unsaid("unknown").await;
+        bench.own_failed(&request, other);
+        bench.round(2_000).await;
+        unsaid("failed").await;
+        bench.own(&request);
+        bench.receipt(|receipt| {
+            receipt.references = vec![request.order_id.to_string().into()];
+            receipt.outer_call = outer_call;
+        });
+        bench.index(1, Some(&request)).await.unwrap();
+        bench.round(4_000).await;
+        unsaid("successful").await;
+    }
+}
+
+#[tokio::test]
+async fn a_replacement_that_a_stranger_tells_of_takes_no_ones_place() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.own(&request);
+    bench.index(1, Some(&request)).await.unwrap();
+    bench.round(0).await;
+    bench.script.put(&scene::tx(1), Transaction::Missing);
+    bench.round(2_000).await;
+    let before = bench.facts(&request).await;
+    let spelled =
+        serde_json::json!({ "txHash": hash(1), "replacementTxHash": hash(2) }).to_string();
+    let single = bench.transactions.single(request.id, ORIGIN, &spelled, NOW);
+    single.await.unwrap();
+    assert_eq!(bench.facts(&request).await, before);
+}
+
+#[tokio::test]
+async fn a_strangers_deposit_is_left_to_the_tail() {
+    let bench = bench();
+    let request = bench.request(1, Execution::Solver).await;
+    let mut deposit = scene::deposit(request.order_id, 3);
+    deposit.depositor = scene::address(scene::DEPOSITORY);
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![deposit]));
+    bench.index(1, Some(&request)).await.unwrap();
+    bench.round(0).await;
+    assert_eq!(bench.facts(&request).await, Facts::default());
+    assert_eq!(bench.told().await, 0);
+}
+
+#[tokio::test]
 async fn a_transaction_that_names_the_order_needs_nobody_to_claim_it() {
     let bench = bench();
     let request = bench.request(1, Execution::User).await;
-    bench.receipt(|receipt| receipt.references = vec![request.order_id.to_string().into()]);
+    bench.own(&request);
     bench.index(1, None).await.unwrap();
     bench.round(0).await;
     assert_eq!(bench.status(&request).await, "success");
@@ -263,8 +350,7 @@ async fn a_failed_transaction_is_a_failure() {
     let bench = bench();
     let request = bench.request(1, Execution::User).await;
     bench.index(1, Some(&request)).await.unwrap();
-    let block: Block = bench.script.block(AT);
-    bench.script.put(&scene::tx(1), Transaction::Failed(block));
+    bench.own_failed(&request, OWN);
     bench.round(0).await;
     assert_eq!(bench.status(&request).await, "failure");
     bench.script.set_head(AT + 10);
@@ -290,18 +376,16 @@ async fn anothers_transaction_is_nobodys_success() {
 }
 
 #[tokio::test]
-async fn a_replacement_takes_the_place_of_what_it_replaced() {
+async fn a_replacement_is_looked_for() {
     let bench = bench();
     let request = bench.request(1, Execution::User).await;
-    bench.index(2, Some(&request)).await.unwrap();
     let spelled =
         serde_json::json!({ "txHash": hash(2), "replacementTxHash": hash(1) }).to_string();
     let single = bench.transactions.single(request.id, ORIGIN, &spelled, NOW);
     single.await.unwrap();
-    let facts = bench.facts(&request).await;
-    let states: Vec<_> = facts.own.iter().map(|sent| &sent.state).collect();
-    assert_eq!(states, [&State::Replaced, &State::Broadcast]);
-    assert_eq!(bench.status(&request).await, "pending");
+    bench.own(&request);
+    bench.round(0).await;
+    assert_eq!(bench.status(&request).await, "success");
     for bad in ["", "[]", "{}", "{\"txHash\":1}"] {
         let refused = bench
             .transactions
@@ -312,6 +396,27 @@ async fn a_replacement_takes_the_place_of_what_it_replaced() {
             "{bad}"
         );
     }
+}
+
+#[tokio::test]
+async fn junk_takes_no_place_from_what_is_told_later() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    for number in 0..MOST as u64 + 10 {
+        let text = hash(10 + number);
+        let told = Told {
+            chain: ORIGIN,
+            transaction: &text,
+            request: None,
+        };
+        bench.transactions.index(told, NOW - 1).await.unwrap();
+    }
+    bench.own(&request);
+    bench.index(1, Some(&request)).await.unwrap();
+    // The youngest first, and no more than are kept.
+    assert_eq!(bench.round(0).await, MOST + 11);
+    assert_eq!(bench.status(&request).await, "success");
+    assert_eq!(bench.round(0).await, MOST);
 }
 
 #[tokio::test]
@@ -328,12 +433,13 @@ async fn what_never_comes_is_given_up() {
     }
     assert!((20..100).contains(&looks), "{looks}");
     assert_eq!(bench.round(701_000).await, 1, "one is claimed");
-    assert_eq!(bench.status(&request).await, "pending");
+    assert_eq!(bench.status(&request).await, "waiting");
     bench.round(6 * 3_600_000).await;
     assert_eq!(bench.status(&request).await, "waiting");
-    assert_eq!(bench.known().await.unwrap().outcome, Outcome::GivenUp);
-    let unclaimed = bench.transactions.status(&hash(2), None).await;
-    assert!(matches!(unclaimed, Err(ManualError::UnknownTransaction(_))));
+    for number in [1, 2] {
+        let forgotten = bench.transactions.status(&hash(number), None).await;
+        assert!(matches!(forgotten, Err(ManualError::UnknownTransaction(_))));
+    }
     // Whoever is asked and does not answer says nothing.
     bench.index(1, Some(&request)).await.unwrap();
     bench
@@ -369,6 +475,7 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
     let dark = Tracked {
         text: hash(9),
         requests: Vec::new(),
+        claimed: false,
         outcome: Outcome::Waiting,
         tries: 0,
         first: NOW,
@@ -385,10 +492,12 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
     for number in [1, 2] {
         let mut request = request::scene::request(number);
         request.execution = Execution::User;
+        request.own_call = Some(OWN);
         let requests = &bench.requests;
         requests.insert(&request, Batch::new()).await.unwrap();
         let mut receipt = vm::testing::receipt(bench.script.block(AT));
         receipt.references = vec![request.order_id.to_string().into()];
+        receipt.outer_call = Some(OWN);
         let found = Transaction::Succeeded(receipt);
         bench.script.put(&scene::tx(number.into()), found);
         let told = Told {

@@ -193,7 +193,7 @@ impl Lane {
     fn settled(&self, version: &Version, agreed: Transaction, head: &Head) -> Option<Landing> {
         let (block, receipt) = match agreed {
             Transaction::Missing => return None,
-            Transaction::Failed(block) => (block, None),
+            Transaction::Failed(failure) => (failure.block, None),
             Transaction::Succeeded(receipt) => (receipt.block.clone(), Some(Box::new(receipt))),
         };
         let on_top = head.block.number.saturating_sub(block.number);

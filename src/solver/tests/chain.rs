@@ -450,7 +450,7 @@ impl ChainReader for FakeChain {
                 Some(block) => Transaction::Succeeded(vm::testing::receipt(block.clone())),
                 None => Transaction::Missing,
             },
-            Some((at, None)) => Transaction::Failed(world.block(*at)),
+            Some((at, None)) => Transaction::Failed(vm::testing::failure(world.block(*at))),
             Some((at, Some(effects))) => {
                 let mut receipt = vm::testing::receipt(world.block(*at));
                 for (index, (to, currency, amount)) in effects.iter().enumerate() {

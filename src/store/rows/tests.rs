@@ -244,6 +244,7 @@ fn tracked() -> transaction::Tracked {
     transaction::Tracked {
         text: "0x1".into(),
         requests: vec![b(1)],
+        claimed: true,
         outcome: transaction::Outcome::Failed,
         tries: 2,
         first: 3,
@@ -264,7 +265,7 @@ fn layouts_of_requests_and_their_index_never_change() {
     );
     assert_eq!(
         hex(&tracked().encode().unwrap()),
-        format!("01033078310120{one}020203ac02")
+        format!("01033078310120{one}01020203ac02")
     );
     assert_eq!(
         hex(&open::encode(5, &b(1))),

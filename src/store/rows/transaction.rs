@@ -19,8 +19,10 @@ const SETTLED: u8 = 1;
 pub struct Tracked {
     /// As the network's explorers spell it.
     pub text: String,
-    /// The requests that it was told or found to belong to.
+    /// The requests that it was found to belong to, in a block.
     pub requests: Vec<B256>,
+    /// Whether somebody said that it belongs to a request: it is looked for longer, and that is all.
+    pub claimed: bool,
     pub outcome: Outcome,
     /// Looks that have not settled it.
     pub tries: u32,

@@ -60,6 +60,7 @@ pub fn decode(
         calls: Vec::new(),
         executions: Vec::new(),
         references: references(&notes),
+        outer_call: None,
     }
 }
 

@@ -12,9 +12,10 @@ use super::{
 };
 use crate::{
     ChainSpec, SpecError,
+    trade::Call,
     types::{
-        Address, B256, Block, ChainId, EvmAddress, Execution, Payment, PaymentKind, Receipt,
-        RouterCall, Transaction,
+        Address, B256, Block, ChainId, EvmAddress, Execution, Failure, Payment, PaymentKind,
+        Receipt, RouterCall, Transaction,
     },
 };
 
@@ -179,10 +180,15 @@ pub fn decode(rules: &Rules, mined: &Mined, block: &Block) -> Result<Transaction
     if block.hash != mined.hash || block.number != mined.number {
         return Err(Doubt("the receipt's block is not the header's"));
     }
+    let input = input(rules, &mined.transaction);
     if !mined.succeeded {
-        return Ok(Transaction::Failed(block.clone()));
+        return Ok(Transaction::Failed(Failure {
+            block: block.clone(),
+            references: references(input.unwrap_or_default()),
+            outer_call: outer_call(rules, &mined.transaction),
+        }));
     }
-    let input = input(rules, &mined.transaction)?;
+    let input = input?;
     let logs: Vec<Logged> = mined
         .logs
         .iter()
@@ -200,7 +206,19 @@ pub fn decode(rules: &Rules, mined: &Mined, block: &Block) -> Result<Transaction
         calls: calls(rules, &logs),
         executions: executions(rules, &logs),
         references: references(input),
+        outer_call: outer_call(rules, &mined.transaction),
     }))
+}
+
+/// `None` where it creates a contract, or makes several calls.
+fn outer_call(rules: &Rules, transaction: &RawTransaction) -> Option<B256> {
+    let call = Call {
+        from: rules.address(&transaction.from),
+        to: rules.address(&transaction.to?),
+        data: transaction.input.clone()?,
+        value: transaction.value?.0,
+    };
+    Some(call.digest())
 }
 
 pub fn input<'a>(rules: &Rules, transaction: &'a RawTransaction) -> Result<&'a [u8], Doubt> {

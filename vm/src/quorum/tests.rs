@@ -116,7 +116,7 @@ async fn one_liar_is_outvoted_and_set_aside() {
     for lie in [
         forged(),
         other,
-        Transaction::Failed(block),
+        Transaction::Failed(testing::failure(block)),
         Transaction::Missing,
     ] {
         for liar in 0..3 {

@@ -59,7 +59,13 @@ fn every_recorded_transaction_is_readable() {
 fn failed_transaction_has_no_effects() {
     let hash = "0x82e32499ae916caa2e66ac09fb50e9dd00db394ce27e4bd94c00ecf5a2e875fd";
     let found = decode_json(&chain::rules(), entry(hash)).unwrap();
-    assert_eq!(found, Transaction::Failed(chain::block(22)));
+    let Transaction::Failed(failure) = found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(failure.block, chain::block(22));
+    // Whose it was and what it was for is known all the same.
+    assert_eq!(failure.references.len(), 1);
+    assert!(failure.outer_call.is_some());
 }
 
 #[test]

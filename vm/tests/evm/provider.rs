@@ -30,7 +30,7 @@ async fn read(node: &Node, hash: &str) -> Result<Transaction, ReadError> {
 fn block_of(found: &Transaction) -> &Block {
     match found {
         Transaction::Succeeded(receipt) => &receipt.block,
-        Transaction::Failed(block) => block,
+        Transaction::Failed(failure) => &failure.block,
         Transaction::Missing => panic!("missing"),
     }
 }

@@ -74,7 +74,10 @@ async fn who_is_asked_again_before_it_is_judged() {
         ("forges once", vec![Ok(forged()), found()], contradiction),
         (
             "failed once",
-            vec![Ok(Transaction::Failed(testing::block(90, 0))), found()],
+            vec![
+                Ok(Transaction::Failed(testing::failure(testing::block(90, 0)))),
+                found(),
+            ],
             contradiction,
         ),
     ];
