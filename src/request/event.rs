@@ -1,6 +1,8 @@
 //! What is told of a request when its status changes (interface.md, Events; integrator-api.md 14, 15).
 //! Webhooks and sockets send the same data; it is written once, when the change is committed.
 
+use std::borrow::Cow;
+
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
@@ -26,22 +28,37 @@ pub struct Event {
     pub version: u64,
     /// Unix milliseconds.
     pub at: u64,
-    /// The event's `data`: compact JSON that JavaScript would write back byte for byte, because
-    /// receivers verify what they re-stringified.
+    /// The event's `data` without its referrer: compact JSON that JavaScript would write back byte for
+    /// byte, because receivers verify what they re-stringified.
     pub data: String,
+    /// Whom the quote was asked for by: told to nobody but the key's owner.
+    pub referrer: Option<String>,
 }
 
+/// Where `data` has no referrer. Texts in `data` cannot look like it: their quotes are escaped.
+const HIDDEN: &str = r#""referrer":null"#;
+
 impl Event {
-    /// The body of a webhook.
-    pub fn body(&self) -> String {
-        let Self { at, data, .. } = self;
+    /// The body of a webhook; `own`: it goes to the owner of the event's key.
+    pub fn body(&self, own: bool) -> String {
+        let (at, data) = (self.at, self.told(own));
         format!(r#"{{"event":"{KIND}","timestamp":{at},"data":{data}}}"#)
     }
 
-    /// What a socket says.
-    pub fn message(&self) -> String {
-        let Self { at, data, .. } = self;
+    /// What a socket says; as [`Event::body`].
+    pub fn message(&self, own: bool) -> String {
+        let (at, data) = (self.at, self.told(own));
         format!(r#"{{"event":"{KIND}","data":{data},"publishedAt":{at}}}"#)
+    }
+
+    fn told(&self, own: bool) -> Cow<'_, str> {
+        let Some(referrer) = self.referrer.as_ref().filter(|_| own) else {
+            return Cow::Borrowed(&self.data);
+        };
+        // A text can always be written.
+        let text = serde_json::to_string(referrer).unwrap_or_default();
+        let shown = format!(r#""referrer":{text}"#);
+        Cow::Owned(self.data.replacen(HIDDEN, &shown, 1))
     }
 }
 
@@ -62,6 +79,7 @@ pub fn now(request: &Request, facts: &Facts) -> Event {
         at: data.updated_at,
         // Strings and numbers cannot fail to be written.
         data: serde_json::to_string(&data).unwrap_or_default(),
+        referrer: request.referrer.clone(),
     }
 }
 
@@ -78,7 +96,8 @@ struct Data<'a> {
     /// Always null: requests with a deposit address come with another feature.
     deposit_address: Option<()>,
     request_id: B256,
-    referrer: Option<&'a str>,
+    /// Always null: see [`Event::referrer`].
+    referrer: Option<()>,
     details: Option<Details<'a>>,
     fail_reason: Reason<FailReason>,
     refund_fail_reason: Reason<RefundFailReason>,
@@ -103,7 +122,7 @@ fn data<'a>(request: &'a Request, facts: &'a Facts) -> Data<'a> {
         destination_chain_id: request.destination.chain,
         deposit_address: None,
         request_id: request.id,
-        referrer: request.referrer.as_deref(),
+        referrer: None,
         details: facts.attempts.iter().rev().find_map(details),
         fail_reason: render::reason(verdict.fail_reason),
         refund_fail_reason: render::reason(verdict.refund_fail_reason),
@@ -144,7 +163,7 @@ mod tests {
         request.referrer = Some("caf\u{e9}/\"x\"\u{2028}".into());
         request.api_key = Some("app".into());
         let event = of(&request, &Facts::default(), &deposited()).unwrap();
-        let told: Value = serde_json::from_str(&event.body()).unwrap();
+        let told: Value = serde_json::from_str(&event.body(true)).unwrap();
         let wanted = json!({
             "event": "request.status.updated", "timestamp": 1_700_000_000_007_u64,
             "data": {
@@ -158,12 +177,31 @@ mod tests {
         assert_eq!(told, wanted);
         assert_eq!(event.key.as_deref(), Some("app"));
         assert!(
-            event.data.contains("caf\u{e9}/\\\"x\\\"\u{2028}"),
+            event.body(true).contains("caf\u{e9}/\\\"x\\\"\u{2028}"),
             "escaped too much"
         );
-        let said: Value = serde_json::from_str(&event.message()).unwrap();
+        let said: Value = serde_json::from_str(&event.message(true)).unwrap();
         assert_eq!(said["data"], wanted["data"]);
         assert_eq!(said["publishedAt"], wanted["timestamp"]);
+    }
+
+    #[test]
+    fn a_referrer_is_told_to_its_owner_only() {
+        let mut request = scene::request(1);
+        request.referrer = Some(r#""referrer":null"#.into());
+        let mut facts = deposited();
+        let reason = Some(r#""referrer":null"#.to_owned());
+        let place = scene::place(3);
+        facts.attempts = vec![attempt(Purpose::Fill, State::Reverted { place, reason })];
+        let event = now(&request, &facts);
+        for (own, wanted) in [(true, json!(request.referrer)), (false, Value::Null)] {
+            for text in [event.body(own), event.message(own)] {
+                let told: Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(told["data"]["referrer"], wanted);
+                let reverted = &told["data"]["details"]["revertReason"];
+                assert_eq!(reverted, r#""referrer":null"#);
+            }
+        }
     }
 
     #[test]

@@ -19,14 +19,6 @@ pub enum Interest {
 }
 
 impl Interest {
-    /// The label of the key whose requests it is about.
-    pub fn key(&self) -> Option<&KeyLabel> {
-        match self {
-            Self::Request(_) => None,
-            Self::Key(label) => Some(label),
-        }
-    }
-
     /// Whether it is about `request`, which was quoted with `key`.
     pub fn covers(&self, request: &B256, key: Option<&KeyLabel>) -> bool {
         match self {

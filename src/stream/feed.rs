@@ -17,7 +17,7 @@ use super::{
     desk::Interest,
     told::{self, Told},
 };
-use crate::store::requests::RequestsError;
+use crate::{http::KeyLabel, store::requests::RequestsError};
 
 /// A comment is sent that often, so that nobody on the way thinks the connection dead.
 const BEAT: Duration = Duration::from_secs(15);
@@ -56,6 +56,7 @@ enum Place {
 struct Feed {
     fanout: Arc<Fanout>,
     listener: Listener,
+    key: Option<KeyLabel>,
     interests: Vec<Interest>,
     place: Place,
     /// Everything up to this number is behind the reader.
@@ -67,18 +68,20 @@ struct Feed {
 }
 
 /// What happens to `interests`, as a body of `text/event-stream`; it ends when its reader is too slow.
-/// With `after` it begins behind that event; without, with the present status of each request.
+/// With `after` it begins behind that event; without, with the present status of each request. `key`:
+/// the reader's, where it may read its requests.
 pub async fn open(
     fanout: &Arc<Fanout>,
     interests: Vec<Interest>,
+    key: Option<KeyLabel>,
     after: Option<u64>,
 ) -> Result<impl Stream<Item = Bytes> + Send + 'static, FeedError> {
     let mut beat = interval_at(Instant::now() + BEAT, BEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let key = interests.iter().find_map(Interest::key).cloned();
     let mut feed = Feed {
         fanout: fanout.clone(),
-        listener: fanout.listen(key),
+        listener: fanout.listen(key.clone()),
+        key,
         interests,
         place: Place::Past,
         after: after.unwrap_or_default(),
@@ -118,7 +121,8 @@ impl Feed {
             let now = self.fanout.now(id).await?;
             let now = now.ok_or(FeedError::Unknown(*id))?;
             self.shown.insert(*id, now.version);
-            self.ready.push_back(told::frame(None, &now));
+            let own = told::is_own(&now, self.key.as_ref());
+            self.ready.push_back(told::frame(None, &now, own));
         }
         Ok(())
     }
@@ -187,7 +191,8 @@ impl Feed {
         self.after = told.number;
         let shown = self.shown.get(&told.event.request);
         if covers(&self.interests, told) && shown.is_none_or(|shown| told.event.version > *shown) {
-            self.ready.push_back(told.frame().clone());
+            let frame = told.frame(self.key.as_ref()).clone();
+            self.ready.push_back(frame);
         }
     }
 }

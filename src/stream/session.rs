@@ -10,7 +10,7 @@ use super::{
     desk::Interest,
     feed::FOLLOWED,
     protocol::{self, Asked, Wrong},
-    told::Told,
+    told::{Told, is_own},
 };
 use crate::http::{End, KeyLabel, Socket, Utf8Bytes};
 
@@ -83,7 +83,8 @@ impl Session {
         let wanted = self.listener.wants(told);
         let shown = self.shown.get(&told.event.request);
         if wanted && shown.is_none_or(|shown| told.event.version > *shown) {
-            socket.send(told.message().clone()).await?;
+            let message = told.message(self.key.as_ref()).clone();
+            socket.send(message).await?;
         }
         Ok(())
     }
@@ -164,7 +165,7 @@ impl Session {
         match self.fanout.now(&id).await {
             Ok(Some(now)) => {
                 self.shown.insert(id, now.version);
-                Ok(now.message().into())
+                Ok(now.message(is_own(&now, self.key.as_ref())).into())
             }
             Ok(None) => {
                 self.leave(id);

@@ -326,6 +326,34 @@ async fn a_key_hears_of_all_its_requests_and_of_no_others() {
 }
 
 #[tokio::test]
+async fn a_referrer_is_told_to_the_owner_of_the_key_only() {
+    let rig = rig().await;
+    let mut named = scene::request(5);
+    named.referrer = Some("somebody".into());
+    named.api_key = Some("app".into());
+    rig.requests.insert(&named, Batch::new()).await.unwrap();
+    let target = format!("/events?requestId={}", id(5));
+    let cases = [
+        ("/", "", Value::Null),
+        ("/?apiKey=k-other", "x-api-key: k-other\r\n", Value::Null),
+        ("/?apiKey=k-blind", "x-api-key: k-blind\r\n", Value::Null),
+        ("/?apiKey=k-app", "x-api-key: k-app\r\n", json!("somebody")),
+    ];
+    for (at, (path, headers, wanted)) in (1..).zip(cases) {
+        let mut peer = rig.socket(path).await;
+        let now = peer.subscribed(5).await;
+        let mut reader = rig.feed(&target, headers).await;
+        let shown = reader.event().await.unwrap().1;
+        rig.step(5, at).await;
+        let heard = peer.heard().await;
+        let read = reader.event().await.unwrap().1;
+        for told in [now, shown, heard, read] {
+            assert_eq!(told["data"]["referrer"], wanted, "{path}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_may_not_read_hears_of_single_requests_only() {
     let rig = rig().await;
     let mut blind = rig.socket("/?apiKey=k-blind").await;

@@ -16,6 +16,13 @@ pub struct Told {
     pub number: u64,
     pub key: Option<KeyLabel>,
     pub event: Event,
+    owners: Wires,
+    others: Wires,
+}
+
+/// What is written once for all of a kind of listeners.
+#[derive(Debug, Default)]
+struct Wires {
     frame: OnceLock<Bytes>,
     message: OnceLock<Utf8Bytes>,
 }
@@ -26,25 +33,41 @@ impl Told {
             number,
             key: event.key.as_deref().map(KeyLabel::new),
             event,
-            frame: OnceLock::new(),
-            message: OnceLock::new(),
+            owners: Wires::default(),
+            others: Wires::default(),
         }
     }
 
-    /// For Server-Sent Events: the number as its id, the webhook's body as its data.
-    pub fn frame(&self) -> &Bytes {
-        self.frame
-            .get_or_init(|| frame(Some(self.number), &self.event))
+    /// For Server-Sent Events: the number as its id, the webhook's body as its data. `key`: the
+    /// listener's.
+    pub fn frame(&self, key: Option<&KeyLabel>) -> &Bytes {
+        let (own, wires) = self.wires(key);
+        wires
+            .frame
+            .get_or_init(|| frame(Some(self.number), &self.event, own))
     }
 
     /// For WebSockets (integrator-api.md 15).
-    pub fn message(&self) -> &Utf8Bytes {
-        self.message.get_or_init(|| self.event.message().into())
+    pub fn message(&self, key: Option<&KeyLabel>) -> &Utf8Bytes {
+        let (own, wires) = self.wires(key);
+        wires.message.get_or_init(|| self.event.message(own).into())
+    }
+
+    fn wires(&self, key: Option<&KeyLabel>) -> (bool, &Wires) {
+        match key.is_some() && key == self.key.as_ref() {
+            true => (true, &self.owners),
+            false => (false, &self.others),
+        }
     }
 }
 
+/// Whether `event` is of the key that a listener came with.
+pub fn is_own(event: &Event, key: Option<&KeyLabel>) -> bool {
+    key.is_some_and(|label| event.key.as_deref() == Some(label.as_str()))
+}
+
 /// One Server-Sent Event. Without a number the reader's place stays where it was.
-pub fn frame(number: Option<u64>, event: &Event) -> Bytes {
+pub fn frame(number: Option<u64>, event: &Event, own: bool) -> Bytes {
     let id = number.map_or_else(String::new, |number| format!("id: {number}\n"));
-    format!("{id}event: {KIND}\ndata: {}\n\n", event.body()).into()
+    format!("{id}event: {KIND}\ndata: {}\n\n", event.body(own)).into()
 }

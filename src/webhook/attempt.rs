@@ -54,7 +54,7 @@ async fn tried(ground: &Ground, turn: &Turn) -> Result<Option<(Ended, Change)>, 
             let (number, event) = rows::event::row(&key, &bytes)?;
             let book = ground.integrators.book();
             let to = book.get(&*turn.label).map(AsRef::as_ref);
-            Letter::write(to, (number, event.body()), now, ground.reach)
+            Letter::write(to, (number, event.body(true)), now, ground.reach)
         }
     };
     let reply = match letter {

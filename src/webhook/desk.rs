@@ -168,7 +168,7 @@ impl Desk {
         }
         Ok(Shown {
             number,
-            body: event.body(),
+            body: event.body(true),
             label: event.key,
             waiting,
             dead,
@@ -224,7 +224,7 @@ impl Desk {
         let now = (self.ground.clock)();
         let letter = Letter::write(
             Some(&to),
-            (TEST, sample(now).body()),
+            (TEST, sample(now).body(true)),
             now,
             self.ground.reach,
         );
@@ -324,5 +324,6 @@ fn sample(now: u64) -> Event {
         version: 0,
         at: now,
         data,
+        referrer: None,
     }
 }

@@ -95,7 +95,8 @@ async fn events(fanout: &Arc<Fanout>, request: &Request) -> Result<Response, Api
     let interests = interests(request, ids.collect::<Result<_, _>>()?)?;
     let last = named("lastEventId").first().copied();
     let last = request.header("last-event-id").or(last).unwrap_or_default();
-    let feed = feed::open(fanout, interests, number(last)?).await?;
+    let key = request.entitled(READ).ok().cloned();
+    let feed = feed::open(fanout, interests, key, number(last)?).await?;
     let answer = Response::stream(HeaderValue::from_static(EVENTS), feed);
     Ok(answer
         .with("cache-control", HeaderValue::from_static("no-store"))

@@ -17,7 +17,7 @@ use crate::{
     store::listing::{Cut, ListingError},
 };
 
-/// What `/requests/v3` reads of the query; all of it must hold.
+/// What `/requests/v3` reads of the query; all of it must hold. Anything else is refused.
 #[derive(IntoParams)]
 #[into_params(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only described; `Asked` reads the query")]
@@ -111,7 +111,7 @@ pub struct AskedV3 {
     include_child_requests: Option<bool>,
     /// A JSON array of groups, of which one must hold: objects of the fields above (not of ranges and
     /// `features`), all of which must hold. `not:` before a key turns it round; a value may be an array,
-    /// of which one must hold, or null, for nothing. At most 16 groups of 32 fields of 64 values.
+    /// of which one must hold, or null, for nothing (never of `apiKey`). At most 16 groups of 32 fields of 64 values.
     #[param(min_length = 2, max_length = 8192)]
     filters: Option<String>,
     /// `createdAt`, `updatedAt` or `amountUsd`.
@@ -150,6 +150,7 @@ pub struct AskedV2 {
     start_block: Option<u64>,
     end_block: Option<u64>,
     chain_id: Option<u64>,
+    /// Of the caller's own requests only: needs the key that they were quoted with.
     #[param(min_length = 1)]
     referrer: Option<String>,
     #[param(min_length = 1)]
@@ -278,6 +279,7 @@ async fn page<T>(
             request: &record.request,
             facts: &record.facts,
             witnesses: &record.witnesses,
+            own,
             authenticated: asked.authenticated && own,
             order: asked.order,
         })

@@ -74,6 +74,33 @@ enum Form {
 }
 
 impl Field {
+    /// The keys that [`Field::of`] knows.
+    pub(super) const NAMES: [&str; 23] = [
+        "id",
+        "orderId",
+        "term",
+        "depositTxHash",
+        "fillTxHash",
+        "refundTxHash",
+        "user",
+        "recipient",
+        "depositAddress",
+        "originChainId",
+        "currencyInChainId",
+        "destinationChainId",
+        "currencyOutChainId",
+        "chainId",
+        "status",
+        "failReason",
+        "refundFailReason",
+        "apiKey",
+        "requestType",
+        "currencyInAddress",
+        "currencyOutAddress",
+        "currencyInSymbol",
+        "currencyOutSymbol",
+    ];
+
     /// The field of a key of v3's query or of one of its groups.
     pub fn of(key: &str) -> Option<Self> {
         Some(match key {

@@ -18,7 +18,7 @@ const KEYS: usize = 32;
 const VALUES: usize = 64;
 
 /// Parameters that stand beside groups, never in one.
-const TOP: [&str; 17] = [
+pub(super) const TOP: [&str; 17] = [
     "startTimestamp",
     "endTimestamp",
     "startBlock",
@@ -82,6 +82,12 @@ fn clause(key: &str, json: &Json, caller: &Caller<'_>) -> Result<Clause, Wrong> 
     let field = Field::of(name);
     let field = field.ok_or_else(|| Wrong::filters(format!("{shown} is not a field")))?;
     let values = match json {
+        // It would tell which of everybody's requests were quoted with a key.
+        Json::Null if field == Field::ApiKey => {
+            return Err(Wrong::filters(
+                "apiKey: expected the caller's own key or its label, not null",
+            ));
+        }
         Json::Null => Vec::new(),
         Json::Array(all) if all.is_empty() => {
             return Err(Wrong::filters(format!("{shown}: expected a value")));

@@ -7,6 +7,7 @@
 
 mod field;
 mod groups;
+mod hint;
 mod params;
 
 pub use field::{Field, Value};

@@ -1,14 +1,28 @@
-//! A query string's pairs → what is asked. Parameters that a route does not have are ignored, but one
-//! that it has stands once and must mean something.
+//! A query string's pairs → what is asked. A parameter stands once and must mean something; one that
+//! the route does not have is refused, so that a slip never asks for everybody's requests. The older
+//! editions ignore it, as they always did.
 
 use std::collections::BTreeMap;
 
-use super::{Clause, Field, Query, Ranges, Sort, Span, Value, Wrong, field::NUMBER, groups};
+use super::{Clause, Field, Query, Ranges, Sort, Span, Value, Wrong, field::NUMBER, groups, hint};
 use crate::{request::summary::Feature, show};
 
 /// Requests in an answer, unless `limit` says otherwise, and at most.
 const LIMIT: usize = 20;
 const MOST: usize = 50;
+
+/// Parameters of the newest edition that are no field.
+pub(super) const V3_ONLY: [&str; 9] = [
+    "amountUsdMin",
+    "amountUsdMax",
+    "appFeesAmountUsdMin",
+    "appFeesAmountUsdMax",
+    "fillTimeMin",
+    "fillTimeMax",
+    "features",
+    "filters",
+    "includeTotal",
+];
 
 /// Whose words a query is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,20 +91,7 @@ impl Edition {
             | "includeAuthenticatedData"
             | "includeChildRequests" => self != Self::V1,
             "includeOrderData" => self == Self::V2,
-            _ => {
-                let own = [
-                    "amountUsdMin",
-                    "amountUsdMax",
-                    "appFeesAmountUsdMin",
-                    "appFeesAmountUsdMax",
-                    "fillTimeMin",
-                    "fillTimeMax",
-                    "features",
-                    "filters",
-                    "includeTotal",
-                ];
-                self == Self::V3 && own.contains(&name)
-            }
+            _ => self == Self::V3 && V3_ONLY.contains(&name),
         }
     }
 }
@@ -110,6 +111,20 @@ impl Caller<'_> {
             return Ok(Value::Text(own.to_owned()));
         }
         field.value(key, text)
+    }
+
+    /// That requests are the caller's own, for what `parameter` tells of nobody else's.
+    fn own(&self, parameter: &str) -> Result<Clause, Wrong> {
+        let label = self.label.ok_or_else(|| Wrong {
+            code: "API_KEY_NOT_OWNED",
+            parameter: parameter.to_owned(),
+            why: "only of requests that were quoted with the caller's own key".to_owned(),
+        })?;
+        Ok(Clause {
+            field: Field::ApiKey,
+            not: false,
+            values: vec![Value::Text(label.to_owned())],
+        })
     }
 }
 
@@ -159,7 +174,10 @@ impl Params {
         let mut texts = BTreeMap::new();
         for (name, text) in pairs {
             if edition.field(&name).is_none() && !edition.has(&name) {
-                continue;
+                match edition {
+                    Edition::V1 | Edition::V2 => continue,
+                    Edition::V3 => return Err(hint::unknown(&name)),
+                }
             }
             if text.is_empty() {
                 return Err(Wrong::field(&name, "must not be empty"));
@@ -199,6 +217,9 @@ impl Params {
                 not: false,
                 values: values?,
             });
+            if field == Field::Referrer {
+                all.push(caller.own(name)?);
+            }
             if !(field == Field::Chain && exact.is_some()) {
                 all.push(clause);
             }

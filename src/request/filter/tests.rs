@@ -86,8 +86,6 @@ fn every_parameter_means_what_it_says() {
         ("fillTimeMin", "6"),
         ("fillTimeMax", "6"),
         ("features", "fast_fill,app_fees"),
-        ("referrer", "nobody"),
-        ("unknown", ""),
     ];
     for (name, text) in fits {
         assert!(means(&[(name, text)]), "{name}={text}");
@@ -248,6 +246,9 @@ fn bombs_are_refused_cheaply() {
             "stands twice",
         ),
         (r#"[{"apiKey":"other"}]"#.into(), "own key"),
+        (r#"[{"not:apiKey":"other"}]"#.into(), "own key"),
+        (r#"[{"not:apiKey":null}]"#.into(), "own key"),
+        (r#"[{"apiKey":null}]"#.into(), "own key"),
         (
             "[{\"status\":\"success\"}] x".into(),
             "expected a JSON array",
@@ -267,7 +268,10 @@ fn older_editions_have_fewer_parameters() {
         Edition::V2,
         &[("hash", "0xF111"), ("referrer", "x"), ("filters", "x")],
     );
-    assert_eq!(found.all.len(), 2);
+    // Whose request it was is asked of the caller's own requests.
+    let own = &of(Edition::V2, &[("apiKey", "app")]).all[0];
+    assert_eq!(found.all.len(), 3);
+    assert!(found.all.contains(own));
     assert!(matches(
         &of(Edition::V2, &[("user", scene::USER)]),
         &summary()
@@ -283,8 +287,45 @@ fn older_editions_have_fewer_parameters() {
     )
     .unwrap();
     assert_eq!((whole.order, whole.limit), (true, 50));
-    let v3 = parse(&[("hash", "0x1"), ("referrer", "x")]).unwrap();
-    assert_eq!(v3.query, parse(&[]).unwrap().query);
+}
+
+#[test]
+fn what_is_no_parameter_is_refused_with_the_right_one() {
+    for (name, code, hint) in [
+        ("hash", "REMOVED_PARAMETER", "depositTxHash"),
+        ("referrer", "REMOVED_PARAMETER", "apiKey"),
+        ("includeOrderData", "REMOVED_PARAMETER", "protocol"),
+        ("depositTxhash", "UNKNOWN_PARAMETER", "depositTxHash?"),
+        ("users", "UNKNOWN_PARAMETER", "user?"),
+        ("orignChainId", "UNKNOWN_PARAMETER", "originChainId?"),
+        ("filter", "UNKNOWN_PARAMETER", "filters?"),
+        ("__proto__", "UNKNOWN_PARAMETER", "no parameter of this"),
+        ("", "UNKNOWN_PARAMETER", "no parameter of this"),
+    ] {
+        let wrong = parse(&[("user", scene::USER), (name, "0x1")]).unwrap_err();
+        assert_eq!((wrong.code, wrong.parameter.as_str()), (code, name));
+        assert!(wrong.why.contains(hint), "{name}: {wrong}");
+    }
+    let long = "x".repeat(10_000);
+    let wrong = parse(&[(&long, "1")]).unwrap_err().to_string();
+    assert!(wrong.len() < 200, "{wrong}");
+    // Every name of an edition is known to it.
+    for name in Field::NAMES {
+        assert!(Field::of(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn a_referrer_is_asked_for_by_the_owner_only() {
+    let pairs = [("referrer".to_owned(), "somebody".to_owned())];
+    let asked = Asked::parse(Edition::V2, pairs, &Caller::default(), &[]);
+    assert_eq!(asked.unwrap_err().code, "API_KEY_NOT_OWNED");
+    let mut summary = summary();
+    summary.referrer = Some("somebody".into());
+    let query = edition(Edition::V2, &[("referrer", "somebody")]).unwrap();
+    assert!(matches(&query.query, &summary));
+    summary.api_key = Some("other".into());
+    assert!(!matches(&query.query, &summary));
 }
 
 #[test]

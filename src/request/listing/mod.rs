@@ -29,7 +29,9 @@ pub struct Case<'a> {
     pub request: &'a Request,
     pub facts: &'a Facts,
     pub witnesses: &'a Witnesses,
-    /// Whoever asks owns the request's key and wants what only the owner may see.
+    /// Whoever asks owns the request's key.
+    pub own: bool,
+    /// The owner wants what only the owner may see.
     pub authenticated: bool,
     /// The order is wanted, where the edition has it.
     pub order: bool,

@@ -242,7 +242,7 @@ fn body(sheet: &Sheet<'_>) -> Body {
         data: data(sheet),
         protocol: sheet.protocol(),
         order_data: sheet.case.order.then(|| request.order.clone()),
-        referrer: request.referrer.clone(),
+        referrer: request.referrer.clone().filter(|_| sheet.case.own),
         moonpay_id: None,
         created_at: show::iso(request.created_at),
         updated_at: show::iso(render::updated_at(request, sheet.case.facts)),

@@ -106,6 +106,7 @@ fn told(request: &Request, facts: &Facts, seen: &[(&str, &str, Witness)]) -> Tol
         request,
         facts,
         witnesses: &witnesses,
+        own: false,
         authenticated: false,
         order: false,
     };
@@ -323,7 +324,7 @@ fn older_editions_say_it_in_their_words() {
     assert_eq!(data["metadata"]["sender"], json!(scene::USER));
     assert_eq!(data["metadata"]["currencyOut"]["amountFormatted"], "0.049");
     assert_eq!(data["paidAppFees"][0]["amountUsdCurrent"], Value::Null);
-    assert_eq!(all.v2["referrer"], "somebody");
+    assert_eq!(all.v2["referrer"], Value::Null, "the key's owner's only");
     assert_eq!(all.v2.get("orderData"), None);
     let states = [
         (Facts::default(), ["waiting", "waiting", "pending"]),
@@ -365,6 +366,7 @@ fn the_owner_is_shown_more() {
         request: &request,
         facts: &facts,
         witnesses: &witnesses,
+        own: true,
         authenticated: true,
         order: true,
     };
@@ -374,6 +376,7 @@ fn the_owner_is_shown_more() {
     assert_eq!(data["platformFee"]["relayFeeBps"], 1);
     assert_eq!(data["platformFee"]["totalPlatformFee"]["amount"], "10000");
     let v2 = serde_json::to_value(v2(&case)).unwrap();
+    assert_eq!(v2["referrer"], "somebody");
     assert_eq!(v2["orderData"]["salt"], "1");
     assert_eq!(v2["data"]["platformFee"]["relayFeeBps"], 1);
 }

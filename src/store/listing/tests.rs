@@ -537,7 +537,7 @@ fn groups() -> impl Strategy<Value = String> {
             .filter(|(other, _)| *other == name)
             .map(|(_, text)| text);
         let value = match how {
-            0 => Value::Null,
+            0 if name != "apiKey" => Value::Null,
             1..=3 => std::iter::once(text).chain(same).collect(),
             _ => text.into(),
         };

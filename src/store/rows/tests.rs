@@ -99,6 +99,7 @@ fn layouts_of_events_and_deliveries_never_change() {
     let one = "01".repeat(32);
     assert_eq!(hex(&mark::encode(258)), "010000000000000102");
     let event = crate::request::event::Event {
+        referrer: Some("r".into()),
         request: b(1),
         key: Some("k".into()),
         version: 9,
@@ -107,7 +108,7 @@ fn layouts_of_events_and_deliveries_never_change() {
     };
     assert_eq!(
         hex(&event::encode(&event).unwrap()),
-        format!("0120{one}01016b09ac02027b7d")
+        format!("0120{one}01016b09ac02027b7d010172")
     );
     let delivery = delivery::Delivery {
         since: 300,

@@ -23,6 +23,7 @@ async fn store(days: &[u64], mark: u64) -> Arc<dyn Store> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     for day in days {
         let event = Event {
+            referrer: None,
             request: B256::ZERO,
             version: 0,
             key: Some("app".into()),
