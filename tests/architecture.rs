@@ -43,7 +43,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "solver",
-        &["request", "market", "price", "store", "sign", "chains"],
+        // Of the oracle only its pure judgements: what will be attested is decided by them alone.
+        &[
+            "request", "market", "price", "store", "sign", "chains", "attest",
+        ],
     ),
     ("webhook", &["request", "integrator", "store"]),
     ("admin", &["store", "attest", "integrator", "webhook"]),
@@ -100,7 +103,9 @@ const PURE: &[&str] = &[
     "src/quote/usd.rs",
     "src/request/",
     "src/show.rs",
-    "src/solver/claim",
+    "src/solver/claim.rs",
+    "src/solver/claim/",
+    "src/solver/claimable.rs",
     "src/stream/desk.rs",
     "src/stream/protocol.rs",
     "src/stream/told.rs",

@@ -181,7 +181,7 @@ impl Rig {
                 let hash = deal.fill().await;
                 (hash, (FILLS, claim::fill(&deal.order, deposits, hash)))
             }
-            Purpose::Refund => {
+            Purpose::Refund | Purpose::Excess => {
                 let hash = deal.refund().await;
                 let body = claim::refund(&deal.order, deposits, &[hash]);
                 (hash, (REFUNDS, body))
@@ -249,12 +249,17 @@ impl Rig {
             deposit: deposit.onchain_id,
             transaction: transaction.to_string(),
             option: 0,
+            told: true,
             deposited: Part::Pending,
             outcome: Part::Pending,
+            since: self.now,
             tries: 0,
             not_before: 0,
+            why: None,
+            refused: false,
         };
-        let batch = Batch::new().put(row::key(&request.id), row.encode().unwrap());
+        let key = row::key(&request.id, &deposit.onchain_id);
+        let batch = Batch::new().put(key, row.encode().unwrap());
         let seen = fact::Deposit {
             onchain_id: deposit.onchain_id,
             network: self.world.origin.id.to_owned(),
@@ -277,8 +282,8 @@ impl Rig {
     }
 
     async fn row(&self, ended: &Ended) -> Option<Settlement> {
-        let found = self.requests.store().read(&row::key(&ended.id)).await;
-        let found = found.unwrap();
+        let key = row::key(&ended.id, &ended.deposit.onchain_id);
+        let found = self.requests.store().read(&key).await.unwrap();
         found.map(|bytes| Settlement::decode(&bytes).unwrap())
     }
 
@@ -421,7 +426,7 @@ async fn fills_and_refunds_are_settled_once_and_told_as_they_were() {
         // A fee is owed for a fill only.
         earned += match purpose {
             Purpose::Fill => AMOUNT - FEE,
-            Purpose::Refund => AMOUNT,
+            Purpose::Refund | Purpose::Excess => AMOUNT,
         };
         assert_eq!(rig.held(&ended).await, [0, earned]);
         let told = rig.facts(&ended).await.settlement.unwrap();

@@ -19,6 +19,7 @@ pub struct Integrator {
     pub oracle: Option<SolverOracle>,
     /// Webhooks may go to plain HTTP and into private networks; never in production.
     pub webhook_allow_private: bool,
+    pub production: bool,
     pub requests_v2: RequestsV2,
 }
 
@@ -82,6 +83,7 @@ impl Reader<'_> {
         let requests_v2 = self.requests_v2(texts.requests_v2);
         Some(Integrator {
             webhook_allow_private: open,
+            production: texts.production,
             http_port,
             market_file: market_file?.into(),
             solver_key: solver_key?,

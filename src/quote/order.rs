@@ -8,8 +8,11 @@ use vm::{
 
 use super::intent::Side;
 
-/// Seconds from the quote to the deadline of its fill and refunds.
+/// Seconds from the quote to the deadline of its fill.
 pub const LIFE: u64 = 604_800;
+/// Seconds from there to the deadline of its refunds: what comes with the last block, or cannot be
+/// given back at once, has days.
+pub const GRACE: u64 = 604_800;
 
 /// A refund leaves at least one part in so many of what it gives back. A payment of dust is none, and
 /// an honest refund stays possible until gas would take 99 % of the deposit.
@@ -44,11 +47,14 @@ impl Promise<'_> {
     /// The order. Refunds are possible on both chains, on the destination in what the solver gives.
     pub fn order(&self) -> Result<Order, CodecError> {
         let ((paid, amount), (given, worth)) = (self.paid, self.given);
-        let deadline = u32::try_from(self.now.saturating_add(LIFE))
-            .map_err(|_| CodecError("the deadline is above 32 bits".into()))?;
-        let mut refunds = vec![self.refund(paid, amount, deadline)?];
+        let after = |seconds| {
+            u32::try_from(self.now.saturating_add(seconds))
+                .map_err(|_| CodecError("the deadline is above 32 bits".into()))
+        };
+        let (deadline, refund_by) = (after(LIFE)?, after(LIFE + GRACE)?);
+        let mut refunds = vec![self.refund(paid, amount, refund_by)?];
         if paid.network.name != given.network.name {
-            refunds.push(self.refund(given, worth, deadline)?);
+            refunds.push(self.refund(given, worth, refund_by)?);
         }
         let payment = InputPayment {
             chain_id: paid.network.name.clone(),

@@ -128,7 +128,13 @@ async fn order_says_what_was_promised_and_the_solver_signs_it() {
         (USER, "1000000")
     );
     assert_eq!(refunds[0].extra_data, "0x");
-    assert_eq!(refunds[0].deadline, 1_700_604_800);
+    // What comes with the last block that can fill has a week to be given back.
+    let (fill_by, refund_by) = (1_700_604_800, 1_701_209_600);
+    let refunds_by = [refunds[0].deadline, refunds[1].deadline];
+    assert_eq!(
+        (order.output.deadline, refunds_by),
+        (fill_by, [refund_by; 2])
+    );
     assert_eq!(
         order.output.extra_data,
         format!("0x{}{}", "00".repeat(12), &ROUTER[2..])

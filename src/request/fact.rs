@@ -23,6 +23,8 @@ pub struct Facts {
     pub failure: Option<FailReason>,
     /// Why there will be no refund.
     pub refund_failure: Option<RefundFailReason>,
+    /// How deposits end that fill nothing; each once.
+    pub endings: Vec<Ending>,
     /// The hub's side, once the solver has been paid there.
     pub settlement: Option<Settlement>,
 }
@@ -52,6 +54,19 @@ pub struct Deposit {
     pub standing: Standing,
 }
 
+/// How a deposit ends that fills nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    /// The deposit's onchain id.
+    pub deposit: B256,
+    /// Why it fills nothing.
+    pub reason: FailReason,
+    /// Why it is not given back; `None`: it is.
+    pub refused: Option<RefundFailReason>,
+    /// It is worth nothing, or nobody knows what: it says nothing about the request.
+    pub minor: bool,
+}
+
 /// How firmly something included stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
@@ -76,6 +91,8 @@ pub struct Sent {
 pub enum Purpose {
     Fill,
     Refund,
+    /// What a deposit was more than its order asked for, given back beside the fill.
+    Excess,
 }
 
 /// A transaction of the solver's.
@@ -150,6 +167,18 @@ impl Facts {
         self.deposits
             .iter()
             .filter(|deposit| deposit.standing != Standing::Reorged)
+    }
+
+    /// Whether the deposit says nothing about the request.
+    pub fn is_minor(&self, deposit: &Deposit) -> bool {
+        let mut endings = self.endings.iter();
+        endings.any(|ending| ending.minor && ending.deposit == deposit.onchain_id)
+    }
+
+    /// Stores how a deposit ends, in place of what was known of it.
+    pub fn end(&mut self, ending: Ending) {
+        self.endings.retain(|known| known.deposit != ending.deposit);
+        self.endings.push(ending);
     }
 
     /// The solver's transactions for `purpose` that may still count.

@@ -5,6 +5,12 @@ use vm::spelled_alike;
 
 use super::{Request, fact::Deposit, reason::FailReason};
 
+/// What the order asks for.
+pub fn asked(request: &Request) -> Option<U256> {
+    let input = request.order.inputs.first()?;
+    U256::from_str_radix(&input.payment.amount, 10).ok()
+}
+
 /// Why a deposit does not pay for the order.
 pub fn mismatch(request: &Request, deposit: &Deposit) -> Option<FailReason> {
     let Some(input) = request.order.inputs.first() else {
@@ -17,7 +23,7 @@ pub fn mismatch(request: &Request, deposit: &Deposit) -> Option<FailReason> {
     if !spelled_alike(&deposit.currency, &payment.currency) {
         return Some(FailReason::IncorrectDepositCurrency);
     }
-    let Ok(amount) = U256::from_str_radix(&payment.amount, 10) else {
+    let Some(amount) = asked(request) else {
         return Some(FailReason::Unknown);
     };
     (deposit.amount < amount).then_some(FailReason::DepositedAmountTooLowToFill)

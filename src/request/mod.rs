@@ -12,7 +12,6 @@ pub mod mismatch;
 pub mod name;
 pub mod quoted;
 pub mod reason;
-pub mod refund;
 pub mod render;
 #[cfg(test)]
 pub mod scene;

@@ -139,9 +139,10 @@ pub(super) fn updated_at(request: &Request, facts: &Facts) -> u64 {
     facts.updated_at.max(request.created_at)
 }
 
-/// The user's transactions, each once.
+/// The user's transactions, each once; not what strangers' dust came in.
 pub(super) fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
-    let deposits = facts.standing().map(|deposit| &deposit.transaction);
+    let deposits = facts.standing().filter(|deposit| !facts.is_minor(deposit));
+    let deposits = deposits.map(|deposit| &deposit.transaction);
     match request.execution {
         Execution::Solver => each_once(deposits),
         Execution::User => each_once(own(facts).chain(deposits)),
@@ -150,7 +151,7 @@ pub(super) fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
 
 /// The transactions that pay the recipient, or pay back; the user's own where nobody else acts.
 pub(super) fn outgoing(request: &Request, facts: &Facts) -> Vec<String> {
-    let solver = [Purpose::Fill, Purpose::Refund]
+    let solver = [Purpose::Fill, Purpose::Refund, Purpose::Excess]
         .into_iter()
         .flat_map(|purpose| facts.alive(purpose))
         .map(|attempt| &attempt.transaction);
@@ -245,8 +246,10 @@ mod tests {
             ),
         ];
         for (attempts, words) in cases {
+            let back = attempts.iter().any(|one| one.purpose == Purpose::Refund);
             let facts = Facts {
                 deposits: vec![deposit(1, Standing::Final)],
+                failure: back.then_some(FailReason::Slippage),
                 attempts,
                 updated_at: request.created_at + 5,
                 ..Facts::default()

@@ -8,6 +8,10 @@ use super::*;
 pub const USDC: &str = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913";
 pub const USER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
+/// Until when an order can be filled, and until when it can be given back.
+pub const FILL_BY: u32 = 1_700_604_800;
+pub const REFUND_BY: u32 = 1_701_209_600;
+
 /// A request whose ids are made of `number`.
 pub fn request(number: u8) -> Request {
     Request {
@@ -66,7 +70,7 @@ fn order() -> Order {
                 recipient: USER.into(),
                 currency: USDC.into(),
                 minimum_amount: "0".into(),
-                deadline: 1_700_604_800,
+                deadline: REFUND_BY,
                 extra_data: "0x".into(),
             }],
         }],
@@ -79,7 +83,7 @@ fn order() -> Order {
                 expected_amount: "99900000".into(),
             }],
             calls: Vec::new(),
-            deadline: 1_700_604_800,
+            deadline: FILL_BY,
             extra_data: "0x".into(),
         },
         fees: Vec::new(),
@@ -110,11 +114,12 @@ pub fn deposit(number: u8, standing: fact::Standing) -> fact::Deposit {
     }
 }
 
-/// A transaction of the solver's: `0xf111`, or `0x4ef0` for a refund.
+/// A transaction of the solver's: `0xf111`, `0x4ef0` for a refund, `0xe8ce` for an excess.
 pub fn attempt(purpose: fact::Purpose, state: fact::State) -> fact::Attempt {
     let (network, transaction) = match purpose {
         fact::Purpose::Fill => ("destination", "0xf111"),
         fact::Purpose::Refund => ("origin", "0x4ef0"),
+        fact::Purpose::Excess => ("origin", "0xe8ce"),
     };
     fact::Attempt {
         purpose,

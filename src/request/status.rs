@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Execution, Request,
-    fact::{Facts, Purpose, Sent, State},
+    fact::{Deposit, Facts, Purpose, Sent, State},
+    mismatch::mismatch,
     reason::{FailReason, RefundFailReason},
 };
 
@@ -47,46 +48,71 @@ impl Status {
 /// Where `request` stands after `facts`. A failure is told only when no refund will come.
 pub fn of(request: &Request, facts: &Facts) -> Verdict {
     match request.execution {
-        Execution::Solver => solved(facts),
+        Execution::Solver => solved(request, facts),
         Execution::User => own(facts),
     }
 }
 
 /// The rows are in the order of their force; the first that holds is the status.
-fn solved(facts: &Facts) -> Verdict {
+fn solved(request: &Request, facts: &Facts) -> Verdict {
     let confirmed = |purpose| {
         facts
             .alive(purpose)
             .any(|attempt| matches!(attempt.state, State::Confirmed(_)))
     };
     let sent = |purpose| facts.alive(purpose).next().is_some();
-    let deposited = facts.standing().next().is_some();
-    // Deposits that were there and are gone; a fill ahead of its deposit is none of these.
-    let reorged = !deposited && !facts.deposits.is_empty();
-    let reason = facts.failure.unwrap_or(FailReason::Unknown);
+    let pays = |deposit: &&Deposit| mismatch(request, deposit).is_none();
+    let paying = facts.standing().any(|deposit| pays(&deposit));
+    // What paid for the order was there and is gone; a fill ahead of its deposit is none of these.
+    let reorged = !paying && facts.deposits.iter().any(|deposit| pays(&deposit));
     if sent(Purpose::Fill) && reorged {
-        return ended(Status::Failure, FailReason::DepositReorged, facts);
+        let reason = FailReason::DepositReorged;
+        return ended(Status::Failure, reason, facts.refund_failure);
     }
     if confirmed(Purpose::Fill) {
         return plain(Status::Success);
     }
-    if confirmed(Purpose::Refund) {
-        return ended(Status::Refund, reason, facts);
-    }
     if sent(Purpose::Fill) {
         return plain(Status::Submitted);
     }
-    if sent(Purpose::Refund) {
+    // A deposit that pays for the order decides about it, however others end.
+    if paying && facts.failure.is_none() && facts.refund_failure.is_none() {
         return plain(Status::Pending);
     }
+    given_back(facts, reorged, (confirmed, sent)).unwrap_or_else(|| {
+        let counts = facts.standing().any(|deposit| !facts.is_minor(deposit));
+        plain(match counts {
+            true => Status::Pending,
+            false => Status::Waiting,
+        })
+    })
+}
+
+/// Where a request stands that nothing fills, by what was given back and what was not.
+fn given_back(
+    facts: &Facts,
+    reorged: bool,
+    (confirmed, sent): (impl Fn(Purpose) -> bool, impl Fn(Purpose) -> bool),
+) -> Option<Verdict> {
+    let ending = |back: bool| {
+        let mut endings = facts.endings.iter().filter(|ending| !ending.minor);
+        endings.find(|ending| ending.refused.is_none() == back)
+    };
+    let reason = |back| facts.failure.or(ending(back).map(|ending| ending.reason));
+    if confirmed(Purpose::Refund) {
+        let reason = reason(true).unwrap_or(FailReason::Unknown);
+        return Some(ended(Status::Refund, reason, facts.refund_failure));
+    }
+    if sent(Purpose::Refund) {
+        return Some(plain(Status::Pending));
+    }
+    let refused = ending(false).and_then(|ending| ending.refused);
     // Nothing is left to refund, and nothing will be filled.
     let empty = reorged && facts.failure.is_some();
-    if empty || facts.refund_failure.is_some() {
-        return ended(Status::Failure, reason, facts);
-    }
-    plain(match deposited {
-        true => Status::Pending,
-        false => Status::Waiting,
+    let why = facts.refund_failure.or(refused);
+    (empty || why.is_some()).then(|| {
+        let reason = reason(false).unwrap_or(FailReason::Unknown);
+        ended(Status::Failure, reason, why)
     })
 }
 
@@ -99,7 +125,11 @@ fn own(facts: &Facts) -> Verdict {
         return plain(Status::Pending);
     }
     if any(|state| matches!(state, State::Reverted { .. })) {
-        return ended(Status::Failure, FailReason::TransactionReverted, facts);
+        return ended(
+            Status::Failure,
+            FailReason::TransactionReverted,
+            facts.refund_failure,
+        );
     }
     plain(Status::Waiting)
 }
@@ -112,11 +142,11 @@ fn plain(status: Status) -> Verdict {
     }
 }
 
-fn ended(status: Status, reason: FailReason, facts: &Facts) -> Verdict {
+fn ended(status: Status, reason: FailReason, refused: Option<RefundFailReason>) -> Verdict {
     Verdict {
         status,
         fail_reason: Some(reason),
-        refund_fail_reason: facts.refund_failure,
+        refund_fail_reason: refused,
     }
 }
 

@@ -282,7 +282,7 @@ fn transactions(facts: &Facts) -> Vec<(Role, Name)> {
         let role = match (&one.state, one.purpose) {
             (State::Reverted { .. } | State::Replaced, _) => Role::Failed,
             (_, Purpose::Fill) => Role::Fill,
-            (_, Purpose::Refund) => Role::Refund,
+            (_, Purpose::Refund | Purpose::Excess) => Role::Refund,
         };
         (role, &one.transaction)
     });

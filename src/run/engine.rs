@@ -113,6 +113,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         patience: Patience {
             margin: 60,
             funds: 300,
+            forced_by_all: !trading.production,
         },
     });
     let transactions = Arc::new(ground.transactions());

@@ -34,6 +34,8 @@ pub struct Trading {
     pub solver_chain: String,
     pub oracle: Option<SolverOracle>,
     pub retirement: Retirement,
+    /// Nobody without a key gets what is for trying things out.
+    pub production: bool,
     /// Where webhooks may go.
     pub reach: Reach,
 }
@@ -135,6 +137,7 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
         signer: Arc::new(key?),
         solver_chain,
         oracle: wanted.oracle.clone(),
+        production: wanted.production,
         retirement: Retirement {
             deprecated_at: wanted.requests_v2.deprecated_at,
             throttled_from: wanted.requests_v2.throttled_from,

@@ -1,64 +1,99 @@
 //! Beginning payments: which claims may follow which. Pure. Whoever asks, and however often, an order
-//! has at most one fill that may land, and never one beside a refund of the same deposit.
+//! has at most one fill that may land, and a deposit at most one payment: a fill, with what exceeds
+//! the order beside it, or a refund.
 
 use alloy::primitives::B256;
 
 use crate::{
-    request::{fact::Purpose, reason::FailReason},
-    store::rows::claim::{Claim, Leg, Stage},
+    request::{
+        fact::Purpose,
+        reason::{FailReason, RefundFailReason},
+    },
+    store::rows::claim::{Claim, Leg, Pause, Stage},
 };
+
+/// Seconds between two tries to give something back: the first pause, and the longest.
+const FIRST_PAUSE: u64 = 60;
+const LONGEST_PAUSE: u64 = 21_600;
 
 /// A payment that may not be begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    #[error("a payment of this request may still land")]
-    Open,
-    #[error("the order was filled")]
+    #[error("the order was filled, or a fill may still land")]
     Filled,
-    #[error("the order failed, or a refund was begun")]
+    #[error("the order failed")]
     Failed,
     #[error("the deposit is used up")]
     Used,
+    #[error("no final fill has used the deposit")]
+    Unfilled,
 }
 
 /// `claim` with a fill begun.
 pub fn fill(claim: &Claim, leg: Leg) -> Result<Claim, ClaimError> {
-    at_rest(claim)?;
-    if paid(claim, Purpose::Fill).next().is_some() {
+    if live(claim).any(|leg| leg.purpose == Purpose::Fill) {
         return Err(ClaimError::Filled);
     }
-    let refunds = |leg: &Leg| leg.purpose == Purpose::Refund;
-    if claim.failure.is_some() || claim.legs.iter().any(refunds) {
+    if claim.failure.is_some() {
         return Err(ClaimError::Failed);
+    }
+    usable(claim, &leg.deposit)?;
+    Ok(with(claim, leg))
+}
+
+/// `claim` with a refund begun.
+pub fn refund(claim: &Claim, leg: Leg) -> Result<Claim, ClaimError> {
+    usable(claim, &leg.deposit)?;
+    Ok(with(claim, leg))
+}
+
+/// `claim` with what exceeds an order begun to be given back.
+pub fn excess(claim: &Claim, leg: Leg) -> Result<Claim, ClaimError> {
+    let of = |one: &&Leg, purpose| one.purpose == purpose && one.deposit == leg.deposit;
+    let mut fills = live(claim).filter(|one| of(one, Purpose::Fill));
+    if !fills.any(|fill| fill.stage == Stage::Final) {
+        return Err(ClaimError::Unfilled);
+    }
+    if live(claim).any(|one| of(&one, Purpose::Excess)) {
+        return Err(ClaimError::Used);
     }
     Ok(with(claim, leg))
 }
 
-/// `claim` with a refund begun. Of an order that was not filled, it fails the order for good.
-pub fn refund(claim: &Claim, leg: Leg) -> Result<Claim, ClaimError> {
-    at_rest(claim)?;
-    usable(claim, &leg.deposit)?;
-    let reason = leg.reason.unwrap_or(FailReason::Unknown);
-    Ok(with(&failed(claim, reason), leg))
+/// `claim` with deposits parked: nothing is done about them any more.
+pub fn park(claim: &Claim, deposits: &[B256]) -> Result<Claim, ClaimError> {
+    let mut next = claim.clone();
+    for deposit in deposits {
+        usable(&next, deposit)?;
+        next.pauses.retain(|pause| pause.deposit != *deposit);
+        next.parked.push(*deposit);
+    }
+    Ok(next)
 }
 
-/// `claim` with the deposit given up: it will not be given back.
-pub fn give_up(claim: &Claim, deposit: B256, reason: FailReason) -> Result<Claim, ClaimError> {
-    at_rest(claim)?;
-    usable(claim, &deposit)?;
-    let mut next = failed(claim, reason);
-    next.given_up.push(deposit);
-    Ok(next)
+/// `claim` with a deposit that could not be given back at `now` (unix seconds): after a pause that
+/// doubles it is tried again.
+pub fn pause(claim: &Claim, deposit: B256, why: RefundFailReason, now: u64) -> Claim {
+    let mut next = claim.clone();
+    let known = next
+        .pauses
+        .iter()
+        .position(|pause| pause.deposit == deposit);
+    let tries = known.map_or(0, |at| next.pauses.swap_remove(at).tries);
+    let length = FIRST_PAUSE.checked_shl(tries.min(32)).unwrap_or(u64::MAX);
+    next.pauses.push(Pause {
+        deposit,
+        tries: tries.saturating_add(1),
+        until: now.saturating_add(length.min(LONGEST_PAUSE)),
+        why,
+    });
+    next
 }
 
 /// `claim` of an order that will not be filled; unchanged if it was.
 pub fn failed(claim: &Claim, reason: FailReason) -> Claim {
     let mut next = claim.clone();
-    let filled = claim
-        .legs
-        .iter()
-        .any(|leg| leg.purpose == Purpose::Fill && leg.stage != Stage::Failed);
-    if !filled {
+    if !live(claim).any(|leg| leg.purpose == Purpose::Fill) {
         next.failure.get_or_insert(reason);
     }
     next
@@ -71,26 +106,17 @@ fn with(claim: &Claim, mut leg: Leg) -> Claim {
     next
 }
 
-fn at_rest(claim: &Claim) -> Result<(), ClaimError> {
-    let open = claim.legs.iter().any(|leg| leg.stage == Stage::Open);
-    if open { Err(ClaimError::Open) } else { Ok(()) }
-}
-
 fn usable(claim: &Claim, deposit: &B256) -> Result<(), ClaimError> {
-    let used = claim
-        .legs
-        .iter()
-        .any(|leg| leg.deposit == *deposit && leg.stage != Stage::Failed);
-    if used || claim.given_up.contains(deposit) {
+    let used = live(claim).any(|leg| leg.deposit == *deposit);
+    if used || claim.parked.contains(deposit) {
         return Err(ClaimError::Used);
     }
     Ok(())
 }
 
-fn paid(claim: &Claim, purpose: Purpose) -> impl Iterator<Item = &Leg> {
-    claim.legs.iter().filter(move |leg| {
-        leg.purpose == purpose && matches!(leg.stage, Stage::Confirmed | Stage::Final)
-    })
+/// The payments that have paid or may still.
+fn live(claim: &Claim) -> impl Iterator<Item = &Leg> {
+    claim.legs.iter().filter(|leg| leg.stage != Stage::Failed)
 }
 
 #[cfg(test)]

@@ -36,17 +36,23 @@ struct Payment {
     /// What is told of it: the first payment.
     currency: String,
     amount: Amount,
+    amounts: Vec<Amount>,
 }
 
 impl Solver {
-    /// Begins the fill that `deposit` pays for.
-    pub(super) async fn fill(&self, view: &View, deposit: B256) -> Result<Paid, SolverError> {
+    /// Begins the fill that `deposit` pays for, with `amounts` for the order's payments.
+    pub(super) async fn fill(
+        &self,
+        view: &View,
+        deposit: B256,
+        amounts: Vec<Amount>,
+    ) -> Result<Paid, SolverError> {
         let request = &view.request;
         if self.solver_of(request).is_none() {
             return Err(SolverError::Elsewhere(request.order.solver.clone()));
         }
         let lane = self.lane(&request.order.output.chain_id)?;
-        let payment = match payment(request, lane) {
+        let payment = match payment(request, lane, amounts) {
             Ok(payment) => payment,
             Err(error) => {
                 let order = request.order_id;
@@ -107,8 +113,10 @@ impl Solver {
             nonce: taken.nonce,
             currency: payment.currency,
             amount: payment.amount,
+            payments: payment.amounts,
             transaction: None,
             stage: Stage::Open,
+            wasted: Amount::ZERO,
         };
         let next = claim::fill(&view.claim, leg)?;
         self.begin(view, lane, taken, next).await
@@ -129,10 +137,10 @@ impl Solver {
 }
 
 /// Payments and calls of the order in one transaction.
-fn payment(request: &Request, lane: &Lane) -> Result<Payment, CodecError> {
+fn payment(request: &Request, lane: &Lane, amounts: Vec<Amount>) -> Result<Payment, CodecError> {
     let (site, output) = (&lane.site, &request.order.output);
     let family = site.family();
-    let payments = payments(request, lane)?;
+    let payments = payments(request, lane, &amounts)?;
     let codec = || family.orders.ok_or_else(|| CodecError("no orders".into()));
     let calls = output
         .calls
@@ -170,22 +178,41 @@ fn payment(request: &Request, lane: &Lane) -> Result<Payment, CodecError> {
             .collect::<Result<_, _>>()?,
         currency: first.map_or_else(String::new, |payout| payout.currency.text().to_owned()),
         amount: first.map_or(Amount::ZERO, |payout| payout.amount),
+        amounts,
     })
 }
 
-/// Each payment that the order wants.
-pub(super) fn payments(request: &Request, lane: &Lane) -> Result<Vec<Payout>, CodecError> {
+/// Each payment of the order, with what it is paid.
+pub(super) fn payments(
+    request: &Request,
+    lane: &Lane,
+    amounts: &[Amount],
+) -> Result<Vec<Payout>, CodecError> {
     let family = lane.site.family();
+    let payments = &request.order.output.payments;
+    if payments.len() != amounts.len() {
+        return Err(CodecError("an amount for each payment".into()));
+    }
+    payments
+        .iter()
+        .zip(amounts)
+        .map(|(payment, amount)| {
+            Ok(Payout {
+                to: family.address(&payment.recipient)?,
+                currency: family.address(&payment.currency)?,
+                amount: *amount,
+            })
+        })
+        .collect()
+}
+
+/// What the order's payments were quoted.
+pub(super) fn quoted(request: &Request) -> Result<Vec<Amount>, CodecError> {
     let payments = request.order.output.payments.iter();
     payments
         .map(|payment| {
             let expected = text::number(&payment.expected_amount)?;
-            let minimum = text::number(&payment.minimum_amount)?;
-            Ok(Payout {
-                to: family.address(&payment.recipient)?,
-                currency: family.address(&payment.currency)?,
-                amount: expected.max(minimum),
-            })
+            Ok(expected.max(text::number(&payment.minimum_amount)?))
         })
         .collect()
 }

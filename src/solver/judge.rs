@@ -1,17 +1,26 @@
-//! What to do next for a request. Pure: the whole table in one function.
+//! What to do next for a request. Pure: the whole table in one place.
 //!
-//! The claim is the authority on what has been begun, the facts on what has been deposited. Nothing
-//! is decided while a payment may still land; an order that failed is never filled.
+//! The claim is the authority on what has been begun, the facts on what has been deposited. The first
+//! final deposit that matches decides the order: it is filled, or the order fails and it goes back.
+//! Every other deposit ends by itself, beside it: given back where the oracle will attest that and it
+//! is worth it, else parked. None holds up another.
 
-use alloy::primitives::B256;
-use vm::spelled_alike;
+pub mod excess;
+mod refund;
 
+use std::collections::HashMap;
+
+use alloy::primitives::{B256, U256};
+
+pub use self::refund::Parking;
+use super::claimable;
 use crate::{
+    attest::claim::Families,
     request::{
         Execution, Request,
         fact::{Deposit, Facts, Purpose, Standing},
         mismatch::mismatch,
-        reason::{FailReason, RefundFailReason},
+        reason::FailReason,
     },
     store::rows::claim::{Claim, Leg, Stage},
 };
@@ -19,27 +28,43 @@ use crate::{
 /// A `referrer` that asks for the refund path (integrator-api.md 22.4).
 pub const FORCE_REFUND: &str = "debug-force-refund";
 
-/// How often a refund is tried before somebody has to look.
-const MOST_REFUNDS: usize = 3;
-
-/// What the solver waits for. Seconds.
+/// How the solver goes about orders. Seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// A deadline this near counts as passed: the payment has to be in a block before it.
     pub margin: u64,
     /// How long after its deposit an order waits for funds.
     pub funds: u64,
+    /// Whoever asks without a key may have the refund path: not in production.
+    pub forced_by_all: bool,
 }
 
-/// Whether the solver can pay for a fill.
+/// What a deposit, or what exceeds an order, is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Funds {
-    Enough,
+pub enum Worth {
+    /// Nobody knows: it is no currency of the market.
+    Unknown,
+    /// Less than giving it back could ever cost.
+    Dust,
+    Something,
+}
+
+/// What the solver would do now with the deposit that decides the order. It is worked out before the
+/// decision; see [`fund`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// To pay these amounts, one for each payment of the order's output.
+    Pay(Vec<U256>),
+    /// Nothing yet: it has too little.
     Short,
+    /// Nothing yet: the operator, or a breaker, holds fills.
+    Held,
+    /// Not to fill the order, for this reason.
+    Refuse(FailReason),
 }
 
 /// Everything that the decision rests on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Case<'a> {
     pub request: &'a Request,
     pub facts: &'a Facts,
@@ -47,145 +72,175 @@ pub struct Case<'a> {
     /// Unix seconds.
     pub now: u64,
     pub patience: Patience,
+    /// By onchain id; what is not there is not known now.
+    pub worths: &'a HashMap<B256, Worth>,
+    pub families: Families<'a>,
 }
 
-/// What to do. Deposits are named by their onchain ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// For the chain, for funds, for time.
-    Wait,
-    Fill {
-        deposit: B256,
-    },
+/// One thing to do. Deposits are named by their onchain ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The deposit decides the order, and could be paid for: an [`Offer`] says what happens.
+    Fund { deposit: B256 },
+    /// The order will not be filled.
+    Fail { reason: FailReason },
+    /// Give the deposit back; no less than `minimum` would be attested.
     Refund {
         deposit: B256,
         reason: FailReason,
+        minimum: U256,
     },
-    FailWithoutRefund {
-        deposit: B256,
-        reason: FailReason,
-        why: RefundFailReason,
-    },
-    /// Hand the outcome to the settlement worker.
-    Settle,
+    /// Give back what the deposit was more than the order asked for.
+    Excess { deposit: B256, amount: U256 },
+    /// Leave these to the operator.
+    Park(Vec<Parking>),
+}
+
+/// What becomes of the deposit that decides the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Funding {
+    Pay(Vec<U256>),
+    Wait,
+    Fail(FailReason),
+}
+
+/// When a request is looked at again if nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Soon: for the chain, for funds.
+    Wait,
+    /// At this time (unix seconds), unless new facts come before.
+    Until(u64),
     /// Nothing is left to do until new facts come.
     Done,
 }
 
-/// What to do next.
-pub fn next(case: &Case<'_>, funds: Funds) -> Next {
-    let (facts, claim) = (case.facts, case.claim);
-    if case.request.execution == Execution::User {
-        return Next::Done;
-    }
-    if claim.legs.iter().any(|leg| leg.stage == Stage::Open) {
-        return Next::Wait;
-    }
-    let filled = paid(claim).any(|leg| leg.purpose == Purpose::Fill);
-    let unused: Vec<_> = finals(facts)
-        .filter(|deposit| !claim.given_up.contains(&deposit.onchain_id))
-        .filter(|deposit| !paid(claim).any(|leg| leg.deposit == deposit.onchain_id))
-        .collect();
-    let failure = claim.failure.or(facts.failure);
-    let decided = match (filled, failure, unused.first()) {
-        (_, _, None) => None,
-        (true, _, Some(deposit)) => Some(give_back(case, deposit, FailReason::DoubleSpend)),
-        (false, Some(reason), Some(deposit)) => Some(give_back(case, deposit, reason)),
-        (false, None, Some(first)) => {
-            let matching = unused
-                .iter()
-                .find(|deposit| mismatch(case.request, deposit).is_none());
-            Some(match matching {
-                None => {
-                    let reason = mismatch(case.request, first);
-                    give_back(case, first, reason.unwrap_or(FailReason::Unknown))
-                }
-                Some(deposit) => fund(case, deposit, funds),
-            })
-        }
-    };
-    decided.unwrap_or_else(|| at_rest(case))
+/// What can be done, the most urgent first. None of it depends on what comes of the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    pub next: Next,
 }
 
-fn fund(case: &Case<'_>, deposit: &Deposit, funds: Funds) -> Next {
+/// What one deposit asks for.
+enum Verdict {
+    Do(Step),
+    Park(Parking),
+    Until(u64),
+    Wait,
+    Nothing,
+}
+
+/// What to do next.
+pub fn plan(case: &Case<'_>) -> Plan {
+    let mut plan = Plan {
+        steps: Vec::new(),
+        next: Next::Done,
+    };
+    if case.request.execution == Execution::User {
+        return plan;
+    }
+    let mut parked = Vec::new();
+    if unsettled(case) {
+        plan.next = Next::Wait;
+    }
+    let unused = finals(case.facts).filter(|deposit| is_unused(case.claim, deposit));
+    let verdicts = unused.map(|deposit| verdict(case, deposit));
+    let excesses = finals(case.facts).map(|deposit| excess::verdict(case, deposit));
+    for verdict in verdicts.chain(excesses) {
+        match verdict {
+            Verdict::Do(step) => {
+                let urgent = matches!(step, Step::Fund { .. } | Step::Fail { .. });
+                let at = if urgent { 0 } else { plan.steps.len() };
+                plan.steps.insert(at, step);
+                plan.next = Next::Wait;
+            }
+            Verdict::Park(parking) => parked.push(parking),
+            Verdict::Wait => plan.next = Next::Wait,
+            Verdict::Until(at) => {
+                plan.next = match plan.next {
+                    Next::Wait => Next::Wait,
+                    Next::Until(other) => Next::Until(other.min(at)),
+                    Next::Done => Next::Until(at),
+                }
+            }
+            Verdict::Nothing => {}
+        }
+    }
+    if !parked.is_empty() {
+        plan.steps.push(Step::Park(parked));
+        plan.next = Next::Wait;
+    }
+    plan
+}
+
+/// What becomes of the deposit that decides the order, by what the solver would do.
+pub fn fund(case: &Case<'_>, deposit: &B256, offer: &Offer) -> Funding {
+    let mut deposits = case.facts.deposits.iter();
+    let since = deposits.find(|one| one.onchain_id == *deposit);
+    let waited = since.map_or(0, |one| case.now.saturating_sub(one.place.time));
+    let late = |reason| match waited < case.patience.funds {
+        true => Funding::Wait,
+        false => Funding::Fail(reason),
+    };
+    match offer {
+        Offer::Pay(amounts) => Funding::Pay(amounts.clone()),
+        Offer::Short => late(FailReason::SolverBalanceTooLow),
+        Offer::Held => late(FailReason::SolverCapacityExceeded),
+        Offer::Refuse(reason) => Funding::Fail(*reason),
+    }
+}
+
+fn verdict(case: &Case<'_>, deposit: &Deposit) -> Verdict {
+    if let Some(reason) = mismatch(case.request, deposit) {
+        return refund::verdict(case, deposit, reason);
+    }
+    let fill = case.claim.legs.iter().find(|leg| is_live_fill(leg));
+    let failure = case.claim.failure.or(case.facts.failure);
+    match (fill, failure) {
+        // Whether it is one too many is not known yet.
+        (Some(fill), _) if fill.stage == Stage::Open => Verdict::Wait,
+        (Some(_), _) => refund::verdict(case, deposit, FailReason::DoubleSpend),
+        (None, Some(reason)) => refund::verdict(case, deposit, reason),
+        (None, None) if decides(case, deposit) => decide(case, deposit),
+        (None, None) => Verdict::Wait,
+    }
+}
+
+/// The deposit could fill the order: nothing but an offer speaks against it.
+fn decide(case: &Case<'_>, deposit: &Deposit) -> Verdict {
     let passed = |deadline: u64| deadline <= case.now.saturating_add(case.patience.margin);
     let request = case.request;
-    let waited = case.now.saturating_sub(deposit.place.time);
-    let reason = if request.referrer.as_deref() == Some(FORCE_REFUND) {
+    let entitled = request.api_key.is_some() || case.patience.forced_by_all;
+    let reason = if entitled && request.referrer.as_deref() == Some(FORCE_REFUND) {
         FailReason::ManualAdminRefund
     } else if request.expires_at.is_some_and(|at| at <= case.now) {
         FailReason::TtlExpired
     } else if passed(request.order.output.deadline.into()) {
         FailReason::OrderExpired
-    } else if funds == Funds::Enough {
-        let deposit = deposit.onchain_id;
-        return Next::Fill { deposit };
-    } else if waited < case.patience.funds {
-        return Next::Wait;
+    } else if claimable::fill(request, deposit, case.families).is_err() {
+        FailReason::Unknown
     } else {
-        FailReason::SolverBalanceTooLow
+        let deposit = deposit.onchain_id;
+        return Verdict::Do(Step::Fund { deposit });
     };
-    give_back(case, deposit, reason)
+    Verdict::Do(Step::Fail { reason })
 }
 
-fn give_back(case: &Case<'_>, deposit: &Deposit, reason: FailReason) -> Next {
-    let tried = case.claim.legs.iter().filter(|leg| {
-        leg.purpose == Purpose::Refund
-            && leg.deposit == deposit.onchain_id
-            && leg.stage == Stage::Failed
-    });
-    let late = option(case.request, deposit).is_none_or(|(_, refund)| {
-        u64::from(refund.deadline) <= case.now.saturating_add(case.patience.margin)
-    });
-    let deposit = deposit.onchain_id;
-    if late || tried.count() >= MOST_REFUNDS {
-        let why = RefundFailReason::ManualRefundRequired;
-        return Next::FailWithoutRefund {
-            deposit,
-            reason,
-            why,
-        };
-    }
-    Next::Refund { deposit, reason }
+/// Whether this is the deposit that decides an order of which nothing is decided yet.
+fn decides(case: &Case<'_>, deposit: &Deposit) -> bool {
+    let mut matching = finals(case.facts)
+        .filter(|one| is_unused(case.claim, one) && mismatch(case.request, one).is_none());
+    matching
+        .next()
+        .is_some_and(|first| first.onchain_id == deposit.onchain_id)
 }
 
-/// The order's way to give back on the deposit's chain, and its index.
-pub fn option<'a>(
-    request: &'a Request,
-    deposit: &Deposit,
-) -> Option<(usize, &'a vm::protocol::order::Refund)> {
-    let options = request.order.inputs.first()?.refunds.iter().enumerate();
-    let mut here = options.filter(|(_, refund)| refund.chain_id == deposit.network);
-    let first = here.clone().next();
-    here.find(|(_, refund)| spelled_alike(&refund.currency, &deposit.currency))
-        .or(first)
-}
-
-/// Nothing is to be paid now; is anything left to see or to tell?
-fn at_rest(case: &Case<'_>) -> Next {
-    let (facts, claim) = (case.facts, case.claim);
-    let unsettled = claim.legs.iter().any(|leg| leg.stage == Stage::Confirmed)
-        || facts
-            .deposits
-            .iter()
-            .any(|deposit| deposit.standing == Standing::Included);
-    if outcome(claim).is_some() && !claim.settling {
-        return Next::Settle;
-    }
-    if unsettled { Next::Wait } else { Next::Done }
-}
-
-/// The payment that ended the order for good: its fill, or the refund of an order without one.
-pub fn outcome(claim: &Claim) -> Option<&Leg> {
-    let done = |leg: &&Leg| leg.stage == Stage::Final;
-    let mut fills = claim
-        .legs
-        .iter()
-        .filter(|leg| leg.purpose == Purpose::Fill && leg.stage != Stage::Failed);
-    match fills.next() {
-        Some(fill) => Some(fill).filter(done),
-        None => claim.legs.iter().find(done),
-    }
+/// Whether something is still to be seen on a chain.
+fn unsettled(case: &Case<'_>) -> bool {
+    let moving = |leg: &Leg| matches!(leg.stage, Stage::Open | Stage::Confirmed);
+    let early = |deposit: &Deposit| deposit.standing == Standing::Included;
+    case.claim.legs.iter().any(moving) || case.facts.deposits.iter().any(early)
 }
 
 fn finals(facts: &Facts) -> impl Iterator<Item = &Deposit> {
@@ -193,9 +248,18 @@ fn finals(facts: &Facts) -> impl Iterator<Item = &Deposit> {
     facts.deposits.iter().filter(is)
 }
 
-fn paid(claim: &Claim) -> impl Iterator<Item = &Leg> {
-    let is = |leg: &&Leg| matches!(leg.stage, Stage::Confirmed | Stage::Final);
-    claim.legs.iter().filter(is)
+/// Whether nothing was done with a deposit, or nothing that can still pay.
+pub fn is_unused(claim: &Claim, deposit: &Deposit) -> bool {
+    let uses = |leg: &Leg| {
+        leg.deposit == deposit.onchain_id
+            && leg.stage != Stage::Failed
+            && leg.purpose != Purpose::Excess
+    };
+    !claim.parked.contains(&deposit.onchain_id) && !claim.legs.iter().any(uses)
+}
+
+fn is_live_fill(leg: &Leg) -> bool {
+    leg.purpose == Purpose::Fill && leg.stage != Stage::Failed
 }
 
 #[cfg(test)]

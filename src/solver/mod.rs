@@ -7,10 +7,13 @@
 
 mod allowance;
 pub mod claim;
+pub mod claimable;
 mod fill;
 pub mod inventory;
 pub mod judge;
 pub mod lane;
+mod offer;
+mod park;
 mod refund;
 pub mod settle;
 pub mod site;
@@ -18,6 +21,7 @@ pub mod site;
 mod tests;
 mod track;
 pub mod worker;
+mod worth;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -26,14 +30,16 @@ use vm::{Address, Amount, CodecError, ReadError};
 
 use self::{
     claim::ClaimError,
-    judge::{Case, Funds, Next, Patience},
+    judge::{Case, Funding, Next, Offer, Patience, Step, Worth},
     lane::Lane,
 };
 use crate::{
+    attest::claim::Families,
     price::{PriceError, PriceSource},
     request::{
         Request,
-        fact::{Attempt, Facts, State},
+        fact::{Attempt, Deposit, Ending, Facts, Purpose, State},
+        mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
     },
     sign::SignError,
@@ -42,9 +48,8 @@ use crate::{
         requests::{Requests, RequestsError},
         rows::{
             self, RowError,
-            claim::{Claim, Leg, Stage},
+            claim::{Claim, Leg},
             lane::Slot,
-            settlement::{Part, Settlement},
         },
     },
 };
@@ -102,6 +107,8 @@ struct View {
     facts: Facts,
     claim: Claim,
     row: Option<Vec<u8>>,
+    /// What deposits are worth that may be given back, by onchain id.
+    worths: HashMap<B256, Worth>,
     /// Unix milliseconds.
     now: u64,
 }
@@ -115,8 +122,8 @@ enum Paid {
     Short,
     /// It would fail: the order fails.
     Fails(FailReason),
-    /// It would fail: no refund.
-    GiveUp(RefundFailReason),
+    /// Nothing would come of it now; why nothing would at all, if it stays so.
+    NotYet(RefundFailReason),
 }
 
 impl Solver {
@@ -154,90 +161,113 @@ impl Solver {
         // The claim first: facts that are newer than it make its commits fail, not the other way.
         let row = self.requests.store().read(&rows::claim::key(id)).await?;
         let claim = row.as_deref().map(Claim::decode).transpose()?;
-        Ok(Some(View {
+        let mut view = View {
             request,
             claim: claim.unwrap_or_default(),
             row,
             facts: self.requests.facts(id).await?,
+            worths: HashMap::new(),
             now,
-        }))
+        };
+        view.worths = self.worths(&view).await;
+        Ok(Some(view))
     }
 
-    fn case<'a>(&self, view: &'a View) -> Case<'a> {
-        Case {
-            request: &view.request,
-            facts: &view.facts,
-            claim: &view.claim,
-            now: view.now / 1_000,
-            patience: self.patience,
-        }
-    }
-
-    /// Tracks what is on its way, then does one thing; what is waited for if there is none.
+    /// Tracks what is on its way, then does the first thing that can be done; what is waited for if
+    /// there is none. What fails holds up nothing else of the request.
     async fn step(&self, view: &View) -> Result<Option<Next>, SolverError> {
-        if self.track(view).await? {
-            return Ok(None);
+        let mut failure = match self.track(view).await {
+            Ok(true) => return Ok(None),
+            Ok(false) => None,
+            Err(error) => Some(error),
+        };
+        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let case = view.case(self.patience, &families);
+        let plan = judge::plan(&case);
+        for step in plan.steps {
+            match self.act(view, step).await {
+                Ok(true) => return Ok(None),
+                Ok(false) => {}
+                Err(error @ SolverError::Requests(RequestsError::Refused)) => return Err(error),
+                Err(error) => failure = failure.or(Some(error)),
+            }
         }
-        let next = judge::next(&self.case(view), Funds::Enough);
-        Ok(self.act(view, next).await?.then_some(next))
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        if plan.next == Next::Done {
+            self.close(view).await?;
+        }
+        Ok(Some(plan.next))
     }
 
-    /// Carries a decision out; whether nothing more is to be done at this look.
-    async fn act(&self, view: &View, next: Next) -> Result<bool, SolverError> {
-        match next {
-            Next::Wait => Ok(true),
-            Next::Done => self.close(view).await.map(|()| true),
-            Next::Settle => self.hand_over(view).await.map(|()| false),
-            Next::FailWithoutRefund {
+    /// Carries a decision out; whether anything changed.
+    async fn act(&self, view: &View, step: Step) -> Result<bool, SolverError> {
+        let (deposit, paid) = match step {
+            Step::Fund { deposit } => return self.fund(view, deposit).await,
+            Step::Fail { reason } => return self.fail(view, reason).await,
+            Step::Park(parked) => return self.park(view, parked).await,
+            Step::Refund {
                 deposit,
                 reason,
-                why,
-            } => self.give_up(view, deposit, reason, why).await,
-            Next::Refund { deposit, reason } => match self.refund(view, deposit, reason).await? {
-                Paid::GiveUp(why) => self.give_up(view, deposit, reason, why).await,
-                Paid::Sent => Ok(false),
-                Paid::Later | Paid::Short | Paid::Fails(_) => Ok(true),
-            },
-            Next::Fill { deposit } => match self.fill(view, deposit).await? {
-                Paid::Sent => Ok(false),
-                Paid::Later | Paid::GiveUp(_) => Ok(true),
-                Paid::Fails(reason) => self.fail(view, reason).await.map(|()| false),
-                Paid::Short => match judge::next(&self.case(view), Funds::Short) {
-                    Next::Refund { reason, .. } | Next::FailWithoutRefund { reason, .. } => {
-                        self.fail(view, reason).await.map(|()| false)
-                    }
-                    _ => Ok(true),
-                },
+                minimum,
+            } => (deposit, self.refund(view, deposit, (reason, minimum)).await),
+            Step::Excess { deposit, amount } => {
+                (deposit, self.give_excess(view, deposit, amount).await)
+            }
+        };
+        match paid? {
+            Paid::Sent => Ok(true),
+            Paid::NotYet(why) => self.pause(view, deposit, why).await,
+            Paid::Later | Paid::Short | Paid::Fails(_) => Ok(false),
+        }
+    }
+
+    /// Fills the order, or fails it, as the offer of now says.
+    async fn fund(&self, view: &View, deposit: B256) -> Result<bool, SolverError> {
+        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let offer = self.offer(view, &deposit).await?;
+        let judged =
+            |offer: &Offer| judge::fund(&view.case(self.patience, &families), &deposit, offer);
+        let amounts = match judged(&offer) {
+            Funding::Pay(amounts) => amounts,
+            Funding::Wait => return Ok(false),
+            Funding::Fail(reason) => return self.fail(view, reason).await,
+        };
+        match self.fill(view, deposit, amounts).await? {
+            Paid::Sent => Ok(true),
+            Paid::Later | Paid::NotYet(_) => Ok(false),
+            Paid::Fails(reason) => self.fail(view, reason).await,
+            Paid::Short => match judged(&Offer::Short) {
+                Funding::Fail(reason) => self.fail(view, reason).await,
+                Funding::Wait | Funding::Pay(_) => Ok(false),
             },
         }
     }
 
     /// Stores that the order will not be filled.
-    async fn fail(&self, view: &View, reason: FailReason) -> Result<(), SolverError> {
+    async fn fail(&self, view: &View, reason: FailReason) -> Result<bool, SolverError> {
         let next = claim::failed(&view.claim, reason);
         self.decide(view, Batch::new(), &next, |facts| {
             facts.failure = next.failure;
         })
-        .await
+        .await?;
+        Ok(true)
     }
 
-    async fn give_up(
+    /// Stores that something cannot be given back now.
+    async fn pause(
         &self,
         view: &View,
         deposit: B256,
-        reason: FailReason,
         why: RefundFailReason,
     ) -> Result<bool, SolverError> {
-        let next = claim::give_up(&view.claim, deposit, reason)?;
-        let (request, order) = (view.request.id, view.request.order_id);
-        tracing::error!(%request, %order, %deposit, ?reason, ?why, "deposit is not given back");
-        metrics::counter!("intentd_solver_refunds_given_up_total").increment(1);
-        self.decide(view, Batch::new(), &next, |facts| {
-            facts.failure = facts.failure.or(next.failure);
-            facts.refund_failure = Some(why);
-        })
-        .await?;
-        Ok(false)
+        let next = claim::pause(&view.claim, deposit, why, view.now / 1_000);
+        let order = view.request.order_id;
+        tracing::warn!(%order, %deposit, ?why, "given back later");
+        metrics::counter!("intentd_solver_refund_retries_total").increment(1);
+        self.decide(view, Batch::new(), &next, |_| ()).await?;
+        Ok(true)
     }
 
     /// Nothing is left to do: until new facts come the request is not looked at.
@@ -247,20 +277,6 @@ impl Solver {
         let seen = (&view.request.id, &view.facts);
         self.requests.decide(seen, view.now, batch, |_| ()).await?;
         Ok(())
-    }
-
-    async fn hand_over(&self, view: &View) -> Result<(), SolverError> {
-        let mut next = view.claim.clone();
-        next.settling = true;
-        let mut batch = Batch::new();
-        // Also while no oracle is asked: it waits for the day when one is.
-        if let Some(settlement) = settlement(view) {
-            let key = rows::settlement::key(&view.request.id);
-            batch = batch
-                .expect(key.clone(), Expect::Absent)
-                .put(key, settlement.encode()?);
-        }
-        self.decide(view, batch, &next, |_| ()).await
     }
 
     /// Stores a payment with the transaction and the nonce that it has, then sends it.
@@ -274,11 +290,12 @@ impl Solver {
         let batch = std::mem::take(&mut taken.batch);
         let slot = taken.slot.clone();
         self.decide(view, batch, &next, |facts| {
-            facts.failure = facts.failure.or(next.failure);
-            if let Some(leg) = next.legs.last() {
-                for attempt in attempts(leg, &slot) {
-                    facts.attempts.push(attempt);
-                }
+            let Some(leg) = next.legs.last() else { return };
+            facts.attempts.extend(attempts(leg, &slot));
+            // The order's own failure has its place; what pays for no order has its reason here.
+            let ending = view.ending(leg).filter(|_| leg.purpose == Purpose::Refund);
+            if let Some(ending) = ending {
+                facts.end(ending);
             }
         })
         .await?;
@@ -311,6 +328,37 @@ impl Solver {
     }
 }
 
+impl View {
+    fn case<'a>(&'a self, patience: Patience, families: Families<'a>) -> Case<'a> {
+        Case {
+            request: &self.request,
+            facts: &self.facts,
+            claim: &self.claim,
+            now: self.now / 1_000,
+            patience,
+            worths: &self.worths,
+            families,
+        }
+    }
+
+    fn deposit(&self, id: &B256) -> Option<&Deposit> {
+        let mut deposits = self.facts.deposits.iter();
+        deposits.find(|deposit| deposit.onchain_id == *id)
+    }
+
+    /// How a deposit ends that is given back and never paid for the order.
+    fn ending(&self, leg: &Leg) -> Option<Ending> {
+        let deposit = self.deposit(&leg.deposit)?;
+        mismatch(&self.request, deposit)?;
+        Some(Ending {
+            deposit: leg.deposit,
+            reason: leg.reason?,
+            refused: None,
+            minor: false,
+        })
+    }
+}
+
 /// The attempts that a payment's transactions are.
 fn attempts<'a>(leg: &'a Leg, slot: &'a Slot) -> impl Iterator<Item = Attempt> + 'a {
     let paying = slot.versions.iter().filter(|version| !version.cancels);
@@ -321,26 +369,5 @@ fn attempts<'a>(leg: &'a Leg, slot: &'a Slot) -> impl Iterator<Item = Attempt> +
         currency: leg.currency.clone(),
         amount: leg.amount,
         state: State::Broadcast,
-    })
-}
-
-/// What the settlement worker needs to know of an order that ended.
-fn settlement(view: &View) -> Option<Settlement> {
-    let leg = judge::outcome(&view.claim).filter(|leg| leg.stage == Stage::Final)?;
-    let deposit = view
-        .facts
-        .deposits
-        .iter()
-        .find(|deposit| deposit.onchain_id == leg.deposit)?;
-    let option = judge::option(&view.request, deposit).map_or(0, |(index, _)| index);
-    Some(Settlement {
-        purpose: leg.purpose,
-        deposit: leg.deposit,
-        transaction: leg.transaction.clone()?,
-        option,
-        deposited: Part::Pending,
-        outcome: Part::Pending,
-        tries: 0,
-        not_before: 0,
     })
 }

@@ -2,19 +2,19 @@
 
 use alloy::primitives::B256;
 use vm::{
-    Address, Amount, CodecError, U256,
+    Address, Amount, CodecError, U256, spelled_alike,
     trade::{Call, PaymentTerms},
 };
 
 use super::{
-    Paid, Solver, SolverError, View, claim, judge,
+    Paid, Solver, SolverError, View, claim,
     lane::{Lane, Plan},
 };
 use crate::{
     market::Currency,
     price::{Price, PriceError},
     request::{
-        self, Request,
+        Request,
         fact::{Deposit, Purpose},
         reason::{FailReason, RefundFailReason},
     },
@@ -24,30 +24,71 @@ use crate::{
     },
 };
 
+/// What is given back, and as what.
+struct Gift<'a> {
+    deposit: &'a Deposit,
+    purpose: Purpose,
+    reason: Option<FailReason>,
+    /// Before the gas.
+    amount: Amount,
+    /// No less is given.
+    minimum: Amount,
+}
+
 impl Solver {
     /// Begins to give `deposit` back, minus what that costs in gas.
     pub(super) async fn refund(
         &self,
         view: &View,
         deposit: B256,
-        reason: FailReason,
+        (reason, minimum): (FailReason, Amount),
     ) -> Result<Paid, SolverError> {
-        let manual = Ok(Paid::GiveUp(RefundFailReason::ManualRefundRequired));
-        let mut deposits = view.facts.deposits.iter();
-        let Some(deposit) = deposits.find(|known| known.onchain_id == deposit) else {
+        let Some(deposit) = view.deposit(&deposit) else {
             return Ok(Paid::Later);
         };
-        let lane = self.lane(&deposit.network)?;
-        let Ok((to, currency)) = parties(&view.request, deposit, lane) else {
+        let gift = Gift {
+            deposit,
+            purpose: Purpose::Refund,
+            reason: Some(reason),
+            amount: deposit.amount,
+            minimum,
+        };
+        self.give(view, &gift).await
+    }
+
+    /// Begins to give back what `deposit` was too much.
+    pub(super) async fn give_excess(
+        &self,
+        view: &View,
+        deposit: B256,
+        amount: Amount,
+    ) -> Result<Paid, SolverError> {
+        let Some(deposit) = view.deposit(&deposit) else {
+            return Ok(Paid::Later);
+        };
+        let gift = Gift {
+            deposit,
+            purpose: Purpose::Excess,
+            reason: None,
+            amount,
+            minimum: Amount::ZERO,
+        };
+        self.give(view, &gift).await
+    }
+
+    async fn give(&self, view: &View, gift: &Gift<'_>) -> Result<Paid, SolverError> {
+        let manual = Ok(Paid::NotYet(RefundFailReason::ManualRefundRequired));
+        let lane = self.lane(&gift.deposit.network)?;
+        let Ok((to, currency)) = parties(&view.request, gift.deposit, lane) else {
             return manual;
         };
         let order = view.request.order_id;
-        if lane.available(&currency).await? < deposit.amount {
+        if lane.available(&currency).await? < gift.amount {
             let network = lane.site.name.as_str();
             tracing::warn!(network, %order, %currency, "too little to give a deposit back");
             return Ok(Paid::Short);
         }
-        let whole = payment(lane, (&to, &currency, deposit.amount), order)?;
+        let whole = payment(lane, (&to, &currency, gift.amount), order)?;
         let Ok(gas) = lane.estimate(&whole, &[]).await? else {
             return manual;
         };
@@ -55,9 +96,9 @@ impl Solver {
             Err(SolverError::Price(PriceError::Unknown(_))) => return manual,
             cost => cost?,
         };
-        let least = least(&view.request, deposit);
-        let Some(amount) = cost.and_then(|cost| left(deposit.amount, cost, least)) else {
-            return Ok(Paid::GiveUp(RefundFailReason::AmountTooLowToRefund));
+        let left = cost.and_then(|cost| left(gift.amount, cost, gift.minimum));
+        let Some(amount) = left else {
+            return Ok(Paid::NotYet(RefundFailReason::AmountTooLowToRefund));
         };
         let call = payment(lane, (&to, &currency, amount), order)?;
         let native = currency == lane.site.native;
@@ -72,33 +113,37 @@ impl Solver {
                 vec![(currency, amount)]
             },
         };
-        self.give(view, lane, &plan, (deposit, amount, reason))
-            .await
+        self.send_back(view, lane, &plan, (gift, amount)).await
     }
 
-    async fn give(
+    async fn send_back(
         &self,
         view: &View,
         lane: &Lane,
         plan: &Plan,
-        (deposit, amount, reason): (&Deposit, Amount, FailReason),
+        (gift, amount): (&Gift<'_>, Amount),
     ) -> Result<Paid, SolverError> {
         let taken = match lane.take(plan, view.now / 1_000).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
             taken => taken?,
         };
         let leg = Leg {
-            purpose: Purpose::Refund,
-            deposit: deposit.onchain_id,
-            reason: Some(reason),
+            purpose: gift.purpose,
+            deposit: gift.deposit.onchain_id,
+            reason: gift.reason,
             network: lane.site.name.clone(),
             nonce: taken.nonce,
-            currency: deposit.currency.clone(),
+            currency: gift.deposit.currency.clone(),
             amount,
+            payments: Vec::new(),
             transaction: None,
             stage: Stage::Open,
+            wasted: Amount::ZERO,
         };
-        let next = claim::refund(&view.claim, leg)?;
+        let next = match gift.purpose {
+            Purpose::Excess => claim::excess(&view.claim, leg)?,
+            Purpose::Fill | Purpose::Refund => claim::refund(&view.claim, leg)?,
+        };
         self.begin(view, lane, taken, next).await
     }
 
@@ -142,12 +187,15 @@ fn left(amount: Amount, cost: Amount, least: Amount) -> Option<Amount> {
     (!left.is_zero() && left >= least).then_some(left)
 }
 
-/// The least that oracles take for a refund of `deposit`.
-fn least(request: &Request, deposit: &Deposit) -> Amount {
-    let option = judge::option(request, deposit);
-    let least = option
-        .and_then(|(_, option)| request::refund::least(&request.order, option, deposit.amount));
-    least.unwrap_or(Amount::MAX)
+/// The order's way to give back on the deposit's chain, in its currency, and its index.
+pub(super) fn option<'a>(
+    request: &'a Request,
+    deposit: &Deposit,
+) -> Option<(usize, &'a vm::protocol::order::Refund)> {
+    let mut options = request.order.inputs.first()?.refunds.iter().enumerate();
+    options.find(|(_, refund)| {
+        refund.chain_id == deposit.network && spelled_alike(&refund.currency, &deposit.currency)
+    })
 }
 
 /// To whom the order gives a deposit back, and in what. Where it names the native currency's
@@ -158,7 +206,7 @@ pub(super) fn parties(
     lane: &Lane,
 ) -> Result<(Address, Address), CodecError> {
     let family = lane.site.family();
-    let named = judge::option(request, deposit).map(|(_, refund)| refund.recipient.as_str());
+    let named = option(request, deposit).map(|(_, refund)| refund.recipient.as_str());
     let named = family.address(named.unwrap_or(&request.refund_to))?;
     let to = if named == lane.site.native {
         family.address(&deposit.depositor)?

@@ -1,5 +1,6 @@
 //! Has the solver paid: the oracles attest deposit and outcome, the settlement contract takes both.
-//! Never in the way of a fill: it works on rows of its own, and on a chain of its own.
+//! Never in the way of a fill: it works on rows of its own, and on a chain of its own. A row stays
+//! until the contract has taken both, or the operator gives it up.
 
 pub mod execution;
 pub mod oracle;
@@ -41,8 +42,9 @@ use crate::{
 const PAGE: usize = 256;
 /// Settlements looked at at a time: one that the oracle keeps waiting holds up few others.
 const AT_ONCE: usize = 16;
-/// Seconds between tries, at most.
+/// Seconds between tries, at most; and after an oracle said no for good, which may be mended there.
 const LONGEST_PAUSE: u64 = 600;
+const REFUSED_PAUSE: u64 = 21_600;
 
 /// See the module.
 pub struct Settler {
@@ -56,6 +58,7 @@ pub struct Settler {
 
 /// A row as it was read.
 struct Task {
+    key: Key,
     request: Request,
     facts: Facts,
     row: Vec<u8>,
@@ -96,7 +99,7 @@ impl Settler {
     }
 
     async fn advance(&self, key: &Key, value: &[u8], now: u64) -> Result<(), SolverError> {
-        let id = &row::id(key)?;
+        let (id, _) = &row::ids(key)?;
         let settlement = Settlement::decode(value)?;
         if now < settlement.not_before {
             return Ok(());
@@ -105,6 +108,7 @@ impl Settler {
             return Ok(());
         };
         let task = Task {
+            key: key.clone(),
             facts: self.requests.facts(id).await?,
             request,
             row: value.to_vec(),
@@ -128,7 +132,8 @@ impl Settler {
         if let Err(error) = &acted
             && !matches!(error, SolverError::Requests(_))
         {
-            let next = task.later();
+            let why = acted.as_ref().err().map(ToString::to_string);
+            let next = task.later(&why.unwrap_or_default());
             self.keep(&task, &next, self.lane.batch(), |_| ()).await?;
         }
         acted
@@ -138,7 +143,7 @@ impl Settler {
     async fn attest(&self, task: &Task, side: Side) -> Result<(), SolverError> {
         let deposits = &mut task.facts.deposits.iter();
         let Some(deposit) = deposits.find(|d| d.onchain_id == task.settlement.deposit) else {
-            return self.refuse(task, side, "the deposit is unknown").await;
+            return self.refuse(task, "the deposit is unknown").await;
         };
         let answer = match side {
             Side::Deposit => self.oracle.deposit(deposit).await,
@@ -146,7 +151,7 @@ impl Settler {
         };
         let execution = match answer {
             Ok(execution) => execution,
-            Err(Refused::Final(why)) => return self.refuse(task, side, &why).await,
+            Err(Refused::Final(why)) => return self.refuse(task, &why).await,
             Err(Refused::Now(why)) => return self.wait(task, &why).await,
         };
         let key = match side {
@@ -206,7 +211,7 @@ impl Settler {
     async fn wait(&self, task: &Task, why: &str) -> Result<(), SolverError> {
         tracing::warn!(order = %task.request.order_id, why, "settlement is tried again");
         metrics::counter!("intentd_solver_settlement_retries_total").increment(1);
-        let next = task.later();
+        let next = task.later(why);
         self.keep(task, &next, self.lane.batch(), |_| ()).await
     }
 
@@ -234,7 +239,7 @@ impl Settler {
         let batch = std::mem::take(&mut taken.batch);
         let nonce = taken.nonce;
         let mut next = task.with(side, Part::Sent { nonce, execution });
-        next.tries = 0;
+        (next.tries, next.why, next.refused) = (0, None, false);
         self.keep(task, &next, batch, |_| ()).await?;
         let slot = taken.slot.clone();
         drop(taken);
@@ -270,7 +275,8 @@ impl Settler {
         let batch = self.lane.free(self.lane.batch(), nonce, &slot)?;
         let Some(transaction) = applied else {
             // Perhaps somebody else's came first: the next try's estimate says so.
-            let next = task.later().with(side, Part::Pending);
+            let later = task.later("its transaction was not executed");
+            let next = later.with(side, Part::Pending);
             return self.keep(task, &next, batch, |_| ()).await;
         };
         let applied = Applied {
@@ -278,23 +284,28 @@ impl Settler {
             execution: execution.clone(),
         };
         let next = task.with(side, Part::Applied);
-        self.keep(task, &next, batch, |facts| tell(facts, side, &applied))
-            .await
+        let told = task.settlement.told;
+        self.keep(task, &next, batch, |facts| {
+            if told {
+                tell(facts, side, &applied);
+            }
+        })
+        .await
     }
 
-    async fn refuse(&self, task: &Task, side: Side, why: &str) -> Result<(), SolverError> {
-        let order = task.request.order_id;
-        tracing::error!(%order, ?side, why, "will not be settled");
+    /// The oracle says no and would say so again: somebody has to look. It is asked now and then.
+    async fn refuse(&self, task: &Task, why: &str) -> Result<(), SolverError> {
+        let (order, deposit) = (task.request.order_id, task.settlement.deposit);
+        tracing::error!(%order, %deposit, why, "not settled: the oracle refuses it");
         metrics::counter!("intentd_solver_settlements_refused_total").increment(1);
-        let mut next = task.with(side, Part::Refused(why.to_owned()));
-        if side == Side::Deposit {
-            next.outcome = Part::Refused("its deposit was refused".to_owned());
-        }
+        let mut next = task.later(why);
+        next.refused = true;
+        next.not_before = task.now.saturating_add(REFUSED_PAUSE * 1_000);
         self.keep(task, &next, self.lane.batch(), |_| ()).await
     }
 
     async fn finish(&self, task: &Task) -> Result<(), SolverError> {
-        let key = row::key(&task.request.id);
+        let key = task.key.clone();
         let batch = Batch::new()
             .expect(key.clone(), Expect::Equals(task.row.clone()))
             .delete(key);
@@ -311,7 +322,7 @@ impl Settler {
         batch: Batch,
         change: impl Fn(&mut Facts) + Send + Sync,
     ) -> Result<(), SolverError> {
-        let key = row::key(&task.request.id);
+        let key = task.key.clone();
         let batch = batch
             .expect(key.clone(), Expect::Equals(task.row.clone()))
             .put(key, next.encode()?);
@@ -328,8 +339,9 @@ impl Task {
     }
 
     /// The same, tried again after a pause that doubles.
-    fn later(&self) -> Settlement {
+    fn later(&self, why: &str) -> Settlement {
         let mut next = self.settlement.clone();
+        next.why = Some(why.to_owned());
         let pause = 1_u64.checked_shl(next.tries).unwrap_or(LONGEST_PAUSE);
         next.tries = next.tries.saturating_add(1);
         next.not_before = self

@@ -20,11 +20,11 @@ use crate::{
         fact::{Purpose, Standing, State},
         reason::{FailReason, RefundFailReason},
         scene,
-        status::Status,
+        status::{self, Status},
     },
     store::{
         requests::RequestsError,
-        rows::{self, claim::Stage},
+        rows::{self, claim::Stage, parked::Parked},
     },
 };
 
@@ -189,16 +189,11 @@ async fn deposit_is_given_back_once_wherever_the_process_dies() {
 async fn what_cannot_be_filled_is_given_back_with_its_reason() {
     type Change = fn(&mut crate::request::Request);
     type Deposited = fn(&mut crate::request::fact::Deposit);
-    let table: [(FailReason, Change, Deposited); 5] = [
+    let table: [(FailReason, Change, Deposited); 4] = [
         (
             FailReason::DepositedAmountTooLowToFill,
             |_| (),
             |deposit| deposit.amount = U256::from(99_999_999),
-        ),
-        (
-            FailReason::IncorrectDepositCurrency,
-            |_| (),
-            |deposit| deposit.currency = native().into(),
         ),
         (
             FailReason::TtlExpired,
@@ -207,7 +202,11 @@ async fn what_cannot_be_filled_is_given_back_with_its_reason() {
         ),
         (
             FailReason::OrderExpired,
-            |request| request.order.output.deadline = 1_700_000_159,
+            |request| {
+                // As the quoter makes them: the refund's deadline is days behind the fill's.
+                request.order.output.deadline = 1_700_000_159;
+                request.order.inputs[0].refunds[0].deadline = 1_700_604_959;
+            },
             |_| (),
         ),
         (
@@ -222,54 +221,261 @@ async fn what_cannot_be_filled_is_given_back_with_its_reason() {
         rig.deposit(&request, deposited).await;
         rig.settle(&request).await;
         let facts = rig.facts(&request).await;
-        assert_eq!(facts.failure, Some(reason));
-        assert_eq!(rig.status(&request).await, Status::Refund, "{reason:?}");
+        let low = reason == FailReason::DepositedAmountTooLowToFill;
+        // An order fails with the deposit that pays for it, and with no other.
+        assert_eq!(facts.failure, (!low).then_some(reason));
+        let verdict = status::of(&request, &facts);
+        assert_eq!(verdict.status, Status::Refund, "{reason:?}");
+        assert_eq!(verdict.fail_reason, Some(reason));
         let deposit = facts.deposits[0].amount;
         // 26 250 gas at 110 wei, 0.000006 of a cent: one unit of USDC.
-        let cost = if reason == FailReason::IncorrectDepositCurrency {
-            U256::from(26_250 * 110)
-        } else {
-            U256::ONE
+        assert_eq!(rig.refunded(request.order_id, 1), deposit - U256::ONE);
+        rig.is_clean().await;
+    }
+}
+
+/// A row that lists the deposit for the operator.
+async fn parked(rig: &Rig, request: &crate::request::Request, deposit: B256) -> Option<Parked> {
+    let key = rows::parked::key(&request.id, &deposit);
+    let found = rig.store.read(&key).await.unwrap();
+    found.map(|bytes| Parked::decode(&bytes).unwrap())
+}
+
+/// The oracle attests neither: whatever were paid for them would be the solver's own.
+#[tokio::test]
+async fn deposits_that_nobody_attests_are_not_given_back_but_told_and_listed() {
+    type Deposited = fn(&mut crate::request::fact::Deposit);
+    let table: [(FailReason, Deposited); 2] = [
+        (FailReason::DepositChainMismatch, |deposit| {
+            deposit.network = "destination".into();
+        }),
+        (FailReason::IncorrectDepositCurrency, |deposit| {
+            deposit.currency = native().into();
+            deposit.amount = U256::from(rig::RICH) / U256::from(100);
+        }),
+    ];
+    for (reason, deposited) in table {
+        let mut rig = Rig::new();
+        let request = rig
+            .quote(1, |request| {
+                let mut there = request.order.inputs[0].refunds[0].clone();
+                there.chain_id = "destination".into();
+                request.order.inputs[0].refunds.push(there);
+            })
+            .await;
+        rig.deposit(&request, deposited).await;
+        rig.settle(&request).await;
+        for chain in [&rig.origin, &rig.destination] {
+            assert_eq!(chain.paid(request.order_id), [], "{reason:?}");
+        }
+        let verdict = status::of(&request, &rig.facts(&request).await);
+        assert_eq!(verdict.status, Status::Failure);
+        assert_eq!(verdict.fail_reason, Some(reason));
+        let manual = RefundFailReason::ManualRefundRequired;
+        assert_eq!(verdict.refund_fail_reason, Some(manual));
+        let listed = parked(&rig, &request, B256::ZERO).await.unwrap();
+        assert_eq!(
+            (listed.reason, listed.why, listed.minor),
+            (reason, manual, false)
+        );
+        rig.is_clean().await;
+        // The order can be filled all the same.
+        rig.deposit(&request, |deposit| {
+            deposit.onchain_id = B256::repeat_byte(7)
+        })
+        .await;
+        rig.settle(&request).await;
+        rig.filled(request.order_id, 1);
+        assert_eq!(rig.status(&request).await, Status::Success);
+    }
+}
+
+#[tokio::test]
+async fn a_strangers_wei_before_between_and_after_changes_nothing() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    let unknown = "0x00000000000000000000000000000000000000cc";
+    let dust = async |rig: &Rig, number: u8| {
+        let change = |deposit: &mut crate::request::fact::Deposit| {
+            deposit.onchain_id = B256::repeat_byte(number);
+            match number % 3 {
+                0 => deposit.amount = U256::ONE,
+                1 => deposit.currency = unknown.into(),
+                _ => deposit.network = "destination".into(),
+            }
+            if number % 3 == 2 {
+                deposit.amount = U256::ONE;
+            }
         };
-        assert_eq!(rig.refunded(request.order_id, 1), deposit - cost);
+        rig.deposit(&request, change).await;
+    };
+    for number in 1..=6 {
+        dust(&rig, number).await;
+    }
+    rig.settle(&request).await;
+    assert_eq!(rig.status(&request).await, Status::Waiting);
+    rig.deposit(&request, |_| ()).await;
+    dust(&rig, 7).await;
+    let solver = rig.solver().await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(rig.status(&request).await, Status::Submitted);
+    dust(&rig, 8).await;
+    rig.settle(&request).await;
+    dust(&rig, 9).await;
+    rig.settle(&request).await;
+    rig.filled(request.order_id, 1);
+    assert_eq!(rig.status(&request).await, Status::Success);
+    let claim = rig.claim(&request).await;
+    assert_eq!((claim.legs.len(), claim.parked.len()), (1, 9));
+    for number in 1..=9 {
+        let listed = parked(&rig, &request, B256::repeat_byte(number)).await;
+        assert!(listed.unwrap().minor);
+    }
+    let told = crate::request::render::v3(&request, &rig.facts(&request).await);
+    let told = serde_json::to_value(told).unwrap();
+    assert_eq!(told["inTxHashes"].as_array().unwrap().len(), 1);
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_small_deposit_first_goes_back_and_the_whole_one_fills() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |deposit| {
+        deposit.onchain_id = B256::repeat_byte(1);
+        deposit.amount = U256::from(1_000_000);
+    })
+    .await;
+    // Its chain is slow: the refund is on its way for long.
+    let solver = rig.solver().await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.origin.forget();
+    rig.deposit(&request, |_| ()).await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(rig.status(&request).await, Status::Submitted);
+    rig.settle(&request).await;
+    let paid = rig.destination.paid(request.order_id);
+    assert_eq!(paid, [(recipient(1), U256::from(PAID))]);
+    assert_eq!(rig.refunded(request.order_id, 1), U256::from(999_999));
+    assert_eq!(rig.status(&request).await, Status::Success);
+    // One row for each: both are settled.
+    for deposit in [B256::ZERO, B256::repeat_byte(1)] {
+        let key = rows::settlement::key(&request.id, &deposit);
+        assert!(rig.store.read(&key).await.unwrap().is_some(), "{deposit}");
+    }
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn what_was_deposited_too_much_goes_back_when_the_fill_is_final() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |d| d.amount = U256::from(150_000_000))
+        .await;
+    let solver = rig.solver().await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.mine(3);
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(rig.status(&request).await, Status::Success);
+    assert_eq!(rig.origin.paid(request.order_id), []);
+    rig.settle(&request).await;
+    let paid = rig.destination.paid(request.order_id);
+    assert_eq!(paid, [(recipient(1), U256::from(PAID))]);
+    assert_eq!(rig.refunded(request.order_id, 1), U256::from(49_999_999));
+    assert_eq!(rig.status(&request).await, Status::Success);
+    let facts = rig.facts(&request).await;
+    let told = serde_json::to_value(crate::request::render::v3(&request, &facts)).unwrap();
+    assert_eq!(told["txHashes"].as_array().unwrap().len(), 2);
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_refund_waits_for_cheaper_gas_and_is_parked_at_its_deadline_only() {
+    let deposited = U256::from(1_000_000);
+    for cheap in [true, false] {
+        let mut rig = Rig::new();
+        // A hundredth of the order, and of its least refund: 999 998 units.
+        let least = |request: &mut crate::request::Request| {
+            request.order.inputs[0].refunds[0].minimum_amount = "99999800".into();
+        };
+        let request = rig.quote(1, least).await;
+        rig.deposit(&request, |deposit| deposit.amount = deposited)
+            .await;
+        // 26 250 gas at 90 000 wei are five units.
+        rig.origin.with(|world| world.base = 90_000);
+        let solver = rig.solver().await;
+        let next = solver.advance(&request.id, rig.now).await;
+        let until = rig.now / 1_000 + 60;
+        assert_eq!(next, Ok(Next::Until(until)));
+        assert_eq!(rig.origin.paid(request.order_id), []);
+        if cheap {
+            rig.origin.with(|world| world.base = 100);
+            rig.now = until * 1_000;
+            rig.settle(&request).await;
+            assert_eq!(rig.status(&request).await, Status::Refund);
+            continue;
+        }
+        rig.now = u64::from(scene::REFUND_BY - 61) * 1_000;
+        let next = solver.advance(&request.id, rig.now).await;
+        assert!(matches!(next, Ok(Next::Until(_))), "{next:?}");
+        rig.now += 1_000;
+        rig.settle(&request).await;
+        let listed = parked(&rig, &request, B256::ZERO).await.unwrap();
+        assert_eq!(listed.why, RefundFailReason::AmountTooLowToRefund);
+        assert_eq!(rig.status(&request).await, Status::Failure);
         rig.is_clean().await;
     }
 }
 
 #[tokio::test]
-async fn deposit_on_another_chain_goes_back_there() {
+async fn one_providers_revert_gives_no_refund_up() {
     let mut rig = Rig::new();
-    let request = rig
-        .quote(1, |request| {
-            let mut here = request.order.inputs[0].refunds[0].clone();
-            here.chain_id = "destination".into();
-            request.order.inputs[0].refunds.push(here);
-        })
-        .await;
-    rig.deposit(&request, |d| d.network = "destination".into())
-        .await;
+    let force = |request: &mut crate::request::Request| {
+        request.referrer = Some("debug-force-refund".into());
+    };
+    let request = rig.quote(1, force).await;
+    rig.origin
+        .with(|world| world.revert_estimate.insert(request.order_id));
+    rig.deposit(&request, |_| ()).await;
+    let solver = rig.solver().await;
+    for tries in 1..6 {
+        let next = solver.advance(&request.id, rig.now).await;
+        let Ok(Next::Until(until)) = next else {
+            panic!("{next:?}");
+        };
+        assert_eq!(until - rig.now / 1_000, 60 << (tries - 1));
+        assert_eq!(rig.status(&request).await, Status::Pending);
+        rig.now = until * 1_000;
+    }
+    rig.origin.with(|world| world.revert_estimate.clear());
     rig.settle(&request).await;
-    let facts = rig.facts(&request).await;
-    assert_eq!(facts.failure, Some(FailReason::DepositChainMismatch));
-    let paid = rig.destination.paid(request.order_id);
-    assert_eq!(paid, [(refundee(1), U256::from(99_999_999))]);
+    rig.refunded(request.order_id, 1);
+    assert_eq!(rig.status(&request).await, Status::Refund);
 }
 
 #[tokio::test]
-async fn deposit_that_gas_eats_up_is_kept_and_the_order_fails() {
+async fn while_paused_nothing_is_filled_and_refunds_go_on() {
     let mut rig = Rig::new();
-    let request = rig.quote(1, |_| ()).await;
-    rig.deposit(&request, |deposit| deposit.amount = U256::ONE)
+    let paused = rows::pause::Paused {
+        why: "a drill".into(),
+        since: 1,
+    };
+    let pause = crate::store::Batch::new().put(rows::pause::key(), paused.encode().unwrap());
+    rig.store.commit(pause).await.unwrap();
+    let (first, second) = (rig.quote(1, |_| ()).await, rig.quote(2, |_| ()).await);
+    rig.deposit(&first, |_| ()).await;
+    rig.deposit(&second, |d| d.amount = U256::from(50_000_000))
         .await;
-    rig.settle(&request).await;
-    let facts = rig.facts(&request).await;
-    assert_eq!(facts.failure, Some(FailReason::DepositedAmountTooLowToFill));
-    assert_eq!(
-        facts.refund_failure,
-        Some(RefundFailReason::AmountTooLowToRefund)
-    );
-    assert_eq!(rig.status(&request).await, Status::Failure);
-    assert_eq!(rig.origin.paid(request.order_id), []);
+    rig.settle(&second).await;
+    rig.refunded(second.order_id, 2);
+    let solver = rig.solver().await;
+    assert_eq!(solver.advance(&first.id, rig.now).await, Ok(Next::Wait));
+    assert_eq!(rig.claim(&first).await.legs, []);
+    // Resumed in time, it is filled; else it goes back.
+    let resume = crate::store::Batch::new().delete(rows::pause::key());
+    rig.store.commit(resume).await.unwrap();
+    rig.settle(&first).await;
+    rig.filled(first.order_id, 1);
 }
 
 #[tokio::test]
@@ -574,15 +780,7 @@ async fn orders_beyond_the_inventory_wait_and_are_given_back_at_last() {
         solver.advance(&second.id, rig.now),
     );
     let (one, other) = futures::future::join(both.0, both.1).await;
-    assert_eq!(
-        (one, other),
-        (
-            Ok(Next::Wait),
-            Ok(Next::Fill {
-                deposit: B256::ZERO
-            })
-        )
-    );
+    assert_eq!((one, other), (Ok(Next::Wait), Ok(Next::Wait)));
     assert_eq!(rig.status(&second).await, Status::Pending);
     rig.settle(&first).await;
     rig.now += 300_000;

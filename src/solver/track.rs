@@ -7,7 +7,7 @@ use super::{
     fill::payments,
     inventory,
     lane::{Depth, Landing, Lane, Push},
-    refund::parties,
+    refund::{option, parties},
 };
 use crate::{
     request::{
@@ -15,10 +15,13 @@ use crate::{
         reason::FailReason,
     },
     store::{
-        Batch,
+        Batch, Expect,
+        requests::RequestsError,
         rows::{
-            claim::{Leg, Stage},
+            self,
+            claim::{Claim, Leg, Stage},
             lane::Slot,
+            settlement::{Part, Settlement},
         },
     },
 };
@@ -26,26 +29,35 @@ use crate::{
 impl Solver {
     /// Looks after every payment that is not final; whether anything changed.
     pub(super) async fn track(&self, view: &View) -> Result<bool, SolverError> {
+        let mut failure = None;
         for (at, leg) in view.claim.legs.iter().enumerate() {
             if matches!(leg.stage, Stage::Final | Stage::Failed) {
                 continue;
             }
-            let lane = self.lane(&leg.network)?;
-            let Some(slot) = lane.slot(leg.nonce).await? else {
-                // The slot goes with the commit that ends the payment: this view is an old one.
-                return Ok(true);
-            };
-            let now = view.now / 1_000;
-            let (mut slot, mut landing) = lane.tend(leg.nonce, &slot, now, Push::Hold).await?;
-            if landing == Landing::Waiting {
-                let push = self.push(view, leg).await?;
-                (slot, landing) = lane.tend(leg.nonce, &slot, now, push).await?;
-            }
-            if self.follow(view, at, (&slot, &landing)).await? {
-                return Ok(true);
+            match self.track_one(view, at, leg).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error @ SolverError::Requests(RequestsError::Refused)) => return Err(error),
+                // One chain that does not answer holds up no payment on another.
+                Err(error) => failure = failure.or(Some(error)),
             }
         }
-        Ok(false)
+        failure.map_or(Ok(false), Err)
+    }
+
+    async fn track_one(&self, view: &View, at: usize, leg: &Leg) -> Result<bool, SolverError> {
+        let lane = self.lane(&leg.network)?;
+        let Some(slot) = lane.slot(leg.nonce).await? else {
+            // The slot goes with the commit that ends the payment: this view is an old one.
+            return Ok(true);
+        };
+        let now = view.now / 1_000;
+        let (mut slot, mut landing) = lane.tend(leg.nonce, &slot, now, Push::Hold).await?;
+        if landing == Landing::Waiting {
+            let push = self.push(view, leg).await?;
+            (slot, landing) = lane.tend(leg.nonce, &slot, now, push).await?;
+        }
+        self.follow(view, at, (&slot, &landing)).await
     }
 
     /// Stores how far a payment is.
@@ -73,6 +85,16 @@ impl Solver {
             return Ok(false);
         }
         let batch = self.accounted(lane, leg, (slot, stage))?;
+        let batch = match settlement(view, &next, &next.legs[at]) {
+            // Also while no oracle is asked: it waits for the day when one is.
+            Some(settlement) => {
+                let key = rows::settlement::key(&view.request.id, &leg.deposit);
+                batch
+                    .expect(key.clone(), Expect::Absent)
+                    .put(key, settlement.encode()?)
+            }
+            None => batch,
+        };
         self.decide(view, batch, &next, |stored| *stored = facts)
             .await?;
         let (order, transaction) = (view.request.order_id, &next.legs[at].transaction);
@@ -98,7 +120,7 @@ impl Solver {
     /// What a payment is worth that is in no block: nothing without its deposit. The reorg that took
     /// a refund out of its block may have taken the deposit, too, before the index knows of it.
     async fn push(&self, view: &View, leg: &Leg) -> Result<Push, SolverError> {
-        let deposit = deposit(view, leg);
+        let deposit = view.deposit(&leg.deposit);
         let standing = deposit.map(|deposit| deposit.standing);
         let late = leg.stage == Stage::Open && self.late(view, leg);
         Ok(match (standing, deposit) {
@@ -124,14 +146,21 @@ impl Solver {
         )
     }
 
-    /// A fill that is in no block this late would not count: better none.
+    /// What is in no block this late would not count: better none.
     fn late(&self, view: &View, leg: &Leg) -> bool {
         let deadline = match leg.purpose {
-            Purpose::Fill => view.request.order.output.deadline,
-            Purpose::Refund => return false,
+            Purpose::Fill => Some(view.request.order.output.deadline),
+            Purpose::Refund => {
+                let deposit = view.deposit(&leg.deposit);
+                let option = deposit.and_then(|deposit| option(&view.request, deposit));
+                option.map(|(_, refund)| refund.deadline)
+            }
+            Purpose::Excess => None,
         };
-        // Half of what a fill is begun with: the other half is its time to land.
-        u64::from(deadline) <= (view.now / 1_000).saturating_add(self.patience.margin / 2)
+        // Half of what a payment is begun with: the other half is its time to land.
+        deadline.is_some_and(|deadline| {
+            u64::from(deadline) <= (view.now / 1_000).saturating_add(self.patience.margin / 2)
+        })
     }
 
     fn why(&self, view: &View, leg: &Leg, landing: &Landing) -> FailReason {
@@ -156,9 +185,9 @@ impl Solver {
             return false;
         };
         let wanted = self.lane(&leg.network).and_then(|lane| match leg.purpose {
-            Purpose::Fill => Ok(payments(&view.request, lane)?),
-            Purpose::Refund => {
-                let known = deposit(view, leg).ok_or(SolverError::Fenced)?;
+            Purpose::Fill => Ok(payments(&view.request, lane, &leg.payments)?),
+            Purpose::Refund | Purpose::Excess => {
+                let known = view.deposit(&leg.deposit).ok_or(SolverError::Fenced)?;
                 let (to, currency) = parties(&view.request, known, lane)?;
                 let amount = leg.amount;
                 Ok(vec![Payout {
@@ -186,14 +215,37 @@ impl Solver {
     }
 }
 
-/// The deposit that a payment uses up.
-fn deposit<'a>(view: &'a View, leg: &Leg) -> Option<&'a Deposit> {
-    let mut deposits = view.facts.deposits.iter();
-    deposits.find(|deposit| deposit.onchain_id == leg.deposit)
+/// What the settlement worker needs to know of a payment that is final now. What exceeds an order is
+/// settled with its fill.
+fn settlement(view: &View, claim: &Claim, leg: &Leg) -> Option<Settlement> {
+    if leg.stage != Stage::Final || leg.purpose == Purpose::Excess {
+        return None;
+    }
+    let deposit = view.deposit(&leg.deposit)?;
+    let option = option(&view.request, deposit).map_or(0, |(index, _)| index);
+    // The record tells of one: of the fill, or of the first refund of an order without one.
+    let mut ended = claim.legs.iter().filter(|one| one.stage != Stage::Failed);
+    let told = leg.purpose == Purpose::Fill
+        || ended.all(|one| one == leg || one.purpose != Purpose::Fill && one.stage != Stage::Final);
+    Some(Settlement {
+        purpose: leg.purpose,
+        deposit: leg.deposit,
+        transaction: leg.transaction.clone()?,
+        option,
+        told,
+        deposited: Part::Pending,
+        outcome: Part::Pending,
+        since: view.now,
+        tries: 0,
+        not_before: 0,
+        why: None,
+        refused: false,
+    })
 }
 
 fn is_reorged(view: &View, leg: &Leg) -> bool {
-    deposit(view, leg).is_some_and(|deposit| deposit.standing == Standing::Reorged)
+    view.deposit(&leg.deposit)
+        .is_some_and(|deposit| deposit.standing == Standing::Reorged)
 }
 
 fn received(receipt: &Receipt, to: &vm::Address, currency: &vm::Address) -> Amount {

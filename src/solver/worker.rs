@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Solver, SolverError, lane::Lane, settle::Settler};
+use super::{Solver, SolverError, judge::Next, lane::Lane, settle::Settler};
 use crate::store::rows::open;
 
 /// Rows read at once.
@@ -58,7 +58,7 @@ type Way = (String, String);
 /// What is under way.
 #[derive(Default)]
 struct Round {
-    tasks: JoinSet<u64>,
+    tasks: JoinSet<Looked>,
     busy: HashMap<Id, B256>,
     queues: BTreeMap<Way, Queue>,
     /// What is known of open requests.
@@ -71,10 +71,19 @@ struct Queue {
     running: usize,
 }
 
+/// What a look at a request saw.
+#[derive(Clone, Copy)]
+struct Looked {
+    /// The version of its facts.
+    version: u64,
+    /// Unix seconds before which nothing is to be done, unless the facts change.
+    until: u64,
+}
+
 struct Open {
     way: Way,
-    /// The version of the facts that it was last looked at with.
-    seen: Option<u64>,
+    /// What the last look saw.
+    seen: Option<Looked>,
     /// It is queued, or being looked at.
     taken: bool,
 }
@@ -117,7 +126,7 @@ impl Worker {
 
     /// Queues what is open: all of it, or what has changed since it was last looked at.
     async fn collect(&self, round: &mut Round, all: bool) -> Result<(), SolverError> {
-        let requests = &self.solver.requests;
+        let (requests, now) = (&self.solver.requests, (self.clock)());
         let mut after = None;
         let mut found = HashSet::new();
         loop {
@@ -134,7 +143,14 @@ impl Worker {
                     continue;
                 }
                 let seen = known.seen;
-                if all || seen != Some(requests.facts(&id).await?.version) {
+                let due = seen.is_none_or(|seen| seen.until.saturating_mul(1_000) <= now);
+                let changed = match seen {
+                    Some(seen) if !all || !due => {
+                        seen.version != requests.facts(&id).await?.version
+                    }
+                    _ => true,
+                };
+                if changed {
                     round.queue(id);
                 }
             }
@@ -167,11 +183,18 @@ impl Worker {
                 let (solver, now) = (self.solver.clone(), (self.clock)());
                 let task = round.tasks.spawn(async move {
                     let version = solver.requests.facts(&id).await;
-                    if let Err(error) = solver.advance(&id, now).await {
+                    let next = solver.advance(&id, now).await;
+                    if let Err(error) = &next {
                         tracing::warn!(request = %id, %error, "request waits");
                         metrics::counter!("intentd_solver_errors_total").increment(1);
                     }
-                    version.map_or(0, |facts| facts.version)
+                    Looked {
+                        version: version.map_or(0, |facts| facts.version),
+                        until: match next {
+                            Ok(Next::Until(at)) => at,
+                            _ => 0,
+                        },
+                    }
                 });
                 round.busy.insert(task.id(), id);
             }
@@ -230,9 +253,9 @@ impl Round {
     }
 
     /// One that panicked is looked at again like any other.
-    fn finished(&mut self, done: Result<(Id, u64), JoinError>) {
-        let (task, version) = match done {
-            Ok((task, version)) => (task, Some(version)),
+    fn finished(&mut self, done: Result<(Id, Looked), JoinError>) {
+        let (task, seen) = match done {
+            Ok((task, seen)) => (task, Some(seen)),
             Err(error) => {
                 tracing::error!(%error, "looking at a request panicked");
                 (error.id(), None)
@@ -243,7 +266,7 @@ impl Round {
             return;
         };
         known.taken = false;
-        known.seen = version.or(known.seen);
+        known.seen = seen.or(known.seen);
         if let Some(queue) = self.queues.get_mut(&known.way) {
             queue.running = queue.running.saturating_sub(1);
         }

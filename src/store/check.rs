@@ -175,7 +175,9 @@ impl Desk<'_> {
             | Row::LaneSlot { .. }
             | Row::Reservation { .. }
             | Row::Lease(..)
-            | Row::Settlement(..) => self.solver(row).await,
+            | Row::Settlement { .. }
+            | Row::Parked { .. }
+            | Row::Paused(..) => self.solver(row).await,
             Row::Event(_, event) => self.request(&event.request).await,
             Row::Integrator(label, integrator) => {
                 self.integrator(label, integrator);

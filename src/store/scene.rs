@@ -18,7 +18,10 @@ use super::{
         integrator,
         lane::{self, Owner, Slot, Version},
         lease::{self, Lease},
-        mark, open, order, request, reservation,
+        mark, open, order,
+        parked::{self, Parked},
+        pause::{self, Paused},
+        request, reservation,
         settlement::{self, Part, Settlement},
         sighting, signature, slot, summary,
         transaction::{self, Outcome, Tracked},
@@ -30,6 +33,7 @@ use crate::{
     integrator::{Integrator, Key as IntegratorKey, Scope, Tier},
     request::{
         fact::{Facts, Purpose, Standing},
+        reason::{FailReason, RefundFailReason},
         scene,
         summary::{Summary, VERSION},
         witness::{Change, Witness},
@@ -95,22 +99,35 @@ pub fn lane_slot() -> Slot {
     }
 }
 
+fn deposit() -> B256 {
+    scene::deposit(1, Standing::Final).onchain_id
+}
+
+fn leg(purpose: Purpose, nonce: u64, stage: Stage) -> Leg {
+    Leg {
+        purpose,
+        deposit: deposit(),
+        reason: None,
+        network: NETWORK.into(),
+        nonce,
+        currency: scene::USDC.into(),
+        amount: U256::from(5),
+        payments: Vec::new(),
+        transaction: None,
+        stage,
+        wasted: U256::ZERO,
+    }
+}
+
 pub fn claim() -> Claim {
     Claim {
         failure: None,
-        legs: vec![Leg {
-            purpose: Purpose::Fill,
-            deposit: scene::deposit(1, Standing::Final).onchain_id,
-            reason: None,
-            network: NETWORK.into(),
-            nonce: NONCE,
-            currency: scene::USDC.into(),
-            amount: U256::from(5),
-            transaction: None,
-            stage: Stage::Open,
-        }],
-        given_up: Vec::new(),
-        settling: true,
+        legs: vec![
+            leg(Purpose::Excess, NONCE, Stage::Open),
+            leg(Purpose::Fill, NONCE - 1, Stage::Final),
+        ],
+        parked: vec![deposit()],
+        pauses: Vec::new(),
     }
 }
 
@@ -211,13 +228,34 @@ fn index() -> Vec<(Key, Vec<u8>)> {
 fn solver() -> Vec<(Key, Vec<u8>)> {
     let settled = Settlement {
         purpose: Purpose::Fill,
-        deposit: scene::deposit(1, Standing::Final).onchain_id,
+        deposit: deposit(),
         transaction: "0x1".into(),
         option: 0,
+        told: true,
         deposited: Part::Pending,
         outcome: Part::Pending,
+        since: 1,
         tries: 0,
         not_before: 0,
+        why: None,
+        refused: false,
+    };
+    let given = scene::deposit(1, Standing::Final);
+    let parked = Parked {
+        network: given.network,
+        transaction: given.transaction,
+        depositor: given.depositor,
+        currency: given.currency,
+        amount: given.amount,
+        reason: FailReason::DepositChainMismatch,
+        why: RefundFailReason::ManualRefundRequired,
+        note: "no option".into(),
+        minor: false,
+        since: 1,
+    };
+    let paused = Paused {
+        why: "a drill".into(),
+        since: 1,
     };
     let next = lane::Lane { next: NONCE + 1 };
     let lease = Lease { fence: 1, since: 1 };
@@ -233,7 +271,12 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
             reservation::encode(U256::from(5)),
         ),
         (lease::key("lane/origin"), lease.encode().unwrap()),
-        (settlement::key(&id()), settled.encode().unwrap()),
+        (
+            settlement::key(&id(), &deposit()),
+            settled.encode().unwrap(),
+        ),
+        (parked::key(&id(), &deposit()), parked.encode().unwrap()),
+        (pause::key(), paused.encode().unwrap()),
     ]
 }
 

@@ -346,6 +346,7 @@ fn older_editions_say_it_in_their_words() {
         (
             Facts {
                 attempts: vec![attempt(Purpose::Refund, State::Confirmed(place(9)))],
+                failure: Some(FailReason::Slippage),
                 ..filled()
             },
             ["refund", "refund", "fallback"],

@@ -1,6 +1,6 @@
 use super::*;
 use crate::request::{
-    fact::{Attempt, Deposit, Standing},
+    fact::{Attempt, Deposit, Ending, Standing},
     scene::{self, place, sent},
 };
 
@@ -153,8 +153,10 @@ fn refunds_are_where_a_request_stands() {
             failing(facts(&[Final], &[(REFUND, confirmed())]), Slippage),
             (Refund, Some(Slippage)),
         ),
+        // What decides the order is still there: another deposit was given back.
+        (facts(&[Final], &[(REFUND, confirmed())]), plain(Pending)),
         (
-            facts(&[Final], &[(REFUND, confirmed())]),
+            facts(&[], &[(REFUND, confirmed())]),
             (Refund, Some(Unknown)),
         ),
         // A second deposit goes back; the first was filled.
@@ -187,6 +189,61 @@ fn a_failure_is_told_when_no_refund_will_come() {
     // One that is on its way after all is waited for.
     facts.attempts = vec![scene::attempt(REFUND, broadcast())];
     assert_eq!(judged(&facts), (Status::Pending, None));
+}
+
+#[test]
+fn deposits_that_pay_for_nothing_speak_only_while_none_pays() {
+    use FailReason::IncorrectDepositCurrency;
+    use RefundFailReason::ManualRefundRequired;
+    use Status::{Failure, Pending, Refund, Submitted, Success, Waiting};
+    let with = |ends: &[(u8, bool, bool)], deposits: &[(u8, Standing)], attempts: &[_]| {
+        let mut facts = facts(&[], attempts);
+        for (number, standing) in deposits {
+            let mut deposit = scene::deposit(*number, *standing);
+            if *number < 9 {
+                deposit.currency = scene::USER.into();
+            }
+            facts.deposits.push(deposit);
+        }
+        for (number, back, minor) in ends {
+            facts.end(Ending {
+                deposit: scene::deposit(*number, Standing::Final).onchain_id,
+                reason: IncorrectDepositCurrency,
+                refused: (!back).then_some(ManualRefundRequired),
+                minor: *minor,
+            });
+        }
+        judged(&facts)
+    };
+    let (one, two) = ((1, Standing::Final), (2, Standing::Final));
+    let paying = (9, Standing::Included);
+    let failed = (Failure, Some(IncorrectDepositCurrency));
+    // Undecided, parked, and parked as worth nothing.
+    assert_eq!(with(&[], &[one], &[]), plain(Pending));
+    assert_eq!(with(&[(1, false, false)], &[one], &[]), failed);
+    assert_eq!(with(&[(1, false, true)], &[one], &[]), plain(Waiting));
+    let both = [(1, false, true), (2, false, false)];
+    assert_eq!(with(&both, &[one, two], &[]), failed);
+    // Given back.
+    let back = [(1, true, false)];
+    assert_eq!(
+        with(&back, &[one], &[(REFUND, broadcast())]),
+        plain(Pending)
+    );
+    let refunded = (Refund, Some(IncorrectDepositCurrency));
+    assert_eq!(with(&back, &[one], &[(REFUND, confirmed())]), refunded);
+    // A deposit that pays ends all that, as if the others were not there.
+    for ends in [&both[..], &back[..]] {
+        let sent = |state| [(REFUND, confirmed()), (FILL, state)];
+        let all = [one, two, paying];
+        assert_eq!(with(ends, &all, &[(REFUND, confirmed())]), plain(Pending));
+        assert_eq!(with(ends, &all, &sent(broadcast())), plain(Submitted));
+        assert_eq!(with(ends, &all, &sent(confirmed())), plain(Success));
+    }
+    // Nor do they hide that it is gone.
+    let gone = [one, (9, Standing::Reorged)];
+    let reorged = (Failure, Some(FailReason::DepositReorged));
+    assert_eq!(with(&[], &gone, &[(FILL, confirmed())]), reorged);
 }
 
 #[test]

@@ -1,12 +1,16 @@
-use alloy::primitives::U256;
+use vm::Family;
 
 use super::*;
-use crate::request::{fact::Place, scene};
+use crate::{
+    request::{fact::Place, reason::RefundFailReason, scene},
+    store::rows::claim::Pause,
+};
 
 const NOW: u64 = 1_700_000_000;
 const PATIENCE: Patience = Patience {
     margin: 60,
     funds: 300,
+    forced_by_all: true,
 };
 
 fn id(number: u8) -> B256 {
@@ -31,6 +35,13 @@ fn deposit(number: u8, standing: Standing) -> Deposit {
     }
 }
 
+/// A final deposit of one unit less than the order asks for.
+fn low(number: u8) -> Deposit {
+    let mut low = deposit(number, FUNDED);
+    low.amount -= U256::ONE;
+    low
+}
+
 fn leg(purpose: Purpose, deposit: u8, stage: Stage) -> Leg {
     Leg {
         purpose,
@@ -40,39 +51,115 @@ fn leg(purpose: Purpose, deposit: u8, stage: Stage) -> Leg {
         nonce: 0,
         currency: scene::USDC.into(),
         amount: U256::ONE,
+        payments: Vec::new(),
         transaction: None,
         stage,
+        wasted: U256::ZERO,
     }
 }
 
-fn decide(facts: &[Deposit], legs: &[Leg], change: impl FnOnce(&mut Request, &mut Claim)) -> Next {
-    at(NOW, facts, legs, change)
+fn family(_: &str) -> Option<&'static Family> {
+    Some(vm::SETTLEMENT)
 }
 
-fn at(
-    now: u64,
-    deposits: &[Deposit],
-    legs: &[Leg],
-    change: impl FnOnce(&mut Request, &mut Claim),
-) -> Next {
-    let (mut request, mut claim) = (scene::request(1), Claim::default());
-    claim.legs = legs.to_vec();
-    change(&mut request, &mut claim);
-    let facts = Facts {
-        deposits: deposits.to_vec(),
-        ..Facts::default()
-    };
-    let case = Case {
-        request: &request,
-        facts: &facts,
-        claim: &claim,
-        now,
-        patience: PATIENCE,
-    };
-    next(&case, Funds::Enough)
+/// What there is, and what it is worth to whoever gives it back.
+struct Scene {
+    request: Request,
+    facts: Facts,
+    claim: Claim,
+    worths: HashMap<B256, Worth>,
+    patience: Patience,
 }
 
-use Purpose::{Fill, Refund};
+impl Scene {
+    fn new(deposits: &[Deposit], legs: &[Leg]) -> Self {
+        let worths = deposits
+            .iter()
+            .map(|one| (one.onchain_id, Worth::Something));
+        Self {
+            request: scene::request(1),
+            worths: worths.collect(),
+            facts: Facts {
+                deposits: deposits.to_vec(),
+                ..Facts::default()
+            },
+            claim: Claim {
+                legs: legs.to_vec(),
+                ..Claim::default()
+            },
+            patience: PATIENCE,
+        }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    fn case(&self, now: u64) -> Case<'_> {
+        Case {
+            request: &self.request,
+            facts: &self.facts,
+            claim: &self.claim,
+            now,
+            patience: self.patience,
+            worths: &self.worths,
+            families: &family,
+        }
+    }
+
+    fn at(&self, now: u64) -> (Vec<Step>, Next) {
+        let Plan { steps, next } = plan(&self.case(now));
+        (steps, next)
+    }
+
+    fn plan(&self) -> (Vec<Step>, Next) {
+        self.at(NOW)
+    }
+}
+
+fn rest(next: Next) -> (Vec<Step>, Next) {
+    (Vec::new(), next)
+}
+
+fn one(step: Step) -> (Vec<Step>, Next) {
+    (vec![step], Next::Wait)
+}
+
+fn fund(number: u8) -> Step {
+    let deposit = id(number);
+    Step::Fund { deposit }
+}
+
+fn fail(reason: FailReason) -> Step {
+    Step::Fail { reason }
+}
+
+fn refund(number: u8, reason: FailReason) -> Step {
+    Step::Refund {
+        deposit: id(number),
+        reason,
+        minimum: U256::ZERO,
+    }
+}
+
+/// The deposits that are parked: number, why, whether they count for nothing.
+fn parks(steps: &[Step]) -> Vec<(B256, RefundFailReason, bool)> {
+    let parked = steps.iter().flat_map(|step| match step {
+        Step::Park(parked) => parked.as_slice(),
+        _ => &[],
+    });
+    parked
+        .map(|one| (one.deposit, one.why, one.minor))
+        .collect()
+}
+
+use FailReason::{
+    DepositChainMismatch, DepositedAmountTooLowToFill, DoubleSpend, IncorrectDepositCurrency,
+    ManualAdminRefund, OrderExpired, SolverBalanceTooLow, SolverCapacityExceeded, TtlExpired,
+};
+use Purpose::{Excess, Fill, Refund};
+use RefundFailReason::{AmountTooLowToRefund, ManualRefundRequired};
 use Stage::{Confirmed, Failed, Final, Open};
 use Standing::{Included, Reorged};
 
@@ -80,29 +167,41 @@ const FUNDED: Standing = Standing::Final;
 
 #[test]
 fn only_final_deposits_are_acted_on() {
-    let same = |_: &mut Request, _: &mut Claim| ();
-    assert_eq!(decide(&[], &[], same), Next::Done);
-    assert_eq!(decide(&[deposit(1, Included)], &[], same), Next::Wait);
-    assert_eq!(decide(&[deposit(1, Reorged)], &[], same), Next::Done);
-    let filled = Next::Fill { deposit: id(2) };
+    assert_eq!(Scene::new(&[], &[]).plan(), rest(Next::Done));
+    let early = Scene::new(&[deposit(1, Included)], &[]);
+    assert_eq!(early.plan(), rest(Next::Wait));
+    let gone = Scene::new(&[deposit(1, Reorged)], &[]);
+    assert_eq!(gone.plan(), rest(Next::Done));
     let both = [deposit(1, Included), deposit(2, FUNDED)];
-    assert_eq!(decide(&both, &[], same), filled);
-    let user = |request: &mut Request, _: &mut Claim| request.execution = Execution::User;
-    assert_eq!(decide(&both, &[], user), Next::Done);
+    assert_eq!(Scene::new(&both, &[]).plan(), one(fund(2)));
+    let user = |scene: &mut Scene| scene.request.execution = Execution::User;
+    assert_eq!(Scene::new(&both, &[]).with(user).plan(), rest(Next::Done));
 }
 
 #[test]
-fn a_deposit_that_matches_is_chosen_over_one_that_does_not() {
-    let mut low = deposit(1, FUNDED);
-    low.amount -= U256::ONE;
-    let both = [low.clone(), deposit(2, FUNDED)];
-    assert_eq!(decide(&both, &[], |_, _| ()), Next::Fill { deposit: id(2) });
-    let reason = FailReason::DepositedAmountTooLowToFill;
-    let refund = Next::Refund {
-        deposit: id(1),
-        reason,
-    };
-    assert_eq!(decide(&[low], &[], |_, _| ()), refund);
+fn the_matching_deposit_decides_whatever_else_was_deposited_and_when() {
+    let mut elsewhere = deposit(2, FUNDED);
+    elsewhere.network = "destination".into();
+    let mut foreign = deposit(3, FUNDED);
+    foreign.currency = vm::SETTLEMENT.codec.native().into();
+    let others = [low(1), elsewhere, foreign];
+    for at in 0..=others.len() {
+        let mut all = others.to_vec();
+        all.insert(at, deposit(9, FUNDED));
+        let (steps, next) = Scene::new(&all, &[]).plan();
+        assert_eq!(steps[0], fund(9), "{at}");
+        assert_eq!(next, Next::Wait);
+        assert!(steps.contains(&refund(1, DepositedAmountTooLowToFill)));
+        let parked = parks(&steps);
+        let listed = |number| (id(number), ManualRefundRequired, false);
+        assert_eq!(parked, [listed(2), listed(3)], "{at}");
+    }
+    // Without it they end all the same, and the order can still be filled.
+    let (steps, _) = Scene::new(&others, &[]).plan();
+    let filled = steps
+        .iter()
+        .any(|step| matches!(step, Step::Fund { .. } | Step::Fail { .. }));
+    assert!(!filled && steps.len() == 2, "{steps:?}");
 }
 
 #[test]
@@ -111,13 +210,13 @@ fn mismatches_have_their_reasons() {
     let table: [(Option<FailReason>, Change); 5] = [
         (None, |_| ()),
         (None, |deposit| deposit.amount = U256::MAX),
-        (Some(FailReason::DepositChainMismatch), |deposit| {
+        (Some(DepositChainMismatch), |deposit| {
             deposit.network = "destination".into();
         }),
-        (Some(FailReason::IncorrectDepositCurrency), |deposit| {
+        (Some(IncorrectDepositCurrency), |deposit| {
             deposit.currency = scene::USER.into();
         }),
-        (Some(FailReason::DepositedAmountTooLowToFill), |deposit| {
+        (Some(DepositedAmountTooLowToFill), |deposit| {
             deposit.amount = U256::ZERO;
         }),
     ];
@@ -132,159 +231,238 @@ fn mismatches_have_their_reasons() {
     assert_eq!(reason, Some(FailReason::Unknown));
 }
 
-/// Every stage of a fill and of a refund of the same deposit: what follows, with and without a
-/// second deposit. Whatever the stages are, nothing is begun while anything is open, nothing is
-/// filled beside or after a refund, and a deposit that was used is not given back.
+/// Every stage of a fill and of a refund, of one deposit or of two: whatever they are, no deposit is
+/// used twice, nothing is filled beside or after a fill or a failure, and what is open is waited for.
 #[test]
 fn nothing_illegal_follows_any_combination() {
     let stages = [None, Some(Open), Some(Confirmed), Some(Final), Some(Failed)];
-    let failures = [None, Some(FailReason::TtlExpired)];
-    for (fill, refund) in stages
+    let pairs = stages
         .iter()
-        .flat_map(|f| stages.iter().map(move |r| (*f, *r)))
-    {
-        for (failure, deposits) in failures.iter().flat_map(|f| [(f, 1), (f, 2)]) {
+        .flat_map(|fill| stages.iter().map(move |refund| (*fill, *refund)));
+    for (fill, refund) in pairs {
+        for (failure, count) in [None, Some(TtlExpired)]
+            .iter()
+            .flat_map(|f| [(f, 1), (f, 2)])
+        {
             let legs: Vec<_> = [(Fill, fill), (Refund, refund)]
                 .into_iter()
                 .filter_map(|(purpose, stage)| Some(leg(purpose, 1, stage?)))
                 .collect();
-            let deposits: Vec<_> = (1..=deposits).map(|n| deposit(n, FUNDED)).collect();
-            let next = decide(&deposits, &legs, |_, claim| {
-                claim.failure = *failure;
+            let deposits: Vec<_> = (1..=count).map(|n| deposit(n, FUNDED)).collect();
+            let scene = Scene::new(&deposits, &legs).with(|scene| {
+                scene.claim.failure = *failure;
                 if fill == Some(Failed) || refund.is_some() {
-                    claim.failure = claim.failure.or(Some(FailReason::Unknown));
+                    scene.claim.failure = failure.or(Some(FailReason::Unknown));
                 }
             });
-            let any_open = fill == Some(Open) || refund == Some(Open);
+            let (steps, next) = scene.plan();
+            let case = format!("{fill:?} {refund:?} {failure:?} {count}: {steps:?} {next:?}");
+            let live = |stage: Option<Stage>| stage.is_some_and(|stage| stage != Failed);
             let paid = |stage| matches!(stage, Some(Confirmed | Final));
-            let case = format!(
-                "{fill:?} {refund:?} {failure:?} {}: {next:?}",
-                deposits.len()
-            );
-            match next {
-                Next::Fill { .. } => {
-                    assert!(
-                        fill.is_none() && refund.is_none() && failure.is_none(),
-                        "{case}"
-                    );
+            let used = |deposit: &B256| *deposit == id(1) && (live(fill) || live(refund));
+            for step in &steps {
+                match step {
+                    Step::Fund { deposit } => {
+                        assert!(!live(fill) && scene.claim.failure.is_none(), "{case}");
+                        assert!(!used(deposit), "{case}");
+                    }
+                    Step::Refund {
+                        deposit, reason, ..
+                    } => {
+                        assert!(!used(deposit) && fill != Some(Open), "{case}");
+                        assert_eq!(*reason == DoubleSpend, paid(fill), "{case}");
+                    }
+                    _ => panic!("{case}"),
                 }
-                Next::Refund { deposit, reason } => {
-                    assert!(!any_open, "{case}");
-                    let used = deposit == id(1) && (paid(fill) || paid(refund));
-                    assert!(!used, "{case}");
-                    assert_eq!(reason == FailReason::DoubleSpend, paid(fill), "{case}");
-                }
-                Next::Wait => assert!(any_open || paid(fill) || paid(refund), "{case}"),
-                Next::Settle => {
-                    assert!(!any_open && (fill == Some(Final) || refund == Some(Final)));
-                }
-                Next::Done | Next::FailWithoutRefund { .. } => panic!("{case}"),
             }
+            let moving = |stage| matches!(stage, Some(Open | Confirmed));
+            let waits = moving(fill) || moving(refund) || !steps.is_empty();
+            assert_eq!(next == Next::Wait, waits, "{case}");
         }
     }
 }
 
 #[test]
-fn deadlines_and_force_come_before_the_fill() {
-    let funded = [deposit(1, FUNDED)];
-    let refund = |reason| Next::Refund {
-        deposit: id(1),
-        reason,
-    };
-    let fill = Next::Fill { deposit: id(1) };
-    let ttl = |request: &mut Request, _: &mut Claim| request.expires_at = Some(NOW + 1);
-    assert_eq!(at(NOW, &funded, &[], ttl), fill);
-    assert_eq!(
-        at(NOW + 1, &funded, &[], ttl),
-        refund(FailReason::TtlExpired)
-    );
-    let due = |request: &mut Request, _: &mut Claim| {
-        request.order.output.deadline = u32::try_from(NOW + 61).unwrap();
-    };
-    assert_eq!(at(NOW, &funded, &[], due), fill);
-    assert_eq!(
-        at(NOW + 1, &funded, &[], due),
-        refund(FailReason::OrderExpired)
-    );
-    let force = |request: &mut Request, _: &mut Claim| {
-        request.referrer = Some(FORCE_REFUND.into());
-    };
-    assert_eq!(
-        decide(&funded, &[], force),
-        refund(FailReason::ManualAdminRefund)
-    );
+fn each_deadline_has_its_own_end() {
+    let funded = || Scene::new(&[deposit(1, FUNDED)], &[]);
+    let ttl = funded().with(|scene| scene.request.expires_at = Some(NOW + 1));
+    assert_eq!(ttl.at(NOW), one(fund(1)));
+    assert_eq!(ttl.at(NOW + 1), one(fail(TtlExpired)));
+    // The fill's deadline alone has passed: what was deposited goes back.
+    let due = funded().with(|scene| {
+        scene.request.order.output.deadline = u32::try_from(NOW + 61).unwrap();
+    });
+    assert_eq!(due.at(NOW), one(fund(1)));
+    assert_eq!(due.at(NOW + 1), one(fail(OrderExpired)));
+    let failed = due.with(|scene| scene.claim.failure = Some(OrderExpired));
+    assert_eq!(failed.at(NOW + 1), one(refund(1, OrderExpired)));
+    // Both have: nothing that is paid would be attested.
+    let refund_by = u64::from(scene::REFUND_BY);
+    assert_eq!(failed.at(refund_by - 61), one(refund(1, OrderExpired)));
+    let (steps, _) = failed.at(refund_by - 60);
+    assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
+    // The refund's alone: the order can still be filled.
+    let early = funded().with(|scene| {
+        scene.request.order.inputs[0].refunds[0].deadline = u32::try_from(NOW).unwrap();
+    });
+    assert_eq!(early.at(NOW), one(fund(1)));
 }
 
 #[test]
-fn refunds_end_when_the_order_says_so_or_tries_run_out() {
-    let funded = [deposit(1, FUNDED)];
-    let manual = |reason| Next::FailWithoutRefund {
-        deposit: id(1),
-        reason,
-        why: RefundFailReason::ManualRefundRequired,
+fn the_refund_path_is_for_keys_where_it_is_not_for_all() {
+    let force = || {
+        Scene::new(&[deposit(1, FUNDED)], &[]).with(|scene| {
+            scene.request.referrer = Some(FORCE_REFUND.into());
+        })
     };
-    let reason = FailReason::TtlExpired;
-    let tried = vec![leg(Refund, 1, Failed); 3];
-    let failed = |_: &mut Request, claim: &mut Claim| claim.failure = Some(reason);
-    assert_eq!(decide(&funded, &tried, failed), manual(reason));
-    let again = decide(&funded, &tried[1..], failed);
-    assert_eq!(
-        again,
-        Next::Refund {
-            deposit: id(1),
-            reason
-        }
-    );
-    assert_eq!(at(1_700_604_740, &funded, &[], failed), manual(reason));
-    let foreign = |request: &mut Request, claim: &mut Claim| {
-        request.order.inputs[0].refunds.clear();
-        claim.failure = Some(reason);
-    };
-    assert_eq!(decide(&funded, &[], foreign), manual(reason));
-    let given_up = |_: &mut Request, claim: &mut Claim| {
-        claim.failure = Some(reason);
-        claim.given_up = vec![id(1)];
-    };
-    assert_eq!(decide(&funded, &[], given_up), Next::Done);
+    assert_eq!(force().plan(), one(fail(ManualAdminRefund)));
+    let stranger = force().with(|scene| scene.patience.forced_by_all = false);
+    assert_eq!(stranger.plan(), one(fund(1)));
+    let known = stranger.with(|scene| scene.request.api_key = Some("app".into()));
+    assert_eq!(known.plan(), one(fail(ManualAdminRefund)));
 }
 
 #[test]
-fn what_ended_is_settled_once() {
-    let funded = [deposit(1, FUNDED)];
-    for purpose in [Fill, Refund] {
-        let end = |stage, settling| {
-            decide(&funded, &[leg(purpose, 1, stage)], |_, claim| {
-                claim.settling = settling;
-            })
-        };
-        assert_eq!(end(Confirmed, false), Next::Wait);
-        assert_eq!(end(Final, false), Next::Settle);
-        assert_eq!(end(Final, true), Next::Done);
+fn refunds_that_fail_are_tried_again_until_their_deadline() {
+    let paused = |tries: usize, until| {
+        Scene::new(&[deposit(1, FUNDED)], &vec![leg(Refund, 1, Failed); tries]).with(|scene| {
+            scene.claim.failure = Some(TtlExpired);
+            scene.claim.pauses = vec![Pause {
+                deposit: id(1),
+                tries: 4,
+                until,
+                why: AmountTooLowToRefund,
+            }];
+        })
+    };
+    assert_eq!(paused(7, NOW + 1).plan(), rest(Next::Until(NOW + 1)));
+    assert_eq!(paused(7, NOW).plan(), one(refund(1, TtlExpired)));
+    let (steps, _) = paused(0, NOW + 1).at(u64::from(scene::REFUND_BY) - 60);
+    assert_eq!(parks(&steps), [(id(1), AmountTooLowToRefund, false)]);
+    let (steps, _) = paused(8, NOW).plan();
+    assert_eq!(parks(&steps), [(id(1), AmountTooLowToRefund, false)]);
+    let gone = paused(0, NOW).with(|scene| scene.request.order.inputs[0].refunds.clear());
+    assert_eq!(
+        parks(&gone.plan().0),
+        [(id(1), ManualRefundRequired, false)]
+    );
+    let parked = paused(0, NOW).with(|scene| scene.claim.parked = vec![id(1)]);
+    assert_eq!(parked.plan(), rest(Next::Done));
+}
+
+#[test]
+fn dust_and_unknown_tokens_are_parked_and_say_nothing() {
+    for (worth, why) in [
+        (Worth::Dust, AmountTooLowToRefund),
+        (Worth::Unknown, ManualRefundRequired),
+    ] {
+        let scene = Scene::new(&[low(1)], &[]).with(|scene| {
+            scene.worths.insert(id(1), worth);
+        });
+        assert_eq!(parks(&scene.plan().0), [(id(1), why, true)]);
     }
+    // Without a price nothing is decided about it, and nothing else waits for that.
+    let both = [low(1), deposit(2, FUNDED)];
+    let scene = Scene::new(&both, &[]).with(|scene| scene.worths.clear());
+    assert_eq!(scene.plan(), one(fund(2)));
+    // What the order asked for is given back whatever it is worth by now.
+    let fallen = Scene::new(&[deposit(1, FUNDED)], &[]).with(|scene| {
+        scene.worths.insert(id(1), Worth::Dust);
+        scene.claim.failure = Some(TtlExpired);
+    });
+    assert_eq!(fallen.plan(), one(refund(1, TtlExpired)));
 }
 
 #[test]
-fn an_order_waits_for_funds_as_long_as_it_is_told() {
-    let (request, claim) = (scene::request(1), Claim::default());
-    let facts = Facts {
-        deposits: vec![deposit(1, FUNDED)],
-        ..Facts::default()
-    };
-    let short = |now| {
-        let case = Case {
-            request: &request,
-            facts: &facts,
-            claim: &claim,
-            now,
-            patience: PATIENCE,
-        };
-        next(&case, Funds::Short)
-    };
-    assert_eq!(short(NOW + 299), Next::Wait);
-    let reason = FailReason::SolverBalanceTooLow;
-    let refund = Next::Refund {
+fn a_few_deposits_of_an_order_are_given_back_and_the_rest_is_parked() {
+    let lows: Vec<_> = (1..=20).map(low).collect();
+    let begun = |count: u8| -> Vec<_> { (1..=count).map(|n| leg(Refund, n, Final)).collect() };
+    let reason = DepositedAmountTooLowToFill;
+    let (steps, _) = Scene::new(&lows[..3], &begun(2)).plan();
+    assert_eq!(steps, [refund(3, reason)]);
+    let (steps, _) = Scene::new(&lows[..4], &begun(3)).plan();
+    assert_eq!(parks(&steps), [(id(4), ManualRefundRequired, false)]);
+    // Depositors by the dozen are no way around it.
+    let mut many = lows.clone();
+    for (number, deposit) in (1_u8..).zip(&mut many) {
+        deposit.depositor = format!("0x{}", format!("{number:02x}").repeat(20));
+    }
+    let (steps, _) = Scene::new(&many[..12], &begun(11)).plan();
+    assert_eq!(steps, [refund(12, reason)]);
+    let (steps, _) = Scene::new(&many[..13], &begun(12)).plan();
+    assert_eq!(parks(&steps), [(id(13), ManualRefundRequired, false)]);
+    // The deposit that paid for the order has its turn whatever strangers did.
+    many.truncate(12);
+    many.push(deposit(99, FUNDED));
+    let scene = Scene::new(&many, &begun(12)).with(|scene| {
+        scene.claim.failure = Some(TtlExpired);
+    });
+    assert_eq!(scene.plan(), one(refund(99, TtlExpired)));
+}
+
+#[test]
+fn one_refund_on_its_way_holds_up_no_fill_and_no_other_refund() {
+    let all = [low(1), deposit(2, FUNDED), low(3)];
+    let (steps, _) = Scene::new(&all, &[leg(Refund, 1, Open)]).plan();
+    assert_eq!(steps, [fund(2), refund(3, DepositedAmountTooLowToFill)]);
+    let legs = [leg(Refund, 1, Open), leg(Fill, 2, Open)];
+    let (steps, _) = Scene::new(&all, &legs).plan();
+    assert_eq!(steps, [refund(3, DepositedAmountTooLowToFill)]);
+}
+
+#[test]
+fn what_exceeds_an_order_goes_back_when_its_fill_is_final() {
+    let mut much = deposit(1, FUNDED);
+    much.amount += U256::from(7);
+    let scene = |legs: &[Leg]| Scene::new(std::slice::from_ref(&much), legs);
+    for stage in [Open, Confirmed] {
+        assert_eq!(scene(&[leg(Fill, 1, stage)]).plan(), rest(Next::Wait));
+    }
+    let filled = || scene(&[leg(Fill, 1, Final)]);
+    let back = Step::Excess {
         deposit: id(1),
-        reason,
+        amount: U256::from(7),
     };
-    assert_eq!(short(NOW + 300), refund);
+    assert_eq!(filled().plan(), one(back));
+    let dust = filled().with(|scene| {
+        scene.worths.insert(id(1), Worth::Dust);
+    });
+    assert_eq!(dust.plan(), rest(Next::Done));
+    let unknown = filled().with(|scene| scene.worths.clear());
+    assert_eq!(unknown.plan(), rest(Next::Wait));
+    for stage in [Open, Confirmed] {
+        let begun = scene(&[leg(Fill, 1, Final), leg(Excess, 1, stage)]);
+        assert_eq!(begun.plan(), rest(Next::Wait));
+    }
+    let done = scene(&[leg(Fill, 1, Final), leg(Excess, 1, Final)]);
+    assert_eq!(done.plan(), rest(Next::Done));
+    assert_eq!(
+        filled().at(u64::from(scene::REFUND_BY) - 60),
+        rest(Next::Done)
+    );
+    // Of an order that fails everything goes back at once.
+    let failed = scene(&[leg(Fill, 1, Failed)]).with(|scene| {
+        scene.claim.failure = Some(TtlExpired);
+    });
+    assert_eq!(failed.plan(), one(refund(1, TtlExpired)));
+}
+
+#[test]
+fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
+    let scene = Scene::new(&[deposit(1, FUNDED)], &[]);
+    let judged = |offer: &Offer, now| super::fund(&scene.case(now), &id(1), offer);
+    let amounts = vec![U256::from(5)];
+    assert_eq!(
+        judged(&Offer::Pay(amounts.clone()), NOW),
+        Funding::Pay(amounts)
+    );
+    let refused = judged(&Offer::Refuse(FailReason::Slippage), NOW);
+    assert_eq!(refused, Funding::Fail(FailReason::Slippage));
+    for (offer, reason) in [
+        (Offer::Short, SolverBalanceTooLow),
+        (Offer::Held, SolverCapacityExceeded),
+    ] {
+        assert_eq!(judged(&offer, NOW + 299), Funding::Wait);
+        assert_eq!(judged(&offer, NOW + 300), Funding::Fail(reason));
+    }
 }

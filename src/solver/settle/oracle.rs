@@ -142,7 +142,7 @@ impl Oracle {
                 body["fill"] = json!({ "transactionId": transaction });
                 "solver-fills"
             }
-            Purpose::Refund => {
+            Purpose::Refund | Purpose::Excess => {
                 body["refunds"] = json!([{
                     "transactionId": transaction,
                     "inputIndex": 0,

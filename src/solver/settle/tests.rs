@@ -107,7 +107,7 @@ async fn settler(rig: &Rig, oracle: Oracle) -> Settler {
 }
 
 async fn row(rig: &Rig, request: &Request) -> Option<Settlement> {
-    let key = rows::settlement::key(&request.id);
+    let key = rows::settlement::key(&request.id, &B256::ZERO);
     let found = rig.store.read(&key).await.unwrap();
     found.map(|bytes| Settlement::decode(&bytes).unwrap())
 }
@@ -152,8 +152,9 @@ async fn deposit_and_fill_are_attested_submitted_and_told() {
     assert_eq!(settler.lane.slots().await.unwrap(), []);
 }
 
+/// What was paid stays listed with why it is not settled, and is tried again: the oracle may be mended.
 #[tokio::test]
-async fn oracle_that_says_no_is_not_asked_again() {
+async fn oracle_that_says_no_is_asked_again_later_and_the_payment_stays_listed() {
     for status in [400, 409] {
         let mut rig = Rig::new();
         let request = filled(&mut rig).await;
@@ -161,16 +162,78 @@ async fn oracle_that_says_no_is_not_asked_again() {
             status,
             json!({ "message": "no", "code": "ORDER_MALFORMED" }),
         );
-        let (oracle, _, asked) = oracle(vec![refusal]).await;
+        let (oracle, answers, asked) = oracle(vec![refusal]).await;
         let settler = settler(&rig, oracle).await;
         for _ in 0..4 {
             settler.round(rig.now).await.unwrap();
             rig.mine(1);
         }
-        assert_eq!(row(&rig, &request).await, None);
+        let listed = row(&rig, &request).await.unwrap();
+        assert!(listed.refused && listed.why.unwrap().contains("ORDER_MALFORMED"));
         assert_eq!(rig.facts(&request).await.settlement, None);
         assert_eq!(asked.lock().unwrap().len(), 1);
+        let later = both(&rig, &request).await;
+        answers.lock().unwrap().extend(later);
+        rig.now += REFUSED_PAUSE * 1_000;
+        for _ in 0..20 {
+            settler.round(rig.now).await.unwrap();
+            rig.mine(1);
+        }
+        assert_eq!(row(&rig, &request).await, None);
     }
+}
+
+#[tokio::test]
+async fn each_paid_deposit_of_an_order_is_settled() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |_| ()).await;
+    rig.deposit(&request, |deposit| {
+        deposit.onchain_id = B256::repeat_byte(7);
+        deposit.transaction = B256::repeat_byte(8).to_string();
+    })
+    .await;
+    rig.settle(&request).await;
+    let deposits = rig.facts(&request).await.deposits;
+    let mut answers = Vec::new();
+    for key in deposits.iter().flat_map(|deposit| {
+        let outcome = execution::outcome_key(request.order_id, deposit);
+        [execution::deposit_key(deposit), outcome]
+    }) {
+        let execution = json!({ "idempotencyKey": key, "actions": ["0x01"],
+            "signatures": [{ "signature": "0xaa" }] });
+        answers.push(json!({ "execution": execution }));
+    }
+    let (oracle, script, asked) = oracle(Vec::new()).await;
+    let settler = settler(&rig, oracle).await;
+    // One after the other, each with its own answers.
+    for (deposit, answers) in deposits.iter().zip(answers.chunks(2)) {
+        let key = rows::settlement::key(&request.id, &deposit.onchain_id);
+        for _ in 0..30 {
+            let Some(value) = rig.store.read(&key).await.unwrap() else {
+                break;
+            };
+            let known = Settlement::decode(&value).unwrap();
+            let at = usize::from(known.deposited == Part::Applied);
+            *script.lock().unwrap() = VecDeque::from([(200, answers[at].clone())]);
+            settler.look(&key, &value, rig.now).await;
+            rig.mine(1);
+        }
+        assert_eq!(rig.store.read(&key).await.unwrap(), None);
+    }
+    let asked = asked.lock().unwrap().clone();
+    let paths: Vec<_> = asked.iter().map(|(path, _)| path.as_str()).collect();
+    let (deposit, fill, refund) = (
+        "/attestations/depository-deposits/v1",
+        "/attestations/solver-fills/v1",
+        "/attestations/solver-refunds/v1",
+    );
+    assert_eq!(paths, [deposit, fill, deposit, refund]);
+    // The record tells of the fill's.
+    let told = rig.facts(&request).await.settlement.unwrap();
+    let key = execution::outcome_key(request.order_id, &deposits[0]);
+    let execution = told.outcome.unwrap().execution;
+    assert_eq!(execution["idempotencyKey"], json!(key));
 }
 
 #[tokio::test]

@@ -154,6 +154,7 @@ impl Rig {
             patience: Patience {
                 margin: 60,
                 funds: 300,
+                forced_by_all: true,
             },
         }
     }

@@ -1,14 +1,19 @@
 //! The solver's rows.
 
+use std::collections::BTreeSet;
+
 use alloy::primitives::B256;
 
 use super::Desk;
-use crate::store::{
-    StoreError,
-    rows::{
-        self, Row,
-        claim::{Claim, Stage},
-        lane::{Owner, Slot},
+use crate::{
+    request::fact::Purpose,
+    store::{
+        StoreError,
+        rows::{
+            self, Row,
+            claim::{Claim, Leg, Stage},
+            lane::{Owner, Slot},
+        },
     },
 };
 
@@ -35,12 +40,17 @@ impl Desk<'_> {
                 }
                 Ok(())
             }
-            Row::Settlement(id, _) => {
-                let why = "no claim handed it over";
+            Row::Settlement {
+                request, deposit, ..
+            } => self.settled(request, deposit).await,
+            Row::Parked {
+                request, deposit, ..
+            } => {
+                let why = "its claim goes on with the deposit";
                 self.demand(
-                    rows::claim::key(id),
+                    rows::claim::key(request),
                     why,
-                    |row| matches!(row, Row::Claim(_, claim) if claim.settling),
+                    |row| matches!(row, Row::Claim(_, claim) if claim.parked.contains(deposit)),
                 )
                 .await
             }
@@ -48,14 +58,30 @@ impl Desk<'_> {
         }
     }
 
+    async fn settled(&mut self, request: &B256, deposit: &B256) -> Result<(), StoreError> {
+        let why = "no payment of its claim is final";
+        let paid = |leg: &Leg| leg.deposit == *deposit && leg.stage == Stage::Final;
+        self.demand(
+            rows::claim::key(request),
+            why,
+            |row| matches!(row, Row::Claim(_, claim) if claim.legs.iter().any(paid)),
+        )
+        .await
+    }
+
     async fn claim(&mut self, id: &B256, claim: &Claim) -> Result<(), StoreError> {
         let legs = || claim.legs.iter();
-        if legs().filter(|leg| leg.stage == Stage::Open).count() > 1 {
-            self.complain("two payments of it may still land");
+        let alive = || legs().filter(|leg| leg.stage != Stage::Failed);
+        if alive().filter(|leg| leg.purpose == Purpose::Fill).count() > 1 {
+            self.complain("two fills of it may land");
         }
         for leg in legs() {
-            let used = legs().filter(|one| one.deposit == leg.deposit);
-            if used.filter(|one| one.stage != Stage::Failed).count() > 1 {
+            // What exceeds an order's amount goes back beside the fill.
+            let used = alive().filter(|one| {
+                let same = (one.purpose == Purpose::Excess) == (leg.purpose == Purpose::Excess);
+                one.deposit == leg.deposit && same
+            });
+            if used.count() > 1 {
                 self.complain(format!("deposit {} is used twice", leg.deposit));
             }
             if matches!(leg.stage, Stage::Open | Stage::Confirmed) {
@@ -67,7 +93,9 @@ impl Desk<'_> {
                 .await?;
             }
         }
-        for deposit in legs().map(|leg| leg.deposit).chain(claim.given_up.clone()) {
+        let parked = claim.parked.iter().copied();
+        let deposits: BTreeSet<_> = legs().map(|leg| leg.deposit).chain(parked).collect();
+        for deposit in deposits {
             let why = format!("its facts do not tell of deposit {deposit}");
             self.demand(rows::facts::key(id), why, |row| {
                 let Row::Facts(_, facts) = row else {

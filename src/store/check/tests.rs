@@ -88,6 +88,7 @@ async fn names_that_are_none_are_told() {
 #[tokio::test]
 async fn a_row_that_is_missing_is_missed_by_who_names_it() {
     let (request, id) = (request_scene::request(1), scene::id());
+    let deposit = request_scene::deposit(1, Standing::Final).onchain_id;
     let cases: &[(Key, &[&str])] = &[
         (rows::entry::key(STATEMENT), &["slot", "watch"]),
         (rows::slot::key("slot"), &["entry"]),
@@ -112,7 +113,7 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
             &["request", "listed", "listed", "listed", "listed", "listed"],
         ),
         (scene::leading(), &["summary"]),
-        (rows::claim::key(&id), &["lane", "settlement"]),
+        (rows::claim::key(&id), &["lane", "settlement", "parked"]),
         (rows::lane::key(NETWORK), &["lane"]),
         (
             rows::lane::slot_key(NETWORK, NONCE),
@@ -130,7 +131,9 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (rows::cursor::key(NETWORK), &[]),
         (rows::witness::seen(NETWORK, "0xa"), &[]),
         (rows::open::key(&id), &[]),
-        (rows::settlement::key(&id), &[]),
+        (rows::settlement::key(&id, &deposit), &[]),
+        (rows::parked::key(&id, &deposit), &[]),
+        (rows::pause::key(), &[]),
     ];
     for (key, missed) in cases {
         let told = told(Batch::new().delete(key.clone())).await;

@@ -14,7 +14,10 @@ use super::{
     halt::Halt,
     integrator, lane,
     lease::Lease,
-    mark, open, order, request, reservation,
+    mark, open, order,
+    parked::Parked,
+    pause::Paused,
+    request, reservation,
     settlement::Settlement,
     sighting, signature, slot, summary, transaction,
     void::Void,
@@ -73,7 +76,17 @@ pub enum Row {
         amount: U256,
     },
     Lease(String, Lease),
-    Settlement(B256, Box<Settlement>),
+    Settlement {
+        request: B256,
+        deposit: B256,
+        settlement: Box<Settlement>,
+    },
+    Parked {
+        request: B256,
+        deposit: B256,
+        parked: Box<Parked>,
+    },
+    Paused(String, Paused),
     Event(u64, Box<Event>),
     Integrator(String, Box<Integrator>),
     Witness(Box<witness::Either>),
@@ -141,10 +154,23 @@ impl Row {
             super::LANE => name.lane(value),
             super::RESERVATION => name.reservation(value),
             super::LEASE => Ok(Self::Lease(name.text()?, Lease::decode(value)?)),
-            super::SETTLEMENT => Ok(Self::Settlement(
-                name.word()?,
-                Settlement::decode(value)?.into(),
-            )),
+            super::SETTLEMENT => {
+                let ((request, deposit), settlement) = (name.words()?, Settlement::decode(value)?);
+                Ok(Self::Settlement {
+                    request,
+                    deposit,
+                    settlement: settlement.into(),
+                })
+            }
+            super::PARKED => {
+                let ((request, deposit), parked) = (name.words()?, Parked::decode(value)?);
+                Ok(Self::Parked {
+                    request,
+                    deposit,
+                    parked: parked.into(),
+                })
+            }
+            super::PAUSE => Ok(Self::Paused(name.text()?, Paused::decode(value)?)),
             _ => Self::told(key, name, value),
         }
     }
@@ -207,6 +233,10 @@ impl<'a> Name<'a> {
 
     fn word(self) -> Result<B256, RowError> {
         B256::try_from(self.1).map_err(|_| self.wrong())
+    }
+
+    fn words(self) -> Result<(B256, B256), RowError> {
+        super::words(self.1).ok_or_else(|| self.wrong())
     }
 
     /// The text before the first zero byte, and what is behind it.

@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{CLAIM, RowError, decode_json, encode_json};
 use crate::{
-    request::{fact::Purpose, reason::FailReason},
+    request::{
+        fact::Purpose,
+        reason::{FailReason, RefundFailReason},
+    },
     store::Key,
 };
 
@@ -22,10 +25,22 @@ pub struct Claim {
     pub failure: Option<FailReason>,
     /// Payments in the order in which they were decided.
     pub legs: Vec<Leg>,
-    /// Deposits (onchain ids) that will not be given back.
-    pub given_up: Vec<B256>,
-    /// The settlement worker has been told.
-    pub settling: bool,
+    /// Deposits (onchain ids) that nothing is done about any more: the operator has them listed.
+    pub parked: Vec<B256>,
+    /// Deposits whose refund, or whose excess, is tried again later.
+    pub pauses: Vec<Pause>,
+}
+
+/// A deposit that could not be given back yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// The deposit's onchain id.
+    pub deposit: B256,
+    /// How often it was tried.
+    pub tries: u32,
+    /// Unix seconds before which it is not tried again.
+    pub until: u64,
+    pub why: RefundFailReason,
 }
 
 /// One payment.
@@ -41,9 +56,13 @@ pub struct Leg {
     pub nonce: u64,
     pub currency: String,
     pub amount: U256,
+    /// Of a fill: what each payment of the order's output is paid.
+    pub payments: Vec<U256>,
     /// Which of the nonce's transactions is in a block, as the chain spells it.
     pub transaction: Option<String>,
     pub stage: Stage,
+    /// What gas it cost although it paid nobody, in the native currency of its network.
+    pub wasted: U256,
 }
 
 /// How far a payment has come.

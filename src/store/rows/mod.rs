@@ -28,7 +28,7 @@
 //! | 16 lane | network ‖0, nonce (8) | `lane::Slot` |
 //! | 17 reservation | network ‖0, currency in hex ‖0, nonce (8) | amount (32) |
 //! | 18 lease | what is held, text | `lease::Lease` |
-//! | 19 settlement | request id | `settlement::Settlement` in JSON |
+//! | 19 settlement | request id, onchain id | `settlement::Settlement` in JSON |
 //! | 20 event | number (8) | `request::event::Event` |
 //! | 21 integrator | label text | `integrator::Integrator` in JSON |
 //! | 22 delivery | label ‖0, event's number (8) | `delivery::Delivery` |
@@ -38,6 +38,8 @@
 //! | 25 summary | request id | `request::summary::Summary` |
 //! | 26 listed | order and position, see `listed` | `request::summary::Summary` |
 //! | 27 mark | follower's name, text | number of an event (8) |
+//! | 28 parked | request id, onchain id | `parked::Parked` in JSON |
+//! | 29 pause | `solver` | `pause::Paused` in JSON |
 //!
 //! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
 
@@ -58,6 +60,8 @@ pub mod listed;
 pub mod mark;
 pub mod open;
 pub mod order;
+pub mod parked;
+pub mod pause;
 pub mod request;
 pub mod reservation;
 pub mod settlement;
@@ -72,6 +76,7 @@ pub mod void;
 pub mod watch;
 pub mod witness;
 
+use alloy::primitives::B256;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::Kind;
@@ -106,9 +111,11 @@ pub const WITNESS: Kind = Kind(24);
 pub const SUMMARY: Kind = Kind(25);
 pub const LISTED: Kind = Kind(26);
 pub const MARK: Kind = Kind(27);
+pub const PARKED: Kind = Kind(28);
+pub const PAUSE: Kind = Kind(29);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 27] = [
+pub const KINDS: [(Kind, &str); 29] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -136,6 +143,8 @@ pub const KINDS: [(Kind, &str); 27] = [
     (SUMMARY, "summary"),
     (LISTED, "listed"),
     (MARK, "mark"),
+    (PARKED, "parked"),
+    (PAUSE, "pause"),
 ];
 
 /// Bytes that are not a row of their kind, or of a format that this version does not know.
@@ -157,6 +166,12 @@ impl RowError {
     fn foreign(row: &'static str, format: u8) -> Self {
         Self::new(row, format!("format {format} is not known to this version"))
     }
+}
+
+/// A name that is two words of 32 bytes.
+fn words(name: &[u8]) -> Option<(B256, B256)> {
+    let (first, second) = name.split_at_checked(32)?;
+    Some((B256::try_from(first).ok()?, B256::try_from(second).ok()?))
 }
 
 fn encode(row: &'static str, format: u8, fields: &impl Serialize) -> Result<Vec<u8>, RowError> {

@@ -1,6 +1,8 @@
-//! Orders whose executions the settlement contract has not taken yet.
+//! Payments of the solver whose executions the settlement contract has not taken yet: one row per fill
+//! and per refund. What exceeds an order's amount is settled with its fill.
 //!
-//! Key: the request's id, 32 bytes. Value, format 1: [`Settlement`] in JSON.
+//! Key: the request's id, then the onchain id of the deposit that the payment uses up, 32 bytes each.
+//! Value, format 1: [`Settlement`] in JSON.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
@@ -16,7 +18,6 @@ const FORMAT: u8 = 1;
 /// See the module. The deposit's execution comes first, then the outcome's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settlement {
-    /// What became of the order.
     pub purpose: Purpose,
     /// The onchain id of the deposit.
     pub deposit: B256,
@@ -24,12 +25,20 @@ pub struct Settlement {
     pub transaction: String,
     /// Which refund option of the order's input was used.
     pub option: usize,
+    /// The request's record tells of this one.
+    pub told: bool,
     pub deposited: Part,
     pub outcome: Part,
+    /// Unix milliseconds since when the payment is final.
+    pub since: u64,
     /// Failed tries since the last success.
     pub tries: u32,
     /// Unix milliseconds before which nothing is tried.
     pub not_before: u64,
+    /// Why the last try failed.
+    pub why: Option<String>,
+    /// The oracle said no for good. It is asked now and then all the same.
+    pub refused: bool,
 }
 
 /// How far one execution has come.
@@ -43,17 +52,18 @@ pub enum Part {
     },
     /// The contract has taken it.
     Applied,
-    /// It will not be attested or taken.
-    Refused(String),
 }
 
-pub fn key(id: &B256) -> Key {
-    Key::new(SETTLEMENT, id.as_slice())
+pub fn key(request: &B256, deposit: &B256) -> Key {
+    Key::new(
+        SETTLEMENT,
+        [request.as_slice(), deposit.as_slice()].concat(),
+    )
 }
 
-/// The request that the row under `key` is about.
-pub fn id(key: &Key) -> Result<B256, RowError> {
-    B256::try_from(key.name.as_slice()).map_err(|e| RowError::new("settlement", e))
+/// The request and the deposit that the row under `key` is about.
+pub fn ids(key: &Key) -> Result<(B256, B256), RowError> {
+    super::words(&key.name).ok_or_else(|| RowError::new("settlement", "its name is not two ids"))
 }
 
 /// Rows after the row `after`.

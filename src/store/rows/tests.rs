@@ -275,7 +275,8 @@ fn layouts_of_requests_and_their_index_never_change() {
     assert_eq!(hex(&order::encode(&b(1))), format!("01{one}"));
     let facts = facts::encode(&Default::default()).unwrap();
     let empty = r#"{"version":0,"updated_at":0,"deposits":[],"own":[],"attempts":[],"#;
-    let empty = format!(r#"{empty}"failure":null,"refund_failure":null,"settlement":null}}"#);
+    let empty =
+        format!(r#"{empty}"failure":null,"refund_failure":null,"endings":[],"settlement":null}}"#);
     assert_eq!((facts[0], &facts[1..]), (1, empty.as_bytes()));
 
     let names = [
@@ -414,11 +415,18 @@ fn claim() -> claim::Claim {
             nonce: 7,
             currency: "0x0".into(),
             amount: alloy::primitives::U256::from(255),
+            payments: vec![alloy::primitives::U256::from(6)],
             transaction: None,
             stage: claim::Stage::Open,
+            wasted: alloy::primitives::U256::from(7),
         }],
-        given_up: vec![b(2)],
-        settling: false,
+        parked: vec![b(2)],
+        pauses: vec![claim::Pause {
+            deposit: b(3),
+            tries: 4,
+            until: 5,
+            why: crate::request::reason::RefundFailReason::AmountTooLowToRefund,
+        }],
     }
 }
 
@@ -457,10 +465,29 @@ fn settlement() -> settlement::Settlement {
         deposit: b(1),
         transaction: "0x1".into(),
         option: 0,
+        told: true,
         deposited: settlement::Part::Applied,
         outcome: settlement::Part::Pending,
+        since: 3,
         tries: 1,
         not_before: 2,
+        why: Some("busy".into()),
+        refused: false,
+    }
+}
+
+fn parked() -> parked::Parked {
+    parked::Parked {
+        network: "base".into(),
+        transaction: "0x1".into(),
+        depositor: "d".into(),
+        currency: "c".into(),
+        amount: alloy::primitives::U256::from(255),
+        reason: crate::request::reason::FailReason::DoubleSpend,
+        why: crate::request::reason::RefundFailReason::ManualRefundRequired,
+        note: "n".into(),
+        minor: true,
+        since: 3,
     }
 }
 
@@ -470,14 +497,24 @@ fn layouts_of_the_solver_never_change() {
     let word = |last: &str| format!("{}{last}", "00".repeat(31));
     let claimed = String::from_utf8(claim().encode().unwrap()).unwrap();
     let expected = format!(
-        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","nonce":7,"currency":"0x0","amount":"0xff","transaction":null,"stage":"Open"}}],"given_up":["0x{two}"],"settling":false}}"#
+        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","nonce":7,"currency":"0x0","amount":"0xff","payments":["0x6"],"transaction":null,"stage":"Open","wasted":"0x7"}}],"parked":["0x{two}"],"pauses":[{{"deposit":"0x{three}","tries":4,"until":5,"why":"AMOUNT_TOO_LOW_TO_REFUND"}}]}}"#
     );
     assert_eq!(claimed, format!("\u{1}{expected}"));
     let settled = String::from_utf8(settlement().encode().unwrap()).unwrap();
     let expected = format!(
-        r#"{{"purpose":"Fill","deposit":"0x{one}","transaction":"0x1","option":0,"deposited":"Applied","outcome":"Pending","tries":1,"not_before":2}}"#
+        r#"{{"purpose":"Fill","deposit":"0x{one}","transaction":"0x1","option":0,"told":true,"deposited":"Applied","outcome":"Pending","since":3,"tries":1,"not_before":2,"why":"busy","refused":false}}"#
     );
     assert_eq!(settled, format!("\u{1}{expected}"));
+    let left = String::from_utf8(parked().encode().unwrap()).unwrap();
+    let expected = r#"{"network":"base","transaction":"0x1","depositor":"d","currency":"c","amount":"0xff","reason":"DOUBLE_SPEND","why":"MANUAL_REFUND_REQUIRED","note":"n","minor":true,"since":3}"#;
+    assert_eq!(left, format!("\u{1}{expected}"));
+    let paused = pause::Paused {
+        why: "w".into(),
+        since: 3,
+    };
+    let bytes = paused.encode().unwrap();
+    assert_eq!(bytes, b"\x01{\"why\":\"w\",\"since\":3}");
+    assert_eq!(pause::Paused::decode(&bytes), Ok(paused));
     let (five, six) = (word("05"), word("06"));
     assert_eq!(
         hex(&slot_of_lane().encode().unwrap()),
@@ -506,7 +543,9 @@ fn layouts_of_the_solver_never_change() {
             "62617365006162000000000000000007".to_owned(),
         ),
         (lease::key("lane/base"), 18, hex(b"lane/base")),
-        (settlement::key(&b(1)), 19, one),
+        (settlement::key(&b(1), &b(2)), 19, format!("{one}{two}")),
+        (parked::key(&b(1), &b(2)), 28, format!("{one}{two}")),
+        (pause::key(), 29, hex(b"solver")),
     ];
     for (key, kind, name) in names {
         assert_eq!((key.kind.0, hex(&key.name)), (kind, name));
@@ -520,7 +559,13 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
     assert_eq!(lane::Slot::decode(&slot.encode().unwrap()), Ok(slot));
     let bytes = settlement.encode().unwrap();
     assert_eq!(settlement::Settlement::decode(&bytes), Ok(settlement));
-    assert_eq!(settlement::id(&settlement::key(&b(1))), Ok(b(1)));
+    let ids = settlement::ids(&settlement::key(&b(1), &b(2)));
+    assert_eq!(ids, Ok((b(1), b(2))));
+    assert!(settlement::ids(&claim::key(&b(1))).is_err());
+    let bytes = parked().encode().unwrap();
+    assert_eq!(parked::Parked::decode(&bytes), Ok(parked()));
+    let ids = parked::ids(&parked::key(&b(1), &b(2)));
+    assert_eq!(ids, Ok((b(1), b(2))));
     assert_eq!(lane::nonce("base", &lane::slot_key("base", 7)), Ok(7));
     assert!(lane::nonce("b", &lane::slot_key("base", 7)).is_err());
     assert!(lane::nonce("base", &lane::key("base")).is_err());
@@ -532,6 +577,8 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
         assert!(claim::Claim::decode(bytes).is_err());
         assert!(lane::Slot::decode(bytes).is_err());
         assert!(settlement::Settlement::decode(bytes).is_err());
+        assert!(parked::Parked::decode(bytes).is_err());
+        assert!(pause::Paused::decode(bytes).is_err());
     }
     assert!(lane::Lane::decode(&[]).is_err());
     assert!(lease::Lease::decode(&[2, 3, 1]).is_err());

@@ -1,0 +1,122 @@
+//! How a deposit ends that fills nothing. Pure.
+
+use alloy::primitives::B256;
+use vm::spelled_alike;
+
+use super::{Case, Step, Verdict, Worth};
+use crate::{
+    request::{
+        fact::{Deposit, Purpose},
+        mismatch::mismatch,
+        reason::{FailReason, RefundFailReason},
+    },
+    solver::claimable,
+    store::rows::claim::{Leg, Stage},
+};
+
+/// Deposits of an order besides the one that decides it that are given back: of one depositor, and
+/// of all.
+const MOST_OF_ONE: usize = 3;
+const MOST_IN_ALL: usize = 12;
+/// Refunds of one deposit that may fail in blocks before somebody has to look.
+const MOST_FAILED: usize = 8;
+
+/// A deposit that is left to the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parking {
+    pub deposit: B256,
+    /// Why it fills nothing.
+    pub reason: FailReason,
+    /// Why it is not given back.
+    pub why: RefundFailReason,
+    /// In words.
+    pub note: String,
+    /// It is worth nothing, or nobody knows what.
+    pub minor: bool,
+}
+
+/// What to do with a deposit that fills nothing because of `reason`.
+pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) -> Verdict {
+    use RefundFailReason::{AmountTooLowToRefund, ManualRefundRequired};
+    let park = |why, note: &str, minor| {
+        Verdict::Park(Parking {
+            deposit: deposit.onchain_id,
+            reason,
+            why,
+            note: note.to_owned(),
+            minor,
+        })
+    };
+    let pays = mismatch(case.request, deposit).is_none();
+    let worth = match case.worths.get(&deposit.onchain_id) {
+        // What the order asked for is never dust, whatever its price is now.
+        _ if pays => Worth::Something,
+        Some(worth) => *worth,
+        None => return Verdict::Wait,
+    };
+    let way = claimable::refund(case.request, deposit, case.families);
+    let minor = worth != Worth::Something;
+    let (way, why) = match (way, worth) {
+        (Err(refusal), _) => return park(ManualRefundRequired, &refusal.to_string(), minor),
+        (_, Worth::Unknown) => return park(ManualRefundRequired, "a token without a price", true),
+        (_, Worth::Dust) => return park(AmountTooLowToRefund, "dust", true),
+        (Ok(way), Worth::Something) => (way, pause(case, deposit).map(|pause| pause.why)),
+    };
+    let why = why.unwrap_or(ManualRefundRequired);
+    if way.deadline <= case.now.saturating_add(case.patience.margin) {
+        return park(why, "the order's refund has expired", false);
+    }
+    if failed(case, &deposit.onchain_id, Purpose::Refund) >= MOST_FAILED {
+        return park(why, "its refund fails in every block", false);
+    }
+    if is_crowded(case, deposit) {
+        return park(ManualRefundRequired, "too many refunds of one order", false);
+    }
+    match pause(case, deposit) {
+        Some(pause) if pause.until > case.now => Verdict::Until(pause.until),
+        _ => Verdict::Do(Step::Refund {
+            deposit: deposit.onchain_id,
+            reason,
+            minimum: way.minimum,
+        }),
+    }
+}
+
+/// How many transactions of a deposit's were in final blocks, or lost, and paid nobody.
+pub(super) fn failed(case: &Case<'_>, deposit: &B256, purpose: Purpose) -> usize {
+    let is = |leg: &&Leg| {
+        leg.purpose == purpose && leg.deposit == *deposit && leg.stage == Stage::Failed
+    };
+    case.claim.legs.iter().filter(is).count()
+}
+
+pub(super) fn pause<'a>(
+    case: &Case<'a>,
+    deposit: &Deposit,
+) -> Option<&'a crate::store::rows::claim::Pause> {
+    let mut pauses = case.claim.pauses.iter();
+    pauses.find(|pause| pause.deposit == deposit.onchain_id)
+}
+
+/// Whether enough other deposits of the order have had their turn. The first one that pays for the
+/// order always has its own.
+fn is_crowded(case: &Case<'_>, deposit: &Deposit) -> bool {
+    let mut paying = case.facts.deposits.iter();
+    let first = paying.find(|one| mismatch(case.request, one).is_none());
+    let first = first.map(|first| first.onchain_id);
+    let begun = |id: &B256| {
+        let legs = &case.claim.legs;
+        legs.iter()
+            .any(|leg| leg.deposit == *id && leg.purpose == Purpose::Refund)
+            || case.claim.pauses.iter().any(|pause| pause.deposit == *id)
+    };
+    if first == Some(deposit.onchain_id) || begun(&deposit.onchain_id) {
+        return false;
+    }
+    let others = || {
+        let deposits = case.facts.deposits.iter();
+        deposits.filter(|one| first != Some(one.onchain_id) && begun(&one.onchain_id))
+    };
+    let own = others().filter(|one| spelled_alike(&one.depositor, &deposit.depositor));
+    own.count() >= MOST_OF_ONE || others().count() >= MOST_IN_ALL
+}

@@ -1,0 +1,62 @@
+//! Whether a deposit is worth a transaction: not by the gas price of one minute, but by what no
+//! transfer ever costs.
+
+use std::collections::HashMap;
+
+use alloy::primitives::B256;
+use vm::{Amount, U256};
+
+use super::{
+    Solver, View,
+    judge::{self, Worth},
+};
+use crate::{
+    price::PriceError,
+    request::fact::{Deposit, Standing},
+};
+
+/// A hundredth of a dollar, in its 18 decimals.
+const DUST: u64 = 10_000_000_000_000_000;
+
+impl Solver {
+    /// Of every deposit that may be given back, and of what exceeds an order; what cannot be told
+    /// now is left out.
+    pub(super) async fn worths(&self, view: &View) -> HashMap<B256, Worth> {
+        let mut worths = HashMap::new();
+        for deposit in &view.facts.deposits {
+            let unused = judge::is_unused(&view.claim, deposit).then_some(deposit.amount);
+            let due = || judge::excess::due(&view.request, &view.claim, deposit);
+            let Some(amount) = unused.or_else(due) else {
+                continue;
+            };
+            if deposit.standing != Standing::Final {
+                continue;
+            }
+            if let Some(worth) = self.worth(deposit, amount, view.now / 1_000).await {
+                worths.insert(deposit.onchain_id, worth);
+            }
+        }
+        worths
+    }
+
+    async fn worth(&self, deposit: &Deposit, amount: Amount, now: u64) -> Option<Worth> {
+        let site = self.lanes.get(&deposit.network).map(|lane| &lane.site);
+        let Some(listed) = site.and_then(|site| site.listed(&deposit.currency)) else {
+            return Some(Worth::Unknown);
+        };
+        let price = match self.prices.price(listed, now).await {
+            Ok(price) => price,
+            Err(PriceError::Unknown(_)) => return Some(Worth::Unknown),
+            Err(error) => {
+                tracing::warn!(currency = listed.symbol, %error, "a deposit waits for a price");
+                return None;
+            }
+        };
+        let unit = U256::from(10).saturating_pow(U256::from(listed.decimals));
+        let value = amount.saturating_mul(price.usd) / unit;
+        Some(match value < U256::from(DUST) {
+            true => Worth::Dust,
+            false => Worth::Something,
+        })
+    }
+}

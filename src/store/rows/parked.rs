@@ -1,0 +1,66 @@
+//! Deposits that are neither filled nor given back: the operator has them listed until he deals with
+//! them, their depositors can take them back through the hub.
+//!
+//! Key: the request's id, then the deposit's onchain id, 32 bytes each. Value, format 1: [`Parked`] in
+//! JSON.
+
+use alloy::primitives::{B256, U256};
+use serde::{Deserialize, Serialize};
+
+use super::{PARKED, RowError, decode_json, encode_json};
+use crate::{
+    request::reason::{FailReason, RefundFailReason},
+    store::{Key, Range},
+};
+
+const FORMAT: u8 = 1;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parked {
+    pub network: String,
+    pub transaction: String,
+    pub depositor: String,
+    pub currency: String,
+    pub amount: U256,
+    /// Why it fills nothing.
+    pub reason: FailReason,
+    /// Why it is not given back.
+    pub why: RefundFailReason,
+    /// More about why, in words.
+    pub note: String,
+    /// It is worth nothing, or nobody knows what.
+    pub minor: bool,
+    /// Unix milliseconds.
+    pub since: u64,
+}
+
+pub fn key(request: &B256, deposit: &B256) -> Key {
+    Key::new(PARKED, [request.as_slice(), deposit.as_slice()].concat())
+}
+
+/// The request and the deposit of the row under `key`.
+pub fn ids(key: &Key) -> Result<(B256, B256), RowError> {
+    super::words(&key.name).ok_or_else(|| RowError::new("parked", "its name is not two ids"))
+}
+
+/// Rows after the row `after`.
+pub fn range(after: Option<&Key>, limit: usize) -> Range {
+    Range {
+        kind: PARKED,
+        prefix: Vec::new(),
+        after: after.map(|key| key.name.clone()),
+        limit,
+        reverse: false,
+    }
+}
+
+impl Parked {
+    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
+        encode_json("parked", FORMAT, self)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        decode_json("parked", FORMAT, bytes)
+    }
+}
