@@ -281,7 +281,7 @@ async fn deposits_that_nobody_attests_are_not_given_back_but_told_and_listed() {
         rig.is_clean().await;
         // The order can be filled all the same.
         rig.deposit(&request, |deposit| {
-            deposit.onchain_id = B256::repeat_byte(7)
+            deposit.onchain_id = B256::repeat_byte(7);
         })
         .await;
         rig.settle(&request).await;
