@@ -59,6 +59,7 @@ pub struct Raw {
     solver_oracle_url: Option<String>,
     solver_oracle_key: Option<SecretString>,
     webhook_allow_private: Option<String>,
+    quote_validity: Option<String>,
     requests_v2_deprecated_at: Option<String>,
     requests_v2_throttled_from: Option<String>,
     requests_v2_sunset_at: Option<String>,
@@ -298,6 +299,7 @@ impl Config {
             oracle_url: raw.solver_oracle_url,
             oracle_key: raw.solver_oracle_key,
             webhook_allow_private: raw.webhook_allow_private,
+            quote_validity: raw.quote_validity,
             production: environment.as_deref().is_some_and(is_production),
             requests_v2: [
                 raw.requests_v2_deprecated_at,

@@ -128,7 +128,8 @@ pub struct Currency {
     /// An allowance must go through zero (USDT on mainnet).
     #[serde(default)]
     pub approval_reset: bool,
-    /// In the order in which they are believed.
+    /// In the order in which they are shown; in deals the worst of them counts. In production there must
+    /// be two of different kinds.
     #[serde(default)]
     pub prices: Vec<PriceFeed>,
 }
@@ -161,8 +162,19 @@ pub enum PriceFeed {
         id: String,
         max_age: u64,
     },
-    /// Always this many dollars: a decimal text.
+    /// Always this many dollars: a decimal text. In production it needs a feed that confirms it.
     Peg { usd: String },
+}
+
+impl PriceFeed {
+    /// Whose word it is: two feeds of one source are not independent of each other.
+    pub fn source(&self) -> &'static str {
+        match self {
+            Self::Chainlink { .. } => "chainlink",
+            Self::Pyth { .. } => "pyth",
+            Self::Peg { .. } => "peg",
+        }
+    }
 }
 
 impl Market {

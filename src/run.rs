@@ -5,6 +5,7 @@ mod clock;
 pub mod engine;
 mod keys;
 mod parts;
+mod pricing;
 mod ready;
 mod told;
 mod trading;

@@ -94,6 +94,7 @@ fn request(order: SignedOrder, user: &str) -> Request {
         referrer: None,
         api_key: None,
         created_at: NOW,
+        valid_until: u64::MAX,
         expires_at: None,
         quoted: Value::Null.into(),
     }

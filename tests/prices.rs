@@ -11,7 +11,7 @@ use std::sync::{
 use hyper::StatusCode;
 use intentd::{
     market::Market,
-    price::{PriceError, PriceSource, Prices, SPREAD},
+    price::{PriceError, PriceSource, Prices, Rules},
 };
 use serde_json::{Value, json};
 use support::http::{self, Server};
@@ -38,7 +38,7 @@ fn market(url: &str) -> Market {
 
 fn prices(market: &Market) -> Prices {
     let client = vm::Endpoint::client().unwrap();
-    Prices::new(market, &client, |_| None, SPREAD).unwrap()
+    Prices::new(market, &client, |_| None, Rules::default()).unwrap()
 }
 
 fn update(change: impl FnOnce(&mut Value)) -> Vec<u8> {

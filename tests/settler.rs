@@ -231,6 +231,7 @@ impl Rig {
             referrer: None,
             api_key: None,
             created_at: self.now,
+            valid_until: u64::MAX,
             expires_at: None,
             quoted: Value::Null.into(),
         }

@@ -13,7 +13,7 @@ use anyhow::Result;
 use async_trait::async_trait;
 use intentd::{
     market::{Currency, Market},
-    price::{Price, PriceError, PriceSource},
+    price::{Price, PriceError, PriceSource, settlement::Free},
     quote::{
         offers::Offers,
         service::{Parts, Quoter},
@@ -77,11 +77,13 @@ impl Stub {
             market: Arc::new(market()?),
             venues: venues.into(),
             prices: self.clone(),
+            settlement: Arc::new(Free),
             offers: Offers(SwapRouting::new(Vec::new())),
             capacity: self.clone(),
             signer: Arc::new(RawKey::parse(KEY)?),
             solver_chain: "destination".into(),
             requests,
+            validity: 60,
             clock: now,
             entropy,
         }))
@@ -135,7 +137,7 @@ impl PriceSource for Stub {
     async fn price(&self, currency: &Currency, at: u64) -> Result<Price, PriceError> {
         let dollars = if currency.symbol == "USDC" { 1 } else { 2_500 };
         let usd = U256::from(dollars) * U256::from(10).pow(U256::from(18));
-        Ok(Price { usd, at })
+        Ok(Price::exact(usd, at))
     }
 }
 

@@ -11,6 +11,10 @@ use super::read::Reader;
 pub struct Integrator {
     pub http_port: u16,
     pub market_file: PathBuf,
+    /// The environment's name says that this is real money.
+    pub production: bool,
+    /// Seconds for which a quote's price holds.
+    pub quote_validity: u64,
     /// 0x and 64 hex digits: the key that orders are signed and filled with.
     pub solver_key: SecretString,
     /// The network whose account the solver is paid on; `None`: the market's first.
@@ -38,6 +42,10 @@ pub struct RequestsV2 {
     pub sunset_at: u64,
 }
 
+/// Seconds.
+const QUOTE_VALIDITY: u64 = 60;
+const MOST_VALIDITY: u64 = 3_600;
+
 /// The dates of the listing's second version (interface.md, Versioning).
 const DATES: [(&str, &str); 3] = [
     ("REQUESTS_V2_DEPRECATED_AT", "2026-07-22"),
@@ -54,6 +62,7 @@ pub(super) struct Texts {
     pub oracle_url: Option<String>,
     pub oracle_key: Option<SecretString>,
     pub webhook_allow_private: Option<String>,
+    pub quote_validity: Option<String>,
     pub production: bool,
     /// In the order of [`DATES`].
     pub requests_v2: [Option<String>; 3],
@@ -80,17 +89,30 @@ impl Reader<'_> {
                 "is for development, not for production",
             );
         }
+        let quote_validity = self.quote_validity(texts.quote_validity);
         let requests_v2 = self.requests_v2(texts.requests_v2);
         Some(Integrator {
             webhook_allow_private: open,
             production: texts.production,
             http_port,
+            production: texts.production,
+            quote_validity,
             market_file: market_file?.into(),
             solver_key: solver_key?,
             solver_chain: texts.solver_chain,
             oracle,
             requests_v2,
         })
+    }
+
+    /// A price that holds for hours is an option that is given away.
+    fn quote_validity(&mut self, text: Option<String>) -> u64 {
+        let seconds = self.parse("QUOTE_VALIDITY", text, QUOTE_VALIDITY);
+        if !(1..=MOST_VALIDITY).contains(&seconds) {
+            let what = format!("expected 1 to {MOST_VALIDITY} seconds");
+            self.mistake("QUOTE_VALIDITY", &what);
+        }
+        seconds
     }
 
     fn needed<T>(&mut self, variable: &str, value: Option<T>) -> Option<T> {

@@ -2,37 +2,124 @@
 
 use alloy::primitives::U256;
 
-use super::{Price, feed::Doubt};
+use super::{
+    Price, Rules,
+    feed::{Doubt, Told},
+};
+use crate::market::{Class, PriceFeed};
 
 /// The whole in basis points.
 const WHOLE: u64 = 10_000;
+/// The whole in millionths.
+const MILLION: u64 = 1_000_000;
+const HOUR: u64 = 3_600;
+/// No price is more uncertain than this, in millionths.
+const MOST_SPREAD: u64 = 200_000;
 
-/// The first price among `answers`, which come in the order in which they are believed. `Err` when
-/// nobody gave one (the first doubt), or when two are more than `spread` basis points apart: then
-/// one of them is wrong, and nobody knows which.
-pub fn agreed(answers: &[Result<Price, Doubt>], spread: u32) -> Result<Price, Doubt> {
-    let prices = || answers.iter().flatten();
-    let Some(first) = prices().next() else {
+/// The first answer of several providers of one feed. `Err` when nobody gave one (the first doubt), or
+/// when two are more than `spread` basis points apart: then one of them is wrong, and nobody knows
+/// which.
+pub fn agreed(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doubt> {
+    let mut told = answers.iter().flatten();
+    let Some(first) = told.next() else {
         let doubt = answers.iter().find_map(|answer| answer.as_ref().err());
         return Err(doubt.cloned().unwrap_or(Doubt::Silent("nobody".to_owned())));
     };
-    let (least, most) = prices().fold((first.usd, first.usd), |(least, most), price| {
-        (least.min(price.usd), most.max(price.usd))
+    extremes(answers.iter().flatten(), first, spread)?;
+    Ok(*first)
+}
+
+/// A currency's price from its feeds, in the order in which they are believed: the first is shown, and
+/// the worst counts for us in both directions. Each is widened by its age and by how restless it is.
+pub fn range(
+    answers: &[(&PriceFeed, Result<Told, Doubt>)],
+    class: Class,
+    rules: Rules,
+    now: u64,
+) -> Result<Price, Doubt> {
+    let all: Vec<_> = answers.iter().map(|(_, answer)| answer.clone()).collect();
+    let first = agreed(&all, rules.spread)?;
+    let told = || {
+        answers
+            .iter()
+            .filter_map(|(feed, answer)| Some((*feed, answer.as_ref().ok()?)))
+    };
+    if rules.independent && !confirmed(told().map(|(feed, _)| feed)) {
+        return Err(Doubt::Alone);
+    }
+    let (low, high) = extremes(told().map(|(_, told)| told), &first, rules.spread)?;
+    let (mut least, mut most, mut at) = (low, high, first.at);
+    for (_, told) in told() {
+        let spread = spread(class, now.saturating_sub(told.at), told.swing);
+        let part = told
+            .usd
+            .saturating_mul(U256::from(spread))
+            .div_ceil(U256::from(MILLION));
+        least = least.min(told.usd.saturating_sub(part));
+        most = most.max(told.usd.saturating_add(part));
+        at = at.min(told.at);
+    }
+    Ok(Price {
+        usd: first.usd,
+        low,
+        high,
+        least: least.max(U256::from(1)),
+        most,
+        at,
+    })
+}
+
+/// Two sources that have nothing to do with each other, and one of them a feed: a peg is a wish.
+fn confirmed<'a>(told: impl Iterator<Item = &'a PriceFeed>) -> bool {
+    let mut sources: Vec<_> = told.map(PriceFeed::source).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    sources.len() > 1
+}
+
+fn extremes<'a>(
+    told: impl Iterator<Item = &'a Told>,
+    first: &Told,
+    spread: u32,
+) -> Result<(U256, U256), Doubt> {
+    let (low, high) = told.fold((first.usd, first.usd), |(low, high), told| {
+        (low.min(told.usd), high.max(told.usd))
     });
-    let apart = (most - least).saturating_mul(U256::from(WHOLE));
-    if apart > least.saturating_mul(U256::from(spread)) {
+    let apart = (high - low).saturating_mul(U256::from(WHOLE));
+    if apart > low.saturating_mul(U256::from(spread)) {
         return Err(Doubt::Disagreement);
     }
-    Ok(*first)
+    Ok((low, high))
+}
+
+/// By how many millionths a price may be off: what its class may move in an hour, up to what feeds
+/// tell at once whatever their age, and half of its swing.
+fn spread(class: Class, age: u64, swing: u64) -> u64 {
+    let (hourly, most) = match class {
+        Class::Stable => (500, 2_500),
+        Class::Major => (5_000, 10_000),
+        Class::Other => (20_000, 50_000),
+    };
+    let aged = age.saturating_mul(hourly) / HOUR;
+    aged.min(most).saturating_add(swing / 2).min(MOST_SPREAD)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(usd: u64) -> Result<Price, Doubt> {
+    fn told(usd: u64) -> Result<Told, Doubt> {
         let usd = U256::from(usd);
-        Ok(Price { usd, at: 1 })
+        Ok(Told {
+            usd,
+            at: 1,
+            swing: 0,
+        })
+    }
+
+    fn seen(usd: u64, at: u64, swing: u64) -> Result<Told, Doubt> {
+        let usd = U256::from(usd);
+        Ok(Told { usd, at, swing })
     }
 
     #[test]
@@ -54,5 +141,95 @@ mod tests {
         ] {
             assert_eq!(agreed(&answers, 200), expected);
         }
+    }
+
+    fn feeds() -> [PriceFeed; 3] {
+        [
+            PriceFeed::Chainlink {
+                network: "one".into(),
+                address: "0x".into(),
+                max_age: 1,
+            },
+            PriceFeed::Pyth {
+                url: "http://x".into(),
+                id: "0x".into(),
+                max_age: 1,
+            },
+            PriceFeed::Peg { usd: "1".into() },
+        ]
+    }
+
+    fn ranged(answers: &[(usize, Result<Told, Doubt>)], independent: bool) -> Result<Price, Doubt> {
+        let (feeds, rules) = (
+            feeds(),
+            Rules {
+                spread: 200,
+                independent,
+            },
+        );
+        let answers: Vec<_> = answers
+            .iter()
+            .map(|(feed, answer)| (&feeds[*feed], answer.clone()))
+            .collect();
+        range(&answers, Class::Major, rules, 3_600)
+    }
+
+    #[test]
+    fn worst_price_counts_in_both_directions() {
+        let now = 3_600;
+        let price = ranged(
+            &[(0, seen(1_000_000, now, 0)), (1, seen(1_010_000, now, 0))],
+            true,
+        );
+        let price = price.unwrap();
+        let numbers = [price.usd, price.low, price.high, price.least, price.most];
+        let wanted = [1_000_000, 1_000_000, 1_010_000, 1_000_000, 1_010_000];
+        assert_eq!(numbers, wanted.map(U256::from));
+    }
+
+    #[test]
+    fn old_and_restless_prices_are_wide() {
+        for (at, swing, wanted) in [
+            (3_600, 0, 0),
+            (1_800, 0, 2_500),
+            (0, 0, 5_000),
+            (3_600, 20_000, 10_000),
+            (0, 20_000, 15_000),
+            (3_600, u64::MAX, 200_000),
+        ] {
+            let price = ranged(&[(0, seen(1_000_000, at, swing))], false).unwrap();
+            let part = U256::from(wanted);
+            let million = U256::from(1_000_000);
+            assert_eq!((price.least, price.most), (million - part, million + part));
+            assert_eq!((price.low, price.high), (million, million));
+        }
+        assert_eq!(spread(Class::Stable, 86_400, 0), 2_500);
+        assert!(spread(Class::Other, 60, 0) > spread(Class::Major, 60, 0));
+    }
+
+    #[test]
+    fn one_source_alone_is_no_price_in_production() {
+        let one = || told(1_000);
+        let silent = || Err(Doubt::Silent("x".to_owned()));
+        for (answers, believed) in [
+            (vec![(0, one())], false),
+            (vec![(1, one())], false),
+            // A peg that no feed confirms, and one that a feed does.
+            (vec![(2, one())], false),
+            (vec![(2, one()), (2, one())], false),
+            (vec![(2, one()), (0, one())], true),
+            (vec![(2, one()), (0, silent())], false),
+            // The same source twice is one.
+            (vec![(0, one()), (0, one())], false),
+            (vec![(0, one()), (1, one())], true),
+            (vec![(0, one()), (1, silent())], false),
+        ] {
+            let strict = ranged(&answers, true);
+            assert_eq!(strict.is_ok(), believed, "{answers:?}");
+            assert!(believed || strict == Err(Doubt::Alone));
+            assert!(ranged(&answers, false).is_ok());
+        }
+        let apart = [(2, told(1_000)), (0, told(979))];
+        assert_eq!(ranged(&apart, true), Err(Doubt::Disagreement));
     }
 }

@@ -1,20 +1,26 @@
 //! A feed that is asked once for many questions.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
+use alloy::primitives::U256;
 use async_trait::async_trait;
 use tokio::sync::Mutex as Turn;
 
-use super::{
-    Price,
-    feed::{Doubt, Feed},
-};
+use super::feed::{Doubt, Feed, Told};
 
 /// Seconds for which an answer, good or bad, is not asked for again.
 const FRESH: u64 = 5;
 
 /// Seconds for which an answer serves others while one of them asks again.
 const LINGER: u64 = 30;
+
+/// Seconds of answers that say how restless a price is.
+const WINDOW: u64 = 600;
+
+const MILLION: U256 = U256::from_limbs([1_000_000, 0, 0, 0]);
 
 /// One asks at a time. A feed that fails is believed with its last price as long as the feed itself
 /// would believe it.
@@ -24,9 +30,11 @@ pub struct Cached {
     turn: Turn<()>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Last {
-    price: Option<Price>,
+    price: Option<Told>,
+    /// When it answered, and what; no older than [`WINDOW`].
+    history: VecDeque<(u64, U256)>,
     /// When the feed was asked, and what it held against answering then.
     asked: Option<(u64, Option<Doubt>)>,
 }
@@ -45,7 +53,7 @@ impl Cached {
     }
 
     /// The last answer, if it is younger than `age` seconds.
-    fn known(&self, age: u64, now: u64) -> Option<Result<Price, Doubt>> {
+    fn known(&self, age: u64, now: u64) -> Option<Result<Told, Doubt>> {
         let last = self.last();
         let (asked, doubt) = last.asked.as_ref()?;
         if asked.abs_diff(now) >= age {
@@ -60,9 +68,29 @@ impl Cached {
     }
 }
 
+impl Last {
+    /// Keeps an answer; it with the swing of those before it.
+    fn heard(&mut self, told: Told, now: u64) -> Told {
+        self.history.push_back((now, told.usd));
+        self.history
+            .retain(|(at, _)| now.saturating_sub(*at) < WINDOW);
+        let prices = || self.history.iter().map(|(_, usd)| *usd);
+        let least = prices().min().unwrap_or(told.usd);
+        let most = prices().max().unwrap_or(told.usd);
+        let apart = (most - least).saturating_mul(MILLION).checked_div(least);
+        let swing = apart.and_then(|apart| u64::try_from(apart).ok());
+        let told = Told {
+            swing: swing.unwrap_or(u64::MAX),
+            ..told
+        };
+        self.price = Some(told);
+        told
+    }
+}
+
 #[async_trait]
 impl Feed for Cached {
-    async fn read(&self, now: u64) -> Result<Price, Doubt> {
+    async fn read(&self, now: u64) -> Result<Told, Doubt> {
         if let Some(known) = self.known(FRESH, now) {
             return known;
         }
@@ -79,17 +107,15 @@ impl Feed for Cached {
         let answer = self.feed.read(now).await;
         let mut last = self.last();
         last.asked = Some((now, answer.as_ref().err().cloned()));
-        if let Ok(price) = answer {
-            last.price = Some(price);
-        }
+        let answer = answer.map(|told| last.heard(told, now));
         match (answer, last.price) {
             (Err(_), Some(price)) if self.feed.believable(&price, now) => Ok(price),
             (answer, _) => answer,
         }
     }
 
-    fn believable(&self, price: &Price, now: u64) -> bool {
-        self.feed.believable(price, now)
+    fn believable(&self, told: &Told, now: u64) -> bool {
+        self.feed.believable(told, now)
     }
 }
 

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use vm::{Address, trade::Accounts};
 
 use super::{
-    Price, bounded,
-    feed::{Doubt, Feed, dollars, timely},
+    bounded,
+    feed::{Doubt, Feed, Told, dollars, timely},
 };
 use crate::chains::Views;
 
@@ -41,20 +41,20 @@ pub struct Chainlink {
 
 #[async_trait]
 impl Feed for Chainlink {
-    async fn read(&self, now: u64) -> Result<Price, Doubt> {
+    async fn read(&self, now: u64) -> Result<Told, Doubt> {
         let providers = self.views.accounts.iter();
         let answers = providers.map(|accounts| self.one(accounts, now));
         let answers = futures::future::join_all(answers).await;
         bounded::agreed(&answers, self.spread)
     }
 
-    fn believable(&self, price: &Price, now: u64) -> bool {
-        timely(price.at, self.max_age, now)
+    fn believable(&self, told: &Told, now: u64) -> bool {
+        timely(told.at, self.max_age, now)
     }
 }
 
 impl Chainlink {
-    async fn one(&self, accounts: &Arc<dyn Accounts>, now: u64) -> Result<Price, Doubt> {
+    async fn one(&self, accounts: &Arc<dyn Accounts>, now: u64) -> Result<Told, Doubt> {
         let (round, decimals) = tokio::try_join!(
             self.view(accounts, latestRoundDataCall {}),
             self.view(accounts, decimalsCall {}),
@@ -78,7 +78,7 @@ impl Chainlink {
         }
     }
 
-    fn judge(&self, round: &Round, decimals: u8, now: u64) -> Result<Price, Doubt> {
+    fn judge(&self, round: &Round, decimals: u8, now: u64) -> Result<Told, Doubt> {
         let at = u64::try_from(round.updatedAt).unwrap_or(u64::MAX);
         if !timely(at, self.max_age, now) {
             return Err(Doubt::Untimely(at));
@@ -90,7 +90,7 @@ impl Chainlink {
             return Err(Doubt::Senseless);
         }
         let usd = dollars(round.answer.into_raw(), -i32::from(decimals))?;
-        Ok(Price { usd, at })
+        Ok(Told { usd, at, swing: 0 })
     }
 }
 

@@ -3,10 +3,19 @@
 use alloy::primitives::U256;
 use async_trait::async_trait;
 
-use super::Price;
-
 /// A source's clock may be this many seconds ahead of ours.
 const SKEW: u64 = 60;
+
+/// What a feed tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// USD with 18 decimals. Never zero.
+    pub usd: U256,
+    /// When the source observed it, unix seconds.
+    pub at: u64,
+    /// How far the feed's answers of the last minutes lie apart, in millionths.
+    pub swing: u64,
+}
 
 /// Why a feed gives no price.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,15 +38,18 @@ pub enum Doubt {
     /// Sources that should agree do not.
     #[error("sources disagree")]
     Disagreement,
+    /// Nobody independent says the same.
+    #[error("no second independent source")]
+    Alone,
 }
 
 /// See the module.
 #[async_trait]
 pub trait Feed: Send + Sync {
     /// The price of one whole unit, believable at `now` (unix seconds).
-    async fn read(&self, now: u64) -> Result<Price, Doubt>;
+    async fn read(&self, now: u64) -> Result<Told, Doubt>;
     /// Whether a price that was read before may still be believed.
-    fn believable(&self, price: &Price, now: u64) -> bool;
+    fn believable(&self, told: &Told, now: u64) -> bool;
 }
 
 /// Whether an observation of `at` is neither older than `max_age` seconds nor from the future.

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 
 use super::{
-    Price, PriceError, PriceSource, bounded,
+    Price, PriceError, PriceSource, Rules, bounded,
     cached::Cached,
     chainlink::Chainlink,
-    feed::{Doubt, Feed},
+    feed::{Doubt, Feed, Told},
     peg::Peg,
     pyth::Pyth,
 };
@@ -16,9 +16,6 @@ use crate::{
     chains::Views,
     market::{Currency, Market, PriceFeed},
 };
-
-/// How far a currency's feeds may be apart unless said otherwise, in basis points.
-pub const SPREAD: u32 = 200;
 
 /// A feed of the market file that cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,22 +26,21 @@ pub struct FeedError {
     pub why: String,
 }
 
-/// Prices by the feeds of the market file. All feeds of a currency are asked; the first that answers
-/// is believed unless another that answers is more than the spread away. Currencies with the same
-/// feed share its answers.
+/// Prices by the feeds of the market file. All feeds of a currency are asked; the worst that answers
+/// counts unless two are more than the spread apart. Currencies with the same feed share its answers.
 pub struct Prices {
     feeds: HashMap<PriceFeed, Cached>,
-    spread: u32,
+    rules: Rules,
 }
 
 impl Prices {
     /// `views` shows a network's head; `None` is a network that cannot be read, whose feeds are
-    /// silent. `client` asks HTTP services and must not follow redirects. `spread`: basis points.
+    /// silent. `client` asks HTTP services and must not follow redirects.
     pub fn new(
         market: &Market,
         client: &reqwest::Client,
         views: impl Fn(&str) -> Option<Views>,
-        spread: u32,
+        rules: Rules,
     ) -> Result<Self, FeedError> {
         let mut feeds = HashMap::new();
         let listed = market
@@ -56,7 +52,7 @@ impl Prices {
                 if feeds.contains_key(feed) {
                     continue;
                 }
-                let opened = open(feed, client, &views, spread).map_err(|why| FeedError {
+                let opened = open(feed, client, &views, rules.spread).map_err(|why| FeedError {
                     network: network.name.clone(),
                     currency: currency.symbol.clone(),
                     why,
@@ -64,10 +60,10 @@ impl Prices {
                 feeds.insert(feed.clone(), Cached::new(opened));
             }
         }
-        Ok(Self { feeds, spread })
+        Ok(Self { feeds, rules })
     }
 
-    async fn ask(&self, feed: &PriceFeed, now: u64) -> Result<Price, Doubt> {
+    async fn ask(&self, feed: &PriceFeed, now: u64) -> Result<Told, Doubt> {
         match self.feeds.get(feed) {
             Some(feed) => feed.read(now).await,
             None => Err(Doubt::Silent("not a feed of the market".to_owned())),
@@ -86,7 +82,9 @@ impl PriceSource for Prices {
         for doubt in answers.iter().filter_map(|answer| answer.as_ref().err()) {
             tracing::debug!(currency = currency.symbol, %doubt, "a price feed is left out");
         }
-        bounded::agreed(&answers, self.spread).map_err(|doubt| PriceError::Unavailable {
+        let answers: Vec<_> = currency.prices.iter().zip(answers).collect();
+        let price = bounded::range(&answers, currency.class, self.rules, now);
+        price.map_err(|doubt| PriceError::Unavailable {
             currency: currency.symbol.clone(),
             why: doubt.to_string(),
         })
@@ -132,11 +130,11 @@ struct Silent;
 
 #[async_trait]
 impl Feed for Silent {
-    async fn read(&self, _: u64) -> Result<Price, Doubt> {
+    async fn read(&self, _: u64) -> Result<Told, Doubt> {
         Err(Doubt::Silent("the chain cannot be read".to_owned()))
     }
 
-    fn believable(&self, _: &Price, _: u64) -> bool {
+    fn believable(&self, _: &Told, _: u64) -> bool {
         false
     }
 }

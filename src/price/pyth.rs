@@ -10,10 +10,7 @@ use serde::Deserialize;
 use url::Url;
 use vm::http;
 
-use super::{
-    Price,
-    feed::{Doubt, Feed, dollars, timely},
-};
+use super::feed::{Doubt, Feed, Told, dollars, timely};
 
 /// For the whole answer.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -89,7 +86,7 @@ impl Pyth {
         body.map_err(|error| error.what())
     }
 
-    fn judge(&self, body: &[u8], now: u64) -> Result<Price, Doubt> {
+    fn judge(&self, body: &[u8], now: u64) -> Result<Told, Doubt> {
         let answer: Answer = serde_json::from_slice(body).map_err(|_| silent("not its format"))?;
         let mut asked = answer.parsed.iter().filter(|one| bare(&one.id) == self.id);
         let (Some(parsed), None) = (asked.next(), asked.next()) else {
@@ -105,16 +102,17 @@ impl Pyth {
         if doubt > price / MOST_DOUBT {
             return Err(Doubt::Uncertain);
         }
-        Ok(Price {
+        Ok(Told {
             usd,
             at: quoted.publish_time,
+            swing: 0,
         })
     }
 }
 
 #[async_trait]
 impl Feed for Pyth {
-    async fn read(&self, now: u64) -> Result<Price, Doubt> {
+    async fn read(&self, now: u64) -> Result<Told, Doubt> {
         let body = tokio::time::timeout(PATIENCE, self.ask())
             .await
             .unwrap_or(Err("no answer in time"))
@@ -122,8 +120,8 @@ impl Feed for Pyth {
         self.judge(&body, now)
     }
 
-    fn believable(&self, price: &Price, now: u64) -> bool {
-        timely(price.at, self.max_age, now)
+    fn believable(&self, told: &Told, now: u64) -> bool {
+        timely(told.at, self.max_age, now)
     }
 }
 

@@ -105,6 +105,10 @@ pub struct Details {
     pub slippage_tolerance: Tolerances,
     /// Seconds.
     pub time_estimate: u64,
+    /// Until when the price holds, unix seconds, by the time of the deposit's block. A later deposit is
+    /// priced anew: filled with at least `minimumAmount`, or given back. Not in prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<u64>,
     pub user_balance: String,
     /// Not in prices.
     #[serde(skip_serializing_if = "Option::is_none")]

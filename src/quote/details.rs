@@ -104,7 +104,7 @@ impl Sheet<'_, '_> {
         let flat = if own {
             U256::ZERO
         } else {
-            show::micro(fees::flat())
+            show::micro(fees::flat().saturating_add(self.reads.deal.settlement))
         };
         let execution = -signed(micro(paid, sum.gas).saturating_add(flat));
         let relay = -signed(micro(paid, sum.relay));
@@ -174,7 +174,8 @@ impl Sheet<'_, '_> {
                 app: part(impacts.app),
             }),
             slippage_tolerance: self.tolerances(),
-            time_estimate: self.seconds(),
+            time_estimate: self.intent.seconds(),
+            valid_until: None,
             user_balance: reads.balance.to_string(),
             is_fixed_rate: whole.then_some(false),
             route: whole.then(|| self.legs(&input, &output)),
@@ -230,20 +231,6 @@ impl Sheet<'_, '_> {
             origin: start,
             destination: end,
         }
-    }
-
-    /// Until the recipient has it: the deposit is final, the fill is confirmed.
-    fn seconds(&self) -> u64 {
-        let (origin, destination) = (&self.intent.origin, &self.intent.destination);
-        if self.intent.own {
-            return origin.network.block_seconds;
-        }
-        let finality = &origin.spec.finality;
-        let blocks = finality.blocks.saturating_add(1);
-        let depth = blocks.saturating_mul(origin.network.block_seconds);
-        let confirmed = destination.network.fill_confirmations;
-        let confirmed = confirmed.saturating_mul(destination.network.block_seconds);
-        depth.max(finality.seconds).saturating_add(confirmed)
     }
 
     fn legs(&self, input: &Amount, output: &Amount) -> RouteAnswer {

@@ -9,7 +9,10 @@ use super::{
     intent::AppFee,
     usd::{DOLLAR, Round, Worth, mul_div},
 };
-use crate::market::{Class, Currency};
+use crate::{
+    market::{Class, Currency},
+    price::Price,
+};
 
 const BASIS: u64 = 10_000;
 /// Millionths of a basis point in one.
@@ -25,13 +28,44 @@ pub fn flat() -> U256 {
 pub struct Terms<'a> {
     pub paid: Worth,
     pub given: Worth,
-    /// Both are one asset: a unit is a unit, whatever the prices say.
-    pub level: bool,
+    pub level: Level,
     /// Destination gas, usd e18.
     pub gas: U256,
+    /// What every request pays besides: the solver's fixed part and the settlement, usd e18.
+    pub flat: U256,
     /// The solver's share in basis points.
     pub bps: u64,
     pub app: &'a [AppFee],
+}
+
+/// Whether a unit of what is taken is a unit of what is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Two assets, exchanged at market.
+    Apart,
+    /// One asset: a unit is a unit, whatever prices say.
+    Even,
+    /// What should be one asset and is not worth the same: whichever is worse for who pays.
+    Worse,
+}
+
+/// Basis points that members of a group may be apart and still be one asset.
+const EVEN: u32 = 50;
+const EVEN_STABLE: u32 = 25;
+
+impl Level {
+    /// Of two currencies with their prices.
+    pub fn of(paid: (&Currency, &Price), given: (&Currency, &Price)) -> Self {
+        if paid.0.group != given.0.group {
+            return Self::Apart;
+        }
+        let stable = paid.0.class == Class::Stable || given.0.class == Class::Stable;
+        let bound = if stable { EVEN_STABLE } else { EVEN };
+        match paid.1.agrees(given.1, bound) {
+            true => Self::Even,
+            false => Self::Worse,
+        }
+    }
 }
 
 /// One request's money. All but `given` in units of the deposited currency.
@@ -108,8 +142,13 @@ impl Terms<'_> {
         sum().ok_or(Fault::TooMuch)
     }
 
+    /// What so much of the deposited currency buys.
+    pub fn bought(&self, paid: U256) -> Option<U256> {
+        self.exchange(self.paid, self.given, paid, Round::Down)
+    }
+
     fn fixed(&self) -> Option<(U256, U256)> {
-        Some((self.paid.units(self.gas)?, self.paid.units(flat())?))
+        Some((self.paid.units(self.gas)?, self.paid.units(self.flat)?))
     }
 
     fn app(&self, paid: U256) -> Option<U256> {
@@ -119,10 +158,14 @@ impl Terms<'_> {
     }
 
     fn exchange(&self, from: Worth, to: Worth, units: U256, round: Round) -> Option<U256> {
-        if self.level {
-            return mul_div(units, to.coin()?, from.coin()?, round);
+        let even = mul_div(units, to.coin()?, from.coin()?, round);
+        let market = || from.exchange(to, units, round);
+        match (self.level, round) {
+            (Level::Apart, _) => market(),
+            (Level::Even, _) => even,
+            (Level::Worse, Round::Down) => Some(even?.min(market()?)),
+            (Level::Worse, Round::Up) => Some(even?.max(market()?)),
         }
-        from.exchange(to, units, round)
     }
 }
 
@@ -136,7 +179,7 @@ pub fn share(paid: U256, fee: &AppFee) -> Option<U256> {
     )
 }
 
-/// The solver's share in basis points.
+/// The solver's share in basis points of what it takes for what it gives.
 pub fn bps(input: &Currency, output: &Currency) -> u64 {
     if input.group == output.group {
         return 0;

@@ -4,14 +4,23 @@ use alloy::primitives::{I256, U256};
 
 use super::{
     code::{Code, Refused},
-    fees::{self, Fault, Sum, Terms},
-    intent::Intent,
+    fees::{self, Fault, Level, Sum, Terms},
+    intent::{Intent, Side},
     offers::{Offers, Wanted},
     reads::Reads,
     route::Route,
     swap::SwapOffer,
+    usd::{Round, Worth},
 };
-use crate::request::{Operation, TradeType};
+use crate::{
+    market::Class,
+    request::{Operation, TradeType},
+};
+
+/// Basis points that an exchange may fetch less than the price sources say before its limit is theirs:
+/// of what is traded a lot, and of the rest.
+const IMPACT: u16 = 500;
+const THIN_IMPACT: u16 = 1_500;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -81,18 +90,17 @@ impl Pricing<'_, '_> {
     fn terms(&self, gas: u64) -> Result<Terms<'_>, Refused> {
         let (intent, route, reads) = (self.intent, self.route, self.reads);
         let wei = reads.destination_fees.price().checked_mul(U256::from(gas));
-        let gas = wei.and_then(|wei| reads.destination_native.usd(wei));
+        let deal = &reads.deal;
+        let gas = wei.and_then(|wei| deal.gas.given().usd(wei));
+        let (paid, given) = (route.paid.currency, route.given.currency);
         let turning = matches!(intent.operation, Operation::Wrap | Operation::Unwrap);
         Ok(Terms {
-            paid: reads.paid,
-            given: reads.given,
-            level: route.paid.currency.group == route.given.currency.group,
+            paid: deal.paid.taken(),
+            given: deal.given.given(),
+            level: Level::of((paid, &deal.paid.price), (given, &deal.given.price)),
             gas: gas.ok_or_else(too_much)?,
-            bps: if turning {
-                0
-            } else {
-                fees::bps(intent.origin.currency, intent.destination.currency)
-            },
+            flat: fees::flat().saturating_add(deal.settlement),
+            bps: if turning { 0 } else { fees::bps(paid, given) },
             app: &intent.app_fees,
         })
     }
@@ -122,7 +130,9 @@ impl Pricing<'_, '_> {
             true => {
                 let offer = self.offers.best(self.inward(), amount, true).await?;
                 let usd = self.reads.paid.usd(offer.output).ok_or_else(too_much)?;
-                let least = fees::minimum(offer.output, self.slippage(usd));
+                let ends = (&self.intent.origin, &self.route.paid);
+                let worths = (self.reads.input, self.reads.paid);
+                let least = self.least(&offer, self.slippage(usd), ends, worths);
                 Some((offer, least))
             }
         };
@@ -141,7 +151,10 @@ impl Pricing<'_, '_> {
             input_limit: amount,
             sum,
             output,
-            minimum: fees::minimum(output, slippage),
+            minimum: match &swap_out {
+                None => fees::minimum(output, slippage),
+                Some(offer) => self.least_out(offer, slippage),
+            },
             swap_in,
             swap_out,
             swap_cost: I256::ZERO,
@@ -236,12 +249,44 @@ impl Pricing<'_, '_> {
         };
         let offer = self.offers.best(wanted, input, true).await?;
         let bps = slippage(self.reads.output.usd(offer.output))?;
-        let least = fees::minimum(offer.output, bps);
+        let ends = (&self.intent.origin, &self.intent.destination);
+        let worths = (self.reads.input, self.reads.output);
+        let least = self.least(&offer, bps, ends, worths);
         Ok(Figures {
             minimum: least,
             swap_in: Some((offer.clone(), least)),
             ..through(input, offer.output)
         })
+    }
+
+    /// The least that an exchange must fetch. What one provider offered is not the only measure: where
+    /// that is poor, the price sources are.
+    fn least(
+        &self,
+        offer: &SwapOffer,
+        slippage: u16,
+        (from, to): (&Side<'_>, &Side<'_>),
+        (input, output): (Worth, Worth),
+    ) -> U256 {
+        let least = fees::minimum(offer.output, slippage);
+        let market = input.exchange(output, offer.input, Round::Down);
+        let Some(market) = market.filter(|_| !self.intent.override_price_impact) else {
+            return least;
+        };
+        let known = |side: &Side<'_>| side.currency.class != Class::Other;
+        let impact = if known(from) && known(to) {
+            IMPACT
+        } else {
+            THIN_IMPACT
+        };
+        let floor = fees::minimum(market, slippage.max(impact));
+        least.max(floor.min(offer.output))
+    }
+
+    /// The same of the exchange in the solver's fill.
+    fn least_out(&self, offer: &SwapOffer, slippage: u16) -> U256 {
+        let ends = (&self.route.given, &self.intent.destination);
+        self.least(offer, slippage, ends, (self.reads.given, self.reads.output))
     }
 
     fn inward(&self) -> Wanted<'_, '_> {

@@ -10,7 +10,8 @@ use super::{
     code::{Code, Refused},
     figures::Figures,
     intent::{Intent, Side},
-    order::{Due, LIFE, proxy, router},
+    late,
+    order::{Due, SWAP_LIFE, proxy, router},
     route::Route,
     service::Quoter,
     swap::{SwapOffer, SwapOrder},
@@ -74,8 +75,13 @@ impl Quoter {
             minimum: figures.minimum,
         };
         if intent.own || (intent.calls.is_empty() && figures.swap_out.is_none()) {
+            let mut due = whole(&intent.recipient);
+            // What late gas may take besides: only the order's own minimum can let it.
+            let late = intent.late_slippage.filter(|_| !intent.own);
+            let late = late::tolerated(figures.output, late);
+            due.minimum = due.minimum.saturating_sub(late).max(U256::from(1));
             return Ok(Fill {
-                payments: vec![whole(&intent.recipient)],
+                payments: vec![due],
                 calls: Vec::new(),
             });
         }
@@ -97,7 +103,12 @@ impl Quoter {
         }
         let (payment, mut calls) = match &figures.swap_out {
             None => (whole(&router), Vec::new()),
-            Some(offer) => self.swapping(route, figures, offer, (&router, now))?,
+            Some(offer) => {
+                // Time to deposit, for the deposit to be final twice over, and to be filled.
+                let wait = intent.seconds().saturating_mul(2).saturating_add(SWAP_LIFE);
+                let deadline = now.saturating_add(self.parts.validity).saturating_add(wait);
+                self.swapping(route, figures, offer, (&router, deadline))?
+            }
         };
         calls.extend(intent.calls.iter().cloned());
         // What the calls leave is the recipient's; in the router it would be anybody's.
@@ -114,14 +125,14 @@ impl Quoter {
         route: &Route<'_>,
         figures: &Figures,
         offer: &SwapOffer,
-        (router, now): (&Address, u64),
+        (router, deadline): (&Address, u64),
     ) -> Result<(Due, Vec<OrderCall>), Refused> {
         let (amount, exact) = (figures.sum.given, !offer.terms.exact_input);
         let order = SwapOrder {
             payer: router.clone(),
             recipient: router.clone(),
             limit: if exact { amount } else { figures.minimum },
-            deadline: now.saturating_add(LIFE),
+            deadline,
         };
         let swap = self.parts.offers.build(offer, &order)?;
         let mut calls = Vec::new();

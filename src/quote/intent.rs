@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub use calls::total;
-pub use text::AppFee;
+pub use text::{AppFee, app_fees};
 
 /// What a body is read against.
 pub struct Ground<'m, 'a> {
@@ -166,6 +166,20 @@ impl<'m> Intent<'m> {
     /// Both sides are on one chain.
     pub fn same_chain(&self) -> bool {
         self.origin.network.chain_id == self.destination.network.chain_id
+    }
+
+    /// Until the recipient has it: the deposit is final, the fill is confirmed.
+    pub fn seconds(&self) -> u64 {
+        let (origin, destination) = (&self.origin, &self.destination);
+        if self.own {
+            return origin.network.block_seconds;
+        }
+        let finality = &origin.spec.finality;
+        let blocks = finality.blocks.saturating_add(1);
+        let depth = blocks.saturating_mul(origin.network.block_seconds);
+        let confirmed = destination.network.fill_confirmations;
+        let confirmed = confirmed.saturating_mul(destination.network.block_seconds);
+        depth.max(finality.seconds).saturating_add(confirmed)
     }
 
     /// What the route cannot do for these people.

@@ -1,8 +1,8 @@
 //! Quotes: a body made valid, priced, and turned into steps and an order. Amounts are integers
 //! throughout; only answers hold formatted texts.
 //!
-//! `intent`, `route`, `fees`, `order`, `details` and `record` are pure; `service` puts them together,
-//! `reads`, `offers`, `fill`, `steps` and `whole` ask the world.
+//! `intent`, `route`, `fees`, `order`, `details`, `record`, `late` and `holds` are pure; `service` puts
+//! them together, `reads`, `offers`, `fill`, `steps`, `whole` and `reprice` ask the world.
 
 pub mod answer;
 pub mod body;
@@ -11,11 +11,14 @@ pub mod details;
 pub mod fees;
 pub mod figures;
 pub mod fill;
+pub mod holds;
 pub mod intent;
+pub mod late;
 pub mod offers;
 pub mod order;
 pub mod reads;
 pub mod record;
+pub mod reprice;
 pub mod route;
 #[cfg(test)]
 pub mod scene;

@@ -14,6 +14,9 @@ pub const LIFE: u64 = 604_800;
 /// given back at once, has days.
 pub const GRACE: u64 = 604_800;
 
+/// Seconds for which an exchange can be made at the limit that was quoted.
+pub const SWAP_LIFE: u64 = 600;
+
 /// A refund leaves at least one part in so many of what it gives back. A payment of dust is none, and
 /// an honest refund stays possible until gas would take 99 % of the deposit.
 const REFUND_PART: u64 = 100;

@@ -12,7 +12,7 @@ use super::{
     intent::{Intent, Side},
     route::Route,
     service::Quoter,
-    usd::Worth,
+    usd::{Rated, Worth},
     venue::Venue,
 };
 use crate::{market::Currency, price::PriceError};
@@ -28,12 +28,25 @@ pub struct Reads {
     pub destination_native: Worth,
     pub origin_fees: GasPrice,
     pub destination_fees: GasPrice,
+    /// What decides the amounts.
+    pub deal: Deal,
     /// What the user has of the origin's currency.
     pub balance: U256,
     /// What the user has allowed the depository of the deposited currency.
     pub allowance: U256,
     /// What the solver can give; without end where the user does everything.
     pub available: U256,
+}
+
+/// Prices of what changes hands.
+#[derive(Clone, Copy, Debug)]
+pub struct Deal {
+    pub paid: Rated,
+    pub given: Rated,
+    /// Of the destination's native currency.
+    pub gas: Rated,
+    /// What settling an order costs, usd e18.
+    pub settlement: U256,
 }
 
 /// Wei per gas unit.
@@ -54,6 +67,22 @@ impl GasPrice {
     pub fn most(self) -> U256 {
         let base = U256::from(self.0.base);
         base.saturating_add(base).saturating_add(self.tip())
+    }
+}
+
+impl From<PriceError> for Refused {
+    fn from(error: PriceError) -> Self {
+        match error {
+            PriceError::Unknown(name) => {
+                let what = format!("{name}: the currency cannot be priced");
+                Self::new(Code::UnsupportedCurrency, what)
+            }
+            PriceError::Unavailable { currency, why } => {
+                tracing::warn!(currency, why, "no quote: no price");
+                let what = format!("{currency}: no price that can be believed right now");
+                Self::new(Code::PriceFetchFailed, what)
+            }
+        }
     }
 }
 
@@ -85,9 +114,14 @@ impl Quoter {
             )
         };
         let fees = async { futures::try_join!(self.fees(origin), self.fees(destination)) };
-        let (worths, accounts, fees, available) =
-            futures::try_join!(prices, accounts, fees, self.available(intent, route))?;
-        let worths: [Worth; 6] = worths
+        let (worths, accounts, fees, available, settlement) = futures::try_join!(
+            prices,
+            accounts,
+            fees,
+            self.available(intent, route),
+            self.settlement(intent)
+        )?;
+        let worths: [Rated; 6] = worths
             .try_into()
             .map_err(|_| Refused::new(Code::UnknownError, "prices are missing"))?;
         let [
@@ -99,12 +133,18 @@ impl Quoter {
             destination_native,
         ] = worths;
         Ok(Reads {
-            input,
-            output,
-            paid,
-            given,
-            origin_native,
-            destination_native,
+            input: input.shown(),
+            output: output.shown(),
+            paid: paid.shown(),
+            given: given.shown(),
+            origin_native: origin_native.shown(),
+            destination_native: destination_native.shown(),
+            deal: Deal {
+                paid,
+                given,
+                gas: destination_native,
+                settlement,
+            },
             origin_fees: fees.0,
             destination_fees: fees.1,
             balance: accounts.0,
@@ -113,25 +153,21 @@ impl Quoter {
         })
     }
 
-    async fn worth(&self, currency: Option<&Currency>, now: u64) -> Result<Worth, Refused> {
+    async fn worth(&self, currency: Option<&Currency>, now: u64) -> Result<Rated, Refused> {
         let currency =
             currency.ok_or_else(|| Refused::new(Code::UnsupportedRoute, "no native currency"))?;
-        let price = self.parts.prices.price(currency, now).await;
-        let price = price.map_err(|error| match error {
-            PriceError::Unknown(name) => {
-                let what = format!("{name}: the currency cannot be priced");
-                Refused::new(Code::UnsupportedCurrency, what)
-            }
-            PriceError::Unavailable { currency, why } => {
-                tracing::warn!(currency, why, "no quote: no price");
-                let what = format!("{currency}: no price that can be believed right now");
-                Refused::new(Code::PriceFetchFailed, what)
-            }
-        })?;
-        Ok(Worth {
-            price: price.usd,
+        Ok(Rated {
+            price: self.parts.prices.price(currency, now).await?,
             decimals: currency.decimals,
         })
+    }
+
+    async fn settlement(&self, intent: &Intent<'_>) -> Result<U256, Refused> {
+        if intent.own {
+            return Ok(U256::ZERO);
+        }
+        let now = (self.parts.clock)() / 1000;
+        Ok(self.parts.settlement.settlement(now).await?)
     }
 
     pub(super) fn venue(&self, side: &Side<'_>) -> Result<&Venue, Refused> {
@@ -184,6 +220,7 @@ impl Quoter {
             tracing::warn!(%error, "no quote");
             Refused::new(Code::ServiceUnavailable, "the solver does not answer")
         })?;
-        Ok(available.unwrap_or_default())
+        let now = (self.parts.clock)() / 1000;
+        Ok(self.free(route, available.unwrap_or_default(), now))
     }
 }

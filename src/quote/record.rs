@@ -24,6 +24,8 @@ pub struct Promised<'a> {
     pub steps: &'a [Planned],
     /// Unix milliseconds.
     pub now: u64,
+    /// Unix seconds until which the price holds.
+    pub valid_until: u64,
     pub key: Option<&'a str>,
     pub fees: &'a Fees,
     pub details: &'a Details,
@@ -63,6 +65,7 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
         referrer: intent.referrer.clone(),
         api_key: promised.key.map(str::to_owned),
         created_at: promised.now,
+        valid_until: promised.valid_until,
         expires_at: intent
             .ttl
             .map(|ttl| (promised.now / 1000).saturating_add(ttl)),

@@ -3,9 +3,12 @@
 mod exchange;
 mod steps;
 
-use std::sync::{
-    Arc, LazyLock, Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, LazyLock, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use alloy::primitives::{B256, Bytes, U256};
@@ -23,13 +26,14 @@ use super::{
     body::Body,
     code::Refused,
     offers::Offers,
+    reprice::Repricer,
     service::{Parts, Quoter},
     swap::SwapRouting,
     venue::{Capacity, CapacityError, Venue},
 };
 use crate::{
     market::{Currency, Market},
-    price::{Price, PriceError, PriceSource},
+    price::{Price, PriceError, PriceSource, SettlementPrice},
     sign::raw::RawKey,
     store::{memory::MemoryStore, requests::Requests},
 };
@@ -77,7 +81,7 @@ pub fn spec(name: &str) -> Option<Arc<ChainSpec>> {
     (name != "nowhere").then(|| entry.spec(family(), false).unwrap())
 }
 
-pub fn market() -> Market {
+pub fn market_file() -> Value {
     let currency = |address: &str, symbol: &str, decimals: u8, group: &str, class: &str| {
         let solver = ["ETH", "USDC"].contains(&symbol);
         json!({"address": address, "symbol": symbol, "name": symbol, "decimals": decimals,
@@ -101,6 +105,14 @@ pub fn market() -> Market {
     file[1]["fillRouter"] = json!(ROUTER);
     file[1]["approvalProxy"] = json!(PROXY);
     file[2]["disabled"] = json!(true);
+    file
+}
+
+pub fn market() -> Market {
+    parsed(&market_file())
+}
+
+fn parsed(file: &Value) -> Market {
     Market::parse(&file.to_string(), |_| Some(family())).unwrap()
 }
 
@@ -122,14 +134,21 @@ pub struct World {
     pub available: Option<U256>,
     /// Units of every estimate that does not revert.
     pub gas: u64,
+    /// Wei per unit.
+    pub fee: u128,
+    pub market: fn() -> Value,
     pub revert: Option<Revert>,
     /// The authorizations of each estimate.
     pub carried: Vec<Vec<Authorization>>,
+    /// Of each exchange that was built.
+    pub deadlines: Vec<u64>,
     /// What fails when it is tried behind other calls.
     pub fails: fn(&[Call]) -> bool,
     /// No provider answers.
     pub down: bool,
     pub prices: fn(&str) -> Result<u64, bool>,
+    /// Usd e18 of every settlement.
+    pub settlement: U256,
     /// Basis points that the swap source loses; `None`: it has no way.
     pub loss: Option<u64>,
     /// The same of the second choice.
@@ -158,11 +177,15 @@ impl Default for Scene {
             balance: most,
             available: Some(most),
             gas: GAS,
+            fee: 1_000_000_000,
+            market: market_file,
             revert: None,
             carried: Vec::new(),
+            deadlines: Vec::new(),
             fails: |_| false,
             down: false,
             prices: cents,
+            settlement: U256::ZERO,
             loss: Some(0),
             second_loss: None,
             store: Arc::new(MemoryStore::default()),
@@ -179,7 +202,21 @@ impl Scene {
         Requests::new(self.with(|world| world.store.clone()))
     }
 
-    pub fn quoter(&self) -> Quoter {
+    fn market(&self) -> Arc<Market> {
+        let file = self.with(|world| world.market)();
+        Arc::new(parsed(&file))
+    }
+
+    pub fn repricer(&self) -> Repricer {
+        Repricer {
+            market: self.market(),
+            venues: self.venues(),
+            prices: Arc::new(self.clone()),
+            settlement: Arc::new(self.clone()),
+        }
+    }
+
+    fn venues(&self) -> HashMap<String, Venue> {
         let trade = Trade {
             scanner: Arc::new(self.clone()),
             accounts: Arc::new(self.clone()),
@@ -194,10 +231,15 @@ impl Scene {
             };
             (name.to_owned(), venue)
         });
+        venues.into()
+    }
+
+    pub fn quoter(&self) -> Quoter {
         Quoter::new(Parts {
-            market: Arc::new(market()),
-            venues: venues.into(),
+            market: self.market(),
+            venues: self.venues(),
             prices: Arc::new(self.clone()),
+            settlement: Arc::new(self.clone()),
             offers: Offers(
                 SwapRouting::new(vec![Arc::new(self.clone())])
                     .or_else(vec![Arc::new(exchange::Second(self.clone()))]),
@@ -206,6 +248,7 @@ impl Scene {
             signer: Arc::new(RawKey::parse(KEY).unwrap()),
             solver_chain: "destination".into(),
             requests: self.requests(),
+            validity: 60,
             clock: || NOW,
             entropy,
         })
@@ -253,10 +296,15 @@ impl PriceSource for Scene {
                 why: "old".into(),
             },
         })?;
-        Ok(Price {
-            usd: U256::from(cents) * U256::from(10_000_000_000_000_000_u64),
-            at: now,
-        })
+        let usd = U256::from(cents) * U256::from(10_000_000_000_000_000_u64);
+        Ok(Price::exact(usd, now))
+    }
+}
+
+#[async_trait]
+impl SettlementPrice for Scene {
+    async fn settlement(&self, _: u64) -> Result<U256, PriceError> {
+        Ok(self.with(|world| world.settlement))
     }
 }
 
@@ -346,8 +394,8 @@ impl Writer for Scene {
     }
 
     async fn fees(&self) -> Result<Fees, ReadError> {
-        self.read(|_| Fees {
-            base: 1_000_000_000,
+        self.read(|world| Fees {
+            base: world.fee,
             priority: 100_000_000,
         })
     }

@@ -1,6 +1,9 @@
 //! The quoter: reads, prices, simulates, promises, stores.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use alloy::primitives::{B256, Bytes, U256};
 use vm::{Address, protocol::order::Order, protocol::signature::eip191};
@@ -12,6 +15,7 @@ use super::{
     details::Sheet,
     figures::{Figures, Pricing},
     fill::{self, Fill},
+    holds::{Holds, Stock},
     intent::{Ground, Intent},
     offers::Offers,
     order::Promise,
@@ -24,7 +28,7 @@ use super::{
 };
 use crate::{
     market::Market,
-    price::PriceSource,
+    price::{PriceSource, SettlementPrice},
     request,
     sign::Signer,
     store::{Batch, requests::Requests},
@@ -36,6 +40,7 @@ pub struct Parts {
     /// By the network's name.
     pub venues: HashMap<String, Venue>,
     pub prices: Arc<dyn PriceSource>,
+    pub settlement: Arc<dyn SettlementPrice>,
     pub offers: Offers,
     pub capacity: Arc<dyn Capacity>,
     /// The solver's key.
@@ -43,6 +48,8 @@ pub struct Parts {
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
     pub requests: Requests,
+    /// Seconds for which a price holds.
+    pub validity: u64,
     /// Unix milliseconds.
     pub clock: fn() -> u64,
     /// 32 bytes that nobody can guess; `None` where the machine has none.
@@ -54,6 +61,7 @@ pub struct Quoter {
     pub(super) parts: Parts,
     pub(super) solver: Address,
     pub(super) verdicts: Verdicts,
+    pub(super) holds: Mutex<Holds>,
 }
 
 /// A valid intent with its amounts and what the solver will do.
@@ -76,6 +84,7 @@ impl Quoter {
             parts,
             solver,
             verdicts: Verdicts::default(),
+            holds: Mutex::default(),
         }
     }
 
@@ -100,7 +109,10 @@ impl Quoter {
         };
         let (planned, signature) = futures::try_join!(self.plan(&plan), self.signature(&order_id))?;
         let sheet = priced.sheet(steps::gas(&planned, &priced.intent));
-        let (fees, details) = (sheet.fees(), sheet.details(true));
+        let valid_until = self.valid_until(&priced);
+        let mut details = sheet.details(true);
+        details.valid_until = Some(valid_until);
+        let fees = sheet.fees();
         let promised = Promised {
             id: request::id(priced.now, self.entropy()?),
             order_id,
@@ -109,6 +121,7 @@ impl Quoter {
             fill_gas: priced.fill_gas,
             steps: &planned,
             now: priced.now,
+            valid_until,
             key,
             fees: &fees,
             details: &details,
@@ -119,12 +132,39 @@ impl Quoter {
             tracing::error!(%error, "no quote: the request cannot be stored");
             Refused::new(Code::ServiceUnavailable, "the quote cannot be kept")
         })?;
+        if let Some(key) = key.filter(|_| !priced.intent.own) {
+            self.hold(&priced, key, valid_until);
+        }
         Ok(Answer {
             steps: steps::shown(&planned, &plan, request.id),
             fees,
             details,
             protocol: priced.protocol(request.order, order_id, &request.order_signature),
         })
+    }
+
+    /// The caller may shorten it, never lengthen.
+    fn valid_until(&self, priced: &Priced<'_>) -> u64 {
+        let longest = self.parts.validity;
+        let seconds = priced.intent.ttl.unwrap_or(longest).min(longest);
+        (priced.now / 1000).saturating_add(seconds)
+    }
+
+    /// Keeps what was promised for the key that asked.
+    fn hold(&self, priced: &Priced<'_>, key: &str, until: u64) {
+        let stock = stock(&priced.route);
+        let amounts = (priced.figures.sum.given, priced.reads.available);
+        let during = priced.now / 1000..=until;
+        let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        if !holds.hold(&stock, key, amounts, during) {
+            tracing::debug!(key, network = stock.0, "a quote holds nothing");
+        }
+    }
+
+    /// What of `available` nobody holds.
+    pub(super) fn free(&self, route: &Route<'_>, available: U256, now: u64) -> U256 {
+        let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        available.saturating_sub(holds.held(&stock(route), now))
     }
 
     pub(super) fn entropy(&self) -> Result<B256, Refused> {
@@ -266,6 +306,15 @@ impl Quoter {
         })?;
         Ok(Bytes::copy_from_slice(signature.as_bytes()))
     }
+}
+
+/// What the solver gives, as it is held.
+fn stock(route: &Route<'_>) -> Stock {
+    let given = &route.given;
+    (
+        given.network.name.clone(),
+        given.address.text().to_lowercase(),
+    )
 }
 
 fn drained(route: &Route<'_>) -> Refused {

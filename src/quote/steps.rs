@@ -8,7 +8,7 @@ use super::{
     code::Refused,
     figures::Figures,
     intent::{Intent, Side},
-    order::LIFE,
+    order::SWAP_LIFE,
     reads::Reads,
     route::Route,
     service::Quoter,
@@ -117,7 +117,9 @@ impl Quoter {
                 intent.user.clone()
             },
             limit: *limit,
-            deadline: plan.now.saturating_add(intent.ttl.unwrap_or(LIFE)),
+            deadline: plan
+                .now
+                .saturating_add(intent.ttl.unwrap_or(SWAP_LIFE).min(SWAP_LIFE)),
         };
         let SwapCall { spender, mut call } = self.parts.offers.build(offer, &order)?;
         if intent.own {

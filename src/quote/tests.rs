@@ -12,6 +12,7 @@ use super::{
 };
 use crate::request::{Execution, Operation, Request};
 
+mod late;
 mod strangers;
 
 const ETH: &str = "1000000000000000000";

@@ -3,6 +3,8 @@
 
 use alloy::primitives::{U256, U512};
 
+use crate::price::Price;
+
 /// One dollar.
 pub const DOLLAR: U256 = U256::from_limbs([1_000_000_000_000_000_000, 0, 0, 0]);
 
@@ -12,6 +14,37 @@ pub struct Worth {
     /// Usd e18 of one whole coin; never zero.
     pub price: U256,
     pub decimals: u8,
+}
+
+/// A currency's price as a deal needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rated {
+    pub price: Price,
+    pub decimals: u8,
+}
+
+impl Rated {
+    fn at(self, price: U256) -> Worth {
+        Worth {
+            price,
+            decimals: self.decimals,
+        }
+    }
+
+    /// For people.
+    pub fn shown(self) -> Worth {
+        self.at(self.price.usd)
+    }
+
+    /// What it counts where the solver takes it.
+    pub fn taken(self) -> Worth {
+        self.at(self.price.least)
+    }
+
+    /// What it counts where the solver gives it.
+    pub fn given(self) -> Worth {
+        self.at(self.price.most)
+    }
 }
 
 /// Where a division does not come out even.

@@ -51,8 +51,8 @@ pub struct Request {
     pub calls_gas: Option<u64>,
     /// EIP-7702 authorizations to run on the destination, as the caller sent them.
     pub authorizations: Vec<Value>,
-    /// Basis points of the destination amount that the user would lose on gas after the order's
-    /// deadline. Kept, never taken: what comes after the deadline is refunded.
+    /// Basis points of the destination amount that the user would lose on gas that became dearer, where
+    /// the deposit comes after [`Self::valid_until`].
     pub late_slippage_bps: Option<u16>,
     /// Surplus of an exact output goes to the solver instead of the recipient.
     pub true_exact_output: bool,
@@ -66,6 +66,9 @@ pub struct Request {
     pub api_key: Option<String>,
     /// Unix milliseconds.
     pub created_at: u64,
+    /// Unix seconds until which the price holds, by the time of the deposit's block. What comes later is
+    /// priced anew.
+    pub valid_until: u64,
     /// Unix seconds after which an unfilled request is refunded.
     pub expires_at: Option<u64>,
     /// For those who list requests and claim fees: `fees` and `details` as the quote gave them,

@@ -37,6 +37,7 @@ pub fn request(number: u8) -> Request {
         referrer: None,
         api_key: None,
         created_at: 1_700_000_000_000,
+        valid_until: u64::MAX,
         expires_at: None,
         quoted: Value::Null.into(),
     }

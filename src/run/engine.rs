@@ -2,13 +2,15 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use alloy::primitives::U256;
 use anyhow::Context;
-use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use vm::{Address, B256, EvmAddress};
 
-use super::{parts::Trading, told::Task};
+use super::{
+    parts::Trading,
+    pricing::{self, Funds, Late},
+    told::Task,
+};
 use crate::{
     api::intents::{State, retirement::Throttle},
     chains::{Chains, Opened, Views},
@@ -20,12 +22,13 @@ use crate::{
         witness::Observer,
     },
     market::{Market, Network},
-    price::{PriceSource, Prices, SPREAD},
+    price::{PriceSource, SettlementPrice},
     quote::{
         offers::Offers,
+        reprice::Repricer,
         service::{self, Quoter},
         swap::{SwapRouting, UniswapV3, Wrap},
-        venue::{Capacity, CapacityError, Venue},
+        venue::{Capacity, Venue},
     },
     sign::Signer,
     solver::{
@@ -87,6 +90,7 @@ struct Ground<'a> {
     listing: Listing,
     signer: Arc<dyn Signer>,
     prices: Arc<dyn PriceSource>,
+    settlement: Arc<dyn SettlementPrice>,
     outside: Outside,
     shutdown: CancellationToken,
 }
@@ -94,8 +98,12 @@ struct Ground<'a> {
 /// Puts quotes, index, solver and settlement together.
 pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::Result<Engine> {
     let places = places(&trading.market, chains);
+    let views = |name: &str| views(&places, name);
+    let prices = pricing::prices(trading, views, &base.outside.client)?;
+    let prices: Arc<dyn PriceSource> = Arc::new(prices);
     let ground = Ground {
-        prices: Arc::new(priced(&trading.market, &places, &base.outside.client)?),
+        settlement: pricing::settlement(trading, chains, &prices),
+        prices,
         listing: Listing::open(base.store.clone()).await?,
         requests: Requests::open(base.store).await?,
         signer: trading.signer.clone(),
@@ -110,6 +118,8 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         requests: ground.requests.clone(),
         lanes,
         prices: ground.prices.clone(),
+        settlement: ground.settlement.clone(),
+        repricing: Arc::new(Late(ground.repricer())),
         patience: Patience {
             margin: 60,
             funds: 300,
@@ -153,14 +163,6 @@ fn views(places: &[Place<'_>], network: &str) -> Option<Views> {
     let mut places = places.iter();
     let place = places.find(|place| place.network.name == network)?;
     Some(place.opened.views())
-}
-
-fn priced(
-    market: &Market,
-    places: &[Place<'_>],
-    client: &reqwest::Client,
-) -> anyhow::Result<Prices> {
-    Prices::new(market, client, |name| views(places, name), SPREAD).context("MARKET_FILE")
 }
 
 fn swaps(market: &Market, places: &[Place<'_>]) -> anyhow::Result<SwapRouting> {
@@ -279,7 +281,7 @@ impl Ground<'_> {
         tasks
     }
 
-    fn state(&self, solver: Arc<Solver>, transactions: Arc<Transactions>) -> anyhow::Result<State> {
+    fn venues(&self) -> HashMap<String, Venue> {
         let venues = self.places.iter().map(|place| {
             let venue = Venue {
                 spec: place.opened.chain.spec.clone(),
@@ -287,7 +289,20 @@ impl Ground<'_> {
             };
             (place.network.name.clone(), venue)
         });
-        let venues: HashMap<_, _> = venues.collect();
+        venues.collect()
+    }
+
+    fn repricer(&self) -> Repricer {
+        Repricer {
+            market: self.trading.market.clone(),
+            venues: self.venues(),
+            prices: self.prices.clone(),
+            settlement: self.settlement.clone(),
+        }
+    }
+
+    fn state(&self, solver: Arc<Solver>, transactions: Arc<Transactions>) -> anyhow::Result<State> {
+        let venues = self.venues();
         let market = &self.trading.market;
         let capacity: Arc<dyn Capacity> = Arc::new(Funds {
             market: market.clone(),
@@ -298,11 +313,13 @@ impl Ground<'_> {
             market: market.clone(),
             venues: venues.clone(),
             prices: self.prices.clone(),
+            settlement: self.settlement.clone(),
             offers: Offers(swaps.clone()),
             capacity: capacity.clone(),
             signer: self.signer.clone(),
             solver_chain: self.trading.solver_chain.clone(),
             requests: self.requests.clone(),
+            validity: self.trading.quote_validity,
             clock: self.outside.clock,
             entropy: self.outside.entropy,
         });
@@ -320,30 +337,5 @@ impl Ground<'_> {
             solver: format!("{:#x}", self.signer.address()),
             clock: self.outside.clock,
         })
-    }
-}
-
-/// What the solver can pay, as quotes ask for it.
-struct Funds {
-    market: Arc<Market>,
-    solver: Arc<Solver>,
-}
-
-#[async_trait]
-impl Capacity for Funds {
-    async fn available(
-        &self,
-        network: &str,
-        currency: &Address,
-    ) -> Result<Option<U256>, CapacityError> {
-        let listed = self.market.by_name(network);
-        let listed = listed.and_then(|network| network.currency(currency.text()));
-        if !listed.is_some_and(|currency| currency.solver) {
-            return Ok(None);
-        }
-        let available = self.solver.available(network, currency.text()).await;
-        available
-            .map(Some)
-            .map_err(|error| CapacityError(error.to_string()))
     }
 }

@@ -32,6 +32,10 @@ pub struct Trading {
     pub signer: Arc<dyn Signer>,
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
+    /// Real money.
+    pub production: bool,
+    /// Seconds for which a quote's price holds.
+    pub quote_validity: u64,
     pub oracle: Option<SolverOracle>,
     pub retirement: Retirement,
     /// Nobody without a key gets what is for trying things out.
@@ -136,6 +140,8 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
         market: Arc::new(market),
         signer: Arc::new(key?),
         solver_chain,
+        production: wanted.production,
+        quote_validity: wanted.quote_validity,
         oracle: wanted.oracle.clone(),
         production: wanted.production,
         retirement: Retirement {

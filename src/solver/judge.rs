@@ -57,8 +57,10 @@ pub enum Offer {
     Pay(Vec<U256>),
     /// Nothing yet: it has too little.
     Short,
-    /// Nothing yet: the operator, or a breaker, holds fills.
+    /// Nothing yet: the operator, a breaker or a limit holds fills.
     Held,
+    /// Nothing yet: the market says no price.
+    Unpriced,
     /// Not to fill the order, for this reason.
     Refuse(FailReason),
 }
@@ -187,6 +189,7 @@ pub fn fund(case: &Case<'_>, deposit: &B256, offer: &Offer) -> Funding {
         Offer::Pay(amounts) => Funding::Pay(amounts.clone()),
         Offer::Short => late(FailReason::SolverBalanceTooLow),
         Offer::Held => late(FailReason::SolverCapacityExceeded),
+        Offer::Unpriced => late(FailReason::NoQuotes),
         Offer::Refuse(reason) => Funding::Fail(*reason),
     }
 }

@@ -12,6 +12,7 @@ mod fill;
 pub mod inventory;
 pub mod judge;
 pub mod lane;
+pub mod late;
 mod offer;
 mod park;
 mod refund;
@@ -32,10 +33,11 @@ use self::{
     claim::ClaimError,
     judge::{Case, Funding, Next, Offer, Patience, Step, Worth},
     lane::Lane,
+    late::Repricing,
 };
 use crate::{
     attest::claim::Families,
-    price::{PriceError, PriceSource},
+    price::{PriceError, PriceSource, SettlementPrice},
     request::{
         Request,
         fact::{Attempt, Deposit, Ending, Facts, Purpose, State},
@@ -98,6 +100,8 @@ pub struct Solver {
     /// By the network's name; one per chain number.
     pub lanes: HashMap<String, Arc<Lane>>,
     pub prices: Arc<dyn PriceSource>,
+    pub settlement: Arc<dyn SettlementPrice>,
+    pub repricing: Arc<dyn Repricing>,
     pub patience: Patience,
 }
 

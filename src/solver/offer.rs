@@ -2,7 +2,7 @@
 
 use alloy::primitives::B256;
 
-use super::{Solver, SolverError, View, fill, judge::Offer};
+use super::{Solver, SolverError, View, fill, judge::Offer, late};
 use crate::{
     request::reason::FailReason,
     store::rows::pause::{self, Paused},
@@ -12,14 +12,19 @@ impl Solver {
     /// What is paid for `deposit`, which matches the order and is final, at this moment; or why
     /// nothing is. Whatever a price, gas or the solver's own state has to say about it is said here,
     /// before the decision.
-    pub(super) async fn offer(&self, view: &View, _deposit: &B256) -> Result<Offer, SolverError> {
+    pub(super) async fn offer(&self, view: &View, deposit: &B256) -> Result<Offer, SolverError> {
         if self.paused().await?.is_some() {
             return Ok(Offer::Held);
         }
-        Ok(match fill::quoted(&view.request) {
-            Ok(amounts) => Offer::Pay(amounts),
-            Err(_) => Offer::Refuse(FailReason::Unknown),
-        })
+        let (request, now) = (&view.request, view.now / 1_000);
+        let Ok(amounts) = fill::quoted(request) else {
+            return Ok(Offer::Refuse(FailReason::Unknown));
+        };
+        let late = view.deposit(deposit);
+        if late.is_some_and(|deposit| late::is_late(request, deposit)) {
+            return Ok(self.reprice(request, amounts, now).await);
+        }
+        Ok(Offer::Pay(amounts))
     }
 
     /// Whether fills are held, and why.

@@ -96,6 +96,12 @@ impl Solver {
             Err(SolverError::Price(PriceError::Unknown(_))) => return manual,
             cost => cost?,
         };
+        // What is too much of a filled order is settled with it.
+        let settlement = match gift.purpose {
+            Purpose::Refund => self.settled(lane, &currency, view.now / 1_000).await,
+            Purpose::Fill | Purpose::Excess => Amount::ZERO,
+        };
+        let cost = cost.map(|cost| cost.saturating_add(settlement));
         let left = cost.and_then(|cost| left(gift.amount, cost, gift.minimum));
         let Some(amount) = left else {
             return Ok(Paid::NotYet(RefundFailReason::AmountTooLowToRefund));
@@ -171,13 +177,32 @@ impl Solver {
         );
         Ok(converted(cost, (native, prices.0), (listed, prices.1)))
     }
+
+    /// What the settlement of a refund costs in a currency. Without a price it is ours: no refund waits
+    /// for it.
+    async fn settled(&self, lane: &Lane, currency: &Address, now: u64) -> Amount {
+        let Some(listed) = lane.site.listed(currency.text()) else {
+            return Amount::ZERO;
+        };
+        let asked = futures::try_join!(
+            self.settlement.settlement(now),
+            self.prices.price(listed, now)
+        );
+        let coin = U256::from(10).checked_pow(U256::from(listed.decimals));
+        let cost = asked.ok().and_then(|(usd, price)| {
+            let worth = usd.checked_mul(coin?)?;
+            (!price.least.is_zero()).then(|| worth.div_ceil(price.least))
+        });
+        cost.unwrap_or_default()
+    }
 }
 
-/// `amount` of one currency in another, rounded up.
+/// `amount` of one currency in another, rounded up: what is paid counts at its most, what is kept for
+/// it at its least.
 fn converted(amount: Amount, from: (&Currency, Price), to: (&Currency, Price)) -> Option<Amount> {
     let unit = |currency: &Currency| U256::from(10).checked_pow(U256::from(currency.decimals));
-    let above = amount.checked_mul(from.1.usd)?.checked_mul(unit(to.0)?)?;
-    let below = unit(from.0)?.checked_mul(to.1.usd)?;
+    let above = amount.checked_mul(from.1.most)?.checked_mul(unit(to.0)?)?;
+    let below = unit(from.0)?.checked_mul(to.1.least)?;
     (!below.is_zero()).then(|| above.div_ceil(below))
 }
 

@@ -2,6 +2,7 @@
 
 mod chain;
 mod fuse;
+mod late;
 mod random;
 pub mod rig;
 

@@ -58,6 +58,7 @@ pub fn request(number: u64, label: &str) -> Request {
         referrer: Some("zoë \"✓\"".into()),
         api_key: Some(label.into()),
         created_at: 1_700_000_000_000,
+        valid_until: u64::MAX,
         expires_at: None,
         quoted: Value::Null.into(),
     }

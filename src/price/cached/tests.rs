@@ -13,27 +13,32 @@ const MAX_AGE: u64 = 100;
 
 /// Answers what stands in `says`, once `gate` lets it.
 struct Scripted {
-    says: Mutex<Result<Price, Doubt>>,
+    says: Mutex<Result<Told, Doubt>>,
     asked: AtomicUsize,
     gate: Semaphore,
 }
 
 #[async_trait]
 impl Feed for Arc<Scripted> {
-    async fn read(&self, _: u64) -> Result<Price, Doubt> {
+    async fn read(&self, _: u64) -> Result<Told, Doubt> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let _open = self.gate.acquire().await.unwrap();
         self.says.lock().unwrap().clone()
     }
 
-    fn believable(&self, price: &Price, now: u64) -> bool {
-        timely(price.at, MAX_AGE, now)
+    fn believable(&self, told: &Told, now: u64) -> bool {
+        timely(told.at, MAX_AGE, now)
     }
 }
 
-fn told(usd: u64, at: u64) -> Result<Price, Doubt> {
+fn told(usd: u64, at: u64) -> Result<Told, Doubt> {
     let usd = U256::from(usd);
-    Ok(Price { usd, at })
+    Ok(Told { usd, at, swing: 0 })
+}
+
+/// Without its swing.
+fn plain(answer: Result<Told, Doubt>) -> Result<Told, Doubt> {
+    answer.map(|told| Told { swing: 0, ..told })
 }
 
 fn scripted(gates: usize) -> (Arc<Scripted>, Arc<Cached>) {
@@ -47,7 +52,7 @@ fn scripted(gates: usize) -> (Arc<Scripted>, Arc<Cached>) {
 }
 
 impl Scripted {
-    fn says(&self, what: Result<Price, Doubt>) {
+    fn says(&self, what: Result<Told, Doubt>) {
         *self.says.lock().unwrap() = what;
     }
 
@@ -63,10 +68,10 @@ async fn answers_stay_fresh_and_outlive_failures_up_to_their_age() {
     feed.says(told(8, 1004));
     assert_eq!(cached.read(1004).await, told(7, 1000));
     assert_eq!(feed.asked(), 1);
-    assert_eq!(cached.read(1005).await, told(8, 1004));
+    assert_eq!(plain(cached.read(1005).await), told(8, 1004));
     feed.says(Err(Doubt::Senseless));
-    assert_eq!(cached.read(1010).await, told(8, 1004));
-    assert_eq!(cached.read(1104).await, told(8, 1004));
+    assert_eq!(plain(cached.read(1010).await), told(8, 1004));
+    assert_eq!(plain(cached.read(1104).await), told(8, 1004));
     assert_eq!(cached.read(1110).await, Err(Doubt::Senseless));
 }
 
@@ -124,7 +129,7 @@ async fn while_one_asks_again_the_others_have_the_last_answer() {
     }
     assert_eq!(cached.read(1006).await, told(7, 1000));
     feed.gate.add_permits(1);
-    assert_eq!(asking.await.unwrap(), told(8, 1006));
+    assert_eq!(plain(asking.await.unwrap()), told(8, 1006));
 }
 
 #[tokio::test]
@@ -141,4 +146,21 @@ async fn one_who_gives_up_leaves_the_turn_to_the_next() {
     assert!(first.await.is_err());
     feed.gate.add_permits(1);
     assert_eq!(cached.read(1000).await, told(7, 1000));
+}
+
+#[tokio::test]
+async fn answers_of_the_last_minutes_say_how_restless_a_price_is() {
+    let (feed, cached) = scripted(1);
+    let swing = async |now: u64| cached.read(now).await.unwrap().swing;
+    for (usd, at, wanted) in [
+        (1_000, 1_000, 0),
+        (1_010, 1_010, 10_000),
+        (1_005, 1_020, 10_000),
+        // Ten minutes later the first ones are forgotten.
+        (1_005, 1_605, 4_975),
+        (1_005, 1_625, 0),
+    ] {
+        feed.says(told(usd, at));
+        assert_eq!(swing(at).await, wanted, "{at}");
+    }
 }

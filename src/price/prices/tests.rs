@@ -133,7 +133,7 @@ async fn price(feeds: Value, providers: &[Arc<Provider>]) -> Result<Price, Price
         })
     };
     let client = vm::Endpoint::client().unwrap();
-    let prices = Prices::new(&market, &client, views, SPREAD).unwrap();
+    let prices = Prices::new(&market, &client, views, Rules::default()).unwrap();
     let eth = market.networks()[0].native().unwrap();
     prices.price(eth, NOW).await
 }
@@ -295,7 +295,7 @@ fn feeds_that_cannot_work_are_told_with_their_currency() {
             })
         };
         let client = vm::Endpoint::client().unwrap();
-        let error = Prices::new(&market(&json!([feed])), &client, views, SPREAD)
+        let error = Prices::new(&market(&json!([feed])), &client, views, Rules::default())
             .err()
             .unwrap();
         assert_eq!(error.to_string(), format!("ethereum: price of ETH: {why}"));

@@ -19,8 +19,9 @@ fn terms(app: &[AppFee]) -> Terms<'_> {
     Terms {
         paid: worth(999_832, 6),
         given: worth(1_000_323, 6),
-        level: false,
+        level: Level::Apart,
         gas: DOLLAR / U256::from(400),
+        flat: flat(),
         bps: 1,
         app,
     }
@@ -43,7 +44,7 @@ fn five_basis_points_of_ten_thousand_for_the_app() {
 #[test]
 fn same_asset_exact_output_adds_the_fees() {
     let mut terms = terms(&[]);
-    (terms.level, terms.bps, terms.given) = (true, 0, terms.paid);
+    (terms.level, terms.bps, terms.given) = (Level::Even, 0, terms.paid);
     let sum = terms.backward(U256::from(50_000_000)).unwrap();
     assert_eq!(sum.paid, sum.given + sum.gas + sum.flat);
     assert_eq!(sum.relay, U256::ZERO);
@@ -71,17 +72,79 @@ fn slippage_floors() {
     assert!(automatic(DOLLAR / U256::from(3)) > automatic(DOLLAR));
 }
 
+fn currency(group: &str, class: Class) -> Currency {
+    serde_json::from_value(serde_json::json!({
+        "address": "0x", "symbol": "X", "name": "X", "decimals": 6, "group": group,
+        "class": match class { Class::Stable => "stable", Class::Major => "major", Class::Other => "other" },
+    }))
+    .unwrap()
+}
+
+#[test]
+fn members_of_a_group_are_level_while_they_are_worth_the_same() {
+    let price = |micro: u64| Price::exact(worth(micro, 6).price, 1);
+    let (stable, major) = (currency("a", Class::Stable), currency("a", Class::Major));
+    for (one, other, class, wanted) in [
+        (1_000_000, 1_000_000, &stable, Level::Even),
+        (1_000_000, 997_600, &stable, Level::Even),
+        (997_600, 1_000_000, &stable, Level::Even),
+        (1_000_000, 997_000, &stable, Level::Worse),
+        (997_000, 1_000_000, &stable, Level::Worse),
+        (1_000_000, 995_100, &major, Level::Even),
+        (1_000_000, 995_000, &major, Level::Worse),
+    ] {
+        let level = Level::of((class, &price(one)), (class, &price(other)));
+        assert_eq!(level, wanted, "{one} {other}");
+    }
+    let other = currency("b", Class::Stable);
+    let level = Level::of((&stable, &price(1)), (&other, &price(1)));
+    assert_eq!(level, Level::Apart);
+    // Sources of one currency that disagree are no depeg of the other, which has the same sources.
+    let wide = Price {
+        low: price(990_000).usd,
+        ..price(1_000_000)
+    };
+    assert!(wide.agrees(&wide, 25) && !wide.agrees(&price(1_000_000), 25));
+}
+
+#[test]
+fn member_that_lost_its_peg_buys_what_it_is_worth() {
+    let mut terms = Terms {
+        paid: worth(980_000, 6),
+        given: worth(1_000_000, 6),
+        level: Level::Worse,
+        gas: U256::ZERO,
+        flat: U256::ZERO,
+        bps: 0,
+        app: &[],
+    };
+    let given = |terms: &Terms<'_>| terms.forward(U256::from(1_000_000)).unwrap().given;
+    assert_eq!(given(&terms), U256::from(980_000));
+    assert_eq!(
+        terms.backward(U256::from(980_000)).unwrap().paid,
+        U256::from(1_000_000)
+    );
+    // The other way round nobody gets more than a unit.
+    (terms.paid, terms.given) = (terms.given, terms.paid);
+    assert_eq!(given(&terms), U256::from(1_000_000));
+    assert_eq!(
+        terms.backward(U256::from(980_000)).unwrap().paid,
+        U256::from(980_000)
+    );
+}
+
 proptest! {
     #[test]
     fn nothing_is_lost_between_paid_and_given(
         paid in 1_u128.., price in 1_u64..10_000_000_000, other in 1_u64..10_000_000_000,
         decimals in 0_u8..24, others in 0_u8..24, gas in 0_u64.., bps in 0_u64..20,
-        parts in 0_u64..1_000_000_000, level: bool,
+        parts in 0_u64..1_000_000_000, level in 0_usize..3,
     ) {
         let app = [fee(parts), fee(parts / 3)];
         let terms = Terms {
-            paid: worth(price, decimals), given: worth(other, others), level,
-            gas: U256::from(gas), bps, app: &app,
+            paid: worth(price, decimals), given: worth(other, others),
+            level: [Level::Apart, Level::Even, Level::Worse][level],
+            gas: U256::from(gas), flat: flat(), bps, app: &app,
         };
         let Ok(sum) = terms.forward(U256::from(paid)) else { return Ok(()) };
         let net = sum.paid - sum.gas - sum.flat - sum.relay - sum.app;

@@ -23,6 +23,7 @@ impl SwapSource for Scene {
     }
 
     fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
+        self.with(|world| world.deadlines.push(order.deadline));
         let native = offer.terms.input == address(NATIVE);
         let data = [order.recipient.bytes(), &order.limit.to_be_bytes::<32>()].concat();
         Ok(SwapCall {

@@ -14,7 +14,9 @@ use crate::{
     },
     quote::{
         code::{Code, Refused},
-        scene::{NATIVE, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC, USER, WETH, address, changed},
+        scene::{
+            NATIVE, NOW, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC, USER, WETH, address, changed,
+        },
         service::Quoter,
     },
 };
@@ -148,4 +150,61 @@ async fn app_fees_are_owed_only_where_they_are_taken() {
         let request = stored(&scene, &answer).await;
         assert_eq!(super::kept(&request)["appFees"], json!([]));
     }
+}
+
+/// Those of the exchanges that were built.
+fn deadlines(scene: &Scene) -> Vec<u64> {
+    scene.with(|world| std::mem::take(&mut world.deadlines))
+}
+
+#[tokio::test]
+async fn exchanges_live_for_minutes() {
+    for (changes, least, most) in [
+        // The user's own, and the one before a deposit.
+        (
+            json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN}),
+            60,
+            600,
+        ),
+        (
+            json!({"originCurrency": TOKEN, "amount": "1000000000000000000"}),
+            60,
+            600,
+        ),
+        // The fill's: the deposit has to be final first.
+        (json!({"destinationCurrency": TOKEN}), 600, 3_600),
+    ] {
+        let scene = Scene::default();
+        scene.quote(changes.clone()).await.unwrap();
+        let deadlines = deadlines(&scene);
+        assert!(!deadlines.is_empty());
+        for deadline in deadlines {
+            let seconds = deadline - NOW / 1_000;
+            assert!((least..=most).contains(&seconds), "{seconds} of {changes}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn poor_offer_of_one_provider_lowers_no_minimum_below_the_price_sources() {
+    let own = |token: &str| json!({"destinationChainId": 31_001, "destinationCurrency": token});
+    let least = async |changes: Value, loss: u64| {
+        let scene = Scene::default();
+        scene.with(|world| world.loss = Some(loss));
+        let answer = scene.quote(changes).await.unwrap();
+        let of = |field: &str| super::amount(&answer, &format!("/details/currencyOut/{field}"));
+        (of("minimumAmount") * super::I256::try_from(10_000).unwrap()) / of("amount")
+    };
+    let bps = |number: i64| super::I256::try_from(number).unwrap();
+    // 2 % of what is offered, while that is near the market.
+    assert_eq!(least(own(NATIVE), 10).await, bps(9_800));
+    // A poor offer is held to 5 % below the market, or to itself.
+    assert_eq!(least(own(NATIVE), 400).await, bps(9_895));
+    assert_eq!(least(own(NATIVE), 900).await, bps(10_000));
+    // What is hardly traded may lose more.
+    assert_eq!(least(own(TOKEN), 900).await, bps(9_800));
+    assert_eq!(least(own(TOKEN), 1_400).await, bps(9_883));
+    let mut taken = own(NATIVE);
+    taken["overridePriceImpact"] = json!(true);
+    assert_eq!(least(taken, 900).await, bps(9_800));
 }

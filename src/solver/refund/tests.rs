@@ -17,7 +17,7 @@ fn currency(decimals: u8) -> Currency {
 }
 
 fn price(usd: U256) -> Price {
-    Price { usd, at: 0 }
+    Price::exact(usd, 0)
 }
 
 #[test]

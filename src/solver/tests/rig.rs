@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     market::{Class, Currency, Network},
-    price::{Price, PriceError, PriceSource},
+    price::{Price, PriceError, PriceSource, SettlementPrice},
     request::{
         Request,
         fact::{Deposit, Facts, Place, Standing},
@@ -24,6 +24,7 @@ use crate::{
         Solver, SolverError,
         judge::{Next, Patience},
         lane::{Gas, Lane},
+        late::{Repriced, Repricing, Unpriced},
         site::Site,
     },
     store::{
@@ -49,18 +50,37 @@ pub struct Rig {
     pub signer: Arc<RawKey>,
     /// Unix milliseconds.
     pub now: u64,
+    /// What orders are worth whose deposits come late.
+    pub worth: Result<Repriced, &'static str>,
+    /// What settling one costs, usd e18.
+    pub settlement: U256,
+}
+
+struct Settlement(U256);
+
+#[async_trait]
+impl SettlementPrice for Settlement {
+    async fn settlement(&self, _: u64) -> Result<U256, PriceError> {
+        Ok(self.0)
+    }
 }
 
 struct Prices;
+
+struct Market(Result<Repriced, &'static str>);
+
+#[async_trait]
+impl Repricing for Market {
+    async fn reprice(&self, _: &Request, _: u64) -> Result<Repriced, Unpriced> {
+        self.0.map_err(|why| Unpriced(why.into()))
+    }
+}
 
 #[async_trait]
 impl PriceSource for Prices {
     async fn price(&self, currency: &Currency, _: u64) -> Result<Price, PriceError> {
         let usd = if currency.symbol == "ETH" { 2_000 } else { 1 };
-        Ok(Price {
-            usd: U256::from(usd) * U256::from(RICH),
-            at: 0,
-        })
+        Ok(Price::exact(U256::from(usd) * U256::from(RICH), 0))
     }
 }
 
@@ -116,6 +136,8 @@ impl Rig {
             signer: Arc::new(RawKey::parse(KEY).unwrap()),
             fuse,
             now: (chain::GENESIS + 100) * 1_000,
+            worth: Ok(Repriced::Promised),
+            settlement: U256::ZERO,
         };
         for chain in [&rig.origin, &rig.destination] {
             chain.give(&rig.solver_text(), native(), RICH);
@@ -151,6 +173,8 @@ impl Rig {
             requests: self.requests.clone(),
             lanes,
             prices: Arc::new(Prices),
+            settlement: Arc::new(Settlement(self.settlement)),
+            repricing: Arc::new(Market(self.worth)),
             patience: Patience {
                 margin: 60,
                 funds: 300,

@@ -1,0 +1,91 @@
+//! What it costs to have an order settled.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alloy::primitives::U256;
+use async_trait::async_trait;
+use vm::{ReadError, trade::Trade};
+
+use super::{PriceError, PriceSource};
+use crate::market::Currency;
+
+/// Gas units of the two transactions that settle an order: its deposit's execution and its outcome's.
+const GAS: u64 = 500_000;
+/// Seconds for which an answer is not asked for again, and for which it serves while nobody answers.
+const FRESH: u64 = 10;
+const LINGER: u64 = 900;
+
+/// Tells what the settlement of one order, fill or refund, costs the solver.
+#[async_trait]
+pub trait SettlementPrice: Send + Sync {
+    /// USD with 18 decimals at `now` (unix seconds).
+    async fn settlement(&self, now: u64) -> Result<U256, PriceError>;
+}
+
+/// Where nothing is settled.
+pub struct Free;
+
+#[async_trait]
+impl SettlementPrice for Free {
+    async fn settlement(&self, _: u64) -> Result<U256, PriceError> {
+        Ok(U256::ZERO)
+    }
+}
+
+/// On a chain, whose gas is paid in what is worth the same as `native`.
+pub struct OnChain {
+    pub trades: Vec<Trade>,
+    pub native: Currency,
+    pub prices: Arc<dyn PriceSource>,
+    /// Wei of one settlement, and when it was read.
+    pub last: Mutex<Option<(U256, u64)>>,
+}
+
+impl OnChain {
+    fn known(&self, age: u64, now: u64) -> Option<U256> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (wei, at) = (*last)?;
+        (at.abs_diff(now) < age).then_some(wei)
+    }
+
+    async fn wei(&self, now: u64) -> Result<U256, PriceError> {
+        if let Some(wei) = self.known(FRESH, now) {
+            return Ok(wei);
+        }
+        let mut answer = Err(ReadError::Unavailable("no provider".to_owned()));
+        for trade in &self.trades {
+            answer = trade.writer.fees().await;
+            if answer.is_ok() {
+                break;
+            }
+        }
+        match (answer, self.known(LINGER, now)) {
+            (Ok(fees), _) => {
+                let price = U256::from(fees.base).saturating_add(U256::from(fees.priority));
+                let wei = price.saturating_mul(U256::from(GAS));
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = Some((wei, now));
+                Ok(wei)
+            }
+            (Err(_), Some(wei)) => Ok(wei),
+            (Err(error), None) => Err(unavailable(error.to_string())),
+        }
+    }
+}
+
+#[async_trait]
+impl SettlementPrice for OnChain {
+    async fn settlement(&self, now: u64) -> Result<U256, PriceError> {
+        let (wei, price) = futures::try_join!(self.wei(now), self.prices.price(&self.native, now))?;
+        let coin = U256::from(10).checked_pow(U256::from(self.native.decimals));
+        let usd = coin.and_then(|coin| Some(wei.checked_mul(price.most)?.div_ceil(coin)));
+        usd.ok_or_else(|| unavailable("its cost is no number".to_owned()))
+    }
+}
+
+fn unavailable(why: String) -> PriceError {
+    PriceError::Unavailable {
+        currency: "settlement".to_owned(),
+        why,
+    }
+}

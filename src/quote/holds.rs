@@ -1,0 +1,117 @@
+//! Inventory that quotes hold for those who asked with a key. Pure: time is an argument.
+//!
+//! A stranger's quotes hold nothing: a thousand of them leave as much as none. A key's quotes hold what
+//! they promise until their price ends, up to its part; what is above is quoted and not held.
+
+use std::{collections::HashMap, ops::RangeInclusive};
+
+use alloy::primitives::U256;
+
+/// Of what is there, the parts that one key and all keys together may hold: a tenth, a half.
+const ONE_KEY: u64 = 10;
+const ALL_KEYS: u64 = 2;
+/// Holds of one key: beyond that nothing more is held for it.
+const MOST: usize = 256;
+
+/// A network's name and a currency's address.
+pub type Stock = (String, String);
+
+/// What is held of each stock.
+#[derive(Debug, Default)]
+pub struct Holds(HashMap<Stock, Vec<Hold>>);
+
+#[derive(Clone, Debug)]
+struct Hold {
+    key: String,
+    amount: U256,
+    /// Unix seconds.
+    until: u64,
+}
+
+impl Holds {
+    /// What is held of `stock` at `now` (unix seconds).
+    pub fn held(&mut self, stock: &Stock, now: u64) -> U256 {
+        let Some(holds) = self.0.get_mut(stock) else {
+            return U256::ZERO;
+        };
+        holds.retain(|hold| now <= hold.until);
+        sum(holds.iter())
+    }
+
+    /// Holds `amount` of the `there` that nobody holds yet, for `key` from now until the end of `during`;
+    /// whether it may.
+    pub fn hold(
+        &mut self,
+        stock: &Stock,
+        key: &str,
+        (amount, there): (U256, U256),
+        during: RangeInclusive<u64>,
+    ) -> bool {
+        let (now, until) = during.into_inner();
+        let held = self.held(stock, now);
+        let whole = there.saturating_add(held);
+        let holds = self.0.entry(stock.clone()).or_default();
+        let own = || holds.iter().filter(|hold| hold.key == key);
+        let mine = sum(own()).saturating_add(amount);
+        let all = held.saturating_add(amount);
+        let fits = mine <= whole / U256::from(ONE_KEY) && all <= whole / U256::from(ALL_KEYS);
+        if !fits || own().count() >= MOST {
+            return false;
+        }
+        holds.push(Hold {
+            key: key.to_owned(),
+            amount,
+            until,
+        });
+        true
+    }
+}
+
+fn sum<'a>(holds: impl Iterator<Item = &'a Hold>) -> U256 {
+    holds.fold(U256::ZERO, |sum, hold| sum.saturating_add(hold.amount))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stock() -> Stock {
+        ("base".into(), "0x".into())
+    }
+
+    fn n(number: u64) -> U256 {
+        U256::from(number)
+    }
+
+    #[test]
+    fn a_key_holds_its_part_and_keys_together_theirs() {
+        let mut holds = Holds::default();
+        let mut hold = |key: &str, amount: u64| {
+            let there = n(1_000) - holds.held(&stock(), 5);
+            holds.hold(&stock(), key, (n(amount), there), 5..=60)
+        };
+        assert!(hold("a", 60) && hold("a", 40));
+        assert!(!hold("a", 1));
+        assert!(hold("b", 100) && hold("c", 100) && hold("d", 100) && hold("e", 100));
+        assert!(!hold("f", 1), "half of it is held");
+        assert_eq!(holds.held(&stock(), 60), n(500));
+        let other = ("base".to_owned(), "0x1".to_owned());
+        assert_eq!(holds.held(&other, 60), n(0));
+    }
+
+    #[test]
+    fn what_is_held_is_free_when_its_price_ends() {
+        let mut holds = Holds::default();
+        assert!(holds.hold(&stock(), "a", (n(100), n(1_000)), 0..=60));
+        assert_eq!(holds.held(&stock(), 60), n(100));
+        assert_eq!(holds.held(&stock(), 61), n(0));
+        assert!(holds.hold(&stock(), "a", (n(100), n(1_000)), 61..=120));
+    }
+
+    #[test]
+    fn many_small_holds_end_somewhere() {
+        let mut holds = Holds::default();
+        let held = (0..1_000).filter(|_| holds.hold(&stock(), "a", (n(1), n(1 << 40)), 0..=60));
+        assert_eq!(held.count(), MOST);
+    }
+}

@@ -1,0 +1,105 @@
+//! Prices orders anew whose deposits came late.
+
+use std::{collections::HashMap, sync::Arc};
+
+use alloy::primitives::U256;
+use vm::trade::Trade;
+
+use super::{
+    body,
+    code::{Code, Refused},
+    fees::{self, Level, Terms},
+    intent::app_fees,
+    late::{self, Offer},
+    reads::GasPrice,
+    usd::Rated,
+    venue::Venue,
+};
+use crate::{
+    market::{Currency, Market, Network},
+    price::{PriceSource, SettlementPrice},
+    request::{Operation, Request, quoted::Quoted},
+};
+
+/// See the module.
+pub struct Repricer {
+    pub market: Arc<Market>,
+    /// By the network's name.
+    pub venues: HashMap<String, Venue>,
+    pub prices: Arc<dyn PriceSource>,
+    pub settlement: Arc<dyn SettlementPrice>,
+}
+
+/// What the deal is between now.
+struct Parties<'m> {
+    paid: &'m Currency,
+    given: &'m Currency,
+    destination: &'m Network,
+}
+
+impl Repricer {
+    /// What the solver gives for `request` at `now` (unix seconds); an error where that cannot be known
+    /// now.
+    pub async fn offer(&self, request: &Request, now: u64) -> Result<Offer, Refused> {
+        let unlisted = || Refused::new(Code::UnsupportedRoute, "no longer traded");
+        let parties = self.parties(request).ok_or_else(unlisted)?;
+        let native = parties.destination.native().ok_or_else(unlisted)?;
+        let venue = self.venues.get(&parties.destination.name);
+        let venue = venue.ok_or_else(unlisted)?;
+        let fees = async {
+            let ask = |trade: Trade| async move { trade.writer.fees().await };
+            Ok::<_, Refused>(GasPrice(venue.ask(ask).await?))
+        };
+        let settlement = async { Ok(self.settlement.settlement(now).await?) };
+        let (paid, given, gas, fees, settlement) = futures::try_join!(
+            self.rated(parties.paid, now),
+            self.rated(parties.given, now),
+            self.rated(native, now),
+            fees,
+            settlement
+        )?;
+        let wei = fees.price().checked_mul(U256::from(request.fill_gas));
+        let gas = wei.and_then(|wei| gas.given().usd(wei));
+        let unknown = || Refused::new(Code::UnknownError, "the order cannot be priced");
+        let taken = Quoted::of(request).app_fees;
+        let app = taken.iter().map(|fee| body::AppFee {
+            recipient: fee.recipient.clone(),
+            fee: fee.bps.clone(),
+        });
+        let app = app_fees(&app.collect::<Vec<_>>())?;
+        let turning = matches!(request.operation, Operation::Wrap | Operation::Unwrap);
+        let terms = Terms {
+            paid: paid.taken(),
+            given: given.given(),
+            level: Level::of((parties.paid, &paid.price), (parties.given, &given.price)),
+            gas: gas.ok_or_else(unknown)?,
+            flat: fees::flat().saturating_add(settlement),
+            bps: if turning {
+                0
+            } else {
+                fees::bps(parties.paid, parties.given)
+            },
+            app: &app,
+        };
+        late::offer(request, &terms).ok_or_else(unknown)
+    }
+
+    fn parties(&self, request: &Request) -> Option<Parties<'_>> {
+        let payment = &request.order.inputs.first()?.payment;
+        let output = &request.order.output;
+        let origin = self.market.by_name(&payment.chain_id)?;
+        let destination = self.market.by_name(&output.chain_id)?;
+        Some(Parties {
+            paid: origin.currency(&payment.currency)?,
+            given: destination.currency(&output.payments.first()?.currency)?,
+            destination,
+        })
+    }
+
+    async fn rated(&self, currency: &Currency, now: u64) -> Result<Rated, Refused> {
+        Ok(Rated {
+            price: self.prices.price(currency, now).await?,
+            decimals: currency.decimals,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! What quotes and the solver ask of each other, and what prices rest on.
+
+use std::sync::{Arc, Mutex};
+
+use alloy::primitives::U256;
+use anyhow::Context;
+use async_trait::async_trait;
+use vm::Address;
+
+use super::parts::Trading;
+use crate::{
+    chains::{Chains, Views},
+    market::{Market, Network},
+    price::{
+        PriceSource, Prices, Rules, SettlementPrice,
+        settlement::{Free, OnChain},
+    },
+    quote::{
+        late::Offer,
+        reprice::Repricer,
+        venue::{Capacity, CapacityError},
+    },
+    request::Request,
+    solver::{
+        Solver,
+        late::{Repriced, Repricing, Unpriced},
+    },
+};
+
+/// Prices by the market file; real money needs independent sources.
+pub fn prices(
+    trading: &Trading,
+    views: impl Fn(&str) -> Option<Views>,
+    client: &reqwest::Client,
+) -> anyhow::Result<Prices> {
+    let rules = Rules {
+        independent: trading.production,
+        ..Rules::default()
+    };
+    Prices::new(&trading.market, client, views, rules).context("MARKET_FILE")
+}
+
+/// The settlement chain's gas is worth what the native currency of the solver's chain is worth.
+pub fn settlement(
+    trading: &Trading,
+    chains: &Chains,
+    prices: &Arc<dyn PriceSource>,
+) -> Arc<dyn SettlementPrice> {
+    let market = &trading.market;
+    let network = market.by_name(&trading.solver_chain);
+    let native = network.or_else(|| market.networks().first());
+    match (chains.hub(), native.and_then(Network::native)) {
+        (Ok(hub), Some(native)) => Arc::new(OnChain {
+            trades: hub.trades.clone(),
+            native: native.clone(),
+            prices: prices.clone(),
+            last: Mutex::default(),
+        }),
+        _ => Arc::new(Free),
+    }
+}
+
+/// What late deposits are worth, as the solver asks for it.
+pub struct Late(pub Repricer);
+
+#[async_trait]
+impl Repricing for Late {
+    async fn reprice(&self, request: &Request, now: u64) -> Result<Repriced, Unpriced> {
+        match self.0.offer(request, now).await {
+            Ok(Offer::Promised) => Ok(Repriced::Promised),
+            Ok(Offer::Less(amount)) => Ok(Repriced::Less(amount)),
+            Ok(Offer::Nothing) => Ok(Repriced::Nothing),
+            Err(refused) => Err(Unpriced(refused.message)),
+        }
+    }
+}
+
+/// What the solver can pay, as quotes ask for it.
+pub struct Funds {
+    pub market: Arc<Market>,
+    pub solver: Arc<Solver>,
+}
+
+#[async_trait]
+impl Capacity for Funds {
+    async fn available(
+        &self,
+        network: &str,
+        currency: &Address,
+    ) -> Result<Option<U256>, CapacityError> {
+        let listed = self.market.by_name(network);
+        let listed = listed.and_then(|network| network.currency(currency.text()));
+        if !listed.is_some_and(|currency| currency.solver) {
+            return Ok(None);
+        }
+        let available = self.solver.available(network, currency.text()).await;
+        available
+            .map(Some)
+            .map_err(|error| CapacityError(error.to_string()))
+    }
+}

@@ -1,0 +1,54 @@
+//! Orders whose deposits came after the time that their price held for.
+
+use async_trait::async_trait;
+use vm::Amount;
+
+use super::{Solver, judge::Offer};
+use crate::request::{Request, fact::Deposit, reason::FailReason};
+
+/// What an order whose deposit came late is worth now. Never more than was promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repriced {
+    /// Everything that was promised.
+    Promised,
+    /// So much of the order's one payment: at least its minimum.
+    Less(Amount),
+    /// Too little for the order.
+    Nothing,
+}
+
+/// It cannot be said now what the order is worth.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the order has no price now: {0}")]
+pub struct Unpriced(pub String);
+
+/// Prices orders anew.
+#[async_trait]
+pub trait Repricing: Send + Sync {
+    /// By what market and gas say at `now` (unix seconds).
+    async fn reprice(&self, request: &Request, now: u64) -> Result<Repriced, Unpriced>;
+}
+
+impl Solver {
+    /// What an order gets that was quoted `amounts` and whose deposit came late.
+    pub(super) async fn reprice(&self, request: &Request, amounts: Vec<Amount>, now: u64) -> Offer {
+        let order = request.order_id;
+        match self.repricing.reprice(request, now).await {
+            Ok(Repriced::Promised) => Offer::Pay(amounts),
+            Ok(Repriced::Less(amount)) => {
+                tracing::info!(%order, %amount, "a late deposit is filled at what it is worth now");
+                Offer::Pay(vec![amount])
+            }
+            Ok(Repriced::Nothing) => Offer::Refuse(FailReason::Slippage),
+            Err(error) => {
+                tracing::warn!(%order, %error, "a late deposit waits");
+                Offer::Unpriced
+            }
+        }
+    }
+}
+
+/// Whether a deposit came after the time that the order's price held for.
+pub fn is_late(request: &Request, deposit: &Deposit) -> bool {
+    deposit.place.time > request.valid_until
+}
