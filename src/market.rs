@@ -80,11 +80,50 @@ pub struct Network {
     /// Blocks on top of a fill before it is told as done.
     #[serde(default = "one")]
     pub fill_confirmations: u64,
+    /// How much the solver may pay here.
+    #[serde(default)]
+    pub caps: Caps,
     /// Seconds between blocks, for time estimates.
     #[serde(default = "two")]
     pub block_seconds: u64,
     /// The native currency first.
     pub currencies: Vec<Currency>,
+}
+
+/// Dollars that the solver may pay on a network in an hour; what is unset has no limit.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Caps {
+    #[serde(default)]
+    pub hourly: Option<Dollars>,
+    /// To one recipient.
+    #[serde(default)]
+    pub hourly_per_user: Option<Dollars>,
+}
+
+/// Millionths of a dollar; a decimal text of dollars in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Dollars(pub u64);
+
+impl TryFrom<String> for Dollars {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((&text, "0"));
+        let digits =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let short = digits(whole) && digits(fraction) && fraction.len() <= 6;
+        let micro = || {
+            let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
+            let whole: u64 = whole.parse().ok()?;
+            whole.checked_mul(1_000_000)?.checked_add(fraction)
+        };
+        let micro = short.then(micro).flatten();
+        micro
+            .map(Self)
+            .ok_or_else(|| format!("not dollars, at most six decimals: {text}"))
+    }
 }
 
 /// What stands behind an explorer's address before an id.
@@ -128,6 +167,9 @@ pub struct Currency {
     /// An allowance must go through zero (USDT on mainnet).
     #[serde(default)]
     pub approval_reset: bool,
+    /// Dollars of it that the solver may pay in an hour on its network; unset: no limit.
+    #[serde(default)]
+    pub hourly_cap: Option<Dollars>,
     /// In the order in which they are shown; in deals the worst of them counts. In production there must
     /// be two of different kinds.
     #[serde(default)]

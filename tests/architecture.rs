@@ -111,6 +111,7 @@ const PURE: &[&str] = &[
     "src/stream/desk.rs",
     "src/stream/protocol.rs",
     "src/stream/told.rs",
+    "src/solver/exposure/ledger.rs",
     "src/solver/judge",
     "src/solver/settle/execution.rs",
     "src/webhook/agenda.rs",

@@ -18,7 +18,7 @@ use intentd::{
         offers::Offers,
         service::{Parts, Quoter},
         swap::SwapRouting,
-        venue::{Capacity, CapacityError, Venue},
+        venue::{Admission, Capacity, CapacityError, Payment, Venue},
     },
     sign::raw::RawKey,
     store::requests::Requests,
@@ -145,6 +145,10 @@ impl PriceSource for Stub {
 impl Capacity for Stub {
     async fn available(&self, _: &str, _: &Address) -> Result<Option<U256>, CapacityError> {
         Ok(Some(U256::from(10).pow(U256::from(30))))
+    }
+
+    async fn admits(&self, _: Payment<'_>) -> Result<Admission, CapacityError> {
+        Ok(Admission::Open)
     }
 }
 

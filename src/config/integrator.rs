@@ -23,7 +23,6 @@ pub struct Integrator {
     pub oracle: Option<SolverOracle>,
     /// Webhooks may go to plain HTTP and into private networks; never in production.
     pub webhook_allow_private: bool,
-    pub production: bool,
     pub requests_v2: RequestsV2,
 }
 
@@ -93,7 +92,6 @@ impl Reader<'_> {
         let requests_v2 = self.requests_v2(texts.requests_v2);
         Some(Integrator {
             webhook_allow_private: open,
-            production: texts.production,
             http_port,
             production: texts.production,
             quote_validity,

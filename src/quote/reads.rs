@@ -9,11 +9,12 @@ use vm::{
 
 use super::{
     code::{Code, Refused},
+    figures::Figures,
     intent::{Intent, Side},
     route::Route,
     service::Quoter,
     usd::{Rated, Worth},
-    venue::Venue,
+    venue::{Admission, Payment, Venue},
 };
 use crate::{market::Currency, price::PriceError};
 
@@ -94,19 +95,6 @@ impl Quoter {
         route: &Route<'_>,
     ) -> Result<Reads, Refused> {
         let (origin, destination) = (&intent.origin, &intent.destination);
-        let prices = async {
-            let now = (self.parts.clock)() / 1000;
-            let coins = [
-                Some(origin.currency),
-                Some(destination.currency),
-                Some(route.paid.currency),
-                Some(route.given.currency),
-                origin.network.native(),
-                destination.network.native(),
-            ];
-            let asked = coins.map(|currency| self.worth(currency, now));
-            futures::future::try_join_all(asked).await
-        };
         let accounts = async {
             futures::try_join!(
                 self.balance(origin, &intent.user),
@@ -115,15 +103,12 @@ impl Quoter {
         };
         let fees = async { futures::try_join!(self.fees(origin), self.fees(destination)) };
         let (worths, accounts, fees, available, settlement) = futures::try_join!(
-            prices,
+            self.worths(intent, route),
             accounts,
             fees,
             self.available(intent, route),
             self.settlement(intent)
         )?;
-        let worths: [Rated; 6] = worths
-            .try_into()
-            .map_err(|_| Refused::new(Code::UnknownError, "prices are missing"))?;
         let [
             input,
             output,
@@ -151,6 +136,23 @@ impl Quoter {
             allowance: accounts.1,
             available,
         })
+    }
+
+    /// Of what comes in and goes out, what is deposited and given, and what gas is paid in on both sides.
+    async fn worths(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<[Rated; 6], Refused> {
+        let now = (self.parts.clock)() / 1000;
+        let coins = [
+            Some(intent.origin.currency),
+            Some(intent.destination.currency),
+            Some(route.paid.currency),
+            Some(route.given.currency),
+            intent.origin.network.native(),
+            intent.destination.network.native(),
+        ];
+        let asked = coins.map(|currency| self.worth(currency, now));
+        let worths = futures::future::try_join_all(asked).await?;
+        let missing = |_| Refused::new(Code::UnknownError, "prices are missing");
+        worths.try_into().map_err(missing)
     }
 
     async fn worth(&self, currency: Option<&Currency>, now: u64) -> Result<Rated, Refused> {
@@ -208,6 +210,42 @@ impl Quoter {
             trade.accounts.allowance(owner, spender, currency).await
         };
         self.venue(side)?.ask(ask).err_into().await
+    }
+
+    /// Refuses what the solver may not pay now.
+    pub(super) async fn admitted(
+        &self,
+        intent: &Intent<'_>,
+        route: &Route<'_>,
+        figures: &Figures,
+        now: u64,
+    ) -> Result<(), Refused> {
+        if intent.own {
+            return Ok(());
+        }
+        let payment = Payment {
+            network: &route.given.network.name,
+            currency: &route.given.address,
+            amount: figures.sum.given,
+            recipient: &intent.recipient,
+            now,
+        };
+        let admission = self.parts.capacity.admits(payment).await;
+        let admission = admission.map_err(|error| {
+            tracing::warn!(%error, "no quote");
+            Refused::new(Code::ServiceUnavailable, "the solver does not answer")
+        })?;
+        match admission {
+            Admission::Open => Ok(()),
+            Admission::Capped => Err(Refused::new(
+                Code::RouteTemporarilyRestricted,
+                "amount: more than is paid on this route within an hour; try less, or later",
+            )),
+            Admission::Paused => Err(Refused::new(
+                Code::ServiceUnavailable,
+                "the solver is paused",
+            )),
+        }
     }
 
     async fn available(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<U256, Refused> {

@@ -1,6 +1,7 @@
 //! Two chains, a solver, prices and a swap source, all scripted.
 
 mod exchange;
+mod market;
 mod steps;
 
 use std::{
@@ -29,11 +30,10 @@ use super::{
     reprice::Repricer,
     service::{Parts, Quoter},
     swap::SwapRouting,
-    venue::{Capacity, CapacityError, Venue},
+    venue::{Admission, Venue},
 };
 use crate::{
-    market::{Currency, Market},
-    price::{Price, PriceError, PriceSource, SettlementPrice},
+    market::Market,
     sign::raw::RawKey,
     store::{memory::MemoryStore, requests::Requests},
 };
@@ -132,6 +132,7 @@ pub struct World {
     pub allowed: U256,
     pub balance: U256,
     pub available: Option<U256>,
+    pub admission: Admission,
     /// Units of every estimate that does not revert.
     pub gas: u64,
     /// Wei per unit.
@@ -176,6 +177,7 @@ impl Default for Scene {
             allowed: U256::MAX,
             balance: most,
             available: Some(most),
+            admission: Admission::Open,
             gas: GAS,
             fee: 1_000_000_000,
             market: market_file,
@@ -282,37 +284,6 @@ fn entropy() -> Option<B256> {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     Some(alloy::primitives::keccak256(count.to_be_bytes()))
-}
-
-#[async_trait]
-impl PriceSource for Scene {
-    async fn price(&self, currency: &Currency, now: u64) -> Result<Price, PriceError> {
-        let name = currency.symbol.clone();
-        let cents = self.with(|world| (world.prices)(&currency.symbol));
-        let cents = cents.map_err(|unknown| match unknown {
-            true => PriceError::Unknown(name.clone()),
-            false => PriceError::Unavailable {
-                currency: name,
-                why: "old".into(),
-            },
-        })?;
-        let usd = U256::from(cents) * U256::from(10_000_000_000_000_000_u64);
-        Ok(Price::exact(usd, now))
-    }
-}
-
-#[async_trait]
-impl SettlementPrice for Scene {
-    async fn settlement(&self, _: u64) -> Result<U256, PriceError> {
-        Ok(self.with(|world| world.settlement))
-    }
-}
-
-#[async_trait]
-impl Capacity for Scene {
-    async fn available(&self, _: &str, _: &Address) -> Result<Option<U256>, CapacityError> {
-        Ok(self.with(|world| world.available))
-    }
 }
 
 #[async_trait]

@@ -222,8 +222,11 @@ impl Quoter {
             offers: &self.parts.offers,
         };
         let (figures, fill, fill_gas) = self.settled(&pricing, direct, now).await?;
-        self.whole((&intent, &route), &reads, &figures, now / 1000)
-            .await?;
+        let seconds = now / 1000;
+        futures::try_join!(
+            self.whole((&intent, &route), &reads, &figures, seconds),
+            self.admitted(&intent, &route, &figures, seconds)
+        )?;
         let priced = Priced {
             intent,
             route,

@@ -45,6 +45,29 @@ pub trait Capacity: Send + Sync {
         network: &str,
         currency: &Address,
     ) -> Result<Option<U256>, CapacityError>;
+    /// Whether the solver may pay so much now.
+    async fn admits(&self, payment: Payment<'_>) -> Result<Admission, CapacityError>;
+}
+
+/// What a quote promises to pay.
+#[derive(Clone, Copy, Debug)]
+pub struct Payment<'a> {
+    pub network: &'a str,
+    pub currency: &'a Address,
+    pub amount: U256,
+    pub recipient: &'a Address,
+    /// Unix seconds.
+    pub now: u64,
+}
+
+/// Whether something may be promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    Open,
+    /// Beyond what may be paid within an hour.
+    Capped,
+    /// The operator, or a breaker, holds fills.
+    Paused,
 }
 
 /// The solver does not know what it has.

@@ -33,6 +33,7 @@ use crate::{
     sign::Signer,
     solver::{
         Solver,
+        exposure::Exposure,
         judge::Patience,
         lane::{Gas, Lane},
         settle::{
@@ -120,6 +121,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         prices: ground.prices.clone(),
         settlement: ground.settlement.clone(),
         repricing: Arc::new(Late(ground.repricer())),
+        exposure: Exposure::default(),
         patience: Patience {
             margin: 60,
             funds: 300,

@@ -32,14 +32,12 @@ pub struct Trading {
     pub signer: Arc<dyn Signer>,
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
-    /// Real money.
+    /// Real money: nobody without a key gets what is for trying things out.
     pub production: bool,
     /// Seconds for which a quote's price holds.
     pub quote_validity: u64,
     pub oracle: Option<SolverOracle>,
     pub retirement: Retirement,
-    /// Nobody without a key gets what is for trying things out.
-    pub production: bool,
     /// Where webhooks may go.
     pub reach: Reach,
 }
@@ -143,7 +141,6 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
         production: wanted.production,
         quote_validity: wanted.quote_validity,
         oracle: wanted.oracle.clone(),
-        production: wanted.production,
         retirement: Retirement {
             deprecated_at: wanted.requests_v2.deprecated_at,
             throttled_from: wanted.requests_v2.throttled_from,

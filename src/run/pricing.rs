@@ -18,11 +18,11 @@ use crate::{
     quote::{
         late::Offer,
         reprice::Repricer,
-        venue::{Capacity, CapacityError},
+        venue::{Admission, Capacity, CapacityError, Payment},
     },
     request::Request,
     solver::{
-        Solver,
+        Solver, SolverError, exposure,
         late::{Repriced, Repricing, Unpriced},
     },
 };
@@ -97,5 +97,26 @@ impl Capacity for Funds {
         available
             .map(Some)
             .map_err(|error| CapacityError(error.to_string()))
+    }
+
+    async fn admits(&self, payment: Payment<'_>) -> Result<Admission, CapacityError> {
+        let asked = exposure::Payment {
+            network: payment.network,
+            currency: payment.currency.text(),
+            amount: payment.amount,
+            user: payment.recipient.text(),
+        };
+        let now = payment.now;
+        let admission = async {
+            if self.solver.paused().await?.is_some() {
+                return Ok(Admission::Paused);
+            }
+            Ok::<_, SolverError>(match self.solver.admits(asked, now).await? {
+                true => Admission::Open,
+                false => Admission::Capped,
+            })
+        };
+        let failed = |error: SolverError| CapacityError(error.to_string());
+        admission.await.map_err(failed)
     }
 }

@@ -101,10 +101,12 @@ impl Solver {
             gas,
             spends: payment.spends,
         };
-        let taken = match lane.take(&plan, view.now / 1_000).await {
+        let now = view.now / 1_000;
+        let mut taken = match lane.take(&plan, now).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
             taken => taken?,
         };
+        taken.batch = self.counted(taken.batch, &view.request.id, now)?;
         let leg = Leg {
             purpose: Purpose::Fill,
             deposit,

@@ -8,6 +8,7 @@
 mod allowance;
 pub mod claim;
 pub mod claimable;
+pub mod exposure;
 mod fill;
 pub mod inventory;
 pub mod judge;
@@ -31,6 +32,7 @@ use vm::{Address, Amount, CodecError, ReadError};
 
 use self::{
     claim::ClaimError,
+    exposure::Exposure,
     judge::{Case, Funding, Next, Offer, Patience, Step, Worth},
     lane::Lane,
     late::Repricing,
@@ -102,6 +104,7 @@ pub struct Solver {
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
     pub repricing: Arc<dyn Repricing>,
+    pub exposure: Exposure,
     pub patience: Patience,
 }
 
@@ -251,6 +254,7 @@ impl Solver {
 
     /// Stores that the order will not be filled.
     async fn fail(&self, view: &View, reason: FailReason) -> Result<bool, SolverError> {
+        self.leave(&view.request.id);
         let next = claim::failed(&view.claim, reason);
         self.decide(view, Batch::new(), &next, |facts| {
             facts.failure = next.failure;

@@ -21,10 +21,16 @@ impl Solver {
             return Ok(Offer::Refuse(FailReason::Unknown));
         };
         let late = view.deposit(deposit);
-        if late.is_some_and(|deposit| late::is_late(request, deposit)) {
-            return Ok(self.reprice(request, amounts, now).await);
+        let offer = match late.is_some_and(|deposit| late::is_late(request, deposit)) {
+            true => self.reprice(request, amounts, now).await,
+            false => Offer::Pay(amounts),
+        };
+        if let Offer::Pay(amounts) = &offer
+            && !self.enter(request, amounts, now).await?
+        {
+            return Ok(Offer::Held);
         }
-        Ok(Offer::Pay(amounts))
+        Ok(offer)
     }
 
     /// Whether fills are held, and why.

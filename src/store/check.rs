@@ -177,7 +177,8 @@ impl Desk<'_> {
             | Row::Lease(..)
             | Row::Settlement { .. }
             | Row::Parked { .. }
-            | Row::Paused(..) => self.solver(row).await,
+            | Row::Paused(..)
+            | Row::Outlay(..) => self.solver(row).await,
             Row::Event(_, event) => self.request(&event.request).await,
             Row::Integrator(label, integrator) => {
                 self.integrator(label, integrator);

@@ -18,7 +18,7 @@ use super::{
         integrator,
         lane::{self, Owner, Slot, Version},
         lease::{self, Lease},
-        mark, open, order,
+        mark, open, order, outlay,
         parked::{self, Parked},
         pause::{self, Paused},
         request, reservation,
@@ -262,6 +262,7 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
     vec![
         (super::rows::claim::key(&id()), claim().encode().unwrap()),
         (lane::key(NETWORK), next.encode().unwrap()),
+        (outlay::key(&id()), outlay::sample().encode().unwrap()),
         (
             lane::slot_key(NETWORK, NONCE),
             lane_slot().encode().unwrap(),

@@ -61,3 +61,29 @@ fn mistakes_are_named() {
         assert!(error.contains(wanted), "{pointer}: {error}");
     }
 }
+
+#[test]
+fn caps_are_dollars_as_texts() {
+    use crate::market::Dollars;
+
+    for (text, micro) in [
+        ("1", Some(1_000_000)),
+        ("50000.5", Some(50_000_500_000)),
+        ("0.000001", Some(1)),
+        ("0.0000001", None),
+        ("1e3", None),
+        ("-1", None),
+        ("", None),
+        ("1.", None),
+        ("99999999999999999999", None),
+    ] {
+        let read = serde_json::from_value::<Dollars>(serde_json::json!(text)).ok();
+        assert_eq!(read.map(|dollars| dollars.0), micro, "{text}");
+    }
+    let caps = |json| serde_json::from_value::<crate::market::Caps>(json).is_ok();
+    assert!(caps(
+        serde_json::json!({"hourly": "1", "hourlyPerUser": "2"})
+    ));
+    // A limit that is misspelled is none.
+    assert!(!caps(serde_json::json!({"hourlyCap": "1"})));
+}

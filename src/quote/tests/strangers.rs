@@ -18,6 +18,7 @@ use crate::{
             NATIVE, NOW, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC, USER, WETH, address, changed,
         },
         service::Quoter,
+        venue::Admission,
     },
 };
 
@@ -207,4 +208,42 @@ async fn poor_offer_of_one_provider_lowers_no_minimum_below_the_price_sources() 
     let mut taken = own(NATIVE);
     taken["overridePriceImpact"] = json!(true);
     assert_eq!(least(taken, 900).await, bps(9_800));
+}
+
+#[tokio::test]
+async fn quotes_say_when_the_solver_may_not_pay() {
+    let scene = Scene::default();
+    for (admission, code) in [
+        (Admission::Capped, Code::RouteTemporarilyRestricted),
+        (Admission::Paused, Code::ServiceUnavailable),
+    ] {
+        scene.with(|world| world.admission = admission);
+        assert_eq!(refused(&scene, json!({})).await.code, code);
+        // The user's own transactions are nobody's exposure.
+        let own = json!({"destinationChainId": 31_001, "recipient": OTHER});
+        assert!(scene.quote(own).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn strangers_quotes_hold_nothing_and_those_of_keys_their_part() {
+    let scene = Scene::default();
+    let there = U256::from(1_000_000_000_u64);
+    scene.with(|world| world.available = Some(there));
+    let quoter = scene.quoter();
+    let ask = async |key: Option<&str>, amount: &str| {
+        let body = changed(json!({"amount": amount}));
+        quoter.quote(&body, key).await.map(drop)
+    };
+    // All of it, again and again.
+    for _ in 0..3 {
+        assert_eq!(ask(None, "1000000000").await, Ok(()));
+    }
+    assert_eq!(ask(Some("app"), "90000000").await, Ok(()));
+    let refused = ask(None, "1000000000").await.unwrap_err();
+    assert_eq!(refused.code, Code::InsufficientLiquidity);
+    assert_eq!(ask(None, "900000000").await, Ok(()));
+    // More than a key's part is quoted, and not held.
+    assert_eq!(ask(Some("app"), "900000000").await, Ok(()));
+    assert_eq!(ask(None, "900000000").await, Ok(()));
 }

@@ -12,6 +12,7 @@ fn currency(decimals: u8) -> Currency {
         class: Class::Other,
         solver: true,
         approval_reset: false,
+        hourly_cap: None,
         prices: Vec::new(),
     }
 }

@@ -11,7 +11,7 @@ use super::{
     fuse::{Fuse, Mortal},
 };
 use crate::{
-    market::{Class, Currency, Network},
+    market::{Caps, Class, Currency, Network},
     price::{Price, PriceError, PriceSource, SettlementPrice},
     request::{
         Request,
@@ -22,6 +22,7 @@ use crate::{
     sign::{Signer, raw::RawKey},
     solver::{
         Solver, SolverError,
+        exposure::Exposure,
         judge::{Next, Patience},
         lane::{Gas, Lane},
         late::{Repriced, Repricing, Unpriced},
@@ -54,6 +55,7 @@ pub struct Rig {
     pub worth: Result<Repriced, &'static str>,
     /// What settling one costs, usd e18.
     pub settlement: U256,
+    pub caps: Caps,
 }
 
 struct Settlement(U256);
@@ -99,16 +101,18 @@ fn currency(address: &str, symbol: &str, decimals: u8) -> Currency {
         class: Class::Other,
         solver: true,
         approval_reset: false,
+        hourly_cap: None,
         prices: Vec::new(),
     }
 }
 
-fn network(name: &str, number: u64) -> Network {
+fn network(name: &str, number: u64, caps: Caps) -> Network {
     serde_json::from_value::<Network>(serde_json::json!({
         "name": name, "chainId": number, "displayName": name, "fillConfirmations": 2,
         "approvalProxy": PROXY, "currencies": [],
     }))
     .map(|mut network| {
+        network.caps = caps;
         network.currencies = vec![
             currency(native(), "ETH", 18),
             Currency {
@@ -138,6 +142,7 @@ impl Rig {
             now: (chain::GENESIS + 100) * 1_000,
             worth: Ok(Repriced::Promised),
             settlement: U256::ZERO,
+            caps: Caps::default(),
         };
         for chain in [&rig.origin, &rig.destination] {
             chain.give(&rig.solver_text(), native(), RICH);
@@ -155,7 +160,7 @@ impl Rig {
         let mut lanes = HashMap::new();
         for chain in [&self.origin, &self.destination] {
             let site = Site::scripted(
-                network(chain.name, chain.number),
+                network(chain.name, chain.number, self.caps),
                 chain.chain(),
                 chain.trade(),
             );
@@ -175,6 +180,7 @@ impl Rig {
             prices: Arc::new(Prices),
             settlement: Arc::new(Settlement(self.settlement)),
             repricing: Arc::new(Market(self.worth)),
+            exposure: Exposure::default(),
             patience: Patience {
                 margin: 60,
                 funds: 300,

@@ -15,6 +15,7 @@ use super::{
     integrator, lane,
     lease::Lease,
     mark, open, order,
+    outlay::Outlay,
     parked::Parked,
     pause::Paused,
     request, reservation,
@@ -87,6 +88,7 @@ pub enum Row {
         parked: Box<Parked>,
     },
     Paused(String, Paused),
+    Outlay(B256, Outlay),
     Event(u64, Box<Event>),
     Integrator(String, Box<Integrator>),
     Witness(Box<witness::Either>),
@@ -171,6 +173,7 @@ impl Row {
                 })
             }
             super::PAUSE => Ok(Self::Paused(name.text()?, Paused::decode(value)?)),
+            super::OUTLAY => Ok(Self::Outlay(name.word()?, Outlay::decode(value)?)),
             _ => Self::told(key, name, value),
         }
     }

@@ -40,6 +40,7 @@
 //! | 27 mark | follower's name, text | number of an event (8) |
 //! | 28 parked | request id, onchain id | `parked::Parked` in JSON |
 //! | 29 pause | `solver` | `pause::Paused` in JSON |
+//! | 30 outlay | request id | `outlay::Outlay` |
 //!
 //! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
 
@@ -60,6 +61,7 @@ pub mod listed;
 pub mod mark;
 pub mod open;
 pub mod order;
+pub mod outlay;
 pub mod parked;
 pub mod pause;
 pub mod request;
@@ -113,9 +115,10 @@ pub const LISTED: Kind = Kind(26);
 pub const MARK: Kind = Kind(27);
 pub const PARKED: Kind = Kind(28);
 pub const PAUSE: Kind = Kind(29);
+pub const OUTLAY: Kind = Kind(30);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 29] = [
+pub const KINDS: [(Kind, &str); 30] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -145,6 +148,7 @@ pub const KINDS: [(Kind, &str); 29] = [
     (MARK, "mark"),
     (PARKED, "parked"),
     (PAUSE, "pause"),
+    (OUTLAY, "outlay"),
 ];
 
 /// Bytes that are not a row of their kind, or of a format that this version does not know.

@@ -515,6 +515,11 @@ fn layouts_of_the_solver_never_change() {
     let bytes = paused.encode().unwrap();
     assert_eq!(bytes, b"\x01{\"why\":\"w\",\"since\":3}");
     assert_eq!(pause::Paused::decode(&bytes), Ok(paused));
+    let paid = outlay::sample();
+    let bytes = paid.encode().unwrap();
+    assert_eq!(bytes, b"\x01\x01\x01b\x01c\x01u\x80\x01");
+    assert_eq!(outlay::Outlay::decode(&bytes), Ok(paid));
+    assert_eq!(outlay::request(&outlay::key(&b(1))), Ok(b(1)));
     let (five, six) = (word("05"), word("06"));
     assert_eq!(
         hex(&slot_of_lane().encode().unwrap()),
@@ -546,6 +551,7 @@ fn layouts_of_the_solver_never_change() {
         (settlement::key(&b(1), &b(2)), 19, format!("{one}{two}")),
         (parked::key(&b(1), &b(2)), 28, format!("{one}{two}")),
         (pause::key(), 29, hex(b"solver")),
+        (outlay::key(&b(1)), 30, one.clone()),
     ];
     for (key, kind, name) in names {
         assert_eq!((key.kind.0, hex(&key.name)), (kind, name));

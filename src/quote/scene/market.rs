@@ -1,0 +1,47 @@
+//! Prices, and what the solver has.
+
+use alloy::primitives::U256;
+use async_trait::async_trait;
+use vm::Address;
+
+use super::Scene;
+use crate::{
+    market::Currency,
+    price::{Price, PriceError, PriceSource, SettlementPrice},
+    quote::venue::{Admission, Capacity, CapacityError, Payment},
+};
+
+#[async_trait]
+impl PriceSource for Scene {
+    async fn price(&self, currency: &Currency, now: u64) -> Result<Price, PriceError> {
+        let name = currency.symbol.clone();
+        let cents = self.with(|world| (world.prices)(&currency.symbol));
+        let cents = cents.map_err(|unknown| match unknown {
+            true => PriceError::Unknown(name.clone()),
+            false => PriceError::Unavailable {
+                currency: name,
+                why: "old".into(),
+            },
+        })?;
+        let usd = U256::from(cents) * U256::from(10_000_000_000_000_000_u64);
+        Ok(Price::exact(usd, now))
+    }
+}
+
+#[async_trait]
+impl SettlementPrice for Scene {
+    async fn settlement(&self, _: u64) -> Result<U256, PriceError> {
+        Ok(self.with(|world| world.settlement))
+    }
+}
+
+#[async_trait]
+impl Capacity for Scene {
+    async fn available(&self, _: &str, _: &Address) -> Result<Option<U256>, CapacityError> {
+        Ok(self.with(|world| world.available))
+    }
+
+    async fn admits(&self, _: Payment<'_>) -> Result<Admission, CapacityError> {
+        Ok(self.with(|world| world.admission))
+    }
+}

@@ -1,0 +1,169 @@
+//! How much the solver pays within an hour: by network, by currency, by user.
+
+mod ledger;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use alloy::primitives::{B256, U256};
+use tokio::sync::OnceCell;
+use vm::Amount;
+
+pub use self::ledger::{Ledger, Limits};
+use super::{Solver, SolverError};
+use crate::{
+    market::Dollars,
+    request::Request,
+    store::{Batch, rows::outlay},
+};
+
+pub use crate::store::rows::outlay::Outlay;
+
+/// Rows read at once.
+const PAGE: usize = 256;
+/// USD with 18 decimals in a millionth of a dollar.
+const MICRO: u64 = 1_000_000_000_000;
+
+/// What was paid lately, read from the store once.
+#[derive(Debug, Default)]
+pub struct Exposure(OnceCell<Mutex<Ledger>>);
+
+/// What somebody would be paid.
+#[derive(Clone, Copy, Debug)]
+pub struct Payment<'a> {
+    pub network: &'a str,
+    pub currency: &'a str,
+    pub amount: Amount,
+    /// Who receives it.
+    pub user: &'a str,
+}
+
+impl Solver {
+    /// Whether a payment would be within the limits of the hour, by all that was paid until `now` (unix
+    /// seconds).
+    pub async fn admits(&self, payment: Payment<'_>, now: u64) -> Result<bool, SolverError> {
+        let limits = self.limits(payment);
+        if limits == Limits::default() {
+            return Ok(true);
+        }
+        let outlay = self.outlay(payment, now).await?;
+        Ok(!self.ledger().await?.exceeds(None, &outlay, limits))
+    }
+
+    /// Counts what `request` is about to be paid; whether that is within the limits.
+    pub(super) async fn enter(
+        &self,
+        request: &Request,
+        amounts: &[Amount],
+        now: u64,
+    ) -> Result<bool, SolverError> {
+        let output = &request.order.output;
+        let Some(first) = output.payments.first() else {
+            return Ok(true);
+        };
+        let payment = Payment {
+            network: &output.chain_id,
+            currency: &first.currency,
+            amount: amounts
+                .iter()
+                .fold(Amount::ZERO, |sum, one| sum.saturating_add(*one)),
+            user: &request.recipient,
+        };
+        let limits = self.limits(payment);
+        if limits == Limits::default() {
+            return Ok(true);
+        }
+        let outlay = self.outlay(payment, now).await?;
+        let within = self.ledger().await?.enter(request.id, outlay, limits);
+        if !within {
+            let (network, order) = (payment.network, request.order_id);
+            tracing::warn!(network, %order, "a fill is beyond the limits of the hour");
+            metrics::counter!("intentd_solver_capped_total", "network" => network.to_owned())
+                .increment(1);
+        }
+        Ok(within)
+    }
+
+    /// The request was not paid after all.
+    pub(super) fn leave(&self, request: &B256) {
+        if let Some(ledger) = self.exposure.0.get() {
+            locked(ledger).leave(request);
+        }
+    }
+
+    /// Adds to a commit that `request` is paid, and forgets what counts no more.
+    pub(super) fn counted(
+        &self,
+        mut batch: Batch,
+        request: &B256,
+        now: u64,
+    ) -> Result<Batch, SolverError> {
+        let Some(ledger) = self.exposure.0.get() else {
+            return Ok(batch);
+        };
+        let mut ledger = locked(ledger);
+        for gone in ledger.expire(now) {
+            batch = batch.delete(outlay::key(&gone));
+        }
+        if let Some(paid) = ledger.of(request) {
+            batch = batch.put(outlay::key(request), paid.encode()?);
+        }
+        Ok(batch)
+    }
+
+    fn limits(&self, payment: Payment<'_>) -> Limits {
+        let lane = self.lanes.get(payment.network);
+        let Some(market) = lane.and_then(|lane| lane.site.market.as_ref()) else {
+            return Limits::default();
+        };
+        let currency = market.currency(payment.currency);
+        let micro = |dollars: Option<Dollars>| dollars.map(|dollars| dollars.0);
+        Limits {
+            network: micro(market.caps.hourly),
+            currency: micro(currency.and_then(|currency| currency.hourly_cap)),
+            user: micro(market.caps.hourly_per_user),
+        }
+    }
+
+    async fn outlay(&self, payment: Payment<'_>, now: u64) -> Result<Outlay, SolverError> {
+        let site = &self.lane(payment.network)?.site;
+        let unlisted = || SolverError::Elsewhere(payment.currency.to_owned());
+        let currency = site.listed(payment.currency).ok_or_else(unlisted)?;
+        let price = self.prices.price(currency, now).await?;
+        let coin = U256::from(10).checked_pow(U256::from(currency.decimals));
+        let usd = coin.and_then(|coin| payment.amount.checked_mul(price.most)?.checked_div(coin));
+        let micro = usd.map(|usd| usd / U256::from(MICRO));
+        Ok(Outlay {
+            at: now,
+            network: payment.network.to_owned(),
+            currency: payment.currency.to_lowercase(),
+            user: payment.user.to_lowercase(),
+            usd: micro
+                .and_then(|micro| u64::try_from(micro).ok())
+                .unwrap_or(u64::MAX),
+        })
+    }
+
+    async fn ledger(&self) -> Result<MutexGuard<'_, Ledger>, SolverError> {
+        let read = self.exposure.0.get_or_try_init(|| self.paid_lately());
+        Ok(locked(read.await?))
+    }
+
+    async fn paid_lately(&self) -> Result<Mutex<Ledger>, SolverError> {
+        let (mut ledger, mut after) = (Ledger::default(), None);
+        loop {
+            let range = outlay::range(after.as_ref(), PAGE);
+            let rows = self.requests.store().scan(range).await?;
+            for (key, value) in &rows {
+                ledger.know(outlay::request(key)?, Outlay::decode(value)?);
+            }
+            if rows.len() < PAGE {
+                return Ok(Mutex::new(ledger));
+            }
+            after = rows.into_iter().next_back().map(|(key, _)| key);
+        }
+    }
+}
+
+fn locked(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}

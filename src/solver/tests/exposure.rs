@@ -1,0 +1,99 @@
+//! What the solver pays within an hour.
+
+use alloy::primitives::U256;
+
+use super::rig::Rig;
+use crate::{
+    market::{Caps, Dollars},
+    request::{Request, reason::FailReason, status::Status},
+    solver::{exposure::Payment, judge::Next},
+};
+
+/// Fills cost 99.90 dollars each; one of them fits.
+fn rig() -> Rig {
+    let mut rig = Rig::new();
+    rig.caps = Caps {
+        hourly: Some(Dollars(150_000_000)),
+        hourly_per_user: None,
+    };
+    rig
+}
+
+async fn deposited(rig: &Rig, number: u8) -> Request {
+    let request = rig.quote(number, |_| ()).await;
+    let change = |deposit: &mut crate::request::fact::Deposit| {
+        deposit.onchain_id.0[0] = number;
+        let transaction = alloy::primitives::B256::repeat_byte(number + 40);
+        deposit.transaction = transaction.to_string();
+    };
+    rig.deposit(&request, change).await;
+    request
+}
+
+#[tokio::test]
+async fn fill_beyond_the_hours_limit_waits_and_goes_back() {
+    let mut rig = rig();
+    let first = deposited(&rig, 1).await;
+    rig.settle(&first).await;
+    rig.filled(first.order_id, 1);
+    // Another process remembers.
+    let second = deposited(&rig, 2).await;
+    let solver = rig.solver().await;
+    let next = solver.advance(&second.id, rig.now).await;
+    assert_eq!(next, Ok(Next::Wait));
+    assert_eq!(rig.destination.waiting(), 0);
+    rig.now += 301_000;
+    rig.settle(&second).await;
+    assert_eq!(rig.destination.paid(second.order_id), []);
+    assert!(rig.refunded(second.order_id, 2) > U256::ZERO);
+    assert_eq!(rig.status(&second).await, Status::Refund);
+    let failure = rig.facts(&second).await.failure;
+    assert_eq!(failure, Some(FailReason::SolverCapacityExceeded));
+}
+
+#[tokio::test]
+async fn an_hour_later_there_is_room_again() {
+    let mut rig = rig();
+    let first = deposited(&rig, 1).await;
+    rig.settle(&first).await;
+    rig.now += 3_600_000;
+    let second = deposited(&rig, 2).await;
+    rig.settle(&second).await;
+    rig.filled(second.order_id, 2);
+}
+
+#[tokio::test]
+async fn two_fills_at_once_do_not_share_what_is_left() {
+    let mut rig = rig();
+    let (first, second) = (deposited(&rig, 1).await, deposited(&rig, 2).await);
+    let solver = rig.solver().await;
+    let both = futures::join!(
+        solver.advance(&first.id, rig.now),
+        solver.advance(&second.id, rig.now)
+    );
+    assert!(both.0.is_ok() && both.1.is_ok());
+    rig.mine(1);
+    let paid = [&first, &second].map(|order| rig.destination.paid(order.order_id).len());
+    assert_eq!(paid.iter().sum::<usize>(), 1);
+}
+
+#[tokio::test]
+async fn quotes_are_asked_of_the_same_limits() {
+    let mut rig = rig();
+    let solver = rig.solver().await;
+    let payment = |amount: u64| Payment {
+        network: "destination",
+        currency: crate::request::scene::USDC,
+        amount: U256::from(amount),
+        user: "0x51",
+    };
+    let now = rig.now / 1_000;
+    assert_eq!(solver.admits(payment(150_000_000), now).await, Ok(true));
+    assert_eq!(solver.admits(payment(150_000_001), now).await, Ok(false));
+    let first = deposited(&rig, 1).await;
+    rig.settle(&first).await;
+    let solver = rig.solver().await;
+    let now = rig.now / 1_000;
+    assert_eq!(solver.admits(payment(50_100_000), now).await, Ok(true));
+    assert_eq!(solver.admits(payment(50_100_001), now).await, Ok(false));
+}

@@ -1,0 +1,66 @@
+//! What fills have paid, while limits count it.
+//!
+//! Key: the request's id. Value, format 1: [`Outlay`].
+
+use alloy::primitives::B256;
+use serde::{Deserialize, Serialize};
+
+use super::{OUTLAY, RowError, decode as decode_row, encode as encode_row};
+use crate::store::{Key, Range};
+
+const FORMAT: u8 = 1;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outlay {
+    /// Unix seconds.
+    pub at: u64,
+    pub network: String,
+    /// In lower case, as the user is.
+    pub currency: String,
+    pub user: String,
+    /// Millionths of a dollar.
+    pub usd: u64,
+}
+
+impl Outlay {
+    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
+        encode_row("outlay", FORMAT, self)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        decode_row("outlay", FORMAT, bytes)
+    }
+}
+
+pub fn key(request: &B256) -> Key {
+    Key::new(OUTLAY, request.as_slice())
+}
+
+/// The request of a key.
+pub fn request(key: &Key) -> Result<B256, RowError> {
+    B256::try_from(key.name.as_slice()).map_err(|error| RowError::new("outlay", error))
+}
+
+/// All of them, from `after` on.
+pub fn range(after: Option<&Key>, limit: usize) -> Range {
+    Range {
+        kind: OUTLAY,
+        prefix: Vec::new(),
+        after: after.map(|key| key.name.clone()),
+        limit,
+        reverse: false,
+    }
+}
+
+/// One of them.
+#[cfg(test)]
+pub fn sample() -> Outlay {
+    Outlay {
+        at: 1,
+        network: "b".into(),
+        currency: "c".into(),
+        user: "u".into(),
+        usd: 128,
+    }
+}
