@@ -225,6 +225,22 @@ impl Market {
         &self.networks
     }
 
+    /// Networks and symbols of what is priced by one kind of source alone.
+    pub fn lonely(&self) -> Vec<(&str, &str)> {
+        let listed = self.networks.iter().flat_map(|network| {
+            let currencies = network.currencies.iter();
+            currencies.map(move |currency| (network, currency))
+        });
+        let lonely = listed.filter(|(_, currency)| {
+            let mut sources = currency.prices.iter().map(PriceFeed::source);
+            let first = sources.next();
+            first.is_some_and(|first| sources.all(|other| other == first))
+        });
+        lonely
+            .map(|(network, currency)| (network.name.as_str(), currency.symbol.as_str()))
+            .collect()
+    }
+
     /// The network that the API numbers so.
     pub fn by_number(&self, number: u64) -> Option<&Network> {
         self.by_number.get(&number).map(|at| &self.networks[*at])

@@ -33,6 +33,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         format!("hub          {}, {}", settings.id, settlement(chains.hub())),
         format!("allocator    {}", settlement(chains.allocator())),
         format!("integrator   {}", integrator(&config, trading.as_ref())),
+        format!("prices       {}", prices(trading.as_ref())),
         format!("unused       {}", config.unused.join(" ")),
         format!("chains       {}", chains.list().len()),
     ];
@@ -59,6 +60,22 @@ fn integrator(config: &Config, trading: Option<&Trading>) -> String {
         ),
         _ => "off".to_owned(),
     }
+}
+
+/// Real money needs two sources of each price.
+fn prices(trading: Option<&Trading>) -> String {
+    let Some(trading) = trading else {
+        return "off".to_owned();
+    };
+    let lonely = trading.market.lonely();
+    if lonely.is_empty() || !trading.production {
+        return "enough sources".to_owned();
+    }
+    let lonely = lonely
+        .iter()
+        .map(|(network, currency)| format!("{network} {currency}"));
+    let lonely = lonely.collect::<Vec<_>>().join(", ");
+    format!("WARNING: no second source, not quoted: {lonely}")
 }
 
 fn settlement(chain: Result<&Opened, &str>) -> String {

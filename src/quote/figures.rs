@@ -179,8 +179,10 @@ impl Pricing<'_, '_> {
             false => None,
             true => {
                 let offer = self.offers.best(self.inward(), sum.paid, false).await?;
-                let most = fees::maximum(offer.input, slippage).ok_or_else(too_much)?;
-                Some((offer, most))
+                let ends = (&self.intent.origin, &self.route.paid);
+                let worths = (self.reads.input, self.reads.paid);
+                let most = self.most(&offer, slippage, ends, worths);
+                Some((offer, most.ok_or_else(too_much)?))
             }
         };
         let spent = swap_in.as_ref().map(|(offer, most)| (offer.input, *most));
@@ -236,7 +238,10 @@ impl Pricing<'_, '_> {
         if self.intent.trade_type == TradeType::ExactOutput {
             let offer = self.offers.best(wanted, amount, false).await?;
             let bps = slippage(self.reads.input.usd(offer.input))?;
-            let most = fees::maximum(offer.input, bps).ok_or_else(too_much)?;
+            let ends = (&self.intent.origin, &self.intent.destination);
+            let worths = (self.reads.input, self.reads.output);
+            let most = self.most(&offer, bps, ends, worths);
+            let most = most.ok_or_else(too_much)?;
             return Ok(Figures {
                 input_limit: most,
                 swap_in: Some((offer.clone(), most)),
@@ -273,14 +278,25 @@ impl Pricing<'_, '_> {
         let Some(market) = market.filter(|_| !self.intent.override_price_impact) else {
             return least;
         };
-        let known = |side: &Side<'_>| side.currency.class != Class::Other;
-        let impact = if known(from) && known(to) {
-            IMPACT
-        } else {
-            THIN_IMPACT
-        };
-        let floor = fees::minimum(market, slippage.max(impact));
+        let floor = fees::minimum(market, slippage.max(impact(from, to)));
         least.max(floor.min(offer.output))
+    }
+
+    /// The most that an exchange may cost, in the same way.
+    fn most(
+        &self,
+        offer: &SwapOffer,
+        slippage: u16,
+        (from, to): (&Side<'_>, &Side<'_>),
+        (input, output): (Worth, Worth),
+    ) -> Option<U256> {
+        let most = fees::maximum(offer.input, slippage)?;
+        let market = output.exchange(input, offer.output, Round::Up);
+        let Some(market) = market.filter(|_| !self.intent.override_price_impact) else {
+            return Some(most);
+        };
+        let ceiling = fees::maximum(market, slippage.max(impact(from, to)))?;
+        Some(most.min(ceiling.max(offer.input)))
     }
 
     /// The same of the exchange in the solver's fill.
@@ -305,6 +321,14 @@ impl Pricing<'_, '_> {
             output: &self.intent.destination,
             origin: false,
         }
+    }
+}
+
+fn impact(from: &Side<'_>, to: &Side<'_>) -> u16 {
+    let known = |side: &Side<'_>| side.currency.class != Class::Other;
+    match known(from) && known(to) {
+        true => IMPACT,
+        false => THIN_IMPACT,
     }
 }
 

@@ -33,6 +33,15 @@ pub fn prices(
     views: impl Fn(&str) -> Option<Views>,
     client: &reqwest::Client,
 ) -> anyhow::Result<Prices> {
+    for (network, currency) in trading.market.lonely() {
+        if trading.production {
+            tracing::warn!(
+                network,
+                currency,
+                "no second price source: it is not quoted"
+            );
+        }
+    }
     let rules = Rules {
         independent: trading.production,
         ..Rules::default()

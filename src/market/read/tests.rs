@@ -87,3 +87,26 @@ fn caps_are_dollars_as_texts() {
     // A limit that is misspelled is none.
     assert!(!caps(serde_json::json!({"hourlyCap": "1"})));
 }
+
+#[test]
+fn currencies_with_one_source_are_told() {
+    let currency = |symbol: &str, prices: serde_json::Value| {
+        serde_json::json!({
+            "address": format!("0x{:040x}", symbol.len() - 1), "symbol": symbol, "name": symbol,
+            "decimals": 18, "group": symbol, "prices": prices,
+        })
+    };
+    let peg = || serde_json::json!({"kind": "peg", "usd": "1"});
+    let pyth = || serde_json::json!({"kind": "pyth", "url": "http://x", "id": "1", "maxAge": 1});
+    let file = serde_json::json!([{
+        "name": "one", "chainId": 1, "displayName": "One",
+        "currencies": [
+            currency("A", serde_json::json!([peg()])),
+            currency("BB", serde_json::json!([peg(), pyth()])),
+            currency("CCC", serde_json::json!([peg(), peg()])),
+            currency("DDDD", serde_json::json!([])),
+        ],
+    }]);
+    let market = Market::parse(&file.to_string(), |_| Some(&vm::ethereum::FAMILY)).unwrap();
+    assert_eq!(market.lonely(), [("one", "A"), ("one", "CCC")]);
+}

@@ -247,3 +247,21 @@ async fn strangers_quotes_hold_nothing_and_those_of_keys_their_part() {
     assert_eq!(ask(Some("app"), "900000000").await, Ok(()));
     assert_eq!(ask(None, "900000000").await, Ok(()));
 }
+
+#[tokio::test]
+async fn poor_offer_of_one_provider_raises_no_maximum_above_the_price_sources() {
+    let most = async |loss: u64| {
+        let scene = Scene::default();
+        scene.with(|world| world.loss = Some(loss));
+        let changes = json!({"destinationChainId": 31_001, "destinationCurrency": NATIVE,
+                             "tradeType": "EXACT_OUTPUT", "amount": "1000000000000000000"});
+        let answer = scene.quote(changes).await.unwrap();
+        let of = |pointer: &str| super::amount(&answer, pointer);
+        let more = of("/details/slippageTolerance/origin/value");
+        let input = of("/details/currencyIn/amount");
+        (more * super::I256::try_from(10_000).unwrap()) / input
+    };
+    let bps = |number: i64| super::I256::try_from(number).unwrap();
+    assert_eq!(most(10).await, bps(200));
+    assert_eq!(most(900).await, bps(0));
+}
