@@ -1,16 +1,21 @@
 //! What it costs to have an order settled.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use alloy::primitives::U256;
 use async_trait::async_trait;
-use vm::{ReadError, trade::Trade};
+use vm::trade::Trade;
 
 use super::{PriceError, PriceSource};
 use crate::market::Currency;
 
 /// Gas units of the two transactions that settle an order: its deposit's execution and its outcome's.
 const GAS: u64 = 500_000;
+/// For one provider.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Seconds for which an answer is not asked for again, and for which it serves while nobody answers.
 const FRESH: u64 = 10;
 const LINGER: u64 = 900;
@@ -52,24 +57,20 @@ impl OnChain {
         if let Some(wei) = self.known(FRESH, now) {
             return Ok(wei);
         }
-        let mut answer = Err(ReadError::Unavailable("no provider".to_owned()));
-        for trade in &self.trades {
-            answer = trade.writer.fees().await;
-            if answer.is_ok() {
-                break;
-            }
-        }
-        match (answer, self.known(LINGER, now)) {
-            (Ok(fees), _) => {
-                let price = U256::from(fees.base).saturating_add(U256::from(fees.priority));
-                let wei = price.saturating_mul(U256::from(GAS));
-                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-                *last = Some((wei, now));
-                Ok(wei)
-            }
-            (Err(_), Some(wei)) => Ok(wei),
-            (Err(error), None) => Err(unavailable(error.to_string())),
-        }
+        let asked = self.trades.iter().map(|trade| async move {
+            let fees = tokio::time::timeout(PATIENCE, trade.writer.fees()).await;
+            let fees = fees.ok()?.ok()?;
+            Some(U256::from(fees.base).saturating_add(U256::from(fees.priority)))
+        });
+        let said = futures::future::join_all(asked).await;
+        let known = self.known(LINGER, now);
+        let Some(price) = middle(said.into_iter().flatten().collect()) else {
+            return known.ok_or_else(|| unavailable("no provider answers".to_owned()));
+        };
+        let wei = price.saturating_mul(U256::from(GAS));
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some((wei, now));
+        Ok(wei)
     }
 }
 
@@ -83,9 +84,37 @@ impl SettlementPrice for OnChain {
     }
 }
 
+/// What half of them do not exceed: one of three decides nothing.
+fn middle(mut said: Vec<U256>) -> Option<U256> {
+    said.sort_unstable();
+    said.get(said.len() / 2).copied()
+}
+
 fn unavailable(why: String) -> PriceError {
     PriceError::Unavailable {
         currency: "settlement".to_owned(),
         why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_provider_of_three_makes_settlement_neither_free_nor_dear() {
+        let of = |said: &[u64]| {
+            let said = said.iter().map(|wei| U256::from(*wei)).collect();
+            middle(said).map(|wei| wei.to::<u64>())
+        };
+        for (said, wanted) in [
+            (&[][..], None),
+            (&[5], Some(5)),
+            (&[5, 6], Some(6)),
+            (&[5, 6, 0], Some(5)),
+            (&[5, 6, 10_000], Some(6)),
+        ] {
+            assert_eq!(of(said), wanted);
+        }
     }
 }
