@@ -1,0 +1,143 @@
+//! What chains and store say at the end. The only file that knows the store's rows.
+
+use alloy::primitives::{Address, B256, U256};
+use intentd::store::{
+    Range, Store,
+    rows::{self, settlement::Settlement},
+};
+use serde_json::Value;
+use vm::protocol::{hub::OrderAccount, id};
+
+use crate::{chain::Chain, world::World};
+
+/// A deposit in a block.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    pub chain: &'static str,
+    pub order: B256,
+    /// The onchain id.
+    pub id: B256,
+    pub transaction: B256,
+    pub depositor: Address,
+    pub currency: Address,
+    pub amount: U256,
+    /// Unix seconds of its block.
+    pub time: u64,
+    /// The hub's account for it.
+    pub account: Address,
+}
+
+/// Every deposit on a chain that names an order.
+pub fn deposits(chain: &Chain) -> Vec<Placed> {
+    let world = chain.lock();
+    let mut all = Vec::new();
+    for (block, done) in world.history() {
+        let text = format!("{:#x}", done.tx.hash);
+        for deposit in chain.deposits(block, done) {
+            let order: B256 = deposit.id.parse().unwrap();
+            let account = OrderAccount {
+                chain: &chain.spec.id,
+                depositor: &deposit.depositor,
+                timestamp: U256::from(block.time),
+                deposit: order,
+            };
+            all.push(Placed {
+                chain: chain.name,
+                order,
+                id: id::deterministic(&[chain.name, &text, &deposit.index.to_string()]),
+                transaction: done.tx.hash,
+                depositor: Address::from_slice(deposit.depositor.bytes()),
+                currency: Address::from_slice(deposit.currency.bytes()),
+                amount: deposit.amount,
+                time: block.time,
+                account: account.address(),
+            });
+        }
+    }
+    all
+}
+
+async fn scan(world: &World, kind: intentd::store::Kind) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let range = Range {
+        kind,
+        prefix: Vec::new(),
+        after: None,
+        limit: usize::MAX,
+        reverse: false,
+    };
+    let rows = world.store.scan(range).await.unwrap();
+    rows.into_iter()
+        .map(|(key, value)| (key.name, value))
+        .collect()
+}
+
+/// Whether anything is on its way.
+pub async fn is_open(world: &World) -> bool {
+    if !scan(world, rows::OPEN).await.is_empty() || !slots(world).await.is_empty() {
+        return true;
+    }
+    let settling = |value: &[u8]| {
+        let row = Settlement::decode(value).unwrap();
+        let ended = |part: &rows::settlement::Part| {
+            use rows::settlement::Part::{Applied, Refused};
+            matches!(part, Applied | Refused(_))
+        };
+        !(ended(&row.deposited) && ended(&row.outcome))
+    };
+    let settlements = scan(world, rows::SETTLEMENT).await;
+    settlements.iter().any(|(_, value)| settling(value))
+        || world
+            .chains
+            .iter()
+            .any(|chain| !chain.lock().pool().is_empty())
+}
+
+/// What keeps a history from its rest, for people.
+pub async fn open(world: &World) -> String {
+    let open = scan(world, rows::OPEN).await.len();
+    let slots = slots(world).await;
+    let settlements = scan(world, rows::SETTLEMENT).await;
+    let settlements: Vec<String> = settlements
+        .iter()
+        .map(|(_, value)| {
+            String::from_utf8_lossy(&value[1..])
+                .chars()
+                .take(300)
+                .collect()
+        })
+        .collect();
+    let pools = world
+        .chains
+        .each_ref()
+        .map(|chain| chain.lock().pool().len());
+    format!("{open} open, slots {slots:?}, settlements {settlements:?}, pools {pools:?}")
+}
+
+/// The nonces that are not done with.
+async fn slots(world: &World) -> Vec<String> {
+    let rows = scan(world, rows::LANE).await;
+    let slot = |name: &[u8]| {
+        let at = name.iter().position(|byte| *byte == 0)?;
+        let nonce = u64::from_be_bytes(name.get(at + 1..)?.try_into().ok()?);
+        Some(format!("{} {nonce}", String::from_utf8_lossy(&name[..at])))
+    };
+    rows.iter().filter_map(|(name, _)| slot(name)).collect()
+}
+
+/// How many paid legs of a request wait to be settled, or are listed as never to be.
+pub async fn listed(world: &World, request: B256) -> usize {
+    let rows = scan(world, rows::SETTLEMENT).await;
+    rows.iter()
+        .filter(|(name, _)| name.starts_with(request.as_slice()))
+        .count()
+}
+
+/// What the solver decided about a request.
+pub async fn claim(world: &World, request: B256) -> Value {
+    let rows = scan(world, rows::CLAIM).await;
+    let mut rows = rows.iter().filter(|(name, _)| *name == request.as_slice());
+    let found = rows.next();
+    found.map_or(Value::Null, |(_, value)| {
+        serde_json::from_slice(&value[1..]).unwrap_or(Value::Null)
+    })
+}

@@ -1,0 +1,423 @@
+//! One provider of a scripted chain, with the manners that a history gives it for a while.
+
+use std::{
+    ops::RangeInclusive,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use alloy::{
+    primitives::{B256, Bytes, U256},
+    sol_types::{SolCall, SolValue},
+};
+use async_trait::async_trait;
+use vm::{
+    Address, Amount, Block, ChainReader, EvmAddress, Head, Provider as Reader, ReadError,
+    StateReader, Transaction, TxRef, WithdrawalStatus,
+    trade::{
+        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Fate, Fees, Rehearsal, Revert,
+        ScanError, Scanner, Sighting, Trade, Witness, Witnesses, Writer,
+    },
+};
+
+use super::{Chain, FINAL, Taken, abi, state::Message};
+use crate::{clock, market::Prices};
+
+/// What a provider does to its answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manners {
+    #[default]
+    Honest,
+    /// Errors.
+    Down,
+    /// No answers.
+    Hangs,
+    /// Is some blocks behind.
+    Late,
+    /// Nonces far above the account's.
+    LiesAboutNonces,
+    /// No deposits anywhere.
+    EmptyLogs,
+    /// Sent transactions are unknown, or failed.
+    LiesAboutFates,
+    /// Gas costs a thousand times as much, or nothing.
+    LiesAboutFees,
+    /// Calls revert.
+    LiesAboutReverts,
+}
+
+/// Every way to misbehave.
+pub const MANNERS: [Manners; 8] = [
+    Manners::Down,
+    Manners::Hangs,
+    Manners::Late,
+    Manners::LiesAboutNonces,
+    Manners::EmptyLogs,
+    Manners::LiesAboutFates,
+    Manners::LiesAboutFees,
+    Manners::LiesAboutReverts,
+];
+
+/// See the module.
+pub struct Provider {
+    pub chain: Arc<Chain>,
+    pub prices: Arc<Prices>,
+    manners: Mutex<Manners>,
+}
+
+impl Provider {
+    pub fn new(chain: &Arc<Chain>, prices: &Arc<Prices>) -> Arc<Self> {
+        Arc::new(Self {
+            chain: chain.clone(),
+            prices: prices.clone(),
+            manners: Mutex::default(),
+        })
+    }
+
+    pub fn set(&self, manners: Manners) {
+        *self.manners.lock().unwrap() = manners;
+    }
+
+    fn manners(&self) -> Manners {
+        *self.manners.lock().unwrap()
+    }
+
+    pub fn reader(self: &Arc<Self>, name: &str) -> Reader {
+        Reader {
+            name: name.into(),
+            reader: self.clone(),
+            state: Some(self.clone()),
+        }
+    }
+
+    pub fn trade(self: &Arc<Self>) -> Trade {
+        Trade {
+            scanner: self.clone(),
+            accounts: self.clone(),
+            writer: self.clone(),
+            rehearsal: self.clone(),
+            witnesses: self.clone(),
+        }
+    }
+
+    /// Every answer begins here.
+    async fn up(&self) -> Result<(), ReadError> {
+        match self.manners() {
+            Manners::Down => Err(ReadError::Unavailable("down".into())),
+            Manners::Hangs => {
+                tokio::time::sleep(Duration::from_secs(30)).await;
+                Err(ReadError::Unavailable("timed out".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn head_number(&self) -> u64 {
+        let late = if self.manners() == Manners::Late {
+            3
+        } else {
+            0
+        };
+        self.chain.lock().head() - late
+    }
+
+    fn block_at(&self, number: u64) -> Option<Block> {
+        let here = number <= self.head_number();
+        here.then(|| self.chain.lock().block(number)).flatten()
+    }
+
+    fn tip(&self) -> Result<Block, ReadError> {
+        let none = || ReadError::Unavailable("no head".into());
+        self.block_at(self.head_number()).ok_or_else(none)
+    }
+
+    /// What a contract answers to a question at a block's state.
+    fn asked(&self, to: EvmAddress, data: &[u8], number: u64) -> Option<Bytes> {
+        let world = self.chain.lock();
+        let state = world.state_at(number)?;
+        if let Ok(call) = abi::isExecutedCall::abi_decode(data) {
+            let done = state.executed.contains(&call.idempotencyKey);
+            return Some(done.abi_encode().into());
+        }
+        if abi::HUBCall::abi_decode(data).is_ok() {
+            return Some(crate::market::HUB.abi_encode().into());
+        }
+        if let Ok(call) = abi::balanceOfCall::abi_decode(data) {
+            return Some(state.held(call.owner, call.id).abi_encode().into());
+        }
+        if abi::decimalsCall::abi_decode(data).is_ok() {
+            return Some(U256::from(8).abi_encode().into());
+        }
+        if abi::latestRoundDataCall::abi_decode(data).is_ok() {
+            let (answer, at) = self.prices.told(to, clock::seconds())?;
+            let round = U256::from(at);
+            let words = (round, answer, round, round, round);
+            return Some(words.abi_encode_params().into());
+        }
+        None
+    }
+}
+
+fn evm(address: &Address) -> EvmAddress {
+    EvmAddress::from_slice(address.bytes())
+}
+
+#[async_trait]
+impl ChainReader for Provider {
+    async fn head(&self) -> Result<Head, ReadError> {
+        self.up().await?;
+        let block = self.tip()?;
+        Ok(Head {
+            block,
+            tagged: None,
+        })
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        ChainReader::head(self).await
+    }
+
+    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
+        self.up().await?;
+        let found = self.block_at(block.number);
+        Ok(found.is_some_and(|found| found.hash == block.hash))
+    }
+
+    async fn transaction(&self, tx: &TxRef, head: &Head) -> Result<Transaction, ReadError> {
+        self.up().await?;
+        match self.block_at(head.block.number) {
+            None => return Err(ReadError::Unavailable("behind the agreed head".into())),
+            Some(block) if block.hash != head.block.hash => {
+                return Err(ReadError::Doubtful("the head is on another fork".into()));
+            }
+            Some(_) => {}
+        }
+        let hash = B256::from_slice(&tx.bytes);
+        let world = self.chain.lock();
+        Ok(match world.find(&hash) {
+            Some((block, done)) if block.number <= head.block.number => {
+                self.chain.decoded(block, done)
+            }
+            _ => Transaction::Missing,
+        })
+    }
+}
+
+#[async_trait]
+impl StateReader for Provider {
+    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
+        self.up().await?;
+        Ok(self.block_at(head.block.number.saturating_sub(FINAL)))
+    }
+
+    async fn withdrawal(
+        &self,
+        _: &Bytes,
+        _: Option<&TxRef>,
+        _: &Block,
+    ) -> Result<WithdrawalStatus, ReadError> {
+        Err(ReadError::Unavailable("no withdrawals here".into()))
+    }
+
+    async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
+        self.up().await?;
+        let none = || ReadError::Unavailable("no such function".into());
+        self.asked(evm(to), data, block.number).ok_or_else(none)
+    }
+}
+
+#[async_trait]
+impl Scanner for Provider {
+    async fn head(&self) -> Result<Block, ReadError> {
+        self.up().await?;
+        self.tip()
+    }
+
+    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
+        self.up().await?;
+        Ok(self.block_at(number))
+    }
+
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+        self.up().await?;
+        if self.manners() == Manners::EmptyLogs {
+            return Ok(Vec::new());
+        }
+        let world = self.chain.lock();
+        let within = world
+            .history()
+            .filter(|(block, _)| blocks.contains(&block.number));
+        let sightings = within.filter_map(|(block, done)| {
+            let deposits = self.chain.deposits(block, done);
+            (!deposits.is_empty()).then(|| Sighting {
+                transaction: TxRef {
+                    text: format!("{:#x}", done.tx.hash).into(),
+                    bytes: done.tx.hash.into(),
+                    hint: None,
+                },
+                number: block.number,
+                hash: block.hash,
+                deposits,
+            })
+        });
+        Ok(sightings.collect())
+    }
+}
+
+#[async_trait]
+impl Accounts for Provider {
+    async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
+        self.up().await?;
+        let world = self.chain.lock();
+        Ok(world.state().balance(evm(owner), evm(currency)))
+    }
+
+    async fn allowance(
+        &self,
+        owner: &Address,
+        spender: &Address,
+        currency: &Address,
+    ) -> Result<Amount, ReadError> {
+        self.up().await?;
+        if evm(currency).is_zero() {
+            return Ok(Amount::MAX);
+        }
+        let key = (evm(owner), evm(spender), evm(currency));
+        let world = self.chain.lock();
+        let found = world.state().allowances.get(&key);
+        Ok(found.copied().unwrap_or_default())
+    }
+
+    async fn currency(&self, address: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
+        self.up().await?;
+        let found = crate::market::currency(self.chain.name, evm(address));
+        Ok(found.map(|(symbol, decimals)| CurrencyInfo {
+            symbol: symbol.into(),
+            name: symbol.into(),
+            decimals,
+        }))
+    }
+
+    async fn is_contract(&self, address: &Address) -> Result<bool, ReadError> {
+        self.up().await?;
+        let world = self.chain.lock();
+        Ok(world.state().contracts.contains_key(&evm(address)))
+    }
+
+    async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
+        self.up().await?;
+        let head = self.chain.lock().head();
+        let answer = self.asked(evm(&call.to), &call.data, head);
+        Ok(answer.ok_or_else(|| revert(Bytes::new())))
+    }
+}
+
+#[async_trait]
+impl Writer for Provider {
+    async fn estimate(
+        &self,
+        call: &Call,
+        _: &[Authorization],
+    ) -> Result<Result<u64, Revert>, ReadError> {
+        self.up().await?;
+        if self.manners() == Manners::LiesAboutReverts {
+            return Ok(Err(revert(Bytes::new())));
+        }
+        // As nodes estimate what names no fee: at a gas price of zero.
+        let tried = self.chain.tried(&[message(call)], false);
+        Ok(tried.map_err(revert))
+    }
+
+    async fn fees(&self) -> Result<Fees, ReadError> {
+        self.up().await?;
+        let world = self.chain.lock();
+        let (base, priority) = match self.manners() {
+            Manners::LiesAboutFees => (world.base * 1_000, world.tip * 1_000),
+            _ => (world.base, world.tip),
+        };
+        Ok(Fees { base, priority })
+    }
+
+    async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
+        self.up().await?;
+        let owner = evm(owner);
+        let world = self.chain.lock();
+        let mut nonce = world.state().nonces.get(&owner).copied().unwrap_or(0);
+        let used = |nonce: u64| {
+            let mut pool = world.pool().iter().filter(|tx| tx.from == owner);
+            pool.any(|tx| tx.signed.is_some_and(|signed| signed.nonce == nonce))
+        };
+        while waiting && used(nonce) {
+            nonce += 1;
+        }
+        Ok(match self.manners() {
+            Manners::LiesAboutNonces => nonce + 1_000_000,
+            _ => nonce,
+        })
+    }
+
+    async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
+        self.up().await?;
+        Ok(match self.chain.broadcast(raw) {
+            Taken::Accepted => Broadcast::Accepted,
+            Taken::NonceUsed => Broadcast::NonceUsed,
+            Taken::Underpriced => Broadcast::Underpriced,
+            Taken::Unfunded => Broadcast::Unfunded,
+            Taken::Unreadable => Broadcast::Rejected("unreadable".into()),
+        })
+    }
+
+    async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
+        self.up().await?;
+        if self.manners() == Manners::LiesAboutFates {
+            return Ok(Fate::Unknown);
+        }
+        let head = self.head_number();
+        let world = self.chain.lock();
+        Ok(match world.find(transaction) {
+            Some((block, done)) if block.number <= head => Fate::Included {
+                block: block.clone(),
+                depth: head - block.number,
+                success: done.success,
+            },
+            Some(_) => Fate::Waiting,
+            None if world.waits(transaction) => Fate::Waiting,
+            None => Fate::Unknown,
+        })
+    }
+}
+
+#[async_trait]
+impl Rehearsal for Provider {
+    async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
+        self.up().await?;
+        let messages: Vec<_> = calls.iter().map(message).collect();
+        Ok(self.chain.tried(&messages, true).map_err(revert))
+    }
+}
+
+#[async_trait]
+impl Witnesses for Provider {
+    async fn witness(&self, _: &TxRef) -> Result<Option<Witness>, ReadError> {
+        Ok(None)
+    }
+}
+
+fn message(call: &Call) -> Message<'_> {
+    Message {
+        from: evm(&call.from),
+        to: evm(&call.to),
+        value: call.value,
+        data: &call.data,
+    }
+}
+
+fn revert(data: Bytes) -> Revert {
+    vm::SETTLEMENT
+        .steps
+        .map(|steps| steps.explain(&data))
+        .unwrap_or(Revert {
+            reason: String::new(),
+            data,
+        })
+}

@@ -1,0 +1,383 @@
+//! What has to be true at the end of every history.
+
+use std::collections::BTreeMap;
+
+use alloy::primitives::{Address, B256, U256};
+use hyper::Method;
+use serde_json::{Value, json};
+use vm::protocol::{hub::token_id, id};
+
+use crate::{
+    books::{self, Placed},
+    history::{Deal, History, Who},
+    market::{self, NATIVE},
+    plan::Extra,
+};
+
+/// Seconds of a deposit's block time after its quote until which the quoted price holds.
+const VALID: u64 = 60;
+/// Seconds that a price may be old when it is used.
+const STALE: u64 = 15;
+/// What a deal may lose: parts of ten thousand of what was deposited, and this, in 10^-8 dollars.
+const SHARE: i128 = 30;
+const FIXED: i128 = 150_000_000;
+
+/// A broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// a to e, as the machine's description has them.
+    pub invariant: char,
+    pub what: String,
+}
+
+/// A payment of the solver's for an order.
+struct Paid {
+    chain: &'static str,
+    transaction: B256,
+    time: u64,
+    moved: Vec<(Address, U256)>,
+}
+
+/// How an order stands on the chains.
+#[derive(Default)]
+struct Account {
+    deposits: Vec<Placed>,
+    paid: Vec<Paid>,
+    /// The chain, the fee, and the price of a unit of each of its transactions.
+    gas: Vec<(&'static str, U256, U256)>,
+}
+
+/// How a request ended for its user.
+pub type Endings = BTreeMap<usize, String>;
+
+/// Everything that is wrong.
+pub async fn check(history: &History) -> Vec<Violation> {
+    let mut wrong = Vec::new();
+    if !history.rested {
+        let open = books::open(&history.world).await;
+        wrong.push(violation('b', format!("not at rest: {open}")));
+    }
+    let (accounts, strange) = accounts(history);
+    wrong.extend(strange);
+    wrong.extend(hub(history));
+    for deal in history.deals.values() {
+        let nothing = Account::default();
+        let account = accounts.get(&deal.order).unwrap_or(&nothing);
+        let claimable = settled(history, deal, account, &mut wrong).await;
+        wrong.extend(balance(history, deal, account, &claimable));
+        ended(history, deal, account, &mut wrong).await;
+    }
+    wrong
+}
+
+fn violation(invariant: char, what: String) -> Violation {
+    Violation { invariant, what }
+}
+
+/// What chains hold about each order; and what moved the solver's money for nobody.
+fn accounts(history: &History) -> (BTreeMap<B256, Account>, Vec<Violation>) {
+    let mut all: BTreeMap<B256, Account> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    let solver = history.world.solver;
+    for chain in &history.world.chains[..2] {
+        for placed in books::deposits(chain) {
+            all.entry(placed.order).or_default().deposits.push(placed);
+        }
+        let world = chain.lock();
+        for (block, done) in world.history() {
+            let lost: Vec<_> = done
+                .moved
+                .iter()
+                .filter(|(_, before, after)| after < before)
+                .map(|(currency, before, after)| (*currency, before - after))
+                .collect();
+            if done.tx.from != solver {
+                if !lost.is_empty() {
+                    let what = format!("{:?} takes {lost:?} from the solver", done.tx);
+                    wrong.push(violation('a', what));
+                }
+                continue;
+            }
+            let data = &done.tx.data;
+            let order = data
+                .len()
+                .checked_sub(32)
+                .map(|at| B256::from_slice(&data[at..]));
+            let known =
+                order.filter(|order| history.deals.values().any(|deal| deal.order == *order));
+            let Some(order) = known else {
+                if !lost.is_empty() {
+                    wrong.push(violation('a', format!("{lost:?} paid for no order")));
+                }
+                continue;
+            };
+            let account = all.entry(order).or_default();
+            account.gas.push((chain.name, done.fee, done.price));
+            if !lost.is_empty() {
+                account.paid.push(Paid {
+                    chain: chain.name,
+                    transaction: done.tx.hash,
+                    time: block.time,
+                    moved: lost,
+                });
+            }
+        }
+    }
+    (all, wrong)
+}
+
+/// (e): the hub owes nobody more than depositories hold, and nothing left an account that was not
+/// put there for it.
+fn hub(history: &History) -> Vec<Violation> {
+    let mut wrong = Vec::new();
+    let relay = history.world.chain("relay").lock();
+    let state = relay.state();
+    for chain in &history.world.chains[..2] {
+        for currency in [market::NATIVE, market::USDC, market::BRIDGED, market::JUNK] {
+            let address = vm::SETTLEMENT.address(&currency.to_string()).unwrap();
+            let token = token_id(&chain.spec.id, &address);
+            let owed = state.hub.iter().filter(|((_, id), _)| *id == token);
+            let owed = owed.fold(U256::ZERO, |sum, (_, amount)| sum + *amount);
+            let held = chain.lock().state().balance(market::DEPOSITORY, currency);
+            if owed > held {
+                let what = format!(
+                    "the hub owes {owed} of {currency} on {}, {held} are there",
+                    chain.name
+                );
+                wrong.push(violation('e', what));
+            }
+        }
+        for placed in books::deposits(chain) {
+            let address = vm::SETTLEMENT
+                .address(&placed.currency.to_string())
+                .unwrap();
+            let token = token_id(&chain.spec.id, &address);
+            let left = state.held(placed.account, token);
+            let done = state.executed.contains(&outcome(&placed));
+            let minted = state.executed.contains(&deposit_key(&placed));
+            if minted && !done && left < placed.amount {
+                let what = format!("{:?} left its account for something else", placed);
+                wrong.push(violation('e', what));
+            }
+        }
+    }
+    wrong
+}
+
+fn outcome(placed: &Placed) -> B256 {
+    id::outcome(&[placed.id], placed.order)
+}
+
+fn deposit_key(placed: &Placed) -> B256 {
+    id::deterministic(&[placed.chain, &format!("{:#x}", placed.transaction)])
+}
+
+/// (d) and the second half of (e). Answers with the deposits that the solver has or can still get.
+async fn settled(
+    history: &History,
+    deal: &Deal,
+    account: &Account,
+    wrong: &mut Vec<Violation>,
+) -> Vec<Placed> {
+    let is_done = |placed: &&Placed| {
+        let relay = history.world.chain("relay").lock();
+        relay.state().executed.contains(&outcome(placed))
+    };
+    let mut got: Vec<Placed> = account.deposits.iter().filter(is_done).cloned().collect();
+    let listed = books::listed(&history.world, deal.request).await;
+    if account.paid.len() > got.len() + listed {
+        let what = format!(
+            "{:?} {}: {} payments, {} settled, {listed} listed",
+            deal.of,
+            deal.order,
+            account.paid.len(),
+            got.len()
+        );
+        wrong.push(violation('d', what));
+    }
+    let mut missing = account.paid.len().saturating_sub(got.len());
+    let open = account.deposits.iter().filter(|placed| !is_done(placed));
+    let open: Vec<Placed> = open.cloned().collect();
+    let mut refusals = Vec::new();
+    'paid: for paid in &account.paid {
+        for placed in &open {
+            if missing == 0 || got.iter().any(|known| known.id == placed.id) {
+                continue;
+            }
+            match signable(history, deal, paid, placed).await {
+                Ok(()) => {
+                    got.push(placed.clone());
+                    missing -= 1;
+                    continue 'paid;
+                }
+                Err(why) => refusals.push(why),
+            }
+        }
+    }
+    if missing > 0 {
+        let what = format!(
+            "{:?} {}: {missing} paid and not signable: {refusals:?}",
+            deal.of, deal.order
+        );
+        wrong.push(violation('e', what));
+    }
+    got
+}
+
+/// Whether the oracle signs that `paid` is what `placed` was for.
+async fn signable(
+    history: &History,
+    deal: &Deal,
+    paid: &Paid,
+    placed: &Placed,
+) -> Result<(), String> {
+    let mut body = json!({
+        "order": deal.wire, "orderSignature": deal.signature,
+        "inputs": [{ "transactionId": placed.transaction, "onchainId": placed.id, "inputIndex": 0 }],
+    });
+    let route = if paid.chain == deal.trade.to.0 && placed.chain != paid.chain {
+        body["fill"] = json!({ "transactionId": paid.transaction });
+        "solver-fills"
+    } else {
+        let refund = usize::from(paid.chain != deal.trade.from.0);
+        body["refunds"] = json!([{
+            "transactionId": paid.transaction, "inputIndex": 0, "refundIndex": refund,
+        }]);
+        "solver-refunds"
+    };
+    let path = format!("/attestations/{route}/v1");
+    match history.claim(&path, &body).await {
+        Some((status, _)) if status.is_success() => Ok(()),
+        Some((status, answer)) => Err(format!("{route} {status} {}", answer["code"])),
+        None => Err("the process is dead".into()),
+    }
+}
+
+/// (a): what a deal brought against what it cost, at its own prices.
+fn balance(history: &History, deal: &Deal, account: &Account, got: &[Placed]) -> Option<Violation> {
+    if account.paid.is_empty() && account.gas.is_empty() {
+        return None;
+    }
+    let first = account.deposits.iter().map(|placed| placed.time).min()?;
+    let paid = account.paid.iter().map(|paid| paid.time).max();
+    let timely = first <= deal.quoted + VALID;
+    let window = match timely {
+        true => (deal.quoted - STALE, deal.quoted),
+        false => (first - STALE, paid.unwrap_or(first).max(first)),
+    };
+    let value = |chain: &str, currency: Address, amount: U256, best: bool| -> i128 {
+        let Some((symbol, decimals)) = market::currency(chain, currency) else {
+            return 0;
+        };
+        let (least, most) = history.world.prices.between(symbol, window.0, window.1);
+        let price = U256::from(if best { most } else { least });
+        let unit = U256::from(10).pow(U256::from(decimals));
+        i128::try_from(amount * price / unit).unwrap_or(i128::MAX)
+    };
+    let credit: i128 = got
+        .iter()
+        .map(|placed| value(placed.chain, placed.currency, placed.amount, true))
+        .sum();
+    let debit: i128 = account
+        .paid
+        .iter()
+        .flat_map(|paid| paid.moved.iter().map(move |moved| (paid.chain, moved)))
+        .map(|(chain, (currency, amount))| value(chain, *currency, *amount, false))
+        .sum();
+    let gas: i128 = account
+        .gas
+        .iter()
+        .map(|(chain, fee, price)| {
+            // A price holds while gas moves: what a unit cost when it was quoted was charged for.
+            let quoted = U256::from(deal.gas.get(chain).copied().unwrap_or_default());
+            let charged = match price.is_zero() {
+                true => *fee,
+                false => *fee * quoted.min(*price) / *price,
+            };
+            value(chain, NATIVE, charged, false)
+        })
+        .sum();
+    let bound = credit.max(debit) * SHARE / 10_000 + FIXED;
+    let left = credit - debit - gas;
+    (left < -bound).then(|| {
+        let what = format!(
+            "{:?} {}: {} brought, {} paid, {} for gas (10^-8 dollars); timely: {timely}",
+            deal.of, deal.order, credit, debit, gas
+        );
+        violation('a', what)
+    })
+}
+
+/// (b): every deposit ended; an honest one in a fill or a refund.
+async fn ended(history: &History, deal: &Deal, account: &Account, wrong: &mut Vec<Violation>) {
+    if account.deposits.is_empty() {
+        return;
+    }
+    let claim = books::claim(&history.world, deal.request).await;
+    for placed in &account.deposits {
+        if !mentions(&claim, placed.id) {
+            let what = format!(
+                "{:?} {}: nobody decided about {placed:?}",
+                deal.of, deal.order
+            );
+            wrong.push(violation('b', what));
+        }
+    }
+    let own = account
+        .deposits
+        .iter()
+        .any(|placed| placed.depositor == deal.account);
+    if !matches!(deal.of, Who::Honest(_)) || !own {
+        return;
+    }
+    let ending = ending(history, deal).await;
+    if !ending.starts_with("success") && !ending.starts_with("refund") {
+        wrong.push(violation(
+            'b',
+            format!("{:?} {}: {ending}: {claim}", deal.of, deal.order),
+        ));
+    }
+}
+
+fn mentions(claim: &Value, id: B256) -> bool {
+    claim.to_string().contains(&id.to_string())
+}
+
+/// How a request ended, as its user sees it.
+async fn ending(history: &History, deal: &Deal) -> String {
+    let target = format!("/intents/status/v3?requestId={}", deal.request);
+    let answer = history.ask(Method::GET, &target, &Value::Null).await;
+    let status = answer.map_or(Value::Null, |(_, body)| body["status"].clone());
+    let status = status.as_str().unwrap_or("none").to_owned();
+    let got = history.world.chain(deal.trade.to.0).lock();
+    let got = got.state().balance(deal.recipient, deal.trade.to.1);
+    match status.as_str() {
+        "success" if got.is_zero() && deal.trade.extra == Extra::Nothing => {
+            "success without a payment".into()
+        }
+        _ => status,
+    }
+}
+
+/// How every honest request ended.
+pub async fn endings(history: &History) -> Endings {
+    let mut all = Endings::new();
+    for deal in history.deals.values() {
+        let Who::Honest(at) = deal.of else { continue };
+        all.insert(at, ending(history, deal).await);
+    }
+    all
+}
+
+/// (c): everybody else's ending is the same without the strangers.
+pub fn compare(with: &Endings, without: &Endings) -> Vec<Violation> {
+    let mut wrong = Vec::new();
+    for (at, ending) in without {
+        let other = with.get(at).map_or("nothing", String::as_str);
+        if other != ending {
+            let what = format!("honest {at} ends in {other}, and in {ending} without strangers");
+            wrong.push(violation('c', what));
+        }
+    }
+    wrong
+}

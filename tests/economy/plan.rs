@@ -1,0 +1,293 @@
+//! What happens in a history, as far as the seed decides it. What one actor does never depends on
+//! which others there are: leaving actors out changes nobody else's plan.
+
+use alloy::primitives::{Address, U256, keccak256};
+use fastrand::Rng;
+
+use crate::{
+    chain::provider::Manners,
+    market::{BRIDGED, NATIVE, USDC},
+};
+
+/// Seconds in which actors begin.
+const WINDOW: u64 = 240;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub honest: Vec<Honest>,
+    pub strangers: Vec<Stranger>,
+    /// What happens to everybody, by seconds since the beginning.
+    pub weather: Vec<(u64, Weather)>,
+}
+
+/// A user who wants what is quoted.
+#[derive(Clone, Debug)]
+pub struct Honest {
+    pub account: Address,
+    pub recipient: Address,
+    /// Seconds since the beginning.
+    pub at: u64,
+    /// Seconds between the quote and the deposit.
+    pub pause: u64,
+    pub trade: Trade,
+}
+
+/// What is exchanged for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Trade {
+    pub from: (&'static str, Address),
+    pub to: (&'static str, Address),
+    /// Of what is given.
+    pub amount: U256,
+    pub extra: Extra,
+}
+
+/// What a request wants besides a payment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extra {
+    Nothing,
+    /// The destination transaction buys something.
+    Till,
+    /// The refund path.
+    Refund,
+    /// Its call burns gas that is paid for.
+    Burner,
+}
+
+/// Somebody without a key and without scruples.
+#[derive(Clone, Debug)]
+pub struct Stranger {
+    pub account: Address,
+    pub power: Power,
+    /// Which honest user is the victim.
+    pub victim: usize,
+    /// Seconds after the victim's deposit was sent (may come before it is in a block).
+    pub after: u64,
+    pub trade: Trade,
+}
+
+/// What a stranger can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Power {
+    /// Deposits one unit under the victim's order, on the same chain.
+    Dust,
+    /// The same on the other chain.
+    DustElsewhere,
+    /// Deposits a token that nobody lists under the victim's order.
+    Junk,
+    /// Deposits another currency under the victim's order.
+    OtherCurrency,
+    /// Deposits as much as the victim under the victim's order.
+    Double,
+    /// Deposits a hundredth of an order of its own first, the rest later.
+    PercentFirst,
+    /// Tells of foreign transactions as the victim's.
+    Teller,
+    /// Deposits dust, and claims the victim's fill for it at the oracle.
+    DustClaim,
+    /// Pays the victim's refund address one unit and claims the refund.
+    RefundClaim,
+    /// Claims with `force`.
+    Forcer,
+    /// Orders calls that burn gas.
+    GasBurner,
+    /// Takes quotes and deposits only when the market has moved its way.
+    OptionTaker,
+}
+
+/// Every power.
+pub const POWERS: [Power; 12] = [
+    Power::Dust,
+    Power::DustElsewhere,
+    Power::Junk,
+    Power::OtherCurrency,
+    Power::Double,
+    Power::PercentFirst,
+    Power::Teller,
+    Power::DustClaim,
+    Power::RefundClaim,
+    Power::Forcer,
+    Power::GasBurner,
+    Power::OptionTaker,
+];
+
+/// What happens to everybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weather {
+    /// A price becomes so many parts of ten thousand of what it was.
+    Price(&'static str, u64),
+    /// Gas costs so many percent of what it did.
+    Gas(usize, u128),
+    /// The newest blocks of a chain give way; of what was in them one in so many is gone (0: none).
+    Reorg(usize, u64, u64),
+    /// A provider of a chain behaves so for a while (seconds).
+    Provider(usize, usize, Manners, u64),
+    /// The process dies at this commit from now; behind it, or before.
+    Crash(i64, bool),
+    /// Nodes of a chain forget what waits.
+    Forget(usize),
+}
+
+/// What a history may hold.
+#[derive(Clone, Debug)]
+pub struct Allowed {
+    pub powers: Vec<Power>,
+    pub manners: Vec<Manners>,
+    /// A listed token may lose its worth.
+    pub depeg: bool,
+    /// Honest users may deposit long after their quote.
+    pub late: bool,
+}
+
+/// A stream of its own for each actor.
+fn stream(seed: u64, name: &str) -> Rng {
+    let hash = keccak256(format!("{seed}/{name}"));
+    let mut word = [0; 8];
+    word.copy_from_slice(&hash[..8]);
+    Rng::with_seed(u64::from_be_bytes(word))
+}
+
+fn account(seed: u64, name: &str) -> Address {
+    Address::from_word(keccak256(format!("account {seed}/{name}")))
+}
+
+impl Plan {
+    pub fn of(seed: u64, allowed: &Allowed) -> Self {
+        let mut rng = stream(seed, "size");
+        let (users, strangers) = (rng.usize(1..=4), rng.usize(1..=3));
+        let honest: Vec<_> = (0..users)
+            .map(|at| Honest::of(seed, at, allowed.late))
+            .collect();
+        let strangers = match allowed.powers.is_empty() {
+            true => Vec::new(),
+            false => (0..strangers)
+                .map(|at| Stranger::of(seed, at, users, &allowed.powers))
+                .collect(),
+        };
+        Self {
+            seed,
+            honest,
+            strangers,
+            weather: weather(seed, allowed),
+        }
+    }
+
+    /// The same without the strangers.
+    pub fn without_strangers(&self) -> Self {
+        Self {
+            strangers: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Everybody who sends transactions.
+    pub fn accounts(&self) -> Vec<Address> {
+        let honest = self.honest.iter().map(|one| one.account);
+        honest
+            .chain(self.strangers.iter().map(|one| one.account))
+            .collect()
+    }
+}
+
+impl Honest {
+    fn of(seed: u64, at: usize, late: bool) -> Self {
+        let mut rng = stream(seed, &format!("honest {at}"));
+        let trade = Trade::of(&mut rng);
+        let extra = match rng.u8(0..10) {
+            0 => Extra::Refund,
+            1 | 2 => Extra::Till,
+            _ => Extra::Nothing,
+        };
+        Self {
+            account: account(seed, &format!("honest {at}")),
+            recipient: account(seed, &format!("recipient {at}")),
+            at: rng.u64(0..WINDOW),
+            pause: match rng.u8(0..8) {
+                0 if late => rng.u64(70..200),
+                _ => rng.u64(2..30),
+            },
+            trade: Trade { extra, ..trade },
+        }
+    }
+}
+
+impl Trade {
+    fn of(rng: &mut Rng) -> Self {
+        let (here, there) = match rng.bool() {
+            true => ("alpha", "beta"),
+            false => ("beta", "alpha"),
+        };
+        let any = |rng: &mut Rng, chain| match rng.u8(0..9) {
+            0..4 => NATIVE,
+            8 if chain == "alpha" => BRIDGED,
+            _ => USDC,
+        };
+        let from = any(rng, here);
+        let to = any(rng, there);
+        let dollars = rng.u64(50..5_000);
+        Self {
+            from: (here, from),
+            to: (there, to),
+            amount: worth(from, dollars),
+            extra: Extra::Nothing,
+        }
+    }
+}
+
+/// So many dollars at the first prices.
+pub fn worth(currency: Address, dollars: u64) -> U256 {
+    let dollars = U256::from(dollars);
+    match currency {
+        NATIVE => dollars * U256::from(500_000_000_000_000_u64),
+        _ => dollars * U256::from(1_000_000),
+    }
+}
+
+impl Stranger {
+    fn of(seed: u64, at: usize, users: usize, powers: &[Power]) -> Self {
+        let mut rng = stream(seed, &format!("stranger {at}"));
+        Self {
+            account: account(seed, &format!("stranger {at}")),
+            power: powers[rng.usize(0..powers.len())],
+            victim: rng.usize(0..users),
+            after: match rng.u8(0..3) {
+                0 => 0,
+                1 => rng.u64(0..20),
+                _ => rng.u64(0..300),
+            },
+            trade: Trade::of(&mut rng),
+        }
+    }
+}
+
+fn weather(seed: u64, allowed: &Allowed) -> Vec<(u64, Weather)> {
+    let mut rng = stream(seed, "weather");
+    let liar = rng.usize(0..3);
+    let mut all = Vec::new();
+    for _ in 0..rng.usize(0..8) {
+        let at = rng.u64(0..WINDOW * 2);
+        let chain = rng.usize(0..3);
+        let what = match rng.u8(0..12) {
+            0..3 => Weather::Price("ETH", rng.u64(9_700..10_300)),
+            3 => Weather::Price("ETH", rng.u64(8_500..11_700)),
+            4 => Weather::Gas(chain, rng.u128(30..500)),
+            5 | 6 => Weather::Reorg(chain, rng.u64(1..5), rng.u64(0..3)),
+            7 | 8 if !allowed.manners.is_empty() => {
+                let manners = allowed.manners[rng.usize(0..allowed.manners.len())];
+                let provider = match manners {
+                    Manners::Down | Manners::Hangs | Manners::Late => rng.usize(0..3),
+                    _ => liar,
+                };
+                Weather::Provider(chain, provider, manners, rng.u64(5..120))
+            }
+            9 => Weather::Forget(chain),
+            10 if allowed.depeg => Weather::Price("USDCb", rng.u64(5_000..9_500)),
+            _ => Weather::Crash(rng.i64(1..25), rng.bool()),
+        };
+        all.push((at, what));
+    }
+    all.sort_by_key(|(at, _)| *at);
+    all
+}
