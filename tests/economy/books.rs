@@ -76,14 +76,8 @@ pub async fn is_open(world: &World) -> bool {
     if !scan(world, rows::OPEN).await.is_empty() || !slots(world).await.is_empty() {
         return true;
     }
-    let settling = |value: &[u8]| {
-        let row = Settlement::decode(value).unwrap();
-        let ended = |part: &rows::settlement::Part| {
-            use rows::settlement::Part::{Applied, Refused};
-            matches!(part, Applied | Refused(_))
-        };
-        !(ended(&row.deposited) && ended(&row.outcome))
-    };
+    // What the oracle refuses for good stays listed: that is an end.
+    let settling = |value: &[u8]| !Settlement::decode(value).unwrap().refused;
     let settlements = scan(world, rows::SETTLEMENT).await;
     settlements.iter().any(|(_, value)| settling(value))
         || world

@@ -182,6 +182,7 @@ impl World {
             signer: key(SOLVER),
             solver_chain: "alpha".into(),
             oracle: None,
+            production: false,
             retirement: intents::retirement::Retirement {
                 deprecated_at: 0,
                 throttled_from: u64::MAX,
