@@ -73,8 +73,13 @@ async fn scan(world: &World, kind: intentd::store::Kind) -> Vec<(Vec<u8>, Vec<u8
 
 /// Whether anything is on its way.
 pub async fn is_open(world: &World) -> bool {
-    if !scan(world, rows::OPEN).await.is_empty() || !slots(world).await.is_empty() {
+    if !slots(world).await.is_empty() {
         return true;
+    }
+    for (name, _) in scan(world, rows::OPEN).await {
+        if !rests(&claim(world, B256::from_slice(&name)).await) {
+            return true;
+        }
     }
     // What the oracle refuses for good stays listed: that is an end.
     let settling = |value: &[u8]| !Settlement::decode(value).unwrap().refused;
@@ -84,6 +89,14 @@ pub async fn is_open(world: &World) -> bool {
             .chains
             .iter()
             .any(|chain| !chain.lock().pool().is_empty())
+}
+
+/// Whether all that a request still waits for is a refund that cannot be afforded now: it is tried
+/// until its deadline, days from here.
+fn rests(claim: &Value) -> bool {
+    let each = |field: &str| claim[field].as_array().cloned().unwrap_or_default();
+    let ended = |leg: &Value| leg["stage"] == "Final" || leg["stage"] == "Failed";
+    !each("pauses").is_empty() && each("legs").iter().all(ended)
 }
 
 /// What keeps a history from its rest, for people.

@@ -38,17 +38,6 @@ const HISTORIES: u64 = 100;
 
 /// What strangers can do that is not mended yet, and why.
 const NOT_YET: &[(Power, &str)] = &[
-    (Power::DustElsewhere, "the first final deposit decides"),
-    (
-        Power::Junk,
-        "an unknown token keeps an order from being settled",
-    ),
-    (
-        Power::OtherCurrency,
-        "refunds that the oracle refuses are paid",
-    ),
-    (Power::Double, "one settlement row per request"),
-    (Power::PercentFirst, "one settlement row per request"),
     (
         Power::DustClaim,
         "who claims first chooses the deposit of a fill",
