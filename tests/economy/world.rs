@@ -183,6 +183,7 @@ impl World {
             solver_chain: "alpha".into(),
             oracle: None,
             production: false,
+            quote_validity: 60,
             retirement: intents::retirement::Retirement {
                 deprecated_at: 0,
                 throttled_from: u64::MAX,
