@@ -7,6 +7,7 @@
 
 mod ask;
 pub mod integrators;
+pub mod lanes;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,8 @@ pub enum Question {
     Integrators(integrators::Order),
     /// About webhooks.
     Webhooks(webhooks::Question),
+    /// About the solver's nonces.
+    Lanes(lanes::Question),
 }
 
 /// What it answers.
@@ -58,6 +61,7 @@ pub enum Answer {
     },
     Integrators(integrators::Outcome),
     Webhooks(webhooks::Answer),
+    Lanes(lanes::Answer),
     /// The question could not be answered.
     Refused {
         why: String,

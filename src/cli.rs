@@ -6,6 +6,7 @@ mod health;
 mod integrators;
 mod journal;
 mod keys;
+mod lane;
 mod serve;
 mod store;
 mod webhooks;
@@ -57,6 +58,9 @@ enum Command {
     /// Ask a running daemon about what it has signed, or trust a store in doubt; needs DATA_DIR.
     #[command(subcommand)]
     Journal(journal::Journal),
+    /// Ask a running daemon about the nonces of its solver; needs its DATA_DIR.
+    #[command(subcommand)]
+    Lane(lane::Lane),
     /// Ask a running daemon what integrators were told, or have it told again; needs its DATA_DIR.
     #[command(subcommand)]
     Webhooks(webhooks::Webhooks),
@@ -73,6 +77,7 @@ impl Arguments {
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
             Command::Integrators(integrators) => print(integrators.answer(variables)),
             Command::Journal(journal) => print(journal.answer(&config::data_dir(variables))),
+            Command::Lane(lane) => print(lane.answer(&config::data_dir(variables))),
             Command::Webhooks(webhooks) => print(webhooks.answer(&config::data_dir(variables))),
             Command::Store(store) => print(store.answer(&config::data_dir(variables))),
             Command::Serve => serve::run(variables),

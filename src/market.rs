@@ -1,6 +1,7 @@
 //! What can be traded: networks as the integrator API numbers them, their currencies, and where
 //! prices and swaps come from. Data only, read from `MARKET_FILE` (JSON); nothing is opened here.
 
+mod limits;
 mod read;
 
 use std::collections::HashMap;
@@ -8,6 +9,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use vm::spelled_alike;
 
+pub use limits::Limits;
 pub use read::MarketError;
 
 /// Everything that can be quoted.
@@ -86,6 +88,9 @@ pub struct Network {
     /// Seconds between blocks, for time estimates.
     #[serde(default = "two")]
     pub block_seconds: u64,
+    /// What transactions may take and cost here.
+    #[serde(default)]
+    pub limits: Limits,
     /// The native currency first.
     pub currencies: Vec<Currency>,
 }

@@ -178,7 +178,7 @@ impl Daemon {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
-        let mut webhooks = None;
+        let (mut webhooks, mut lanes) = (None, Vec::new());
         let mut answering =
             vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
@@ -194,6 +194,7 @@ impl Daemon {
                 background.spawn(name, task);
             }
             webhooks = Some(opened.webhooks);
+            lanes = opened.lanes;
             tracing::info!(address = %listener.local_addr()?, "integrator API listening");
             answering.push(server::serve(listener, opened.app, shutdown.clone()).boxed());
         }
@@ -201,6 +202,7 @@ impl Daemon {
             journal: self.journal,
             office,
             webhooks,
+            lanes,
         };
         background.spawn("admin socket", admin.serve(desk, shutdown));
         let ended = background.guard(join_all(answering).map(drop)).await;

@@ -49,7 +49,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("webhook", &["request", "integrator", "store"]),
-    ("admin", &["store", "attest", "integrator", "webhook"]),
+    (
+        "admin",
+        &["store", "attest", "integrator", "webhook", "solver"],
+    ),
     (
         "api",
         &[

@@ -112,6 +112,7 @@ impl Life {
                 clock: || 1_700_000_000_000,
             },
             webhooks: None,
+            lanes: Vec::new(),
         };
         Self {
             oracle,

@@ -135,8 +135,9 @@ impl Rig {
     /// The worker, started over the same store.
     async fn settler(&self) -> Settler {
         let hub = self.chains.hub().unwrap();
-        let (chain, trades) = (hub.chain.clone(), hub.trades.clone());
-        let site = Site::plain("relay", self.world.hub.node.chain_id, chain, trades).unwrap();
+        let (chain, trades) = (hub.chain.clone(), (hub.trades.clone(), hub.required));
+        let named = ("relay", self.world.hub.node.chain_id);
+        let site = Site::plain(named, chain, trades).unwrap();
         let signer = Arc::new(RawKey::parse(&self.world.solver.key()).unwrap());
         let store = self.requests.store().clone();
         let lane = Lane::open(Arc::new(site), store, signer, Gas::default(), self.now);

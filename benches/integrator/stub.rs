@@ -9,7 +9,7 @@ use std::{
 };
 
 use alloy::primitives::{B256, U256};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use async_trait::async_trait;
 use intentd::{
     market::{Currency, Market},
@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use vm::{
     Address, Block, Bytes, ChainEntry, ReadError, SETTLEMENT,
     trade::{
-        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Fate, Fees, Rehearsal, Revert,
-        ScanError, Scanner, Sighting, Trade, Writer,
+        Accounts, Broadcast, Call, CurrencyInfo, Failover, Fate, Fees, Ground, Intended, Limits,
+        Rehearsal, Revert, ScanError, Scanner, Sighting, Trade, Writer,
     },
 };
 
@@ -70,7 +70,20 @@ impl Stub {
                 ..ChainEntry::default()
             };
             let (spec, trades) = (entry.spec(SETTLEMENT, false)?, vec![trade.clone()]);
-            Ok((name.to_owned(), Venue { spec, trades }))
+            let ground = Ground {
+                name: name.to_owned(),
+                number: 1,
+                codec: SETTLEMENT.transactions.context("no transactions")?,
+                limits: Limits::default(),
+                required: 1,
+            };
+            let providers = Failover::new(ground, trades.clone()).context("no provider")?;
+            let venue = Venue {
+                spec,
+                trades,
+                providers,
+            };
+            Ok((name.to_owned(), venue))
         };
         let venues = [venue("origin")?, venue("destination")?];
         Ok(Quoter::new(Parts {
@@ -199,11 +212,7 @@ impl Rehearsal for Stub {
 
 #[async_trait]
 impl Writer for Stub {
-    async fn estimate(
-        &self,
-        _: &Call,
-        _: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn estimate(&self, _: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
         self.estimates.fetch_add(1, Relaxed);
         if !self.estimate.is_zero() {
             tokio::time::sleep(self.estimate).await;

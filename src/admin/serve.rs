@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     attest::journal::{Journal, JournalError},
+    solver::lane::Lane,
     webhook,
 };
 
@@ -41,6 +42,8 @@ pub struct Desk {
     pub office: Office,
     /// `None`: this daemon is an oracle only.
     pub webhooks: Option<webhook::desk::Desk>,
+    /// The solver's; none in an oracle only.
+    pub lanes: Vec<Arc<Lane>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -148,6 +151,7 @@ async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
     let journal = &desk.journal;
     Ok(match question {
         Question::Webhooks(question) => webhooks(desk, question).await,
+        Question::Lanes(question) => lanes(desk, question).await,
         Question::Halts {} => {
             let halts = journal.halts().await?;
             let halted = |(chain, halt): (ChainId, _)| Halted {
@@ -167,6 +171,14 @@ async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
         },
         Question::Integrators(order) => Answer::Integrators(desk.office.carry_out(order).await?),
     })
+}
+
+async fn lanes(desk: &Desk, question: super::lanes::Question) -> Answer {
+    let now = (desk.office.clock)() / 1_000;
+    match question.answer(&desk.lanes, now).await {
+        Ok(answer) => Answer::Lanes(answer),
+        Err(error) => refused(&error),
+    }
 }
 
 async fn webhooks(desk: &Desk, question: super::webhooks::Question) -> Answer {

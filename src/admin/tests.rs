@@ -51,6 +51,7 @@ async fn running() -> Running {
         journal: journal.clone(),
         office,
         webhooks: None,
+        lanes: Vec::new(),
     };
     let shutdown = CancellationToken::new();
     let admin = Admin::bind(directory.path()).unwrap();

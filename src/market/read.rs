@@ -61,6 +61,10 @@ fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
     if family.address(&native.address).ok() != Some(sentinel) {
         return Err("currencies: the native currency comes first".to_owned());
     }
+    network
+        .limits
+        .of(family)
+        .map_err(|error| format!("limits: {error}"))?;
     let exchanges = network.uniswap_v3.iter().chain(&network.fallback_exchanges);
     let exchanges = exchanges.flat_map(|one| [&one.quoter, &one.router]);
     let own = [

@@ -3,7 +3,7 @@
 use alloy::primitives::{B256, U256};
 use vm::{
     Address, CodecError, OrderCall,
-    trade::{Call, FillTerms, Payout, Revert, Spend, Trade},
+    trade::{Call, FillTerms, Intended, Payout, Revert, Spend, Trade},
 };
 
 use super::{
@@ -44,10 +44,8 @@ impl From<CodecError> for Refused {
 /// Gas units to expect of the destination transaction before anything was simulated.
 pub fn table(intent: &Intent<'_>, figures: Option<&Figures>) -> u64 {
     let native = super::intent::is_native(&intent.destination);
-    let count = u64::try_from(intent.calls.len()).unwrap_or(u64::MAX);
-    let calls = intent
-        .calls_gas
-        .unwrap_or_else(|| count.saturating_mul(CALL));
+    let count = intent.calls.len();
+    let calls = calls(intent);
     let swap = figures.and_then(|figures| figures.swap_out.as_ref());
     let base = match (count, swap) {
         (0, None) if native => NATIVE,
@@ -56,6 +54,13 @@ pub fn table(intent: &Intent<'_>, figures: Option<&Figures>) -> u64 {
     };
     base.saturating_add(calls)
         .saturating_add(swap.map_or(0, |offer| offer.gas))
+}
+
+/// The part of the table that is for the order's calls.
+pub fn calls(intent: &Intent<'_>) -> u64 {
+    let count = u64::try_from(intent.calls.len()).unwrap_or(u64::MAX);
+    let each = || count.saturating_mul(CALL);
+    intent.calls_gas.unwrap_or_else(each)
 }
 
 impl Quoter {
@@ -99,7 +104,10 @@ impl Quoter {
             return Err(Refused::new(Code::Erc20RouterAddressNotFound, what));
         }
         if figures.swap_out.is_none() && super::intent::is_native(output) {
-            return Ok(native(intent, figures.output, &router));
+            let mut fill = native(intent, figures.output, &router);
+            fill.calls
+                .push(sweep_native(output, &router, &intent.recipient)?);
+            return Ok(fill);
         }
         let (payment, mut calls) = match &figures.swap_out {
             None => (whole(&router), Vec::new()),
@@ -113,6 +121,9 @@ impl Quoter {
         calls.extend(intent.calls.iter().cloned());
         // What the calls leave is the recipient's; in the router it would be anybody's.
         calls.push(sweep(output, &router, &intent.recipient)?);
+        if !super::intent::is_native(output) {
+            calls.push(sweep_native(output, &router, &intent.recipient)?);
+        }
         Ok(Fill {
             payments: vec![payment],
             calls,
@@ -160,7 +171,8 @@ impl Quoter {
         Ok((payment, calls))
     }
 
-    /// Gas units of the fill by the provider's estimate; refused when it would revert.
+    /// Gas units of the fill as it would be sent, by agreement of providers; refused when it would revert
+    /// or no node would take it.
     pub(super) async fn simulate(&self, intent: &Intent<'_>, fill: &Fill) -> Result<u64, Refused> {
         let venue = self.venue(&intent.destination)?;
         let payments = fill.payments.iter().map(Due::payout).collect::<Vec<_>>();
@@ -177,10 +189,16 @@ impl Quoter {
         if let Some(proxy) = proxy.filter(|proxy| *proxy == call.to) {
             self.ready(venue, &proxy, fill).await?;
         }
-        let (made, carried) = (&call, &intent.authorizations);
-        let ask = |trade: Trade| async move { trade.writer.estimate(made, carried).await };
-        match venue.ask(ask).await? {
-            Ok(gas) => Ok(gas),
+        let intended = &Intended {
+            authorizations: &intent.authorizations,
+            ..Intended::free(&call)
+        };
+        if let Err(unfit) = venue.providers.admit(intended).await? {
+            let what = format!("txs, authorizationList: {unfit}");
+            return Err(Refused::new(Code::InvalidExtraTxs, what));
+        }
+        match venue.providers.cost(intended).await? {
+            Ok(cost) => Ok(cost.gas),
             Err(revert) => Err(self.reverted(intent, &call, revert).await),
         }
     }
@@ -265,6 +283,13 @@ fn ordered(call: Call) -> OrderCall {
         data: call.data,
         value: call.value,
     }
+}
+
+/// As [`sweep`], of the native currency: what calls leave of it ends every fill through the router.
+fn sweep_native(of: &Side<'_>, router: &Address, to: &Address) -> Result<OrderCall, CodecError> {
+    let orders = of.spec.family.orders;
+    let orders = orders.ok_or_else(|| CodecError("the family has no calls".into()))?;
+    orders.sweep(router, &of.spec.family.native()?, to)
 }
 
 /// A call by which the router gives all that it has of a currency.

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use vm::{
     Address, ChainEntry, ChainSpec, Family, ReadError,
     trade::{
-        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Fate, Fees, Rehearsal, Revert,
-        ScanError, Scanner, Sighting, Trade, Writer,
+        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Failover, Fate, Fees, Ground,
+        Intended, Limits, Rehearsal, Revert, ScanError, Scanner, Sighting, Trade, Writer,
     },
 };
 
@@ -227,9 +227,20 @@ impl Scene {
             witnesses: Arc::new(vm::testing::Unseen),
         };
         let venues = ["origin", "destination", "off"].map(|name| {
+            let ground = Ground {
+                name: name.into(),
+                number: if name == "origin" { 31_001 } else { 31_002 },
+                codec: vm::SETTLEMENT.transactions.unwrap(),
+                limits: Limits {
+                    authorizations: true,
+                    ..Limits::default()
+                },
+                required: 1,
+            };
             let venue = Venue {
                 spec: spec(name).unwrap(),
                 trades: vec![trade.clone()],
+                providers: Failover::new(ground, vec![trade.clone()]).unwrap(),
             };
             (name.to_owned(), venue)
         });
@@ -353,13 +364,9 @@ impl Rehearsal for Scene {
 
 #[async_trait]
 impl Writer for Scene {
-    async fn estimate(
-        &self,
-        _: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn estimate(&self, intended: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
         self.read(|world| {
-            world.carried.push(authorizations.to_vec());
+            world.carried.push(intended.authorizations.to_vec());
             world.revert.clone().map_or(Ok(world.gas), Err)
         })
     }

@@ -338,6 +338,13 @@ fn enough(pricing: &Pricing<'_, '_>, figures: &Figures) -> Result<(), Refused> {
 /// The calls may use what the caller allowed, besides what a transaction and its payments take.
 fn limited(intent: &Intent<'_>, figures: &Figures, gas: u64) -> Result<(), Refused> {
     let allowed = fill::table(intent, Some(figures));
+    let most = intent.destination.network.limits.calls_gas;
+    let around = fill::table(intent, None).saturating_sub(fill::calls(intent));
+    if !intent.calls.is_empty() && gas > around.saturating_add(most) {
+        let what =
+            format!("txs: the destination transaction takes {gas} gas, calls may take {most}");
+        return Err(Refused::new(Code::DestinationTxFailed, what));
+    }
     if intent.calls_gas.is_some() && gas > allowed {
         let what = format!("txsGasLimit: the destination transaction takes {gas} gas");
         return Err(Refused::new(Code::DestinationTxFailed, what));

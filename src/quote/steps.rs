@@ -1,7 +1,7 @@
 //! What the user signs.
 
 use alloy::primitives::{B256, U256};
-use vm::trade::{DepositTerms, PaymentTerms, Spend, Step as Kind, StepCall, Trade};
+use vm::trade::{DepositTerms, Intended, PaymentTerms, Spend, Step as Kind, StepCall, Trade};
 
 use super::{
     answer::{Check, Item, Step, Transaction},
@@ -149,8 +149,8 @@ impl Quoter {
     }
 
     async fn estimate(&self, side: &Side<'_>, step: &StepCall) -> Option<u64> {
-        let call = &step.call;
-        let ask = |trade: Trade| async move { trade.writer.estimate(call, &[]).await };
+        let intended = &Intended::free(&step.call);
+        let ask = |trade: Trade| async move { trade.writer.estimate(intended).await };
         self.venue(side).ok()?.ask(ask).await.ok()?.ok()
     }
 }

@@ -1,4 +1,8 @@
-use alloy::primitives::{B256, Bytes, I256, U256};
+use alloy::{
+    eips::eip7702::Authorization as Delegation,
+    primitives::{B256, Bytes, I256, U256},
+    signers::{SignerSync, local::PrivateKeySigner},
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use vm::{protocol::order::Order, protocol::signature, trade::Revert};
@@ -261,7 +265,12 @@ async fn calls_are_paid_through_the_router_and_the_rest_reaches_the_recipient() 
             call.value.to_string(),
         )
     });
-    let wanted = [(OTHER, "0x1234", "100"), (ROUTER, "0x56", "0")];
+    let (to, data) = swept(NATIVE);
+    let wanted = [
+        (OTHER, "0x1234", "100"),
+        (ROUTER, "0x56", "0"),
+        (to.as_str(), data.as_str(), "0"),
+    ];
     let wanted = wanted.map(|(to, data, value)| (to.into(), data.into(), value.into()));
     assert_eq!(calls.collect::<Vec<_>>(), wanted);
     assert_eq!(stored(&scene, &answer).await.calls.len(), 3);
@@ -272,7 +281,8 @@ async fn calls_are_paid_through_the_router_and_the_rest_reaches_the_recipient() 
         (1, ROUTER)
     );
     assert_eq!(payments[0].minimum_amount, payments[0].expected_amount);
-    assert_eq!(last_call(&token), swept(USDC));
+    assert_eq!(call_of(&token, 1), swept(USDC));
+    assert_eq!(last_call(&token), swept(NATIVE));
 }
 
 /// Address and data of the order's last call.
@@ -333,14 +343,54 @@ async fn calls_keep_to_their_gas_limit() {
     assert!(scene.quote(swapped).await.is_ok());
 }
 
+/// The user's authorization, signed.
+fn authorization(change: impl FnOnce(&mut Delegation)) -> Value {
+    let mut delegation = Delegation {
+        chain_id: U256::from(31_002),
+        address: OTHER.parse().unwrap(),
+        nonce: 0,
+    };
+    change(&mut delegation);
+    let user = PrivateKeySigner::from_bytes(&B256::repeat_byte(7)).unwrap();
+    let signed = user.sign_hash_sync(&delegation.signature_hash()).unwrap();
+    json!({"chainId": delegation.chain_id.to::<u64>(), "address": OTHER, "nonce": delegation.nonce,
+           "yParity": u8::from(signed.v()), "r": signed.r(), "s": signed.s()})
+}
+
 #[tokio::test]
 async fn authorizations_are_simulated_and_kept() {
-    let one = json!({"chainId": 31_002, "address": OTHER, "nonce": 3, "yParity": 0,
-                     "r": "0x1", "s": "0x2"});
+    let one = authorization(|_| ());
     let (scene, answer) = quoted(json!({"authorizationList": [one]})).await;
     let carried = scene.with(|world| world.carried[0].clone());
-    assert_eq!((carried.len(), carried[0].nonce), (1, 3));
+    assert_eq!((carried.len(), carried[0].nonce), (1, 0));
     assert_eq!(stored(&scene, &answer).await.authorizations, [one]);
+}
+
+#[tokio::test]
+async fn nothing_is_promised_that_no_node_takes() {
+    let scene = Scene::default();
+    let mut forged = authorization(|_| ());
+    forged["r"] = json!("0x5");
+    for one in [
+        authorization(|one| one.nonce = 1),
+        authorization(|one| one.chain_id = U256::from(31_001)),
+        forged,
+    ] {
+        let refused = refused(&scene, json!({"authorizationList": [one]})).await;
+        assert_eq!(refused.code, Code::InvalidExtraTxs);
+        assert!(refused.message.contains("authorization"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn calls_take_no_more_gas_than_their_chain_lets_them() {
+    let scene = Scene::default();
+    scene.with(|world| world.gas = 5_200_001);
+    let txs = json!({"txs": [{"to": OTHER, "data": "0x12"}]});
+    let refused = refused(&scene, txs.clone()).await;
+    assert_eq!(refused.code, Code::DestinationTxFailed);
+    scene.with(|world| world.gas = 5_200_000);
+    assert!(scene.quote(txs).await.is_ok());
 }
 
 #[tokio::test]
@@ -421,8 +471,9 @@ async fn solver_swaps_what_it_does_not_hold() {
         .unwrap();
     assert_eq!(ids(&answer), ["approve", "deposit"]);
     let output = order(&answer).output;
-    assert_eq!((output.payments.len(), output.calls.len()), (1, 3));
-    assert_eq!(last_call(&answer), swept(TOKEN));
+    assert_eq!((output.payments.len(), output.calls.len()), (1, 4));
+    assert_eq!(call_of(&answer, 2), swept(TOKEN));
+    assert_eq!(last_call(&answer), swept(NATIVE));
     assert_eq!(output.payments[0].recipient, ROUTER);
     assert_eq!(output.payments[0].currency, USDC);
     let given = text(&answer, "/details/route/destination/inputCurrency/amount");
@@ -444,7 +495,7 @@ async fn solver_swaps_what_it_does_not_hold() {
     let calls = |answer: &Value| order(answer).output.calls.len();
     assert_eq!(calls(&kept), calls(&answer) + 1);
     assert_eq!(call_of(&kept, 2), swept_to(USDC, SOLVER));
-    assert_eq!(last_call(&kept), swept(TOKEN));
+    assert_eq!(last_call(&kept), swept(NATIVE));
 }
 
 #[tokio::test]
@@ -709,7 +760,7 @@ proptest! {
         });
         let scene = Scene::default();
         scene.with(|world| world.loss = Some(loss));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         match runtime.block_on(scene.quote(changes)) {
             Ok(answer) => {
                 identities(&answer);

@@ -4,13 +4,19 @@ use std::{future::Future, sync::Arc};
 
 use alloy::primitives::U256;
 use async_trait::async_trait;
-use vm::{Address, ChainSpec, CodecError, ReadError, trade::StepBuilder, trade::Trade};
+use vm::{
+    Address, ChainSpec, CodecError, ReadError,
+    trade::{Failover, StepBuilder, Trade},
+};
 
 /// A chain that can be traded on: its rules, and providers to ask in turn.
 #[derive(Clone)]
 pub struct Venue {
     pub spec: Arc<ChainSpec>,
     pub trades: Vec<Trade>,
+    /// The same providers, asked together: what a payment costs, and whether it works, is what they
+    /// agree on.
+    pub providers: Failover,
 }
 
 impl Venue {

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
-use vm::{Address, B256, EvmAddress};
+use vm::{Address, B256, EvmAddress, trade::Failover};
 
 use super::{
     parts::Trading,
@@ -40,7 +40,7 @@ use crate::{
             Settler,
             oracle::{Carrier, Oracle},
         },
-        site::Site,
+        site::{self, Site},
         worker::{Pace, Worker},
     },
     store::{Store, listing::Listing, requests::Requests},
@@ -65,6 +65,8 @@ pub struct Engine {
     pub state: Arc<State>,
     pub solver: Arc<Solver>,
     pub tasks: Vec<Task>,
+    /// Of every network, and of the settlement chain.
+    pub lanes: Vec<Arc<Lane>>,
 }
 
 /// What an engine stands on.
@@ -80,6 +82,7 @@ pub struct Base {
 struct Place<'a> {
     network: &'a Network,
     opened: &'a Opened,
+    providers: Failover,
     bell: Arc<Bell>,
 }
 
@@ -98,7 +101,7 @@ struct Ground<'a> {
 
 /// Puts quotes, index, solver and settlement together.
 pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::Result<Engine> {
-    let places = places(&trading.market, chains);
+    let places = places(&trading.market, chains)?;
     let views = |name: &str| views(&places, name);
     let prices = pricing::prices(trading, views, &base.outside.client)?;
     let prices: Arc<dyn PriceSource> = Arc::new(prices);
@@ -115,6 +118,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     };
     let lanes = ground.lanes().await?;
     let settler = ground.settler(chains, &lanes, base.contract).await?;
+    let every = all(&lanes, settler.as_ref());
     let solver = Arc::new(Solver {
         requests: ground.requests.clone(),
         lanes,
@@ -145,20 +149,35 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         state,
         solver,
         tasks,
+        lanes: every,
     })
 }
 
-fn places<'a>(market: &'a Market, chains: &'a Chains) -> Vec<Place<'a>> {
+fn places<'a>(market: &'a Market, chains: &'a Chains) -> anyhow::Result<Vec<Place<'a>>> {
     let opened = market.networks().iter().filter_map(|network| {
         let opened = chains.get(&network.name)?.chain.as_ref().ok()?;
         let traded = !opened.trades.is_empty();
-        traded.then(|| Place {
+        traded.then_some((network, opened))
+    });
+    let places = opened.map(|(network, opened)| {
+        let trades = (opened.trades.clone(), opened.required);
+        Ok(Place {
             network,
             opened,
+            providers: site::providers(network, &opened.chain, trades)?,
             bell: Arc::new(Bell::default()),
         })
     });
-    opened.collect()
+    places.collect()
+}
+
+/// Every lane there is, in order of their networks.
+fn all(lanes: &HashMap<String, Arc<Lane>>, settler: Option<&Arc<Settler>>) -> Vec<Arc<Lane>> {
+    let mut all: Vec<_> = lanes.values().cloned().collect();
+    let settling = settler.map(|settler| settler.lane.clone());
+    all.extend(settling.filter(|lane| !lanes.contains_key(&lane.site.name)));
+    all.sort_by(|one, other| one.site.name.cmp(&other.site.name));
+    all
 }
 
 fn views(places: &[Place<'_>], network: &str) -> Option<Views> {
@@ -180,8 +199,8 @@ impl Ground<'_> {
     async fn lanes(&self) -> anyhow::Result<HashMap<String, Arc<Lane>>> {
         let mut lanes = HashMap::new();
         for place in &self.places {
-            let (chain, trades) = (place.opened.chain.clone(), place.opened.trades.clone());
-            let site = Site::traded(place.network, chain, trades)?;
+            let chain = place.opened.chain.clone();
+            let site = Site::traded(place.network, chain, place.providers.clone())?;
             let lane = self.lane(site).await?;
             lanes.insert(place.network.name.clone(), Arc::new(lane));
         }
@@ -192,7 +211,11 @@ impl Ground<'_> {
         let (store, signer) = (self.requests.store().clone(), self.signer.clone());
         let name = site.name.clone();
         let now = (self.outside.clock)();
-        let lane = Lane::open(Arc::new(site), store, signer, Gas::default(), now).await;
+        let gas = Gas {
+            most: site.providers.limits().max_fee,
+            ..Gas::default()
+        };
+        let lane = Lane::open(Arc::new(site), store, signer, gas, now).await;
         lane.with_context(|| format!("the solver cannot work on {name}"))
     }
 
@@ -216,8 +239,9 @@ impl Ground<'_> {
         let lane = match traded {
             Some(lane) => lane.clone(),
             None => {
-                let (chain, trades) = (hub.chain.clone(), hub.trades.clone());
-                let site = Site::plain(spec.id.as_str(), number, chain, trades)?;
+                let providers = (hub.trades.clone(), hub.required);
+                let named = (spec.id.as_str(), number);
+                let site = Site::plain(named, hub.chain.clone(), providers)?;
                 Arc::new(self.lane(site).await?)
             }
         };
@@ -288,6 +312,7 @@ impl Ground<'_> {
             let venue = Venue {
                 spec: place.opened.chain.spec.clone(),
                 trades: place.opened.trades.clone(),
+                providers: place.providers.clone(),
             };
             (place.network.name.clone(), venue)
         });

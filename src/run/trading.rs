@@ -20,6 +20,7 @@ use crate::{
         system::{self, System},
     },
     solver::{
+        lane::Lane,
         settle::oracle::{Carrier, Http},
         worker::Pace,
     },
@@ -35,6 +36,7 @@ pub struct Opening {
     pub app: Arc<App>,
     pub tasks: Vec<Task>,
     pub webhooks: Desk,
+    pub lanes: Vec<Arc<Lane>>,
 }
 
 /// What it stands on.
@@ -79,7 +81,10 @@ pub async fn open(
         shutdown: shutdown.clone(),
     };
     let Engine {
-        state, mut tasks, ..
+        state,
+        mut tasks,
+        lanes,
+        ..
     } = engine(trading, chains, base).await?;
     let telling = Telling {
         requests: &state.requests,
@@ -98,6 +103,7 @@ pub async fn open(
         app,
         tasks,
         webhooks,
+        lanes,
     })
 }
 

@@ -22,8 +22,9 @@ use crate::{
     },
 };
 
-/// What a fill may take beyond the gas that was quoted: twice as much, and this.
-const GAS_ROOM: u64 = 50_000;
+/// What a fill may take beyond the gas that was charged for: an eighth, and this, which is less than what
+/// one slot of a token's storage costs when it is new.
+const GAS_ROOM: u64 = 10_000;
 
 /// A fill as it goes on chain.
 struct Payment {
@@ -60,6 +61,11 @@ impl Solver {
                 return Ok(Paid::Fails(FailReason::Unknown));
             }
         };
+        if let Err(unfit) = lane.admit(&payment.call, &payment.authorizations).await? {
+            let order = request.order_id;
+            tracing::warn!(%order, %unfit, "no node would take the fill");
+            return Ok(Paid::Fails(FailReason::TransactionSubmissionFailed));
+        }
         if !self.covered(lane, &payment).await? {
             return Ok(Paid::Short);
         }
@@ -70,10 +76,8 @@ impl Solver {
         {
             return Ok(Paid::Later);
         }
-        let gas = match lane
-            .estimate(&payment.call, &payment.authorizations)
-            .await?
-        {
+        let estimate = lane.bare_estimate(&payment.call, &payment.authorizations);
+        let gas = match estimate.await? {
             Ok(gas) => gas,
             Err(revert) => {
                 let order = request.order_id;
@@ -81,10 +85,14 @@ impl Solver {
                 return Ok(Paid::Fails(FailReason::ExecutionReverted));
             }
         };
-        if gas > request.fill_gas.saturating_mul(2).saturating_add(GAS_ROOM) {
+        // What the user did not pay for ends the fill, at the latest in its block.
+        let charged = request.fill_gas;
+        let most = charged.saturating_add(charged / 8).saturating_add(GAS_ROOM);
+        if gas > most {
             return Ok(Paid::Fails(FailReason::QuotedGasLimitExceeded));
         }
-        self.pay(view, lane, (payment, gas), deposit).await
+        let room = gas.saturating_add(gas / 4).min(most);
+        self.pay(view, lane, (payment, room), deposit).await
     }
 
     async fn pay(

@@ -48,8 +48,11 @@ pub async fn reserved(
 
 /// What a slot may take: of the native currency for gas and value, and of others.
 pub fn needs(site: &Site, slot: &Slot) -> Result<Vec<(Address, Amount)>, SolverError> {
-    let dearest = slot.versions.iter().map(|version| version.max_fee).max();
-    let gas = U256::from(slot.gas).saturating_mul(U256::from(dearest.unwrap_or_default()));
+    let gas = slot
+        .versions
+        .iter()
+        .map(|version| U256::from(version.gas).saturating_mul(U256::from(version.max_fee)));
+    let gas = gas.max().unwrap_or_default();
     let mut needs = vec![(site.native.clone(), gas.saturating_add(slot.value))];
     for (currency, amount) in &slot.spends {
         needs.push((site.family().address(currency)?, *amount));

@@ -5,17 +5,20 @@
 //! the same bytes again, and replaces a stuck version with one that pays more. A slot whose
 //! transaction nodes refuse for good is cancelled by a transaction with the same nonce.
 
+mod heal;
 mod sign;
 mod tend;
 
 use std::sync::Arc;
 
+use futures::TryFutureExt;
 use tokio::sync::{Mutex, MutexGuard};
 use vm::{
     Address, Amount,
-    trade::{Authorization, Broadcast, Call, Fees},
+    trade::{Authorization, Broadcast, Call, Fees, Intended, Revert, Unfit},
 };
 
+pub use heal::Shown;
 pub use tend::{Depth, Landing, Push};
 
 use super::{SolverError, inventory, site::Site};
@@ -33,6 +36,9 @@ use crate::{
 
 /// More slots than any lane has open.
 const MOST_SLOTS: usize = 4_096;
+/// Nonces that the chain may be ahead of the lane by before an operator has to look: somebody else uses
+/// the key, or providers lie.
+const MOST_JUMP: u64 = 16;
 
 /// How gas is paid for.
 #[derive(Clone, Copy, Debug)]
@@ -119,22 +125,25 @@ impl Lane {
     /// Prepares a transaction with the next nonce. [`SolverError::Short`] if the account cannot pay
     /// for it beside what is reserved. `now` in unix seconds.
     pub async fn take(&self, plan: &Plan, now: u64) -> Result<Taken<'_>, SolverError> {
-        let turn = self.turn.lock().await;
-        let key = rows::lane::key(&self.site.name);
-        let found = self.store.read(&key).await?;
-        let stored = found.as_deref().map(rows::lane::Lane::decode).transpose()?;
+        // Asked before it is this one's turn: nobody waits for another's providers.
+        let fresh = self.row().await?.1.is_none();
         // Also a stored lane looks at the chain: the key may have been used elsewhere meanwhile.
-        let mined = self.site.nonce(&self.owner, stored.is_none()).await?;
-        let nonce = stored.map_or(mined, |lane| lane.next.max(mined));
-        let slot = self.first(plan, nonce, now).await?;
+        let mined = self.site.nonce(&self.owner, fresh).err_into();
+        let (mined, fees) = futures::try_join!(mined, self.fees())?;
+        let turn = self.turn.lock().await;
+        let (found, stored) = self.row().await?;
+        let (nonce, skipped) = self.next(stored, mined)?;
+        let slot = self.first(plan, nonce, (fees, now)).await?;
         self.check_funds(&slot).await?;
-        let next = rows::lane::Lane { next: nonce + 1 }.encode()?;
+        let next = nonce + 1;
+        let lane = rows::lane::Lane { next, skipped };
+        let key = rows::lane::key(&self.site.name);
         let slot_key = rows::lane::slot_key(&self.site.name, nonce);
         let batch = self
             .batch()
             .expect(key.clone(), found.map_or(Expect::Absent, Expect::Equals))
             .expect(slot_key.clone(), Expect::Absent)
-            .put(key, next)
+            .put(key, lane.encode()?)
             .put(slot_key, slot.encode()?);
         let batch = inventory::reserve(batch, &self.site, &slot, nonce)?;
         Ok(Taken {
@@ -143,6 +152,42 @@ impl Lane {
             batch,
             _turn: turn,
         })
+    }
+
+    /// The lane's row, as bytes and as what it says.
+    async fn row(&self) -> Result<(Option<Vec<u8>>, Option<rows::lane::Lane>), SolverError> {
+        let key = rows::lane::key(&self.site.name);
+        let found = self.store.read(&key).await?;
+        let stored = found.as_deref().map(rows::lane::Lane::decode).transpose()?;
+        Ok((found, stored))
+    }
+
+    /// The nonce to take where a quorum has `mined` transactions, and the nonces that were somebody
+    /// else's.
+    fn next(
+        &self,
+        stored: Option<rows::lane::Lane>,
+        mined: u64,
+    ) -> Result<(u64, Vec<u64>), SolverError> {
+        let Some(rows::lane::Lane { next, mut skipped }) = stored else {
+            return Ok((mined, Vec::new()));
+        };
+        if mined <= next {
+            return Ok((next, skipped));
+        }
+        let network = self.site.name.clone();
+        tracing::error!(network, next, mined, "the solver's key is used elsewhere");
+        metrics::counter!("intentd_solver_nonce_jumps_total", "network" => network.clone())
+            .increment(1);
+        if mined - next > MOST_JUMP {
+            return Err(SolverError::Jumped {
+                network,
+                next,
+                mined,
+            });
+        }
+        skipped.extend(next..mined);
+        Ok((mined, skipped))
     }
 
     /// Hands the newest version to the network. What nodes say is no proof of anything: `tend` looks.
@@ -192,16 +237,47 @@ impl Lane {
         inventory::reserved(&self.store, &self.site.name, currency).await
     }
 
-    /// Gas units of a call, with room for what changes until it is included; or why it would revert.
+    /// Gas units of a call as it will be sent, with room for what changes until it is included; or why it
+    /// would revert, by agreement.
     pub async fn estimate(
         &self,
         call: &Call,
         authorizations: &[Authorization],
-    ) -> Result<Result<u64, vm::trade::Revert>, SolverError> {
+    ) -> Result<Result<u64, Revert>, SolverError> {
+        let most = self.site.providers.limits().gas;
+        let estimate = self.bare_estimate(call, authorizations).await?;
+        Ok(estimate.map(|gas| gas.saturating_add(gas / 4).min(most)))
+    }
+
+    /// Whether nodes take a call with authorizations as a transaction at all.
+    pub async fn admit(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Result<(), Unfit>, SolverError> {
+        let intended = Intended {
+            authorizations,
+            ..Intended::free(call)
+        };
+        Ok(self.site.admit(&intended).await?)
+    }
+
+    /// As [`Self::estimate`], without room.
+    pub async fn bare_estimate(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Result<u64, Revert>, SolverError> {
         // Nothing is planned above the operator's limit.
-        self.fees().await?;
-        let estimate = self.site.estimate(call, authorizations).await?;
-        Ok(estimate.map(|gas| gas.saturating_add(gas / 4)))
+        let fees = self.fees().await?;
+        let most = self.site.providers.limits().gas;
+        let intended = Intended {
+            call,
+            authorizations,
+            fees: Some(fees),
+            most: Some(most),
+        };
+        Ok(self.site.estimate(&intended).await?)
     }
 
     /// What gas costs now; an error above the operator's limit.

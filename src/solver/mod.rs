@@ -90,6 +90,15 @@ pub enum SolverError {
         available: Amount,
         needed: Amount,
     },
+    /// The chain counts more of the account's transactions than anybody here has made.
+    #[error(
+        "{network}: the account's nonce is {mined}, ours is {next}: intentd lane heal {network}"
+    )]
+    Jumped {
+        network: String,
+        next: u64,
+        mined: u64,
+    },
     #[error("{0}: gas costs more than the operator's limit")]
     Dear(String),
     #[error("the solver does not work on {0}")]

@@ -1,11 +1,10 @@
-//! One chain as the solver sees it: several providers to write through, a quorum to believe.
-
-use std::{future::Future, sync::Arc};
+//! One chain as the solver sees it: providers to write through and a quorum to believe.
 
 use vm::{
     Address, Amount, B256, Bytes, Chain, CodecError, Family, Head, ReadError, Transaction,
     trade::{
-        Authorization, Broadcast, Call, Fate, Fees, Revert, StepBuilder, Trade, TransactionCodec,
+        Broadcast, Failover, Fate, Fees, Ground, Intended, Revert, StepBuilder, Trade,
+        TransactionCodec, Unfit,
     },
 };
 
@@ -26,7 +25,7 @@ pub struct Site {
     pub steps: &'static dyn StepBuilder,
     pub transactions: &'static dyn TransactionCodec,
     pub native: Address,
-    trades: Arc<[Trade]>,
+    pub providers: Failover,
 }
 
 /// What a family makes calls and transactions with.
@@ -37,51 +36,57 @@ type Codecs = (&'static dyn StepBuilder, &'static dyn TransactionCodec);
 pub enum SiteError {
     #[error("{0}: this version sends no transactions there")]
     Unsupported(String),
-    #[error("{0}: no provider to write through")]
+    #[error("{0}: no provider")]
     Unreachable(String),
     #[error(transparent)]
     Codec(#[from] CodecError),
 }
 
+/// The providers of a network of the market, for whoever quotes or trades there.
+pub fn providers(
+    network: &Network,
+    chain: &Chain,
+    (trades, required): (Vec<Trade>, usize),
+) -> Result<Failover, SiteError> {
+    let (name, number) = (network.name.clone(), network.chain_id);
+    let (_, codec) = codecs(&name, chain)?;
+    let ground = Ground {
+        limits: network.limits.of(chain.spec.family)?,
+        name,
+        number,
+        codec,
+        required,
+    };
+    opened(ground, trades)
+}
+
+fn opened(ground: Ground, trades: Vec<Trade>) -> Result<Failover, SiteError> {
+    let name = ground.name.clone();
+    Failover::new(ground, trades).ok_or(SiteError::Unreachable(name))
+}
+
 impl Site {
     /// A network of the market.
-    pub fn traded(network: &Network, chain: Chain, trades: Vec<Trade>) -> Result<Self, SiteError> {
+    pub fn traded(network: &Network, chain: Chain, providers: Failover) -> Result<Self, SiteError> {
         let codecs = codecs(&network.name, &chain)?;
-        Self::made(network, chain, trades, codecs)
+        Self::made(network, chain, providers, codecs)
     }
 
-    /// A chain without currencies to trade: the settlement chain.
+    /// A chain without currencies to trade: the settlement chain. So many of its providers must agree.
     pub fn plain(
-        name: &str,
-        number: u64,
-        chain: Chain,
-        trades: Vec<Trade>,
-    ) -> Result<Self, SiteError> {
-        let codecs = codecs(name, &chain)?;
-        Self::opened((name, number), chain, trades, codecs)
-    }
-
-    pub(super) fn made(
-        network: &Network,
-        chain: Chain,
-        trades: Vec<Trade>,
-        codecs: Codecs,
-    ) -> Result<Self, SiteError> {
-        let mut site = Self::opened((&network.name, network.chain_id), chain, trades, codecs)?;
-        site.confirmations = network.fill_confirmations;
-        site.market = Some(network.clone());
-        Ok(site)
-    }
-
-    fn opened(
         (name, number): (&str, u64),
         chain: Chain,
-        trades: Vec<Trade>,
-        (steps, transactions): Codecs,
+        (trades, required): (Vec<Trade>, usize),
     ) -> Result<Self, SiteError> {
-        if trades.is_empty() {
-            return Err(SiteError::Unreachable(name.to_owned()));
-        }
+        let codecs = codecs(name, &chain)?;
+        let ground = Ground {
+            name: name.to_owned(),
+            number,
+            codec: codecs.1,
+            limits: Default::default(),
+            required,
+        };
+        let providers = opened(ground, trades)?;
         Ok(Self {
             name: name.to_owned(),
             number,
@@ -89,9 +94,28 @@ impl Site {
             market: None,
             native: chain.spec.family.native()?,
             chain,
+            steps: codecs.0,
+            transactions: codecs.1,
+            providers,
+        })
+    }
+
+    pub(super) fn made(
+        network: &Network,
+        chain: Chain,
+        providers: Failover,
+        (steps, transactions): Codecs,
+    ) -> Result<Self, SiteError> {
+        Ok(Self {
+            name: network.name.clone(),
+            number: network.chain_id,
+            confirmations: network.fill_confirmations,
+            market: Some(network.clone()),
+            native: chain.spec.family.native()?,
+            chain,
             steps,
             transactions,
-            trades: trades.into(),
+            providers,
         })
     }
 
@@ -112,8 +136,7 @@ impl Site {
     }
 
     pub async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
-        self.ask(|trade| async move { trade.accounts.balance(owner, currency).await })
-            .await
+        self.providers.balance(owner, currency).await
     }
 
     pub async fn allowance(
@@ -122,89 +145,60 @@ impl Site {
         spender: &Address,
         currency: &Address,
     ) -> Result<Amount, ReadError> {
-        self.ask(|trade| async move { trade.accounts.allowance(owner, spender, currency).await })
-            .await
+        self.providers.allowance(owner, spender, currency).await
     }
 
     pub async fn estimate(
         &self,
-        call: &Call,
-        authorizations: &[Authorization],
+        intended: &Intended<'_>,
     ) -> Result<Result<u64, Revert>, ReadError> {
-        self.ask(|trade| async move { trade.writer.estimate(call, authorizations).await })
-            .await
+        self.providers.estimate(intended).await
+    }
+
+    /// Whether nodes take the transaction at all.
+    pub async fn admit(&self, intended: &Intended<'_>) -> Result<Result<(), Unfit>, ReadError> {
+        self.providers.admit(intended).await
     }
 
     pub async fn fees(&self) -> Result<Fees, ReadError> {
-        self.ask(|trade| async move { trade.writer.fees().await })
-            .await
+        self.providers.fees().await
     }
 
-    /// The greatest count that any provider answers: a nonce is never taken twice because one lags.
     pub async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
-        let mut found = Err(unreachable(&self.name));
-        for trade in self.trades.iter() {
-            match (trade.writer.nonce(owner, waiting).await, &mut found) {
-                (Ok(nonce), Ok(known)) => *known = nonce.max(*known),
-                (Ok(nonce), found) => *found = Ok(nonce),
-                (Err(error), found @ Err(_)) => *found = Err(error),
-                (Err(_), Ok(_)) => {}
-            }
-        }
-        found
+        self.providers.nonce(owner, waiting).await
     }
 
-    /// Hands a transaction to every provider; the friendliest answer.
     pub async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
-        let mut found = Err(unreachable(&self.name));
-        for trade in self.trades.iter() {
-            let answer = trade.writer.broadcast(raw).await;
-            match (&answer, &found) {
-                (Ok(Broadcast::Accepted), _) | (Ok(_), Err(_)) | (Err(_), Err(_)) => {
-                    found = answer;
-                }
-                _ => {}
-            }
-        }
-        found
+        self.providers.broadcast(raw).await
     }
 
-    /// What became of a transaction: included if any provider has it so.
     pub async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
-        let mut found = Err(unreachable(&self.name));
-        for trade in self.trades.iter() {
-            match trade.writer.fate(transaction).await {
-                Ok(fate @ Fate::Included { .. }) => return Ok(fate),
-                Ok(Fate::Waiting) => found = Ok(Fate::Waiting),
-                Ok(Fate::Unknown) if found.is_err() => found = Ok(Fate::Unknown),
-                Err(error) if found.is_err() => found = Err(error),
-                _ => {}
-            }
-        }
-        found
+        self.providers.fate(transaction).await
     }
 
     /// A transaction as a quorum of the chain's providers has it now.
     pub async fn agreed(&self, id: &str) -> Result<(Transaction, Head), ReadError> {
-        let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
-        let tx = self.family().tx(id, None).map_err(doubtful)?;
         let head = self.chain.reader.fresh_head().await?;
-        Ok((self.chain.reader.transaction(&tx, &head).await?, head))
+        Ok((self.at(id, &head).await?, head))
     }
 
-    /// The first provider that answers.
-    async fn ask<T, F: Future<Output = Result<T, ReadError>>>(
-        &self,
-        question: impl Fn(Trade) -> F,
-    ) -> Result<T, ReadError> {
-        let mut failure = unreachable(&self.name);
-        for trade in self.trades.iter() {
-            match question(trade.clone()).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
+    /// A transaction as a quorum has it at `head`.
+    pub async fn at(&self, id: &str, head: &Head) -> Result<Transaction, ReadError> {
+        let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
+        let tx = self.family().tx(id, None).map_err(doubtful)?;
+        self.chain.reader.transaction(&tx, head).await
+    }
+
+    /// How many of `owner`'s transactions a quorum has in final blocks as seen from `head`; `None` where
+    /// nobody can say so.
+    pub async fn settled(&self, owner: &Address, head: &Head) -> Result<Option<u64>, ReadError> {
+        let Some(state) = &self.chain.state else {
+            return Ok(None);
+        };
+        let Some(block) = state.settled(head).await? else {
+            return Ok(None);
+        };
+        state.sequence(owner, &block).await.map(Some)
     }
 }
 
@@ -212,8 +206,4 @@ fn codecs(name: &str, chain: &Chain) -> Result<Codecs, SiteError> {
     let family = chain.spec.family;
     let codecs = family.steps.zip(family.transactions);
     codecs.ok_or_else(|| SiteError::Unsupported(name.to_owned()))
-}
-
-fn unreachable(name: &str) -> ReadError {
-    ReadError::Unavailable(format!("no provider of {name}"))
 }

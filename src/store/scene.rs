@@ -89,13 +89,13 @@ pub fn lane_slot() -> Slot {
         versions: vec![Version {
             hash: b(5),
             raw: vec![1].into(),
+            gas: 21_000,
             max_fee: 1,
             max_priority_fee: 1,
             cancels: false,
         }],
         sent_at: 4,
         refused: 0,
-        foreign_since: None,
     }
 }
 
@@ -257,7 +257,10 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
         why: "a drill".into(),
         since: 1,
     };
-    let next = lane::Lane { next: NONCE + 1 };
+    let next = lane::Lane {
+        next: NONCE + 1,
+        skipped: Vec::new(),
+    };
     let lease = Lease { fence: 1, since: 1 };
     vec![
         (super::rows::claim::key(&id()), claim().encode().unwrap()),

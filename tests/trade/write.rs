@@ -13,7 +13,10 @@ use devnet::{
 use serde_json::json;
 use vm::{
     OrderCall, ReadError,
-    trade::{Authorization, Broadcast, Call, Draft, Fate, FillTerms, PaymentTerms, Payout, Spend},
+    trade::{
+        Authorization, Broadcast, Call, Draft, Fate, FillTerms, Intended, PaymentTerms, Payout,
+        Spend,
+    },
 };
 
 use crate::rig::{CHAIN, ORDER, Rig, address, steps};
@@ -112,7 +115,7 @@ async fn refusals_of_the_node_are_told_apart() {
 #[tokio::test]
 async fn estimates_are_gas_or_the_reason_why_not() {
     let rig = Rig::start().await;
-    let estimate = async |call: Call| rig.trade.writer.estimate(&call, &[]).await;
+    let estimate = async |call: Call| rig.trade.writer.estimate(&Intended::free(&call)).await;
     let gas = estimate(rig.payment(RECIPIENT, 1)).await;
     assert_eq!(gas, Ok(Ok(21_000)));
     let transfer = |amount| Call {
@@ -216,7 +219,7 @@ async fn a_fill_spends_what_the_router_was_paid() {
         order: ORDER,
     });
     let fill = fill.unwrap();
-    let gas = rig.trade.writer.estimate(&fill, &[]).await;
+    let gas = rig.trade.writer.estimate(&Intended::free(&fill)).await;
     assert!(gas.unwrap().is_ok());
     let nonce = rig.trade.writer.nonce(&solver, true).await.unwrap();
     let draft = rig.draft(fill, nonce, 10);
@@ -264,10 +267,11 @@ async fn authorizations_travel_with_a_transaction() {
     let rig = Rig::start().await;
     let wallet = rig.site.deploy("Wallet", &[]).await.unwrap();
     let draft = delegated(&rig, wallet);
-    let estimate = rig
-        .trade
-        .writer
-        .estimate(&draft.call, &draft.authorizations);
+    let intended = Intended {
+        authorizations: &draft.authorizations,
+        ..Intended::free(&draft.call)
+    };
+    let estimate = rig.trade.writer.estimate(&intended);
     let gas = estimate.await.unwrap().unwrap();
     // The delegation itself costs gas: the estimate has counted it.
     assert!(gas > 36_000, "{gas}");

@@ -393,6 +393,8 @@ pub trait StateReader: Send + Sync {
         tx: Option<&TxRef>,
         block: &Block,
     ) -> Result<WithdrawalStatus, ReadError>;
+    /// How many transactions of `owner`'s are in the blocks up to `block`.
+    async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError>;
     /// A read-only contract call at `block`.
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError>;
 }

@@ -260,6 +260,16 @@ impl StateReader for Quorum {
         .await
     }
 
+    async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError> {
+        let (owner, block) = (owner.clone(), block.clone());
+        self.vote("sequence", move |provider| {
+            let state = provider.state.clone();
+            let (owner, block) = (owner.clone(), block.clone());
+            Box::pin(async move { state.ok_or_else(no_state)?.sequence(&owner, &block).await })
+        })
+        .await
+    }
+
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
         let (to, data, block) = (to.clone(), data.clone(), block.clone());
         self.vote("state", move |provider| {

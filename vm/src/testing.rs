@@ -255,6 +255,14 @@ impl StateReader for Script {
         .await
     }
 
+    async fn sequence(&self, _: &Address, block: &Block) -> Result<u64, ReadError> {
+        self.answer(|board| {
+            board.anchor(block)?;
+            Err(ReadError::Unavailable("sequences are not scripted".into()))
+        })
+        .await
+    }
+
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
         self.answer(|board| {
             board.anchor(block)?;

@@ -2,6 +2,7 @@
 //! simulating and sending transactions. All of it comes from one provider at a time; whatever moves
 //! money is read again through [`ChainReader`](crate::ChainReader) and its quorum before it is acted on.
 
+mod failover;
 mod witness;
 
 use std::{ops::RangeInclusive, sync::Arc};
@@ -15,7 +16,10 @@ use crate::{
     types::{Address, Amount, B256, Block, Bytes, Deposit, TxRef},
 };
 
-pub use self::witness::{Change, Diff, Witness, Witnesses};
+pub use self::{
+    failover::{Cost, Failover, Ground},
+    witness::{Change, Diff, Witness, Witnesses},
+};
 
 /// See [`Family::trade`](crate::Family::trade).
 pub type OpenTrade = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Trade, SpecError>;
@@ -128,14 +132,9 @@ pub struct Revert {
 /// Sends transactions, and says what became of them.
 #[async_trait]
 pub trait Writer: Send + Sync {
-    /// Gas units that a transaction which makes `call` and carries `authorizations` would take now, by
-    /// the provider's estimate. `Err` inside: it would revert. The authorizations and the state of the
-    /// pending block count where the provider has them.
-    async fn estimate(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError>;
+    /// Gas units that a transaction would take now, by the provider's estimate. `Err` inside: it would
+    /// revert. The authorizations and the state of the pending block count where the provider has them.
+    async fn estimate(&self, intended: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError>;
     /// What gas costs now.
     async fn fees(&self) -> Result<Fees, ReadError>;
     /// The number of `owner`'s transactions in blocks, or with those that wait.
@@ -144,6 +143,30 @@ pub trait Writer: Send + Sync {
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError>;
     /// What became of a transaction, by this provider's head.
     async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError>;
+}
+
+/// A transaction that somebody means to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Intended<'a> {
+    pub call: &'a Call,
+    pub authorizations: &'a [Authorization],
+    /// What its sender would pay for gas: contracts can see it, and nodes hold it against the sender's
+    /// balance. Unset for a sender that nobody knows to have any.
+    pub fees: Option<Fees>,
+    /// Gas units that it may take at most.
+    pub most: Option<u64>,
+}
+
+impl<'a> Intended<'a> {
+    /// A call whose sender need not have anything.
+    pub const fn free(call: &'a Call) -> Self {
+        Self {
+            call,
+            authorizations: &[],
+            fees: None,
+            most: None,
+        }
+    }
 }
 
 /// Tries transactions that need others before them.
@@ -156,7 +179,7 @@ pub trait Rehearsal: Send + Sync {
 }
 
 /// Wei per gas unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fees {
     /// The next block's base fee.
     pub base: u128,
@@ -175,6 +198,8 @@ pub enum Broadcast {
     Underpriced,
     /// The account cannot pay for it.
     Unfunded,
+    /// The node will never take it: what is wrong with it is in its bytes, or in whom it carries.
+    Refused(String),
     /// Anything else the node holds against it.
     Rejected(String),
 }
@@ -218,8 +243,56 @@ pub struct Authorization {
     pub s: B256,
 }
 
+/// What the nodes of a chain take, and what its operator lets a transaction cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a signed transaction.
+    pub bytes: usize,
+    /// Gas units of a transaction.
+    pub gas: u64,
+    /// Wei per gas unit.
+    pub max_fee: u128,
+    /// Whether transactions can carry authorizations.
+    pub authorizations: bool,
+    /// The contract that says what the chain charges for a transaction's bytes besides gas.
+    pub data_fees: Option<Address>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 128 << 10,
+            gas: 1 << 24,
+            max_fee: 1_000_000_000_000,
+            authorizations: false,
+            data_fees: None,
+        }
+    }
+}
+
+/// Why no node of a chain would take a transaction, whatever the state of the chain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    #[error("the transaction has {bytes} bytes, the chain takes {most}")]
+    Large { bytes: usize, most: usize },
+    #[error("the transaction may take {gas} gas, the chain allows {most}")]
+    Gas { gas: u64, most: u64 },
+    #[error("the chain takes no transactions with authorizations")]
+    Type,
+    /// Which of them (from 0), and what is wrong with it.
+    #[error("authorization {0}: {1}")]
+    Authorization(usize, String),
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}
+
 /// Transactions of a family as bytes. Pure.
 pub trait TransactionCodec: Send + Sync {
+    /// Whether nodes take it, as far as it tells itself; whose authorizations it carries, in order.
+    fn admit(&self, chain: u64, draft: &Draft, limits: &Limits) -> Result<Vec<Address>, Unfit>;
+    /// The call that asks `contract` ([`Limits::data_fees`]) what the chain charges for the bytes; the
+    /// answer's first 32 bytes are the number.
+    fn data_fee(&self, chain: u64, draft: &Draft, contract: &Address) -> Result<Call, CodecError>;
     /// What the sender signs.
     fn digest(&self, chain: u64, draft: &Draft) -> Result<B256, CodecError>;
     /// The signed transaction as it goes over the wire, and its id. The signature is `r || s || v`.

@@ -123,6 +123,10 @@ impl StateReader for Script {
         Ok(*self.status.lock().unwrap())
     }
 
+    async fn sequence(&self, _: &Address, _: &Block) -> Result<u64, ReadError> {
+        Err(ReadError::Unavailable("nobody asks for it".into()))
+    }
+
     async fn view(&self, _: &Address, data: &Bytes, at: &Block) -> Result<Bytes, ReadError> {
         self.check()?;
         self.asked.lock().unwrap().push(data.clone());

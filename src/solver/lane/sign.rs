@@ -1,8 +1,8 @@
 //! Versions of a slot: the first one, dearer ones, and the one that only uses the nonce up.
 
 use vm::{
-    Bytes, U256,
-    trade::{Authorization, Call, Draft},
+    Bytes, ReadError, U256,
+    trade::{Authorization, Call, Draft, Fees, Intended},
 };
 
 use super::{Lane, Plan};
@@ -11,8 +11,6 @@ use crate::{
     store::rows::lane::{self as row, Slot, Version},
 };
 
-/// A version that does nothing but use its nonce up costs what any transaction does.
-const PLAIN_GAS: u64 = 21_000;
 /// Nodes replace a waiting transaction from a tenth more on; an eighth is safe from rounding.
 const DEARER: u128 = 8;
 /// Bytes that a slot's versions may have together: a row has its limit.
@@ -28,9 +26,8 @@ impl Lane {
         &self,
         plan: &Plan,
         nonce: u64,
-        now: u64,
+        (fees, now): (Fees, u64),
     ) -> Result<Slot, SolverError> {
-        let fees = self.fees().await?;
         let most = fees.base.saturating_mul(2).saturating_add(fees.priority);
         let spends = plan.spends.iter();
         let mut slot = Slot {
@@ -46,12 +43,56 @@ impl Lane {
             versions: Vec::new(),
             sent_at: now,
             refused: 0,
-            foreign_since: None,
         };
         let price = (most.min(self.gas.most), fees.priority);
-        let version = self.version(&slot, nonce, price, false).await?;
+        let version = self.version(&slot, nonce, price, None).await?;
         slot.versions.push(version);
         Ok(slot)
+    }
+
+    /// A slot that only uses its nonce up.
+    pub(super) async fn plug(&self, nonce: u64, now: u64) -> Result<Slot, SolverError> {
+        let (fees, gas) = futures::try_join!(self.fees(), self.plain_gas())?;
+        let most = fees.base.saturating_mul(2).saturating_add(fees.priority);
+        let mut slot = Slot {
+            owner: row::Owner::Gap,
+            to: self.owner.text().to_owned(),
+            data: Bytes::new(),
+            value: U256::ZERO,
+            authorizations: Vec::new(),
+            gas,
+            spends: Vec::new(),
+            versions: Vec::new(),
+            sent_at: now,
+            refused: 0,
+        };
+        let price = (most.min(self.gas.most), fees.priority);
+        let version = self.version(&slot, nonce, price, Some(gas)).await?;
+        slot.versions.push(version);
+        Ok(slot)
+    }
+
+    /// What a transaction takes here that does nothing.
+    async fn plain_gas(&self) -> Result<u64, SolverError> {
+        let call = self.nothing();
+        let estimate = self.site.estimate(&Intended::free(&call)).await?;
+        let gas = estimate.map_err(|revert| {
+            SolverError::Read(ReadError::Doubtful(format!(
+                "a transaction that does nothing reverts: {}",
+                revert.reason
+            )))
+        })?;
+        Ok(gas.saturating_add(gas / 4))
+    }
+
+    /// What a transaction that only uses its nonce up calls.
+    fn nothing(&self) -> Call {
+        Call {
+            from: self.owner.clone(),
+            to: self.owner.clone(),
+            data: Bytes::new(),
+            value: U256::ZERO,
+        }
     }
 
     /// `slot` with a version that pays an eighth more than its newest and at least what is asked
@@ -82,39 +123,38 @@ impl Lane {
         }
         let most = price.max(asked.min(self.gas.most));
         let price = (most, priority.min(most));
+        let plain = match cancels {
+            true => Some(self.plain_gas().await?),
+            false => None,
+        };
         let mut next = slot.clone();
         next.versions
-            .push(self.version(slot, nonce, price, cancels).await?);
+            .push(self.version(slot, nonce, price, plain).await?);
         next.sent_at = now;
         Ok(Some(next))
     }
 
+    /// `plain`: the gas of one that only uses the nonce up.
     async fn version(
         &self,
         slot: &Slot,
         nonce: u64,
         (max_fee, max_priority_fee): Price,
-        cancels: bool,
+        plain: Option<u64>,
     ) -> Result<Version, SolverError> {
         let mut draft = Draft {
-            call: Call {
-                from: self.owner.clone(),
-                to: self.owner.clone(),
-                data: Bytes::new(),
-                value: U256::ZERO,
-            },
+            call: self.nothing(),
             authorizations: Vec::new(),
             nonce,
-            gas: PLAIN_GAS,
+            gas: plain.unwrap_or(slot.gas),
             max_fee,
             max_priority_fee,
         };
-        if !cancels {
+        if plain.is_none() {
             let family = self.site.family();
             draft.call.to = family.address(&slot.to)?;
             draft.call.data = slot.data.clone();
             draft.call.value = slot.value;
-            draft.gas = slot.gas;
             for authorization in &slot.authorizations {
                 draft.authorizations.push(Authorization {
                     chain_id: authorization.chain_id,
@@ -126,7 +166,7 @@ impl Lane {
                 });
             }
         }
-        self.signed(&draft, cancels).await
+        self.signed(&draft, plain.is_some()).await
     }
 
     async fn signed(&self, draft: &Draft, cancels: bool) -> Result<Version, SolverError> {
@@ -140,6 +180,7 @@ impl Lane {
         Ok(Version {
             hash,
             raw,
+            gas: draft.gas,
             max_fee: draft.max_fee,
             max_priority_fee: draft.max_priority_fee,
             cancels,

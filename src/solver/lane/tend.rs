@@ -3,7 +3,6 @@
 use vm::{
     Block, Head, Receipt, Transaction,
     trade::{Broadcast, Fate},
-    types::B256,
 };
 
 use super::Lane;
@@ -17,10 +16,6 @@ use crate::{
         },
     },
 };
-
-/// Blocks for which a nonce must have been somebody else's before its transactions are given up, on
-/// chains that are final sooner: providers may lag behind each other.
-const FOREIGN_BLOCKS: u64 = 16;
 
 /// How far a slot is.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,9 +65,15 @@ impl Lane {
         now: u64,
         push: Push,
     ) -> Result<(Slot, Landing), SolverError> {
+        let versions = slot.versions.iter().rev();
+        let fates = versions.map(|version| self.site.fate(&version.hash));
+        let (fates, mined) = futures::try_join!(
+            futures::future::try_join_all(fates),
+            self.site.nonce(&self.owner, false)
+        )?;
         let mut known = false;
-        for version in slot.versions.iter().rev() {
-            match self.site.fate(&version.hash).await? {
+        for (version, fate) in slot.versions.iter().rev().zip(fates) {
+            match fate {
                 Fate::Included { block, success, .. } => {
                     let landing = self.landed(version, (block, success)).await?;
                     return Ok((slot.clone(), landing));
@@ -81,13 +82,11 @@ impl Lane {
                 Fate::Unknown => {}
             }
         }
-        if self.site.nonce(&self.owner, false).await? > nonce {
-            return self.foreign(nonce, slot).await;
+        if mined > nonce {
+            let landing = self.foreign(nonce, slot).await?;
+            return Ok((slot.clone(), landing));
         }
         let mut slot = slot.clone();
-        if slot.foreign_since.take().is_some() {
-            self.keep(nonce, &slot).await?;
-        }
         if push != Push::Hold {
             let cancel = push == Push::Cancel;
             slot = self.press(nonce, slot, now, (known, cancel)).await?;
@@ -105,7 +104,7 @@ impl Lane {
     ) -> Result<Slot, SolverError> {
         let said = if known { None } else { self.send(&slot).await? };
         let refused = match said {
-            Some(Broadcast::Rejected(_)) => slot.refused.saturating_add(1),
+            Some(Broadcast::Rejected(_) | Broadcast::Refused(_)) => slot.refused.saturating_add(1),
             Some(Broadcast::Accepted) => 0,
             _ => slot.refused,
         };
@@ -114,7 +113,9 @@ impl Lane {
             self.keep(nonce, &slot).await?;
         }
         let cancelled = slot.versions.last().is_some_and(|newest| newest.cancels);
-        let cancel = !cancelled && (cancel || slot.refused >= self.gas.most_refusals);
+        // What no node will ever take holds up whoever comes behind it.
+        let never = matches!(said, Some(Broadcast::Refused(_)));
+        let cancel = !cancelled && (cancel || never || slot.refused >= self.gas.most_refusals);
         let stuck = now.saturating_sub(slot.sent_at) >= self.gas.stuck_after;
         if !(cancel || stuck || said == Some(Broadcast::Underpriced)) {
             return Ok(slot);
@@ -131,8 +132,9 @@ impl Lane {
 
     /// Looks after the nonces that belong to nobody's payment. `now` in unix seconds.
     pub async fn sweep(&self, now: u64) -> Result<(), SolverError> {
+        self.unskip(now).await?;
         for (nonce, slot) in self.slots().await? {
-            if !matches!(slot.owner, Owner::Allowance { .. }) {
+            if !matches!(slot.owner, Owner::Allowance { .. } | Owner::Gap) {
                 continue;
             }
             let (slot, landing) = self.tend(nonce, &slot, now, Push::Send).await?;
@@ -166,7 +168,7 @@ impl Lane {
         }
     }
 
-    /// One provider has the version in a block: what does the quorum say?
+    /// Providers have the version in a block: what does the quorum say of its receipt?
     async fn landed(
         &self,
         version: &Version,
@@ -215,38 +217,21 @@ impl Lane {
         })
     }
 
-    /// The nonce is used, and by none of ours that this provider shows.
-    async fn foreign(&self, nonce: u64, slot: &Slot) -> Result<(Slot, Landing), SolverError> {
-        let mut head = None;
+    /// The nonce is used, and by none of ours that the providers show. It is lost when a quorum has the
+    /// account's transactions up to this one in final blocks, and none of ours anywhere: then another
+    /// one has it, for good.
+    async fn foreign(&self, nonce: u64, slot: &Slot) -> Result<Landing, SolverError> {
+        let head = self.site.chain.reader.fresh_head().await?;
         for version in &slot.versions {
-            let (agreed, seen) = self.site.agreed(&version.hash.to_string()).await?;
-            if let Some(landing) = self.settled(version, agreed, &seen) {
-                return Ok((slot.clone(), landing));
+            let agreed = self.site.at(&version.hash.to_string(), &head).await?;
+            if let Some(landing) = self.settled(version, agreed, &head) {
+                return Ok(landing);
             }
-            head = Some(seen);
         }
-        let Some(head) = head else {
-            return Ok((slot.clone(), Landing::Waiting));
-        };
-        let Some((number, time)) = slot.foreign_since else {
-            let mut next = slot.clone();
-            next.foreign_since = Some((head.block.number, head.block.time));
-            self.keep(nonce, &next).await?;
-            return Ok((next, Landing::Waiting));
-        };
-        let since = Block {
-            number,
-            hash: B256::ZERO,
-            parent: B256::ZERO,
-            time,
-        };
-        let over = self.site.chain.spec.finality.met(&since, &head)
-            && head.block.number.saturating_sub(number) >= FOREIGN_BLOCKS;
-        let landing = if over {
-            Landing::Lost
-        } else {
-            Landing::Waiting
-        };
-        Ok((slot.clone(), landing))
+        let settled = self.site.settled(&self.owner, &head).await?;
+        Ok(match settled.is_some_and(|used| used > nonce) {
+            true => Landing::Lost,
+            false => Landing::Waiting,
+        })
     }
 }

@@ -11,11 +11,12 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use vm::{
     Address, Amount, Block, Chain, ChainEntry, ChainReader, CodecError, Head, Payment, PaymentKind,
-    ReadError, Transaction, TxRef,
+    ReadError, StateReader, Transaction, TxRef, WithdrawalStatus,
     trade::{
-        Accounts, Authorization, Broadcast, Call, CurrencyInfo, DepositTerms, Draft, Fate, Fees,
-        FillTerms, PaymentTerms, Payout, Rehearsal, Revert, ScanError, Scanner, Sighting, Spend,
-        Step, StepBuilder, StepCall, Trade, TransactionCodec, Writer,
+        Accounts, Broadcast, Call, CurrencyInfo, DepositTerms, Draft, Failover, Fate, Fees,
+        FillTerms, Ground, Intended, Limits, PaymentTerms, Payout, Rehearsal, Revert, ScanError,
+        Scanner, Sighting, Spend, Step, StepBuilder, StepCall, Trade, TransactionCodec, Unfit,
+        Writer,
     },
 };
 
@@ -26,6 +27,8 @@ pub const PACE: u64 = 2;
 pub const FINAL: u64 = 5;
 /// What any transaction uses.
 pub const GAS: u64 = 21_000;
+/// What one that burns gas uses.
+const BURNT: u64 = 3_000_000;
 
 pub struct FakeChain {
     pub name: &'static str,
@@ -42,8 +45,15 @@ pub struct World {
     highest: usize,
     pool: Vec<Tx>,
     pub base: u128,
-    /// Nodes refuse transactions with data.
+    /// Gas that any transaction takes.
+    pub plain: u64,
+    /// What the first of the three providers says that is not so.
+    pub lies: Lies,
+    /// All three say it.
+    pub everybody_lies: bool,
+    /// Nodes refuse transactions with data: for now, or for good.
     pub refuse: bool,
+    pub never: bool,
     /// Nodes do not answer.
     pub dark: bool,
     /// Deposits' transactions, whose blocks no reorg here touches.
@@ -51,7 +61,33 @@ pub struct World {
     /// Transactions that name these orders revert, in estimates and in blocks.
     pub revert_estimate: BTreeSet<B256>,
     pub revert: BTreeSet<B256>,
+    /// Transactions that name these orders burn gas when it costs anything.
+    pub burners: BTreeSet<B256>,
     pub broadcasts: Vec<B256>,
+}
+
+/// What a provider says that is not so.
+#[derive(Clone, Copy, Default)]
+pub struct Lies {
+    /// Added to every nonce.
+    pub nonce: i64,
+    pub fees: Option<Fees>,
+    /// Every estimate reverts.
+    pub reverts: bool,
+    /// Every transaction is in a block.
+    pub included: bool,
+    /// Nobody has anything.
+    pub poor: bool,
+    /// Every transaction is refused for good.
+    pub refuses: bool,
+    /// It answers after half a minute.
+    pub hangs: bool,
+}
+
+/// One of a chain's providers.
+struct Provider {
+    chain: Arc<FakeChain>,
+    first: bool,
 }
 
 /// Recipient, currency and amount of each payment.
@@ -79,6 +115,7 @@ impl FakeChain {
     pub fn new(name: &'static str, number: u64, fuse: Arc<Fuse>) -> Arc<Self> {
         let world = World {
             base: 100,
+            plain: GAS,
             blocks: vec![(0, Vec::new()); 20],
             ..World::default()
         };
@@ -122,6 +159,15 @@ impl FakeChain {
             if keep {
                 world.pool.extend(txs);
             }
+        });
+    }
+
+    /// As deep as nobody believes a chain goes back.
+    pub fn collapse(&self, depth: usize) {
+        self.with(|world| {
+            world.forks += 1;
+            let left = world.blocks.len() - depth;
+            world.blocks.truncate(left);
         });
     }
 
@@ -181,18 +227,58 @@ impl FakeChain {
         Chain {
             spec: entry.spec(vm::SETTLEMENT, false).unwrap(),
             reader: self.clone(),
-            state: None,
+            state: Some(self.clone()),
         }
     }
 
-    pub fn trade(self: &Arc<Self>) -> Trade {
-        Trade {
-            scanner: self.clone(),
-            accounts: self.clone(),
-            writer: self.clone(),
-            rehearsal: self.clone(),
-            witnesses: Arc::new(vm::testing::Unseen),
+    /// Three providers, of which two must agree.
+    pub fn providers(self: &Arc<Self>) -> Failover {
+        let trades = [true, false, false].map(|first| {
+            let chain = self.clone();
+            let provider = Arc::new(Provider { chain, first });
+            Trade {
+                scanner: self.clone(),
+                accounts: provider.clone(),
+                writer: provider,
+                rehearsal: self.clone(),
+                witnesses: Arc::new(vm::testing::Unseen),
+            }
+        });
+        let ground = Ground {
+            name: self.name.into(),
+            number: self.number,
+            codec: &Codec,
+            limits: Limits {
+                bytes: 2_000,
+                authorizations: true,
+                ..Limits::default()
+            },
+            required: 2,
+        };
+        Failover::new(ground, trades.into()).unwrap()
+    }
+}
+
+impl Provider {
+    /// What this one says that is not so.
+    async fn lies(&self) -> Lies {
+        let lies = self
+            .chain
+            .with(|world| match self.first || world.everybody_lies {
+                true => world.lies,
+                false => Lies::default(),
+            });
+        if lies.hangs {
+            tokio::time::sleep(std::time::Duration::from_secs(30)).await;
         }
+        lies
+    }
+}
+
+fn refusal() -> Revert {
+    Revert {
+        reason: "refused".into(),
+        data: Bytes::new(),
     }
 }
 
@@ -257,7 +343,7 @@ impl State {
         let from = text(&tx.draft, "from");
         *self.nonces.entry(from.clone()).or_default() += 1;
         let price = number(&tx.draft, "max").min(U256::from(world.base) + number(&tx.draft, "tip"));
-        let fee = price * U256::from(GAS);
+        let fee = price * U256::from(world.plain);
         self.spent_on_gas += fee;
         let purse = self.balances.entry((from.clone(), native())).or_default();
         *purse = purse.checked_sub(fee).expect("gas was not reserved");
@@ -332,83 +418,79 @@ impl Rehearsal for FakeChain {
 }
 
 #[async_trait]
-impl Writer for FakeChain {
-    async fn estimate(
-        &self,
-        call: &Call,
-        _: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+impl Writer for Provider {
+    async fn estimate(&self, intended: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
+        if self.lies().await.reverts {
+            return Ok(Err(refusal()));
+        }
+        let call = intended.call;
         let data: Value = serde_json::from_slice(&call.data).unwrap_or(Value::Null);
         let order: Option<B256> = data["order"].as_str().and_then(|order| order.parse().ok());
         let from = call.from.text().to_lowercase();
-        Ok(self.with(|world| {
+        Ok(self.chain.with(|world| {
             let forbidden = order.is_some_and(|order| world.revert_estimate.contains(&order));
+            // Who burns gas only when it is paid for sees what it costs.
+            let burns = order.is_some_and(|order| world.burners.contains(&order));
+            let gas = match burns && intended.fees.is_some_and(|fees| fees.base > 0) {
+                true => BURNT,
+                false => world.plain,
+            };
             let done = world.state().effects(&from, &data);
             match (forbidden, done) {
-                (false, Some(_)) => Ok(GAS),
-                _ => Err(Revert {
-                    reason: "refused".into(),
-                    data: Bytes::new(),
-                }),
+                (false, Some(_)) => Ok(gas),
+                _ => Err(refusal()),
             }
         }))
     }
 
     async fn fees(&self) -> Result<Fees, ReadError> {
-        Ok(self.with(|world| Fees {
-            base: world.base,
-            priority: 10,
+        let lies = self.lies().await;
+        Ok(self.chain.with(|world| {
+            lies.fees.unwrap_or(Fees {
+                base: world.base,
+                priority: 10,
+            })
         }))
     }
 
     async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
-        let owner = owner.text().to_lowercase();
-        Ok(self.with(|world| {
+        let (lies, owner) = (self.lies().await, owner.text().to_lowercase());
+        let nonce = self.chain.with(|world| {
             let mut nonce = world.nonce(&owner);
             while waiting && world.pool.iter().any(|tx| nonce_of(&tx.draft) == nonce) {
                 nonce += 1;
             }
             nonce
-        }))
+        });
+        Ok(nonce.saturating_add_signed(lies.nonce))
     }
 
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
-        self.fuse.burn().await;
-        let draft: Value = serde_json::from_slice(raw).unwrap();
-        let hash = keccak256(raw);
-        let said = self.with(|world| {
-            world.broadcasts.push(hash);
-            let nonce = nonce_of(&draft);
-            if world.refuse && text(&draft, "data") != "0x" {
-                return Broadcast::Rejected("not today".into());
-            }
-            if nonce < world.nonce(&text(&draft, "from")) {
-                return Broadcast::NonceUsed;
-            }
-            let price = |draft: &Value| number(draft, "max") * U256::from(10);
-            if let Some(at) = world
-                .pool
-                .iter()
-                .position(|tx| nonce_of(&tx.draft) == nonce)
-            {
-                let known = &world.pool[at];
-                if known.hash == hash {
-                    return Broadcast::Accepted;
-                }
-                if price(&draft) < number(&known.draft, "max") * U256::from(11) {
-                    return Broadcast::Underpriced;
-                }
-                world.pool.remove(at);
-            }
-            world.pool.push(Tx { hash, draft });
-            Broadcast::Accepted
+        if self.lies().await.refuses {
+            return Ok(Broadcast::Refused("not by me".into()));
+        }
+        if !self.first {
+            return Ok(self.chain.with(|world| world.offered(raw)));
+        }
+        self.chain.fuse.burn().await;
+        let said = self.chain.with(|world| {
+            world.broadcasts.push(keccak256(raw));
+            world.offered(raw)
         });
-        self.fuse.burn().await;
+        self.chain.fuse.burn().await;
         Ok(said)
     }
 
     async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
-        Ok(self.with(|world| {
+        let lies = self.lies().await;
+        Ok(self.chain.with(|world| {
+            if lies.included {
+                return Fate::Included {
+                    block: world.block(world.head()),
+                    depth: 0,
+                    success: false,
+                };
+            }
             if let Some((at, effects)) = world.state().done.get(transaction) {
                 return Fate::Included {
                     block: world.block(*at),
@@ -419,6 +501,80 @@ impl Writer for FakeChain {
             let waits = world.pool.iter().any(|tx| tx.hash == *transaction);
             if waits { Fate::Waiting } else { Fate::Unknown }
         }))
+    }
+}
+
+impl World {
+    /// As nodes take transactions into their pools.
+    fn offered(&mut self, raw: &Bytes) -> Broadcast {
+        let draft: Value = serde_json::from_slice(raw).unwrap();
+        let hash = keccak256(raw);
+        let (nonce, from) = (nonce_of(&draft), text(&draft, "from"));
+        if self.never && text(&draft, "data") != "0x" {
+            return Broadcast::Refused("oversized data".into());
+        }
+        if self.refuse && text(&draft, "data") != "0x" {
+            return Broadcast::Rejected("not today".into());
+        }
+        if draft["gas"].as_u64().unwrap() < self.plain {
+            return Broadcast::Refused("intrinsic gas too low".into());
+        }
+        if nonce < self.nonce(&from) {
+            return Broadcast::NonceUsed;
+        }
+        let cost = number(&draft, "max") * number(&draft, "gas") + number(&draft, "value");
+        let state = self.state();
+        let purse = state.balances.get(&(from, native()));
+        if purse.copied().unwrap_or_default() < cost {
+            return Broadcast::Unfunded;
+        }
+        let same = |tx: &Tx| nonce_of(&tx.draft) == nonce;
+        if let Some(at) = self.pool.iter().position(same) {
+            let known = &self.pool[at];
+            if known.hash == hash {
+                return Broadcast::Accepted;
+            }
+            let tenth_more = |field: &str| {
+                let ten = |draft: &Value, times: u64| number(draft, field) * U256::from(times);
+                ten(&draft, 10) >= ten(&known.draft, 11)
+            };
+            if !(tenth_more("max") && tenth_more("tip")) {
+                return Broadcast::Underpriced;
+            }
+            self.pool.remove(at);
+        }
+        self.pool.push(Tx { hash, draft });
+        Broadcast::Accepted
+    }
+}
+
+#[async_trait]
+impl StateReader for FakeChain {
+    async fn settled(&self, head: &Head) -> Result<Option<Block>, ReadError> {
+        let final_one = head.block.number.checked_sub(FINAL);
+        Ok(self.with(|world| final_one.map(|number| world.block(number))))
+    }
+
+    async fn withdrawal(
+        &self,
+        _: &Bytes,
+        _: Option<&TxRef>,
+        _: &Block,
+    ) -> Result<WithdrawalStatus, ReadError> {
+        Err(ReadError::Unavailable("no withdrawals here".into()))
+    }
+
+    async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError> {
+        let owner = owner.text().to_lowercase();
+        Ok(self.with(|world| {
+            let blocks = world.blocks.iter().take(block.number as usize + 1);
+            let txs = blocks.flat_map(|(_, txs)| txs);
+            txs.filter(|tx| text(&tx.draft, "from") == owner).count() as u64
+        }))
+    }
+
+    async fn view(&self, _: &Address, _: &Bytes, _: &Block) -> Result<Bytes, ReadError> {
+        Err(ReadError::Unavailable("no views here".into()))
     }
 }
 
@@ -469,12 +625,15 @@ impl ChainReader for FakeChain {
 }
 
 #[async_trait]
-impl Accounts for FakeChain {
+impl Accounts for Provider {
     async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
-        while self.with(|world| world.dark) {
+        while self.chain.with(|world| world.dark) {
             tokio::task::yield_now().await;
         }
-        Ok(self.balance_of(owner.text(), currency.text()))
+        match self.lies().await.poor {
+            true => Ok(Amount::ZERO),
+            false => Ok(self.chain.balance_of(owner.text(), currency.text())),
+        }
     }
 
     async fn allowance(
@@ -485,7 +644,7 @@ impl Accounts for FakeChain {
     ) -> Result<Amount, ReadError> {
         let low = |address: &Address| address.text().to_lowercase();
         let key = (low(owner), low(spender), low(currency));
-        Ok(self.with(|world| {
+        Ok(self.chain.with(|world| {
             world
                 .state()
                 .allowances
@@ -527,6 +686,19 @@ impl Scanner for FakeChain {
 pub struct Codec;
 
 impl TransactionCodec for Codec {
+    fn admit(&self, chain: u64, draft: &Draft, limits: &Limits) -> Result<Vec<Address>, Unfit> {
+        let (bytes, most) = (shown(chain, draft).to_string().len(), limits.bytes);
+        if bytes > most {
+            return Err(Unfit::Large { bytes, most });
+        }
+        let signed = draft.authorizations.iter();
+        Ok(signed.map(|one| one.address.clone()).collect())
+    }
+
+    fn data_fee(&self, _: u64, draft: &Draft, _: &Address) -> Result<Call, CodecError> {
+        Ok(draft.call.clone())
+    }
+
     fn digest(&self, chain: u64, draft: &Draft) -> Result<B256, CodecError> {
         Ok(keccak256(shown(chain, draft).to_string()))
     }

@@ -162,7 +162,7 @@ impl Rig {
             let site = Site::scripted(
                 network(chain.name, chain.number, self.caps),
                 chain.chain(),
-                chain.trade(),
+                chain.providers(),
             );
             let (site, store) = (Arc::new(site), self.store.clone());
             let gas = Gas {
@@ -315,7 +315,7 @@ pub fn routed(request: &mut Request, number: u8) {
 }
 
 impl Site {
-    fn scripted(network: Network, chain: vm::Chain, trade: vm::trade::Trade) -> Self {
-        Self::made(&network, chain, vec![trade], (&Steps, &Codec)).unwrap()
+    fn scripted(network: Network, chain: vm::Chain, providers: vm::trade::Failover) -> Self {
+        Self::made(&network, chain, providers, (&Steps, &Codec)).unwrap()
     }
 }

@@ -132,7 +132,7 @@ impl Desk<'_> {
                 .await
             }
             Owner::Settlement(id) => self.request(id).await,
-            Owner::Allowance { .. } => Ok(()),
+            Owner::Allowance { .. } | Owner::Gap => Ok(()),
         }
     }
 }

@@ -228,7 +228,10 @@ async fn payments_that_contradict_each_other_are_told() {
     foreign.owner = Owner::Request(B256::repeat_byte(0x77));
     let mut bare = scene::lane_slot();
     bare.versions.clear();
-    let behind = rows::lane::Lane { next: NONCE };
+    let behind = rows::lane::Lane {
+        next: NONCE,
+        skipped: Vec::new(),
+    };
     let nobody = rows::lease::Lease { fence: 0, since: 1 };
     each_is_told(vec![
         (

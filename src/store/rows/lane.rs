@@ -12,10 +12,12 @@ use crate::store::{Key, Range};
 const FORMAT: u8 = 1;
 
 /// A chain's lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
     /// The nonce that the next transaction takes.
     pub next: u64,
+    /// Nonces that were somebody else's when the lane passed them.
+    pub skipped: Vec<u64>,
 }
 
 /// A nonce that was taken, until what became of it is final.
@@ -37,8 +39,6 @@ pub struct Slot {
     pub sent_at: u64,
     /// How often nodes refused it since one took it.
     pub refused: u32,
-    /// The quorum's head (number and unix time) when a foreign transaction seemed to have the nonce.
-    pub foreign_since: Option<(u64, u64)>,
 }
 
 /// What a nonce is for.
@@ -50,6 +50,8 @@ pub enum Owner {
     Allowance { spender: String, currency: String },
     /// An execution at the settlement contract for this request.
     Settlement(B256),
+    /// Nobody: it only has to be used up.
+    Gap,
 }
 
 /// One signed transaction.
@@ -57,6 +59,8 @@ pub enum Owner {
 pub struct Version {
     pub hash: B256,
     pub raw: Bytes,
+    /// Gas units.
+    pub gas: u64,
     /// Wei per gas unit.
     pub max_fee: u128,
     pub max_priority_fee: u128,

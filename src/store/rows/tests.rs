@@ -449,13 +449,13 @@ fn slot_of_lane() -> lane::Slot {
         versions: vec![lane::Version {
             hash: b(2),
             raw: vec![8].into(),
+            gas: 300,
             max_fee: 300,
             max_priority_fee: 1,
             cancels: true,
         }],
         sent_at: 4,
         refused: 1,
-        foreign_since: Some((3, 4)),
     }
 }
 
@@ -519,12 +519,15 @@ fn layouts_of_the_solver_never_change() {
     assert_eq!(
         hex(&slot_of_lane().encode().unwrap()),
         format!(
-            "010020{one}017401 0920{five}01010161020120{two}20{three}ac0201016320{six}0120{two}0108ac0201010401010304"
+            "010020{one}017401 0920{five}01010161020120{two}20{three}ac0201016320{six}0120{two}0108ac02ac0201010401"
         )
         .replace(' ', "")
     );
-    let lane = lane::Lane { next: 300 };
-    assert_eq!(hex(&lane.encode().unwrap()), "01ac02");
+    let lane = lane::Lane {
+        next: 300,
+        skipped: vec![7],
+    };
+    assert_eq!(hex(&lane.encode().unwrap()), "01ac020107");
     let lease = lease::Lease { fence: 3, since: 1 };
     assert_eq!(hex(&lease.encode().unwrap()), "010301");
     let amount = alloy::primitives::U256::from(5);

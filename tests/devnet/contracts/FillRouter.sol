@@ -59,6 +59,8 @@ contract FillRouter {
     /// Gives what is left of a currency (zero is the native one) to `to`.
     function sweep(address currency, address to) external {
         if (currency == address(0)) {
+            // Who gets nothing is not asked whether it takes it.
+            if (address(this).balance == 0) return;
             (bool ok,) = to.call{value: address(this).balance}("");
             require(ok, "the recipient does not take what is left");
             return;

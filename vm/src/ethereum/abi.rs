@@ -24,7 +24,12 @@ alloy::sol! {
         function sweep(address currency, address to) external;
     }
 
+    contract DataFees {
+        function getL1Fee(bytes transaction) external view returns (uint256);
+    }
+
     contract ApprovalProxy {
+        function router() external view returns (address);
         struct Payment { address token; address to; uint256 amount; }
         function fill(Payment[] payments, FillRouter.Call[] calls) external payable;
     }

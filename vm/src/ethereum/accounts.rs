@@ -107,8 +107,7 @@ pub fn account(address: &Address) -> Result<EvmAddress, ReadError> {
     evm(address).map_err(|error| ReadError::Unavailable(error.to_string()))
 }
 
-/// A call as `eth_call` and `eth_estimateGas` want it. No fees: nodes would hold them against the
-/// sender's balance.
+/// A call as `eth_call` and `eth_estimateGas` want it, at no price.
 pub fn request(call: &Call) -> Result<Value, ReadError> {
     Ok(json!({
         "from": account(&call.from)?,

@@ -42,6 +42,33 @@ const UNFUNDED: &[&str] = &[
     "exceeds balance of account",
 ];
 
+/// What no waiting cures: the transaction itself, or whom it carries, is not for this chain.
+const NEVER: &[&str] = &[
+    "oversized data",
+    "transaction too large",
+    "tx too large",
+    "transaction size exceeds",
+    "type not supported",
+    "unsupported transaction type",
+    "unsupported tx type",
+    "unknown transaction type",
+    "invalid transaction type",
+    "transaction type disabled",
+    "intrinsic gas too low",
+    "intrinsicgas",
+    "floor data gas",
+    "exceeds block gas limit",
+    "exceeds the block gas limit",
+    "gas limit too high",
+    "exceeds maximum transaction gas",
+    "initcode size exceeded",
+    "invalid chain id",
+    "invalid sender",
+    "authority already reserved",
+    "at least one authorization",
+    "authorization list is empty",
+];
+
 /// The call ran and failed, by the node's word for it.
 const REVERTED: &[&str] = &[
     "revert",
@@ -139,7 +166,23 @@ pub fn broadcast(refused: &Refused) -> Broadcast {
     if has(&message, KNOWN) || message.starts_with("known transaction") {
         return Broadcast::Accepted;
     }
-    Broadcast::Rejected(printable(&refused.message))
+    let said = printable(&refused.message);
+    if has(&message, NEVER) {
+        return Broadcast::Refused(said);
+    }
+    Broadcast::Rejected(said)
+}
+
+/// Whether an estimate ran out of less gas than it was given: of what the sender can pay for. Nodes
+/// name the gas that they tried.
+pub fn is_short_of_gas(refused: &Refused, given: Option<u64>) -> bool {
+    const TRIED: &str = "gas required exceeds allowance";
+    let message = refused.message.to_lowercase();
+    let Some((given, (_, tried))) = given.zip(message.split_once(TRIED)) else {
+        return false;
+    };
+    let digits = tried.trim_matches(|char: char| !char.is_ascii_digit());
+    digits.parse::<u64>().is_ok_and(|tried| tried < given)
 }
 
 /// Why the call that a node refused failed; `None` when the refusal is about something else, such as
@@ -256,18 +299,47 @@ mod tests {
             assert_eq!(broadcast(&refused(-32000, message)), meaning, "{message}");
         }
         for message in [
-            "transaction underpriced",
-            "nonce too high",
-            "intrinsic gas too low",
+            "oversized data: transaction size 139296, limit 131072",
+            "intrinsic gas too low: gas 21000, minimum needed 60000",
+            "insufficient gas for floor data gas cost: gas 1, minimum needed 2",
             "exceeds block gas limit",
+            "transaction gas limit too high (cap: 16777216, tx: 30000000)",
             "invalid sender",
             "transaction type not supported",
-            "max fee per gas less than block base fee",
             "unknown transaction type",
+            "authority already reserved",
+        ] {
+            let meaning = broadcast(&refused(-32000, message));
+            assert_eq!(meaning, Broadcast::Refused(message.into()));
+        }
+        for message in [
+            "transaction underpriced",
+            "nonce too high",
+            "max fee per gas less than block base fee",
+            "txpool is full",
             "",
         ] {
             let meaning = broadcast(&refused(-32000, message));
             assert_eq!(meaning, Broadcast::Rejected(message.into()));
+        }
+    }
+
+    #[test]
+    fn estimates_of_the_poor_are_no_reverts() {
+        for (message, given, poor) in [
+            ("gas required exceeds allowance (4000)", Some(5_000), true),
+            ("gas required exceeds allowance (5000)", Some(5_000), false),
+            (
+                "Out of gas: gas required exceeds allowance: 4000",
+                Some(5_000),
+                true,
+            ),
+            ("gas required exceeds allowance (4000)", None, false),
+            ("gas required exceeds allowance", Some(5_000), false),
+            ("execution reverted", Some(5_000), false),
+        ] {
+            let found = is_short_of_gas(&refused(-32000, message), given);
+            assert_eq!(found, poor, "{message}");
         }
     }
 

@@ -11,13 +11,15 @@ use alloy::{
     sol_types::{SolStruct, SolValue},
 };
 use async_trait::async_trait;
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::{task::JoinHandle, time::Instant};
 
 use super::{
+    accounts::account,
     decode::{self, Doubt, Mined, Rules},
     head::Tip,
-    raw::{RawHeader, RawReceipt, RawTransaction},
+    raw::{Quantity, RawHeader, RawReceipt, RawTransaction},
     rpc::{self, Answer, Rpc, call, doubt, expect},
 };
 use crate::{
@@ -213,6 +215,15 @@ impl StateReader for Node {
         Ok(WithdrawalStatus::Pending)
     }
 
+    async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError> {
+        let owner = account(owner)?;
+        self.track();
+        self.anchor(block).await?;
+        let asked = ("eth_getTransactionCount", json!(owner));
+        let count: Quantity = self.state_at(asked, block).await?;
+        count.small().ok_or_else(|| doubt("nonce out of range"))
+    }
+
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
         let to = EvmAddress::try_from(to.bytes()).map_err(|_| {
             ReadError::Unavailable("a contract address of 20 bytes expected".into())
@@ -237,8 +248,6 @@ impl Node {
         Ok(deep.map(|deep| deep.min(tagged)))
     }
 
-    /// `eth_call` at a block hash; where the node takes none, at its height between two looks at
-    /// that height's header.
     async fn call_at(
         &self,
         to: &EvmAddress,
@@ -246,20 +255,30 @@ impl Node {
         block: &Block,
     ) -> Result<Bytes, ReadError> {
         let request = json!({"to": to, "data": data});
+        self.state_at(("eth_call", request), block).await
+    }
+
+    /// State at a block hash; where the node takes none, at its height between two looks at that
+    /// height's header.
+    async fn state_at<T: DeserializeOwned>(
+        &self,
+        (method, of): (&'static str, Value),
+        block: &Block,
+    ) -> Result<T, ReadError> {
         let by_hash = !self.refuses_hashes();
         if by_hash {
             let at = json!({"blockHash": block.hash, "requireCanonical": true});
-            match self.ask(call("eth_call", json!([request, at]))).await? {
+            match self.ask(call(method, json!([of, at]))).await? {
                 Err(refused) if refused.code == INVALID_PARAMS => {}
-                answer => return expect("eth_call", answer),
+                answer => return expect(method, answer),
             }
         }
         // One after the other: calls of one round may be answered in any order.
         let height = format!("{:#x}", block.number);
         self.still(block).await?;
-        let answer = self.ask(call("eth_call", json!([request, height]))).await?;
+        let answer = self.ask(call(method, json!([of, height]))).await?;
         self.still(block).await?;
-        let answer = expect("eth_call", answer)?;
+        let answer = expect(method, answer)?;
         if by_hash {
             *self.refused_at() = Some(Instant::now());
         }

@@ -4,19 +4,64 @@ use alloy::{
     consensus::{SignableTransaction, TxEip1559, TxEip7702, transaction::RlpEcdsaEncodableTx},
     eips::eip7702::{Authorization as Delegation, SignedAuthorization},
     primitives::Signature,
+    sol_types::SolCall,
 };
 
-use super::address::evm;
+use super::{abi::DataFees, address::evm};
 use crate::{
     CodecError,
-    trade::{Authorization, Draft, TransactionCodec},
-    types::{B256, Bytes, U256},
+    trade::{Authorization, Call, Draft, Limits, TransactionCodec, Unfit},
+    types::{Address, B256, Bytes, EvmAddress, U256},
 };
+
+/// Bytes that a signature adds, at most.
+const SIGNATURE: usize = 72;
 
 /// See the module.
 pub struct Transactions;
 
 impl TransactionCodec for Transactions {
+    fn admit(&self, chain: u64, draft: &Draft, limits: &Limits) -> Result<Vec<Address>, Unfit> {
+        if draft.gas > limits.gas {
+            let (gas, most) = (draft.gas, limits.gas);
+            return Err(Unfit::Gas { gas, most });
+        }
+        if !(draft.authorizations.is_empty() || limits.authorizations) {
+            return Err(Unfit::Type);
+        }
+        let (bytes, most) = (unsigned(chain, draft)?.len() + SIGNATURE, limits.bytes);
+        if bytes > most {
+            return Err(Unfit::Large { bytes, most });
+        }
+        let sender = evm(&draft.call.from)?;
+        let given = draft.authorizations.iter().enumerate();
+        let authorities = given.map(|(at, given)| {
+            let wrong = |why: &str| Unfit::Authorization(at, why.into());
+            if ![0, chain].contains(&given.chain_id) {
+                return Err(wrong("it is for another chain"));
+            }
+            let authority = authority(given).map_err(|error| wrong(&error.0))?;
+            if authority == sender {
+                return Err(wrong("it is the sender's own"));
+            }
+            Ok(Address::from_parts(&format!("{authority:#x}"), authority.0))
+        });
+        authorities.collect()
+    }
+
+    fn data_fee(&self, chain: u64, draft: &Draft, contract: &Address) -> Result<Call, CodecError> {
+        evm(contract)?;
+        let question = DataFees::getL1FeeCall {
+            transaction: unsigned(chain, draft)?.into(),
+        };
+        Ok(Call {
+            from: draft.call.from.clone(),
+            to: contract.clone(),
+            data: question.abi_encode().into(),
+            value: U256::ZERO,
+        })
+    }
+
     fn digest(&self, chain: u64, draft: &Draft) -> Result<B256, CodecError> {
         Ok(match draft.authorizations.is_empty() {
             true => plain(chain, draft)?.signature_hash(),
@@ -46,6 +91,30 @@ impl TransactionCodec for Transactions {
             false => encoded(delegating(chain, draft)?, signature),
         })
     }
+}
+
+/// What goes over the wire, but for the signature.
+fn unsigned(chain: u64, draft: &Draft) -> Result<Vec<u8>, CodecError> {
+    let mut raw = Vec::new();
+    match draft.authorizations.is_empty() {
+        true => plain(chain, draft)?.encode_for_signing(&mut raw),
+        false => delegating(chain, draft)?.encode_for_signing(&mut raw),
+    }
+    Ok(raw)
+}
+
+/// Who signed an authorization, if the chain takes its signature.
+fn authority(given: &Authorization) -> Result<EvmAddress, CodecError> {
+    let signed = authorization(given)?;
+    let signature = signed
+        .signature()
+        .map_err(|_| CodecError("not a signature".into()))?;
+    if signature.normalize_s().is_some() {
+        return Err(CodecError("its signature has a high s".into()));
+    }
+    signature
+        .recover_address_from_prehash(&signed.inner().signature_hash())
+        .map_err(|_| CodecError("not a signature".into()))
 }
 
 fn encoded<T>(transaction: T, signature: Signature) -> (Bytes, B256)

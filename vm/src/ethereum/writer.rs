@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     ReadError,
-    trade::{self, Authorization, Broadcast, Call, Fate, Fees, Revert},
+    trade::{self, Authorization, Broadcast, Fate, Fees, Intended, Revert},
     types::{Address, B256, Block, Bytes, U256},
 };
 
@@ -25,18 +25,22 @@ pub struct Writer(pub Arc<Rpc>);
 
 #[async_trait]
 impl trade::Writer for Writer {
-    async fn estimate(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
-        let mut request = request(call)?;
-        authorized(&mut request, authorizations)?;
+    async fn estimate(&self, intended: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
+        let mut request = request(intended.call)?;
+        authorized(&mut request, intended.authorizations)?;
+        priced(&mut request, intended);
         let at = |tag| vec![rpc::call("eth_estimateGas", json!([request, tag]))];
         let mut answer = self.one(at("pending")).await?;
         if matches!(&answer, Err(refused) if complaint::reverted(refused).is_none()) {
             // Not every node has a pending block.
             answer = self.one(at("latest")).await?;
+        }
+        if let Err(refused) = &answer
+            && complaint::is_short_of_gas(refused, intended.most)
+        {
+            return Err(ReadError::Unavailable(
+                "the sender cannot pay for the gas".into(),
+            ));
         }
         match outcome::<Quantity>("eth_estimateGas", answer)? {
             Ok(gas) => Ok(Ok(gas.small().ok_or_else(|| doubt("gas out of range"))?)),
@@ -189,6 +193,19 @@ fn risen(base: U256) -> U256 {
 fn wei(found: Option<U256>, missing: &str) -> Result<u128, ReadError> {
     let found = found.ok_or_else(|| ReadError::Unavailable(missing.into()))?;
     u128::try_from(found).map_err(|_| doubt("a fee out of range"))
+}
+
+/// Puts the price of gas into a request, with room for the next block's, and how much of it there may
+/// be.
+fn priced(request: &mut Value, intended: &Intended<'_>) {
+    if let Some(Fees { base, priority }) = intended.fees {
+        let most = base.saturating_add(base / 4).saturating_add(priority);
+        request["maxFeePerGas"] = json!(U256::from(most));
+        request["maxPriorityFeePerGas"] = json!(U256::from(priority));
+    }
+    if let Some(most) = intended.most {
+        request["gas"] = json!(U256::from(most));
+    }
 }
 
 /// Puts EIP-7702 authorizations into a request.

@@ -71,6 +71,16 @@ impl Answer for WithdrawalStatus {
     }
 }
 
+impl Answer for u64 {
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn against(&self, _: &Self) -> Dissent {
+        Dissent::Lie
+    }
+}
+
 impl Answer for Bytes {
     fn same(&self, other: &Self) -> bool {
         self == other

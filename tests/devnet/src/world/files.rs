@@ -89,6 +89,7 @@ impl Devnet {
             "indexFrom": 0,
             "fillConfirmations": 1,
             "blockSeconds": 1,
+            "limits": {"authorizations": true},
         });
         if let Some(exchange) = &site.exchange {
             let uniswap = &exchange.uniswap;

@@ -184,3 +184,72 @@ fn drafts_that_no_node_would_take_are_refused() {
     delegating.authorizations = vec![authorization];
     assert!(Transactions.digest(1, &delegating).is_err());
 }
+
+#[test]
+fn what_no_node_takes_is_known_before_it_is_signed() {
+    let limits = Limits {
+        authorizations: true,
+        ..Limits::default()
+    };
+    let admit = |draft: &Draft, limits: &Limits| Transactions.admit(7, draft, limits);
+    assert_eq!(admit(&plain_draft(1), &limits), Ok(Vec::new()));
+    let mut large = plain_draft(1);
+    large.call.data = vec![1; 128 << 10].into();
+    assert!(matches!(admit(&large, &limits), Err(Unfit::Large { .. })));
+    large.call.data = vec![1; (128 << 10) - 200].into();
+    assert_eq!(admit(&large, &limits), Ok(Vec::new()));
+    let mut greedy = plain_draft(1);
+    greedy.gas = limits.gas + 1;
+    assert!(matches!(admit(&greedy, &limits), Err(Unfit::Gas { .. })));
+
+    let carried = |change: fn(&mut Authorization)| {
+        let mut draft = plain_draft(1);
+        let (mut given, _) = authorized(7, 3);
+        change(&mut given);
+        draft.authorizations = vec![given];
+        draft
+    };
+    let whose = admit(&carried(|_| ()), &limits).unwrap();
+    assert_eq!(whose, [address(signer(3).address())]);
+    assert_eq!(
+        admit(&carried(|_| ()), &Limits::default()),
+        Err(Unfit::Type)
+    );
+    let wrong: [fn(&mut Authorization); 4] = [
+        |given| given.chain_id = 8,
+        |given| given.r = B256::ZERO,
+        |given| given.y_parity = 2,
+        |given| {
+            // The other half of the curve's order recovers the same account and is not taken.
+            let order = U256::from_str_radix(
+                "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141",
+                16,
+            );
+            let s = order.unwrap() - U256::from_be_bytes(given.s.0);
+            given.s = s.into();
+            given.y_parity = 1 - given.y_parity;
+        },
+    ];
+    for change in wrong {
+        let said = admit(&carried(change), &limits);
+        assert!(matches!(said, Err(Unfit::Authorization(0, _))), "{said:?}");
+    }
+    let mut own = plain_draft(1);
+    own.authorizations = vec![authorized(7, 1).0];
+    let said = admit(&own, &limits);
+    assert!(matches!(said, Err(Unfit::Authorization(0, _))), "{said:?}");
+}
+
+#[test]
+fn bytes_are_priced_as_they_are_sent() {
+    let contract = address(EvmAddress::repeat_byte(5));
+    let draft = plain_draft(1);
+    let question = Transactions.data_fee(7, &draft, &contract).unwrap();
+    assert_eq!(question.to, contract);
+    let asked = DataFees::getL1FeeCall::abi_decode(&question.data).unwrap();
+    let signature = sign(7, &draft, &signer(1));
+    let (raw, _) = Transactions.seal(7, &draft, &signature).unwrap();
+    assert_eq!(asked.transaction[0], raw[0]);
+    assert!(asked.transaction.len() + SIGNATURE >= raw.len());
+    assert!(asked.transaction.len() < raw.len());
+}

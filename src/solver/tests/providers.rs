@@ -1,0 +1,378 @@
+//! One provider of three that lies, lags or hangs; nonces that are somebody else's or nobody's; what
+//! nodes never take.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use vm::trade::Fees;
+
+use super::{
+    chain::Lies,
+    rig::{Rig, refundee},
+};
+use crate::{
+    request::{Request, fact::State, reason::FailReason, status::Status},
+    solver::{SolverError, judge::Next},
+    store::rows::claim::Stage,
+};
+
+const GWEI: u128 = 1_000_000_000;
+
+fn lies() -> [(&'static str, Lies); 9] {
+    let none = Lies::default();
+    let fees = |base: u128| {
+        Some(Fees {
+            base,
+            priority: base,
+        })
+    };
+    [
+        ("nonce +1", Lies { nonce: 1, ..none }),
+        (
+            "nonce +1000",
+            Lies {
+                nonce: 1_000,
+                ..none
+            },
+        ),
+        ("nonce -1", Lies { nonce: -1, ..none }),
+        (
+            "fees of 0",
+            Lies {
+                fees: fees(0),
+                ..none
+            },
+        ),
+        (
+            "10,000 gwei",
+            Lies {
+                fees: fees(10_000 * GWEI),
+                ..none
+            },
+        ),
+        (
+            "reverts",
+            Lies {
+                reverts: true,
+                ..none
+            },
+        ),
+        (
+            "included",
+            Lies {
+                included: true,
+                ..none
+            },
+        ),
+        ("poor", Lies { poor: true, ..none }),
+        (
+            "refuses",
+            Lies {
+                refuses: true,
+                ..none
+            },
+        ),
+    ]
+}
+
+impl Rig {
+    fn lie(&self, lies: Lies) {
+        for chain in [&self.origin, &self.destination] {
+            chain.with(|world| world.lies = lies);
+        }
+    }
+
+    /// An order whose deposit is there.
+    async fn funded(&self, number: u8) -> Request {
+        let request = self.quote(number, |_| ()).await;
+        self.deposit(&request, |_| ()).await;
+        request
+    }
+
+    /// Mines and looks after lanes until the nonces that nobody has are done with.
+    async fn rest(&mut self) {
+        let solver = self.solver().await;
+        for _ in 0..10 {
+            self.mine(1);
+            for lane in solver.lanes.values() {
+                lane.sweep(self.now / 1_000).await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_liar_of_three_changes_no_fill_and_no_refund() {
+    for (name, lie) in lies() {
+        let mut rig = Rig::new();
+        rig.lie(lie);
+        let (filled, refunded) = (
+            rig.funded(1).await,
+            rig.quote(2, |r| {
+                r.referrer = Some("debug-force-refund".into());
+            })
+            .await,
+        );
+        rig.deposit(&refunded, |_| ()).await;
+        rig.settle(&filled).await;
+        rig.settle(&refunded).await;
+        rig.filled(filled.order_id, 1);
+        rig.refunded(refunded.order_id, 2);
+        let solver = rig.solver().await;
+        for lane in solver.lanes.values() {
+            let shown = lane.show().await.unwrap();
+            assert_eq!((shown.next, shown.gaps), (Some(1), vec![]), "{name}");
+        }
+        let attempts = rig.facts(&filled).await.attempts;
+        assert_eq!(attempts.len(), 1, "{name}");
+        rig.is_clean().await;
+    }
+}
+
+#[tokio::test]
+async fn one_liar_of_three_pays_nobody_twice() {
+    // It claims that nonces are used and that transactions are in blocks while none is, for long.
+    let mut rig = Rig::new();
+    let request = rig.funded(1).await;
+    let solver = rig.solver().await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    rig.destination.forget();
+    rig.lie(Lies {
+        nonce: 5,
+        included: true,
+        ..Lies::default()
+    });
+    for _ in 0..40 {
+        rig.mine(1);
+        solver.advance(&request.id, rig.now).await.unwrap();
+        let claim = rig.claim(&request).await;
+        assert_eq!(claim.legs.len(), 1);
+        assert_ne!(claim.legs[0].stage, Stage::Failed);
+    }
+    rig.settle(&request).await;
+    rig.filled(request.order_id, 1);
+    rig.is_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_hangs_holds_up_nobody() {
+    let mut rig = Rig::new();
+    rig.lie(Lies {
+        hangs: true,
+        ..Lies::default()
+    });
+    let (first, second) = (rig.funded(1).await, rig.funded(2).await);
+    let solver = rig.solver().await;
+    let started = Instant::now();
+    let now = rig.now;
+    let (one, other) = tokio::join!(
+        solver.advance(&first.id, now),
+        solver.advance(&second.id, now)
+    );
+    assert_eq!((one, other), (Ok(Next::Wait), Ok(Next::Wait)));
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    rig.settle(&first).await;
+    rig.settle(&second).await;
+    rig.filled(first.order_id, 1);
+    rig.filled(second.order_id, 2);
+}
+
+#[tokio::test]
+async fn a_jump_of_nonces_is_bounded_and_healed_by_the_operator() {
+    let mut rig = Rig::new();
+    let first = rig.funded(1).await;
+    rig.settle(&first).await;
+    let second = rig.funded(2).await;
+    for chain in [&rig.origin, &rig.destination] {
+        chain.with(|world| world.everybody_lies = true);
+    }
+    rig.lie(Lies {
+        nonce: 1_000,
+        ..Lies::default()
+    });
+    let solver = rig.solver().await;
+    let said = solver.advance(&second.id, rig.now).await;
+    assert!(
+        matches!(
+            said,
+            Err(SolverError::Jumped {
+                next: 1,
+                mined: 1_001,
+                ..
+            })
+        ),
+        "{said:?}"
+    );
+    rig.lie(Lies::default());
+    rig.settle(&second).await;
+    rig.filled(second.order_id, 2);
+
+    // The chain is really that far: the operator says so.
+    for nonce in 2..40 {
+        rig.destination.intrude(&rig.solver_text(), nonce);
+    }
+    rig.mine(1);
+    let third = rig.funded(3).await;
+    let solver = rig.solver().await;
+    let said = solver.advance(&third.id, rig.now).await;
+    assert!(
+        matches!(said, Err(SolverError::Jumped { mined: 40, .. })),
+        "{said:?}"
+    );
+    let lane = &solver.lanes["destination"];
+    assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec![]));
+    assert_eq!(lane.show().await.unwrap().next, Some(40));
+    rig.settle(&third).await;
+    rig.filled(third.order_id, 3);
+}
+
+#[tokio::test]
+async fn a_nonce_that_was_skipped_for_a_lie_is_used_up_when_the_chain_waits_for_it() {
+    let mut rig = Rig::new();
+    let first = rig.funded(1).await;
+    rig.settle(&first).await;
+    let second = rig.funded(2).await;
+    rig.destination.with(|world| world.everybody_lies = true);
+    rig.lie(Lies {
+        nonce: 1,
+        ..Lies::default()
+    });
+    let solver = rig.solver().await;
+    solver.advance(&second.id, rig.now).await.unwrap();
+    assert_eq!(rig.claim(&second).await.legs[0].nonce, 2);
+    rig.lie(Lies::default());
+    rig.mine(3);
+    solver.advance(&second.id, rig.now).await.unwrap();
+    assert_eq!(rig.destination.paid(second.order_id), []);
+    rig.settle(&second).await;
+    rig.filled(second.order_id, 2);
+    rig.rest().await;
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_nonce_that_a_deep_reorg_took_is_used_up_by_the_operator() {
+    let mut rig = Rig::new();
+    let first = rig.funded(1).await;
+    rig.settle(&first).await;
+    rig.rest().await;
+    rig.destination.collapse(24);
+    assert_eq!(rig.destination.paid(first.order_id), []);
+    let second = rig.funded(2).await;
+    let solver = rig.solver().await;
+    solver.advance(&second.id, rig.now).await.unwrap();
+    rig.rest().await;
+    let solver = rig.solver().await;
+    solver.advance(&second.id, rig.now).await.unwrap();
+    assert_eq!(rig.destination.paid(second.order_id), []);
+    let lane = &solver.lanes["destination"];
+    assert_eq!(lane.show().await.unwrap().gaps, [0]);
+    assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec![0]));
+    assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec![]));
+    rig.settle(&second).await;
+    rig.filled(second.order_id, 2);
+    rig.rest().await;
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn what_no_node_ever_takes_frees_its_place_at_once_and_costs_its_order() {
+    let mut rig = Rig::new();
+    rig.destination.with(|world| world.never = true);
+    let (first, second) = (rig.funded(1).await, rig.quote(2, |_| ()).await);
+    let solver = rig.solver().await;
+    solver.advance(&first.id, rig.now).await.unwrap();
+    // The nonce is being used up already: nobody waits for twenty refusals.
+    let slots = solver.lanes["destination"].slots().await.unwrap();
+    assert!(slots[0].1.versions.last().unwrap().cancels);
+    rig.destination.with(|world| world.never = false);
+    rig.deposit(&second, |_| ()).await;
+    rig.settle(&second).await;
+    rig.filled(second.order_id, 2);
+    rig.settle(&first).await;
+    let facts = rig.facts(&first).await;
+    assert_eq!(facts.failure, Some(FailReason::TransactionSubmissionFailed));
+    assert_eq!(rig.status(&first).await, Status::Refund);
+    assert_eq!(rig.destination.paid(first.order_id), []);
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn what_is_too_large_for_the_chain_is_given_back_before_it_takes_a_nonce() {
+    let mut rig = Rig::new();
+    let request = rig
+        .quote(1, |request| {
+            for _ in 0..40 {
+                super::routed(request, 1);
+            }
+        })
+        .await;
+    rig.deposit(&request, |_| ()).await;
+    rig.settle(&request).await;
+    let facts = rig.facts(&request).await;
+    assert_eq!(facts.failure, Some(FailReason::TransactionSubmissionFailed));
+    assert_eq!(rig.origin.paid(request.order_id)[0].0, refundee(1));
+    let shown = rig.solver().await.lanes["destination"]
+        .show()
+        .await
+        .unwrap();
+    assert_eq!(shown.next, None);
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_cancellation_takes_what_its_chain_asks() {
+    let mut rig = Rig::new();
+    for chain in [&rig.origin, &rig.destination] {
+        chain.with(|world| world.plain = 29_000);
+    }
+    rig.destination.with(|world| world.refuse = true);
+    let request = rig.funded(1).await;
+    rig.settle(&request).await;
+    let facts = rig.facts(&request).await;
+    assert_eq!(facts.failure, Some(FailReason::TransactionSubmissionFailed));
+    assert_eq!(rig.status(&request).await, Status::Refund);
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn gas_that_is_burnt_only_when_it_costs_something_is_seen_before_the_fill() {
+    let mut rig = Rig::new();
+    let request = rig.funded(1).await;
+    rig.destination
+        .with(|world| world.burners.insert(request.order_id));
+    rig.settle(&request).await;
+    let facts = rig.facts(&request).await;
+    assert_eq!(facts.failure, Some(FailReason::QuotedGasLimitExceeded));
+    assert!(
+        facts
+            .attempts
+            .iter()
+            .all(|one| !matches!(one.state, State::Reverted { .. }))
+    );
+    assert_eq!(
+        rig.destination.spent_on_gas(),
+        alloy::primitives::U256::ZERO
+    );
+    assert_eq!(rig.status(&request).await, Status::Refund);
+}
+
+#[tokio::test]
+async fn a_fill_burns_no_more_gas_than_was_charged_for() {
+    let mut rig = Rig::new();
+    // 21,000 units were charged for.
+    rig.destination.with(|world| world.plain = 33_700);
+    let request = rig.funded(1).await;
+    rig.settle(&request).await;
+    let facts = rig.facts(&request).await;
+    assert_eq!(facts.failure, Some(FailReason::QuotedGasLimitExceeded));
+    rig.destination.with(|world| world.plain = 33_000);
+    let other = rig.funded(2).await;
+    let solver = rig.solver().await;
+    solver.advance(&other.id, rig.now).await.unwrap();
+    let slots = solver.lanes["destination"].slots().await.unwrap();
+    assert_eq!(slots[0].1.gas, 33_625);
+    rig.settle(&other).await;
+    rig.filled(other.order_id, 2);
+}

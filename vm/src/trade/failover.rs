@@ -1,0 +1,292 @@
+//! Several providers of one chain for trading, asked together, each with a deadline of its own. What
+//! moves money or bars a later payment is what enough of them say: numbers are the greatest that a
+//! quorum claims at least, verdicts are those that a quorum gives. One that hangs, lags or lies
+//! decides nothing.
+
+mod gather;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{
+    Broadcast, Call, Draft, Fate, Fees, Intended, Limits, Revert, Trade, TransactionCodec, Unfit,
+};
+use crate::{
+    ReadError,
+    types::{Address, Amount, B256, Bytes, U256},
+};
+
+/// How far apart two honest providers' base fees are at most: six blocks of steepest rise.
+const SPREAD: u128 = 4;
+/// How old fees may be that only tell what something would cost.
+const RECENT: Duration = Duration::from_secs(2);
+/// Stands for a nonce where only the length of a transaction matters.
+const SOME_NONCE: u64 = 1 << 20;
+
+/// What a chain is traded by.
+#[derive(Clone)]
+pub struct Ground {
+    /// For logs.
+    pub name: String,
+    /// What transactions are signed for.
+    pub number: u64,
+    pub codec: &'static dyn TransactionCodec,
+    pub limits: Limits,
+    /// Providers that must agree.
+    pub required: usize,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Failover {
+    ground: Arc<Ground>,
+    trades: Arc<[Trade]>,
+    fees: Arc<Mutex<Option<(Instant, Fees)>>>,
+}
+
+/// What a transaction costs now, in units of the native currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Gas units by estimate, without room.
+    pub gas: u64,
+    pub fees: Fees,
+    /// What the chain charges for the bytes besides gas.
+    pub data: Amount,
+    /// All of it.
+    pub total: Amount,
+}
+
+impl Failover {
+    /// At least one provider; `required` is brought into `1..=trades.len()`.
+    pub fn new(mut ground: Ground, trades: Vec<Trade>) -> Option<Self> {
+        if trades.is_empty() {
+            return None;
+        }
+        ground.required = ground.required.clamp(1, trades.len());
+        Some(Self {
+            ground: Arc::new(ground),
+            trades: trades.into(),
+            fees: Arc::default(),
+        })
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.ground.limits
+    }
+
+    pub async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
+        let ask = |trade: Trade| async move { trade.accounts.balance(owner, currency).await };
+        self.number("balance", ask).await
+    }
+
+    pub async fn allowance(
+        &self,
+        owner: &Address,
+        spender: &Address,
+        currency: &Address,
+    ) -> Result<Amount, ReadError> {
+        let ask =
+            |trade: Trade| async move { trade.accounts.allowance(owner, spender, currency).await };
+        self.number("allowance", ask).await
+    }
+
+    /// The number of `owner`'s transactions in blocks, or with those that wait.
+    pub async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
+        let ask = |trade: Trade| async move { trade.writer.nonce(owner, waiting).await };
+        self.number("nonce", ask).await
+    }
+
+    /// What gas costs now. Base fees that a quorum does not roughly agree on are none.
+    pub async fn fees(&self) -> Result<Fees, ReadError> {
+        let ask = |trade: Trade| async move { trade.writer.fees().await };
+        let said = self.gather("fees", ask).await?;
+        let required = self.ground.required;
+        let short = || self.short("fees", "too far apart");
+        let base = said.iter().map(|fees| fees.base).collect();
+        let base = greatest(base, required).ok_or_else(short)?;
+        let near = |fees: &&Fees| {
+            fees.base <= base.saturating_mul(SPREAD) && base <= fees.base.saturating_mul(SPREAD)
+        };
+        let near: Vec<_> = said.iter().filter(near).collect();
+        if near.len() < required {
+            return Err(short());
+        }
+        let tips = near.iter().map(|fees| fees.priority).collect();
+        let priority = greatest(tips, required).ok_or_else(short)?;
+        let fees = Fees { base, priority };
+        *self.known() = Some((Instant::now(), fees));
+        Ok(fees)
+    }
+
+    /// What gas cost a moment ago: to tell a price, not to pay one.
+    pub async fn recent_fees(&self) -> Result<Fees, ReadError> {
+        let known = *self.known();
+        match known {
+            Some((at, fees)) if at.elapsed() < RECENT => Ok(fees),
+            _ => self.fees().await,
+        }
+    }
+
+    /// Gas units of a transaction, without room; or why it would revert, when a quorum says so.
+    pub async fn estimate(
+        &self,
+        intended: &Intended<'_>,
+    ) -> Result<Result<u64, Revert>, ReadError> {
+        let ask = |trade: Trade| async move { trade.writer.estimate(intended).await };
+        let said = self.gather("estimate", ask).await?;
+        let (mut gas, mut reverts) = (Vec::new(), Vec::new());
+        for verdict in said {
+            match verdict {
+                Ok(units) => gas.push(units),
+                Err(revert) => reverts.push(revert),
+            }
+        }
+        if let Some(gas) = greatest(gas, self.ground.required) {
+            return Ok(Ok(gas));
+        }
+        match reverts.len() >= self.ground.required {
+            true => Ok(Err(reverts.swap_remove(0))),
+            false => Err(self.short("estimate", "no agreement on a revert")),
+        }
+    }
+
+    /// What the chain charges for a transaction's bytes besides gas; nothing on most.
+    pub async fn data_fee(&self, draft: &Draft) -> Result<Amount, ReadError> {
+        let Some(contract) = &self.ground.limits.data_fees else {
+            return Ok(Amount::ZERO);
+        };
+        let codec = self.ground.codec;
+        let question = codec.data_fee(self.ground.number, draft, contract);
+        let question = question.map_err(|error| ReadError::Doubtful(error.to_string()))?;
+        let question = &question;
+        let ask = |trade: Trade| async move {
+            let answer = trade.accounts.call(question).await?;
+            let word = answer.ok().and_then(|said| said.first_chunk().copied());
+            word.map(U256::from_be_bytes::<32>).ok_or_else(|| {
+                ReadError::Unavailable("the contract of data fees does not answer".into())
+            })
+        };
+        self.number("data fee", ask).await
+    }
+
+    /// What a payment that somebody plans would cost now in the native currency: its gas at what gas
+    /// costs, and what the chain charges for its bytes. `Err` inside: it would revert. The real call with
+    /// its real sender is tried.
+    pub async fn cost(&self, intended: &Intended<'_>) -> Result<Result<Cost, Revert>, ReadError> {
+        let fees = self.recent_fees().await?;
+        let priced = Intended {
+            fees: Some(fees),
+            most: intended.most.or(Some(self.ground.limits.gas)),
+            ..*intended
+        };
+        let draft = self.draft(intended, fees);
+        let (gas, data) = futures::try_join!(self.estimate(&priced), self.data_fee(&draft))?;
+        Ok(gas.map(|gas| {
+            let price = U256::from(fees.base.saturating_add(fees.priority));
+            let total = price.saturating_mul(U256::from(gas)).saturating_add(data);
+            Cost {
+                gas,
+                fees,
+                data,
+                total,
+            }
+        }))
+    }
+
+    /// Whether nodes take the transaction at all: its size and kind, and the authorizations that it
+    /// carries, whose accounts must stand where those say and have nothing waiting. `Err` inside: why
+    /// none does.
+    pub async fn admit(&self, intended: &Intended<'_>) -> Result<Result<(), Unfit>, ReadError> {
+        let (ground, fees) = (&self.ground, intended.fees.unwrap_or_default());
+        let draft = self.draft(intended, fees);
+        let admitted = ground.codec.admit(ground.number, &draft, &ground.limits);
+        let authorities = match admitted {
+            Ok(authorities) => authorities,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        for (at, authority) in authorities.iter().enumerate() {
+            let (mined, waiting) =
+                futures::try_join!(self.nonce(authority, false), self.nonce(authority, true))?;
+            let before = authorities[..at].iter().filter(|one| *one == authority);
+            let expected = mined.saturating_add(before.count() as u64);
+            let why = match intended.authorizations[at].nonce {
+                _ if waiting > mined => "its account has transactions that wait",
+                nonce if nonce != expected => "its nonce is not its account's",
+                _ => continue,
+            };
+            return Ok(Err(Unfit::Authorization(at, why.into())));
+        }
+        Ok(Ok(()))
+    }
+
+    /// Hands a transaction to every provider. A verdict against it is what a quorum says.
+    pub async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
+        let ask = |trade: Trade| async move { trade.writer.broadcast(raw).await };
+        let said = self.answers(ask).await;
+        if said.is_empty() {
+            return Err(self.short("broadcast", "no provider answers"));
+        }
+        if said.contains(&Broadcast::Accepted) {
+            return Ok(Broadcast::Accepted);
+        }
+        let same = |one: &&Broadcast| {
+            let kind = std::mem::discriminant(*one);
+            let alike = said.iter().map(std::mem::discriminant);
+            alike.filter(|other| *other == kind).count() >= self.ground.required
+        };
+        let agreed = said.iter().find(same).cloned();
+        Ok(agreed.unwrap_or_else(|| Broadcast::Rejected("providers do not agree".into())))
+    }
+
+    /// What became of a transaction: in a block when a quorum has it in that one.
+    pub async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
+        let ask = |trade: Trade| async move { trade.writer.fate(transaction).await };
+        let said = self.answers(ask).await;
+        if said.is_empty() {
+            return Err(self.short("fate", "no provider answers"));
+        }
+        let place = |fate: &Fate| match fate {
+            Fate::Included { block, success, .. } => Some((block.hash, *success)),
+            Fate::Unknown | Fate::Waiting => None,
+        };
+        for fate in &said {
+            let here = place(fate);
+            let same = said.iter().filter(|other| place(other) == here);
+            if here.is_some() && same.count() >= self.ground.required {
+                return Ok(fate.clone());
+            }
+        }
+        let known = said.iter().any(|fate| *fate != Fate::Unknown);
+        Ok(if known { Fate::Waiting } else { Fate::Unknown })
+    }
+
+    /// The transaction as far as its length and kind go.
+    fn draft(&self, intended: &Intended<'_>, fees: Fees) -> Draft {
+        Draft {
+            call: Call::clone(intended.call),
+            authorizations: intended.authorizations.to_vec(),
+            nonce: SOME_NONCE,
+            gas: intended.most.unwrap_or(self.ground.limits.gas),
+            max_fee: fees.base.saturating_mul(2).saturating_add(fees.priority),
+            max_priority_fee: fees.priority,
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<(Instant, Fees)>> {
+        self.fees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The greatest that `required` of them claim at least: fewer liars neither raise it above nor, where
+/// one provider can fail, lower it below what an honest one said.
+fn greatest<T: Ord>(mut said: Vec<T>, required: usize) -> Option<T> {
+    said.sort_unstable_by(|one, other| other.cmp(one));
+    said.into_iter().nth(required.checked_sub(1)?)
+}
+
+#[cfg(test)]
+mod tests;

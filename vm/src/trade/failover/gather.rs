@@ -1,0 +1,114 @@
+//! Asking all providers at once. Knows nothing of what is asked.
+
+use std::{future::Future, time::Duration};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::{Failover, greatest};
+use crate::{ReadError, trade::Trade};
+
+/// How long a provider may take.
+const DEADLINE: Duration = Duration::from_secs(8);
+/// Once a quorum has answered, the others get as long again: at least, and at most.
+const GRACE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// How long a provider may be silent before the next one is asked, too.
+const HEDGE: Duration = Duration::from_millis(400);
+
+impl Failover {
+    /// The first answer of any provider, for what is read again before it is acted on.
+    pub async fn first<T, F: Future<Output = Result<T, ReadError>>>(
+        &self,
+        question: impl Fn(Trade) -> F,
+    ) -> Result<T, ReadError> {
+        let mut trades = self.trades.iter();
+        let mut asked = FuturesUnordered::new();
+        let mut failure = self.short("answer", "no provider");
+        loop {
+            if let Some(trade) = trades.next() {
+                asked.push(timeout(DEADLINE, question(trade.clone())));
+            } else if asked.is_empty() {
+                return Err(failure);
+            }
+            // Silence or a failure brings in the next one.
+            let wait = if trades.len() == 0 { DEADLINE } else { HEDGE };
+            match timeout(wait, asked.next()).await {
+                Ok(Some(Ok(Ok(answer)))) => return Ok(answer),
+                Ok(Some(Ok(Err(error)))) => failure = error,
+                Ok(Some(Err(_))) => failure = late(),
+                Ok(None) | Err(_) => {}
+            }
+        }
+    }
+
+    /// The greatest number that a quorum claims at least.
+    pub(super) async fn number<T: Ord, F: Future<Output = Result<T, ReadError>>>(
+        &self,
+        what: &'static str,
+        question: impl Fn(Trade) -> F,
+    ) -> Result<T, ReadError> {
+        let said = self.gather(what, question).await?;
+        let short = || self.short(what, "too few answers");
+        greatest(said, self.ground.required).ok_or_else(short)
+    }
+
+    /// What all providers say that answer in time; an error when those are no quorum.
+    pub(super) async fn gather<T, F: Future<Output = Result<T, ReadError>>>(
+        &self,
+        what: &'static str,
+        question: impl Fn(Trade) -> F,
+    ) -> Result<Vec<T>, ReadError> {
+        let (said, failure) = self.all(question).await;
+        if said.len() >= self.ground.required {
+            return Ok(said);
+        }
+        // With one provider its own words say more.
+        match failure {
+            Some(error) if self.trades.len() == 1 => Err(error),
+            Some(error) => Err(self.short(what, &error.to_string())),
+            None => Err(self.short(what, "too few answers")),
+        }
+    }
+
+    /// As [`Self::gather`], however few they are.
+    pub(super) async fn answers<T, F: Future<Output = Result<T, ReadError>>>(
+        &self,
+        question: impl Fn(Trade) -> F,
+    ) -> Vec<T> {
+        self.all(question).await.0
+    }
+
+    async fn all<T, F: Future<Output = Result<T, ReadError>>>(
+        &self,
+        question: impl Fn(Trade) -> F,
+    ) -> (Vec<T>, Option<ReadError>) {
+        let started = Instant::now();
+        let asked = self.trades.iter();
+        let mut asked: FuturesUnordered<_> = asked
+            .map(|trade| timeout(DEADLINE, question(trade.clone())))
+            .collect();
+        let (mut said, mut failure) = (Vec::new(), None);
+        let mut until = started + DEADLINE;
+        while let Ok(Some(answer)) = timeout_at(until, asked.next()).await {
+            match answer {
+                Ok(Ok(answer)) => said.push(answer),
+                Ok(Err(error)) => failure = Some(error),
+                Err(_) => failure = Some(late()),
+            }
+            if said.len() == self.ground.required {
+                let grace = started.elapsed().clamp(GRACE.0, GRACE.1);
+                until = until.min(Instant::now() + grace);
+            }
+        }
+        (said, failure)
+    }
+
+    pub(super) fn short(&self, what: &str, why: &str) -> ReadError {
+        let (chain, required) = (&self.ground.name, self.ground.required);
+        ReadError::Quorum(format!("{chain} needs {required}: {what}: {why}"))
+    }
+}
+
+fn late() -> ReadError {
+    ReadError::Unavailable("timed out".into())
+}
