@@ -1,18 +1,26 @@
 //! `intentd check-config`: what the daemon would do with this environment. Prints no secret.
 
+use std::time::Duration;
+
 use crate::{
-    chains::{Loaded, Opened},
+    chains::{Chains, Loaded, Opened},
     config::Config,
+    market::Network,
     redact,
     run::{Parts, Trading},
+    solver::site::{self, Site},
 };
+
+/// How long a network may take to say what it is.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let _guard = runtime.enter();
+    let guard = runtime.enter();
     let (config, mistakes) = Config::draft(variables);
+    let compared = |trading: &Trading, chains: &Chains| runtime.block_on(compared(trading, chains));
     let Parts {
         signer,
         chains,
@@ -37,11 +45,46 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         format!("unused       {}", config.unused.join(" ")),
         format!("chains       {}", chains.list().len()),
     ];
+    drop(guard);
+    let market = trading.as_ref().map(|trading| compared(trading, &chains));
+    let listed = chains.list().iter().map(chain);
     #[allow(clippy::print_stdout)]
-    for line in lines.into_iter().chain(chains.list().iter().map(chain)) {
+    for line in lines
+        .into_iter()
+        .chain(listed)
+        .chain(market.into_iter().flatten())
+    {
         println!("{line}");
     }
     Ok(())
+}
+
+/// What each network of the market says of itself.
+async fn compared(trading: &Trading, chains: &Chains) -> Vec<String> {
+    let networks = trading.market.networks().iter();
+    let asked = networks.filter_map(|network| {
+        let opened = chains.get(&network.name)?.chain.as_ref().ok()?;
+        Some(async move {
+            let said = tokio::time::timeout(PATIENCE, mismatches(network, opened)).await;
+            let said = said.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+            let said = match said {
+                Ok(wrong) if wrong.is_empty() => "as its chain says".to_owned(),
+                Ok(wrong) => format!("WARNING: not traded: {}", wrong.join("; ")),
+                Err(why) => format!("not compared with its chain: {why}"),
+            };
+            format!("  market {:<14} {said}", network.name)
+        })
+    });
+    futures::future::join_all(asked).await
+}
+
+async fn mismatches(network: &Network, opened: &Opened) -> Result<Vec<String>, String> {
+    let trades = (opened.trades.clone(), opened.required);
+    let providers = site::providers(network, &opened.chain, trades);
+    let providers = providers.map_err(|error| error.to_string())?;
+    let site = Site::traded(network, opened.chain.clone(), providers);
+    let site = site.map_err(|error| error.to_string())?;
+    site.mismatches().await.map_err(|error| error.to_string())
 }
 
 fn integrator(config: &Config, trading: Option<&Trading>) -> String {

@@ -253,8 +253,12 @@ impl Quoter {
             return Ok(U256::MAX);
         }
         let (network, currency) = (&route.given.network.name, &route.given.address);
-        let available = self.parts.capacity.available(network, currency).await;
-        let available = available.map_err(|error| {
+        let capacity = &self.parts.capacity;
+        let available = futures::try_join!(
+            capacity.available(network, currency),
+            capacity.sound(&route.paid.network.name)
+        );
+        let (available, ()) = available.map_err(|error| {
             tracing::warn!(%error, "no quote");
             Refused::new(Code::ServiceUnavailable, "the solver does not answer")
         })?;

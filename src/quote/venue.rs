@@ -45,6 +45,10 @@ impl Venue {
 /// What the solver can still promise.
 #[async_trait]
 pub trait Capacity: Send + Sync {
+    /// An error where nothing may be traded: the market file is not what the chain says.
+    async fn sound(&self, _network: &str) -> Result<(), CapacityError> {
+        Ok(())
+    }
     /// Units of `currency` that are neither spent nor reserved; `None`: the solver does not hold it.
     async fn available(
         &self,

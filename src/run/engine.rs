@@ -1,6 +1,6 @@
 //! Quotes, index, solver and settlement, put together over chains, a store, and what is outside.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
@@ -45,6 +45,9 @@ use crate::{
     },
     store::{Store, listing::Listing, requests::Requests},
 };
+
+/// How long a start waits for chains to confirm the market file.
+const SURVEY: Duration = Duration::from_secs(5);
 
 /// What the parts ask of the world besides chains and store.
 #[derive(Clone)]
@@ -119,6 +122,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     let lanes = ground.lanes().await?;
     let settler = ground.settler(chains, &lanes, base.contract).await?;
     let every = all(&lanes, settler.as_ref());
+    surveyed(&lanes).await;
     let solver = Arc::new(Solver {
         requests: ground.requests.clone(),
         lanes,
@@ -169,6 +173,21 @@ fn places<'a>(market: &'a Market, chains: &'a Chains) -> anyhow::Result<Vec<Plac
         })
     });
     places.collect()
+}
+
+/// Compares the market file with the chains; who does not answer in time is asked again by the worker.
+async fn surveyed(lanes: &HashMap<String, Arc<Lane>>) {
+    let surveys = lanes.values().map(|lane| async {
+        let survey = tokio::time::timeout(SURVEY, lane.site.survey()).await;
+        if !matches!(survey, Ok(Ok(()))) {
+            let network = lane.site.name.as_str();
+            tracing::warn!(
+                network,
+                "nothing is traded until its providers confirm the market file"
+            );
+        }
+    });
+    futures::future::join_all(surveys).await;
 }
 
 /// Every lane there is, in order of their networks.

@@ -92,6 +92,12 @@ pub struct Funds {
 
 #[async_trait]
 impl Capacity for Funds {
+    async fn sound(&self, network: &str) -> Result<(), CapacityError> {
+        let lane = self.solver.lanes.get(network);
+        let sound = lane.map_or(Ok(()), |lane| lane.site.sound());
+        sound.map_err(|error| CapacityError(error.to_string()))
+    }
+
     async fn available(
         &self,
         network: &str,

@@ -53,6 +53,10 @@ impl Solver {
             return Err(SolverError::Elsewhere(request.order.solver.clone()));
         }
         let lane = self.lane(&request.order.output.chain_id)?;
+        if let Err(error) = lane.site.sound() {
+            tracing::warn!(order = %request.order_id, %error, "order waits");
+            return Ok(Paid::Short);
+        }
         let payment = match payment(request, lane, amounts) {
             Ok(payment) => payment,
             Err(error) => {

@@ -19,6 +19,7 @@ mod park;
 mod refund;
 pub mod settle;
 pub mod site;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -99,6 +100,9 @@ pub enum SolverError {
         next: u64,
         mined: u64,
     },
+    /// The market file is not what the chain says, or nobody knows yet.
+    #[error("{network}: nothing is traded: {why}")]
+    Unsound { network: String, why: String },
     #[error("{0}: gas costs more than the operator's limit")]
     Dear(String),
     #[error("the solver does not work on {0}")]
@@ -162,6 +166,7 @@ impl Solver {
     /// What the solver can spend of a currency: balances minus what is on its way.
     pub async fn available(&self, network: &str, currency: &str) -> Result<Amount, SolverError> {
         let lane = self.lane(network)?;
+        lane.site.sound()?;
         lane.available(&lane.site.family().address(currency)?).await
     }
 

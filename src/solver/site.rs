@@ -8,6 +8,7 @@ use vm::{
     },
 };
 
+use super::survey::Survey;
 use crate::market::{Currency, Network};
 
 /// See the module.
@@ -26,6 +27,7 @@ pub struct Site {
     pub transactions: &'static dyn TransactionCodec,
     pub native: Address,
     pub providers: Failover,
+    pub(super) survey: Survey,
 }
 
 /// What a family makes calls and transactions with.
@@ -97,6 +99,7 @@ impl Site {
             steps: codecs.0,
             transactions: codecs.1,
             providers,
+            survey: Survey::sound(),
         })
     }
 
@@ -116,6 +119,7 @@ impl Site {
             steps,
             transactions,
             providers,
+            survey: Survey::default(),
         })
     }
 

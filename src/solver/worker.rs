@@ -209,6 +209,9 @@ impl Worker {
             if let Err(error) = lane.sweep(now / 1_000).await {
                 tracing::warn!(network, %error, "lane cannot be looked after");
             }
+            if let Err(error) = lane.site.survey().await {
+                tracing::warn!(network, %error, "the market file cannot be compared with the chain");
+            }
             if due <= now {
                 let there = solver.allow_ahead(&lane, now).await;
                 let there = there

@@ -293,6 +293,9 @@ pub trait TransactionCodec: Send + Sync {
     /// The call that asks `contract` ([`Limits::data_fees`]) what the chain charges for the bytes; the
     /// answer's first 32 bytes are the number.
     fn data_fee(&self, chain: u64, draft: &Draft, contract: &Address) -> Result<Call, CodecError>;
+    /// The call that asks an approval proxy which contract it hands calls to, and what it answers when
+    /// that is `router`.
+    fn routing(&self, proxy: &Address, router: &Address) -> Result<(Call, Bytes), CodecError>;
     /// What the sender signs.
     fn digest(&self, chain: u64, draft: &Draft) -> Result<B256, CodecError>;
     /// The signed transaction as it goes over the wire, and its id. The signature is `r || s || v`.

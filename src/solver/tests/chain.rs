@@ -47,6 +47,10 @@ pub struct World {
     pub base: u128,
     /// Gas that any transaction takes.
     pub plain: u64,
+    /// Of every token; unset where there is none.
+    pub decimals: Option<u8>,
+    /// What proxies hand calls to.
+    pub router: &'static str,
     /// What the first of the three providers says that is not so.
     pub lies: Lies,
     /// All three say it.
@@ -80,6 +84,8 @@ pub struct Lies {
     pub poor: bool,
     /// Every transaction is refused for good.
     pub refuses: bool,
+    /// Of every token.
+    pub decimals: Option<u8>,
     /// It answers after half a minute.
     pub hangs: bool,
 }
@@ -116,6 +122,8 @@ impl FakeChain {
         let world = World {
             base: 100,
             plain: GAS,
+            decimals: Some(6),
+            router: super::rig::ROUTER,
             blocks: vec![(0, Vec::new()); 20],
             ..World::default()
         };
@@ -655,15 +663,25 @@ impl Accounts for Provider {
     }
 
     async fn currency(&self, _: &Address) -> Result<Option<CurrencyInfo>, ReadError> {
-        Ok(None)
+        let decimals = match self.lies().await.decimals {
+            Some(decimals) => Some(decimals),
+            None => self.chain.with(|world| world.decimals),
+        };
+        Ok(decimals.map(|decimals| CurrencyInfo {
+            symbol: "USDC".into(),
+            name: "USD Coin".into(),
+            decimals,
+        }))
     }
 
     async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
-        Ok(false)
+        Ok(true)
     }
 
+    /// Approval proxies hand calls to this.
     async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
-        Ok(Ok(Bytes::new()))
+        let router = self.chain.with(|world| world.router);
+        Ok(Ok(router.as_bytes().to_vec().into()))
     }
 }
 
@@ -697,6 +715,16 @@ impl TransactionCodec for Codec {
 
     fn data_fee(&self, _: u64, draft: &Draft, _: &Address) -> Result<Call, CodecError> {
         Ok(draft.call.clone())
+    }
+
+    fn routing(&self, proxy: &Address, router: &Address) -> Result<(Call, Bytes), CodecError> {
+        let question = Call {
+            from: proxy.clone(),
+            to: proxy.clone(),
+            data: Bytes::new(),
+            value: U256::ZERO,
+        };
+        Ok((question, router.text().to_lowercase().into_bytes().into()))
     }
 
     fn digest(&self, chain: u64, draft: &Draft) -> Result<B256, CodecError> {

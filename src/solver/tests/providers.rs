@@ -376,3 +376,57 @@ async fn a_fill_burns_no_more_gas_than_was_charged_for() {
     rig.settle(&other).await;
     rig.filled(other.order_id, 2);
 }
+
+#[tokio::test]
+async fn nothing_is_traded_where_the_market_file_is_not_what_the_chain_says() {
+    type Change = fn(&mut super::chain::World);
+    let changes: [(&str, Change); 3] = [
+        ("18 decimals", |world| world.decimals = Some(18)),
+        ("no token", |world| world.decimals = None),
+        ("hand calls", |world| world.router = super::rig::PROXY),
+    ];
+    for (what, change) in changes {
+        let mut rig = Rig::new();
+        let request = rig.funded(1).await;
+        rig.destination.with(change);
+        let solver = rig.solver().await;
+        let site = &solver.lanes["destination"].site;
+        let unsure = solver
+            .available("destination", crate::request::scene::USDC)
+            .await;
+        assert!(unsure.is_ok());
+        site.survey.forget();
+        let unsure = site.sound().unwrap_err();
+        assert!(unsure.to_string().contains("not confirmed"), "{unsure}");
+        site.survey().await.unwrap();
+        let wrong = solver
+            .available("destination", crate::request::scene::USDC)
+            .await;
+        assert!(wrong.unwrap_err().to_string().contains(what));
+        // The order waits as if there were no funds, and is given back.
+        solver.advance(&request.id, rig.now).await.unwrap();
+        assert_eq!(rig.claim(&request).await.legs, []);
+        rig.mine(160);
+        solver.advance(&request.id, rig.now).await.unwrap();
+        assert_eq!(rig.destination.waiting(), 0);
+        rig.settle(&request).await;
+        let facts = rig.facts(&request).await;
+        assert_eq!(facts.failure, Some(FailReason::SolverBalanceTooLow));
+        rig.refunded(request.order_id, 1);
+    }
+}
+
+#[tokio::test]
+async fn one_liar_of_three_stops_no_network() {
+    let rig = Rig::new();
+    rig.lie(Lies {
+        decimals: Some(18),
+        ..Lies::default()
+    });
+    let solver = rig.solver().await;
+    for lane in solver.lanes.values() {
+        lane.site.survey.forget();
+        lane.site.survey().await.unwrap();
+        assert_eq!(lane.site.sound(), Ok(()));
+    }
+}

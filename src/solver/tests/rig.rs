@@ -27,6 +27,7 @@ use crate::{
         lane::{Gas, Lane},
         late::{Repriced, Repricing, Unpriced},
         site::Site,
+        survey::Survey,
     },
     store::{
         Batch, Store,
@@ -109,7 +110,7 @@ fn currency(address: &str, symbol: &str, decimals: u8) -> Currency {
 fn network(name: &str, number: u64, caps: Caps) -> Network {
     serde_json::from_value::<Network>(serde_json::json!({
         "name": name, "chainId": number, "displayName": name, "fillConfirmations": 2,
-        "approvalProxy": PROXY, "currencies": [],
+        "approvalProxy": PROXY, "fillRouter": ROUTER, "currencies": [],
     }))
     .map(|mut network| {
         network.caps = caps;
@@ -316,6 +317,8 @@ pub fn routed(request: &mut Request, number: u8) {
 
 impl Site {
     fn scripted(network: Network, chain: vm::Chain, providers: vm::trade::Failover) -> Self {
-        Self::made(&network, chain, providers, (&Steps, &Codec)).unwrap()
+        let mut site = Self::made(&network, chain, providers, (&Steps, &Codec)).unwrap();
+        site.survey = Survey::sound();
+        site
     }
 }

@@ -4,10 +4,13 @@ use alloy::{
     consensus::{SignableTransaction, TxEip1559, TxEip7702, transaction::RlpEcdsaEncodableTx},
     eips::eip7702::{Authorization as Delegation, SignedAuthorization},
     primitives::Signature,
-    sol_types::SolCall,
+    sol_types::{SolCall, SolValue},
 };
 
-use super::{abi::DataFees, address::evm};
+use super::{
+    abi::{ApprovalProxy, DataFees},
+    address::evm,
+};
 use crate::{
     CodecError,
     trade::{Authorization, Call, Draft, Limits, TransactionCodec, Unfit},
@@ -60,6 +63,17 @@ impl TransactionCodec for Transactions {
             data: question.abi_encode().into(),
             value: U256::ZERO,
         })
+    }
+
+    fn routing(&self, proxy: &Address, router: &Address) -> Result<(Call, Bytes), CodecError> {
+        evm(proxy)?;
+        let question = Call {
+            from: proxy.clone(),
+            to: proxy.clone(),
+            data: ApprovalProxy::routerCall {}.abi_encode().into(),
+            value: U256::ZERO,
+        };
+        Ok((question, evm(router)?.abi_encode().into()))
     }
 
     fn digest(&self, chain: u64, draft: &Draft) -> Result<B256, CodecError> {

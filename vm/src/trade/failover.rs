@@ -131,6 +131,34 @@ impl Failover {
         }
     }
 
+    /// How many decimals a currency other than the native one has; `None` where there is none.
+    pub async fn decimals(&self, currency: &Address) -> Result<Option<u8>, ReadError> {
+        let ask = |trade: Trade| async move {
+            let said = trade.accounts.currency(currency).await?;
+            Ok(said.map(|said| said.decimals))
+        };
+        self.agree("decimals", ask).await
+    }
+
+    /// Whether code lives at an address.
+    pub async fn is_contract(&self, address: &Address) -> Result<bool, ReadError> {
+        let ask = |trade: Trade| async move { trade.accounts.is_contract(address).await };
+        self.agree("code", ask).await
+    }
+
+    /// Whether an approval proxy hands calls to `router`.
+    pub async fn is_router(&self, proxy: &Address, router: &Address) -> Result<bool, ReadError> {
+        let routing = self.ground.codec.routing(proxy, router);
+        let (question, expected) =
+            routing.map_err(|error| ReadError::Doubtful(error.to_string()))?;
+        let (question, expected) = (&question, &expected);
+        let ask = |trade: Trade| async move {
+            let said = trade.accounts.call(question).await?;
+            Ok(said.is_ok_and(|said| said == *expected))
+        };
+        self.agree("router", ask).await
+    }
+
     /// Gas units of a transaction, without room; or why it would revert, when a quorum says so.
     pub async fn estimate(
         &self,

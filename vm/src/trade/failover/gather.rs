@@ -52,6 +52,21 @@ impl Failover {
         greatest(said, self.ground.required).ok_or_else(short)
     }
 
+    /// What a quorum says in the same words.
+    pub(super) async fn agree<T: PartialEq, F: Future<Output = Result<T, ReadError>>>(
+        &self,
+        what: &'static str,
+        question: impl Fn(Trade) -> F,
+    ) -> Result<T, ReadError> {
+        let mut said = self.gather(what, question).await?;
+        let same = |one: &T| said.iter().filter(|other| *other == one).count();
+        let agreed = said
+            .iter()
+            .position(|one| same(one) >= self.ground.required);
+        let agreed = agreed.ok_or_else(|| self.short(what, "no agreement"))?;
+        Ok(said.swap_remove(agreed))
+    }
+
     /// What all providers say that answer in time; an error when those are no quorum.
     pub(super) async fn gather<T, F: Future<Output = Result<T, ReadError>>>(
         &self,

@@ -132,6 +132,14 @@ impl TransactionCodec for Codec {
         })
     }
 
+    fn routing(&self, proxy: &Address, router: &Address) -> Result<(Call, Bytes), CodecError> {
+        let question = Call {
+            to: proxy.clone(),
+            ..call()
+        };
+        Ok((question, router.bytes().to_vec().into()))
+    }
+
     fn digest(&self, _: u64, _: &Draft) -> Result<B256, CodecError> {
         Err(CodecError("nothing is signed here".into()))
     }
