@@ -92,6 +92,14 @@ async fn solver_pays_and_what_calls_leave_is_swept() {
         call(token, &spend),
         call(router, &sweep(token)),
         call(router, &sweep(Address::ZERO)),
+        // Nothing is left: a recipient that takes none is not asked.
+        call(
+            router,
+            &FillRouter::sweepCall {
+                currency: Address::ZERO,
+                to: token,
+            },
+        ),
     ];
     assert!(scene.filled(&scene.solver, router, calls).await);
     assert_eq!(scene.tokens(RECIPIENT).await, U256::from(3));
