@@ -80,23 +80,35 @@ impl Solver {
         {
             return Ok(Paid::Later);
         }
+        match self.units(lane, request, &payment).await? {
+            Ok(gas) => self.pay(view, lane, (payment, gas), deposit).await,
+            Err(reason) => Ok(Paid::Fails(reason)),
+        }
+    }
+
+    /// Gas units that the fill may take; or why it is none. What the user did not pay for ends the fill,
+    /// at the latest in its block.
+    async fn units(
+        &self,
+        lane: &Lane,
+        request: &Request,
+        payment: &Payment,
+    ) -> Result<Result<u64, FailReason>, SolverError> {
         let estimate = lane.bare_estimate(&payment.call, &payment.authorizations);
         let gas = match estimate.await? {
             Ok(gas) => gas,
             Err(revert) => {
                 let order = request.order_id;
                 tracing::warn!(%order, reason = revert.reason, "fill would revert");
-                return Ok(Paid::Fails(FailReason::ExecutionReverted));
+                return Ok(Err(FailReason::ExecutionReverted));
             }
         };
-        // What the user did not pay for ends the fill, at the latest in its block.
         let charged = request.fill_gas;
         let most = charged.saturating_add(charged / 8).saturating_add(GAS_ROOM);
         if gas > most {
-            return Ok(Paid::Fails(FailReason::QuotedGasLimitExceeded));
+            return Ok(Err(FailReason::QuotedGasLimitExceeded));
         }
-        let room = gas.saturating_add(gas / 4).min(most);
-        self.pay(view, lane, (payment, room), deposit).await
+        Ok(Ok(gas.saturating_add(gas / 4).min(most)))
     }
 
     async fn pay(
