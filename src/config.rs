@@ -16,12 +16,13 @@ use self::read::Reader;
 /// Where the store is unless `DATA_DIR` says otherwise.
 const DATA_DIR: &str = "./data";
 /// Secrets that no list has a use for: a file that names one finds it unset.
-const SECRETS: [&str; 6] = [
+const SECRETS: [&str; 7] = [
     "API_KEYS",
     "DATADOG_API_KEY",
     "ECDSA_PRIVATE_KEY",
     "PEERS",
     "SOLVER_ORACLE_KEY",
+    "SOLVER_PREVIOUS_KEYS",
     "SOLVER_PRIVATE_KEY",
 ];
 /// Variables of the network's own oracle that do nothing here.
@@ -55,6 +56,7 @@ pub struct Raw {
     integrator_http_port: Option<String>,
     market_file: Option<String>,
     solver_private_key: Option<SecretString>,
+    solver_previous_keys: Option<SecretString>,
     solver_chain: Option<String>,
     solver_oracle_url: Option<String>,
     solver_oracle_key: Option<SecretString>,
@@ -295,6 +297,7 @@ impl Config {
             http_port: raw.integrator_http_port,
             market_file: raw.market_file,
             solver_key: raw.solver_private_key,
+            previous_keys: raw.solver_previous_keys,
             solver_chain: raw.solver_chain,
             oracle_url: raw.solver_oracle_url,
             oracle_key: raw.solver_oracle_key,

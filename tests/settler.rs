@@ -33,6 +33,7 @@ use intentd::{
     run,
     sign::raw::RawKey,
     solver::{
+        keys::Keys,
         lane::{Gas, Lane},
         settle::{Settler, oracle::Oracle},
         site::Site,
@@ -139,10 +140,15 @@ impl Rig {
         let named = ("relay", self.world.hub.node.chain_id);
         let site = Site::plain(named, chain, trades).unwrap();
         let signer = Arc::new(RawKey::parse(&self.world.solver.key()).unwrap());
+        let keys = Keys {
+            current: signer.clone(),
+            former: [].into(),
+        };
         let store = self.requests.store().clone();
         let lane = Lane::open(Arc::new(site), store, signer, Gas::default(), self.now);
         let url = format!("http://{}", self.between.address).parse().unwrap();
         Settler {
+            keys,
             requests: self.requests.clone(),
             lane: Arc::new(lane.await.unwrap()),
             oracle: Oracle::new(url, None, std::time::Duration::from_secs(30)).unwrap(),

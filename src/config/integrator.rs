@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::read::Reader;
 
@@ -17,6 +17,8 @@ pub struct Integrator {
     pub quote_validity: u64,
     /// 0x and 64 hex digits: the key that orders are signed and filled with.
     pub solver_key: SecretString,
+    /// As [`Self::solver_key`]: keys that it had before.
+    pub previous_keys: Vec<SecretString>,
     /// The network whose account the solver is paid on; `None`: the market's first.
     pub solver_chain: Option<String>,
     /// Who attests what the solver did; `None`: nothing is settled.
@@ -45,6 +47,13 @@ pub struct RequestsV2 {
 const QUOTE_VALIDITY: u64 = 60;
 const MOST_VALIDITY: u64 = 3_600;
 
+/// The keys of a list with commas.
+fn split(list: Option<&SecretString>) -> Vec<SecretString> {
+    let list = list.map_or("", |list| list.expose_secret());
+    let keys = list.split(',').map(str::trim).filter(|key| !key.is_empty());
+    keys.map(SecretString::from).collect()
+}
+
 /// The dates of the listing's second version (interface.md, Versioning).
 const DATES: [(&str, &str); 3] = [
     ("REQUESTS_V2_DEPRECATED_AT", "2026-07-22"),
@@ -57,6 +66,7 @@ pub(super) struct Texts {
     pub http_port: Option<String>,
     pub market_file: Option<String>,
     pub solver_key: Option<SecretString>,
+    pub previous_keys: Option<SecretString>,
     pub solver_chain: Option<String>,
     pub oracle_url: Option<String>,
     pub oracle_key: Option<SecretString>,
@@ -97,6 +107,7 @@ impl Reader<'_> {
             quote_validity,
             market_file: market_file?.into(),
             solver_key: solver_key?,
+            previous_keys: split(texts.previous_keys.as_ref()),
             solver_chain: texts.solver_chain,
             oracle,
             requests_v2,

@@ -35,6 +35,7 @@ use crate::{
         Solver,
         exposure::Exposure,
         judge::Patience,
+        keys::Keys,
         lane::{Gas, Lane},
         settle::{
             Settler,
@@ -120,12 +121,16 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         shutdown: base.shutdown,
     };
     let lanes = ground.lanes().await?;
+    let former = ground.former().await?;
     let settler = ground.settler(chains, &lanes, base.contract).await?;
-    let every = all(&lanes, settler.as_ref());
+    let mut every = all(&lanes, settler.as_ref());
+    every.extend(former.iter().cloned());
     surveyed(&lanes).await;
     let solver = Arc::new(Solver {
         requests: ground.requests.clone(),
         lanes,
+        former,
+        keys: ground.keys(),
         prices: ground.prices.clone(),
         settlement: ground.settlement.clone(),
         repricing: Arc::new(Late(ground.repricer())),
@@ -190,6 +195,13 @@ async fn surveyed(lanes: &HashMap<String, Arc<Lane>>) {
     futures::future::join_all(surveys).await;
 }
 
+fn gas(site: &Site) -> Gas {
+    Gas {
+        most: site.providers.limits().max_fee,
+        ..Gas::default()
+    }
+}
+
 /// Every lane there is, in order of their networks.
 fn all(lanes: &HashMap<String, Arc<Lane>>, settler: Option<&Arc<Settler>>) -> Vec<Arc<Lane>> {
     let mut all: Vec<_> = lanes.values().cloned().collect();
@@ -226,14 +238,34 @@ impl Ground<'_> {
         Ok(lanes)
     }
 
+    /// The lanes of keys that the solver had before.
+    async fn former(&self) -> anyhow::Result<Vec<Arc<Lane>>> {
+        let mut former = Vec::new();
+        for place in &self.places {
+            let chain = place.opened.chain.clone();
+            let site = Arc::new(Site::traded(place.network, chain, place.providers.clone())?);
+            for key in &self.trading.previous {
+                let (store, gas) = (self.requests.store().clone(), gas(&site));
+                let now = (self.outside.clock)();
+                let lane = Lane::former(site.clone(), store, key.clone(), gas, now).await?;
+                former.extend(lane.map(Arc::new));
+            }
+        }
+        Ok(former)
+    }
+
+    fn keys(&self) -> Keys {
+        Keys {
+            current: self.signer.clone(),
+            former: self.trading.previous.clone().into(),
+        }
+    }
+
     async fn lane(&self, site: Site) -> anyhow::Result<Lane> {
         let (store, signer) = (self.requests.store().clone(), self.signer.clone());
         let name = site.name.clone();
         let now = (self.outside.clock)();
-        let gas = Gas {
-            most: site.providers.limits().max_fee,
-            ..Gas::default()
-        };
+        let gas = gas(&site);
         let lane = Lane::open(Arc::new(site), store, signer, gas, now).await;
         lane.with_context(|| format!("the solver cannot work on {name}"))
     }
@@ -268,6 +300,7 @@ impl Ground<'_> {
             requests: self.requests.clone(),
             lane,
             oracle: Oracle::over(oracle),
+            keys: self.keys(),
             contract: Address::from_parts(&format!("{contract:#x}"), contract.to_vec()),
         })))
     }

@@ -30,6 +30,8 @@ pub struct Parts {
 pub struct Trading {
     pub market: Arc<Market>,
     pub signer: Arc<dyn Signer>,
+    /// Keys that it had before.
+    pub previous: Vec<Arc<dyn Signer>>,
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
     /// Real money: nobody without a key gets what is for trying things out.
@@ -118,6 +120,13 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
     let key = RawKey::parse(wanted.solver_key.expose_secret())
         .map_err(|error| mistakes.add("SOLVER_PRIVATE_KEY", error.to_string()))
         .ok();
+    let previous = wanted.previous_keys.iter().filter_map(|key| {
+        RawKey::parse(key.expose_secret())
+            .map(|key| Arc::new(key) as Arc<dyn Signer>)
+            .map_err(|error| mistakes.add("SOLVER_PREVIOUS_KEYS", error.to_string()))
+            .ok()
+    });
+    let previous = previous.collect();
     let path = &wanted.market_file;
     let text = std::fs::read_to_string(path)
         .map_err(|error| mistakes.add("MARKET_FILE", format!("{}: {error}", path.display())))
@@ -137,6 +146,7 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
     Some(Trading {
         market: Arc::new(market),
         signer: Arc::new(key?),
+        previous,
         solver_chain,
         production: wanted.production,
         quote_validity: wanted.quote_validity,

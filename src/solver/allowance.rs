@@ -17,6 +17,9 @@ impl Solver {
     /// Sees to the allowances of a network before any fill needs them; whether all are there. `now` in
     /// unix milliseconds.
     pub async fn allow_ahead(&self, lane: &Lane, now: u64) -> Result<bool, SolverError> {
+        if self.former.iter().any(|former| former.name == lane.name) {
+            return Ok(true);
+        }
         let market = lane.site.market.as_ref();
         let Some((proxy, network)) = lane.site.proxy()?.zip(market) else {
             return Ok(true);

@@ -49,7 +49,7 @@ impl Solver {
         amounts: Vec<Amount>,
     ) -> Result<Paid, SolverError> {
         let request = &view.request;
-        if self.solver_of(request).is_none() {
+        if !self.is_ours(request) {
             return Err(SolverError::Elsewhere(request.order.solver.clone()));
         }
         let lane = self.lane(&request.order.output.chain_id)?;
@@ -136,6 +136,7 @@ impl Solver {
             deposit,
             reason: None,
             network: lane.site.name.clone(),
+            lane: lane.name.clone(),
             nonce: taken.nonce,
             currency: payment.currency,
             amount: payment.amount,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vm::{Address, Amount, U256};
 
-use super::{SolverError, site::Site};
+use super::{SolverError, lane::Lane, site::Site};
 use crate::store::{
     Batch, Store,
     rows::{lane::Slot, reservation},
@@ -13,28 +13,27 @@ use crate::store::{
 /// Rows read at once.
 const PAGE: usize = 256;
 
-/// What `owner` has of a currency that no transaction on its way will take.
+/// What a lane's account has of a currency that no transaction on its way will take.
 pub async fn available(
     store: &Arc<dyn Store>,
-    site: &Site,
-    owner: &Address,
+    lane: &Lane,
     currency: &Address,
 ) -> Result<Amount, SolverError> {
     // Reserved before the balance is read: what lands in between counts twice, never not at all.
-    let reserved = reserved(store, &site.name, currency).await?;
-    let balance = site.balance(owner, currency).await?;
+    let reserved = reserved(store, &lane.name, currency).await?;
+    let balance = lane.site.balance(&lane.owner, currency).await?;
     Ok(balance.saturating_sub(reserved))
 }
 
 /// What transactions on their way will take of a currency.
 pub async fn reserved(
     store: &Arc<dyn Store>,
-    network: &str,
+    lane: &str,
     currency: &Address,
 ) -> Result<Amount, SolverError> {
     let (mut total, mut after) = (Amount::ZERO, None);
     loop {
-        let range = reservation::range(network, currency.bytes(), after.as_ref(), PAGE);
+        let range = reservation::range(lane, currency.bytes(), after.as_ref(), PAGE);
         let rows = store.scan(range).await?;
         for (_, amount) in &rows {
             total = total.saturating_add(reservation::decode(amount)?);
@@ -63,12 +62,12 @@ pub fn needs(site: &Site, slot: &Slot) -> Result<Vec<(Address, Amount)>, SolverE
 /// Adds the slot's reservations to a commit.
 pub fn reserve(
     mut batch: Batch,
-    site: &Site,
+    lane: &Lane,
     slot: &Slot,
     nonce: u64,
 ) -> Result<Batch, SolverError> {
-    for (currency, amount) in needs(site, slot)? {
-        let key = reservation::key(&site.name, currency.bytes(), nonce);
+    for (currency, amount) in needs(&lane.site, slot)? {
+        let key = reservation::key(&lane.name, currency.bytes(), nonce);
         batch = batch.put(key, reservation::encode(amount));
     }
     Ok(batch)
@@ -77,12 +76,12 @@ pub fn reserve(
 /// Adds to a commit that the slot takes nothing any more.
 pub fn release(
     mut batch: Batch,
-    site: &Site,
+    lane: &Lane,
     slot: &Slot,
     nonce: u64,
 ) -> Result<Batch, SolverError> {
-    for (currency, _) in needs(site, slot)? {
-        batch = batch.delete(reservation::key(&site.name, currency.bytes(), nonce));
+    for (currency, _) in needs(&lane.site, slot)? {
+        batch = batch.delete(reservation::key(&lane.name, currency.bytes(), nonce));
     }
     Ok(batch)
 }

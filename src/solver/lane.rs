@@ -64,7 +64,9 @@ impl Default for Gas {
 /// See the module. There is one per chain number and key: two would take each other's nonces.
 pub struct Lane {
     pub site: Arc<Site>,
-    /// The solver's account.
+    /// What its rows are called.
+    pub name: String,
+    /// The account whose nonces they are.
     pub owner: Address,
     store: Arc<dyn Store>,
     signer: Arc<dyn Signer>,
@@ -105,9 +107,11 @@ impl Lane {
         now: u64,
     ) -> Result<Self, SolverError> {
         let owner = site.family().address(&format!("{:#x}", signer.address()))?;
-        let held = Held::take(&*store, &format!("lane/{}", site.name), now).await?;
+        let (name, _) = name(&*store, &site.name, &owner).await?;
+        let held = Held::take(&*store, &format!("lane/{name}"), now).await?;
         Ok(Self {
             site,
+            name,
             owner,
             store,
             signer,
@@ -115,6 +119,21 @@ impl Lane {
             held: held.ok_or(SolverError::Fenced)?,
             turn: Mutex::new(()),
         })
+    }
+
+    /// As [`Self::open`], of an account that the solver had before: `None` where it never did anything.
+    pub async fn former(
+        site: Arc<Site>,
+        store: Arc<dyn Store>,
+        signer: Arc<dyn Signer>,
+        gas: Gas,
+        now: u64,
+    ) -> Result<Option<Self>, SolverError> {
+        let owner = site.family().address(&format!("{:#x}", signer.address()))?;
+        match name(&*store, &site.name, &owner).await? {
+            (_, false) => Ok(None),
+            (_, true) => Self::open(site, store, signer, gas, now).await.map(Some),
+        }
     }
 
     /// An empty commit of this holder's.
@@ -136,16 +155,20 @@ impl Lane {
         let slot = self.first(plan, nonce, (fees, now)).await?;
         self.check_funds(&slot).await?;
         let next = nonce + 1;
-        let lane = rows::lane::Lane { next, skipped };
-        let key = rows::lane::key(&self.site.name);
-        let slot_key = rows::lane::slot_key(&self.site.name, nonce);
+        let lane = rows::lane::Lane {
+            next,
+            skipped,
+            account: self.owner.text().to_owned(),
+        };
+        let key = rows::lane::key(&self.name);
+        let slot_key = rows::lane::slot_key(&self.name, nonce);
         let batch = self
             .batch()
             .expect(key.clone(), found.map_or(Expect::Absent, Expect::Equals))
             .expect(slot_key.clone(), Expect::Absent)
             .put(key, lane.encode()?)
             .put(slot_key, slot.encode()?);
-        let batch = inventory::reserve(batch, &self.site, &slot, nonce)?;
+        let batch = inventory::reserve(batch, self, &slot, nonce)?;
         Ok(Taken {
             nonce,
             slot,
@@ -156,7 +179,7 @@ impl Lane {
 
     /// The lane's row, as bytes and as what it says.
     async fn row(&self) -> Result<(Option<Vec<u8>>, Option<rows::lane::Lane>), SolverError> {
-        let key = rows::lane::key(&self.site.name);
+        let key = rows::lane::key(&self.name);
         let found = self.store.read(&key).await?;
         let stored = found.as_deref().map(rows::lane::Lane::decode).transpose()?;
         Ok((found, stored))
@@ -169,7 +192,10 @@ impl Lane {
         stored: Option<rows::lane::Lane>,
         mined: u64,
     ) -> Result<(u64, Vec<u64>), SolverError> {
-        let Some(rows::lane::Lane { next, mut skipped }) = stored else {
+        let Some(rows::lane::Lane {
+            next, mut skipped, ..
+        }) = stored
+        else {
             return Ok((mined, Vec::new()));
         };
         if mined <= next {
@@ -205,17 +231,17 @@ impl Lane {
 
     /// The transaction of a nonce, until it has been freed.
     pub async fn slot(&self, nonce: u64) -> Result<Option<Slot>, SolverError> {
-        let key = rows::lane::slot_key(&self.site.name, nonce);
+        let key = rows::lane::slot_key(&self.name, nonce);
         let found = self.store.read(&key).await?;
         Ok(found.as_deref().map(Slot::decode).transpose()?)
     }
 
     /// Every nonce that is not done with, lowest first.
     pub async fn slots(&self) -> Result<Vec<(u64, Slot)>, SolverError> {
-        let range = rows::lane::slots(&self.site.name, MOST_SLOTS);
+        let range = rows::lane::slots(&self.name, MOST_SLOTS);
         let mut slots = Vec::new();
         for (key, value) in self.store.scan(range).await? {
-            let nonce = rows::lane::nonce(&self.site.name, &key)?;
+            let nonce = rows::lane::nonce(&self.name, &key)?;
             slots.push((nonce, Slot::decode(&value)?));
         }
         Ok(slots)
@@ -223,18 +249,18 @@ impl Lane {
 
     /// Adds to a commit that a nonce is done with.
     pub fn free(&self, batch: Batch, nonce: u64, slot: &Slot) -> Result<Batch, SolverError> {
-        let batch = batch.delete(rows::lane::slot_key(&self.site.name, nonce));
-        inventory::release(batch, &self.site, slot, nonce)
+        let batch = batch.delete(rows::lane::slot_key(&self.name, nonce));
+        inventory::release(batch, self, slot, nonce)
     }
 
     /// What the account can spend of a currency.
     pub async fn available(&self, currency: &Address) -> Result<Amount, SolverError> {
-        inventory::available(&self.store, &self.site, &self.owner, currency).await
+        inventory::available(&self.store, self, currency).await
     }
 
     /// What transactions on their way will take of a currency.
     pub async fn reserved(&self, currency: &Address) -> Result<Amount, SolverError> {
-        inventory::reserved(&self.store, &self.site.name, currency).await
+        inventory::reserved(&self.store, &self.name, currency).await
     }
 
     /// Gas units of a call as it will be sent, with room for what changes until it is included; or why it
@@ -289,6 +315,20 @@ impl Lane {
         Ok(fees)
     }
 
+    /// What a call that takes `gas` units costs now in the native currency, with what the chain charges
+    /// for its bytes.
+    pub async fn cost(&self, call: &Call, gas: u64) -> Result<Amount, SolverError> {
+        let fees = self.fees().await?;
+        let intended = Intended {
+            fees: Some(fees),
+            most: Some(gas),
+            ..Intended::free(call)
+        };
+        let data = self.site.providers.data_fee(&intended).await?;
+        let price = Amount::from(fees.base.saturating_add(fees.priority));
+        Ok(price.saturating_mul(Amount::from(gas)).saturating_add(data))
+    }
+
     async fn check_funds(&self, slot: &Slot) -> Result<(), SolverError> {
         for (currency, needed) in inventory::needs(&self.site, slot)? {
             let available = self.available(&currency).await?;
@@ -302,5 +342,27 @@ impl Lane {
             }
         }
         Ok(())
+    }
+}
+
+/// What the lane of an account is called, and whether it has been used. The first account that worked
+/// on a network has the network's name.
+async fn name(
+    store: &dyn Store,
+    network: &str,
+    owner: &Address,
+) -> Result<(String, bool), SolverError> {
+    let read = async |name: &str| -> Result<_, SolverError> {
+        let found = store.read(&rows::lane::key(name)).await?;
+        Ok(found.as_deref().map(rows::lane::Lane::decode).transpose()?)
+    };
+    match read(network).await? {
+        None => Ok((network.to_owned(), false)),
+        Some(first) if first.account == owner.text() => Ok((network.to_owned(), true)),
+        Some(_) => {
+            let further = rows::lane::further(network, owner.text());
+            let used = read(&further).await?.is_some();
+            Ok((further, used))
+        }
     }
 }

@@ -12,6 +12,7 @@ pub mod exposure;
 mod fill;
 pub mod inventory;
 pub mod judge;
+pub mod keys;
 pub mod lane;
 pub mod late;
 mod offer;
@@ -29,12 +30,13 @@ mod worth;
 use std::{collections::HashMap, sync::Arc};
 
 use alloy::primitives::B256;
-use vm::{Address, Amount, CodecError, ReadError};
+use vm::{Amount, CodecError, ReadError};
 
 use self::{
     claim::ClaimError,
     exposure::Exposure,
     judge::{Case, Funding, Next, Offer, Patience, Step, Worth},
+    keys::Keys,
     lane::Lane,
     late::Repricing,
 };
@@ -114,6 +116,9 @@ pub struct Solver {
     pub requests: Requests,
     /// By the network's name; one per chain number.
     pub lanes: HashMap<String, Arc<Lane>>,
+    /// Of accounts that the solver had before, where they did anything: nothing new is paid from them.
+    pub former: Vec<Arc<Lane>>,
+    pub keys: Keys,
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
     pub repricing: Arc<dyn Repricing>,
@@ -343,10 +348,17 @@ impl Solver {
         Ok(())
     }
 
-    fn solver_of(&self, request: &Request) -> Option<Address> {
-        let lane = self.lanes.values().next()?;
-        let named = lane.site.family().address(&request.order.solver).ok()?;
-        (named == lane.owner).then_some(named)
+    /// Whether the order was promised with a key of ours.
+    fn is_ours(&self, request: &Request) -> bool {
+        let family = self.lanes.values().next().map(|lane| lane.site.family());
+        family.is_some_and(|family| self.keys.of(family, &request.order.solver).is_some())
+    }
+
+    /// The lane that a payment has its nonce of.
+    fn lane_of(&self, leg: &Leg) -> Result<&Arc<Lane>, SolverError> {
+        let lanes = self.lanes.values().chain(&self.former);
+        let found = lanes.into_iter().find(|lane| lane.name == leg.lane);
+        found.ok_or_else(|| SolverError::Elsewhere(leg.lane.clone()))
     }
 }
 

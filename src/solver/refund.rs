@@ -92,7 +92,8 @@ impl Solver {
         let Ok(gas) = lane.estimate(&whole, &[]).await? else {
             return manual;
         };
-        let cost = match self.cost(lane, &currency, gas, view.now / 1_000).await {
+        let now = view.now / 1_000;
+        let cost = match self.cost(lane, &currency, (&whole, gas), now).await {
             Err(SolverError::Price(PriceError::Unknown(_))) => return manual,
             cost => cost?,
         };
@@ -138,6 +139,7 @@ impl Solver {
             deposit: gift.deposit.onchain_id,
             reason: gift.reason,
             network: lane.site.name.clone(),
+            lane: lane.name.clone(),
             nonce: taken.nonce,
             currency: gift.deposit.currency.clone(),
             amount,
@@ -153,17 +155,16 @@ impl Solver {
         self.begin(view, lane, taken, next).await
     }
 
-    /// What `gas` units cost in a currency, rounded up; `None` where no number says it.
+    /// What a call that takes `gas` units costs in a currency, rounded up; `None` where no number says
+    /// it.
     async fn cost(
         &self,
         lane: &Lane,
         currency: &Address,
-        gas: u64,
+        (call, gas): (&Call, u64),
         now: u64,
     ) -> Result<Option<Amount>, SolverError> {
-        let fees = lane.fees().await?;
-        let per_unit = U256::from(fees.base.saturating_add(fees.priority));
-        let cost = per_unit.saturating_mul(U256::from(gas));
+        let cost = lane.cost(call, gas).await?;
         if *currency == lane.site.native {
             return Ok(Some(cost));
         }

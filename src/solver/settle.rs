@@ -15,18 +15,20 @@ use futures::{StreamExt, stream};
 use serde_json::Value;
 use vm::{
     Address, Amount,
+    protocol::id,
     trade::{Call, Revert},
 };
 
 use self::oracle::{Oracle, Refused};
 use super::{
     SolverError,
+    keys::{self, Keys},
     lane::{Depth, Landing, Lane, Plan, Push},
 };
 use crate::{
     request::{
         Request,
-        fact::{Applied, Deposit, Facts, Settlement as Told},
+        fact::{Applied, Deposit, Facts, Purpose, Settlement as Told},
     },
     store::{
         Batch, Expect, Key,
@@ -52,6 +54,7 @@ pub struct Settler {
     /// Of the settlement chain.
     pub lane: Arc<Lane>,
     pub oracle: Oracle,
+    pub keys: Keys,
     /// The oracle contract there.
     pub contract: Address,
 }
@@ -216,9 +219,29 @@ impl Settler {
     }
 
     async fn outcome(&self, task: &Task, deposit: &Deposit) -> Result<Value, Refused> {
+        let vouched = self.vouched(task, deposit).await?;
+        let vouched = vouched.as_deref();
         self.oracle
-            .outcome(&task.request, deposit, &task.settlement)
+            .outcome(&task.request, deposit, (&task.settlement, vouched))
             .await
+    }
+
+    /// What was promised with a former key and paid with the present one carries the former's word.
+    async fn vouched(&self, task: &Task, deposit: &Deposit) -> Result<Option<String>, Refused> {
+        let order = &task.request.order;
+        let key = self.keys.of(self.lane.site.family(), &order.solver);
+        let Some(key) = key.filter(|key| self.keys.is_former(key)) else {
+            return Ok(None);
+        };
+        let outcome = match task.settlement.purpose {
+            Purpose::Fill => "fill",
+            Purpose::Refund | Purpose::Excess => "refund",
+        };
+        let claim = id::claim(outcome, &[deposit.onchain_id], task.request.order_id);
+        let signed = keys::vouch(key, &claim).await;
+        signed
+            .map(Some)
+            .map_err(|error| Refused::Now(error.to_string()))
     }
 
     async fn submit(
@@ -255,7 +278,9 @@ impl Settler {
         (nonce, execution): (u64, &Value),
     ) -> Result<(), SolverError> {
         let Some(slot) = self.lane.slot(nonce).await? else {
-            return Ok(());
+            // A former account's. The contract acts once on it, whoever sends it.
+            let next = task.with(side, Part::Pending);
+            return self.keep(task, &next, self.lane.batch(), |_| ()).await;
         };
         let tended = self
             .lane

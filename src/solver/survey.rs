@@ -59,6 +59,11 @@ impl Site {
         Err(SolverError::Unsound { network, why })
     }
 
+    /// Whether nobody has answered yet.
+    pub fn is_unsure(&self) -> bool {
+        self.survey.get() == Standing::Unknown
+    }
+
     /// Compares the market file with the chain, unless that is done.
     pub async fn survey(&self) -> Result<(), ReadError> {
         if self.survey.get() == Standing::Sound {

@@ -46,7 +46,7 @@ impl Solver {
     }
 
     async fn track_one(&self, view: &View, at: usize, leg: &Leg) -> Result<bool, SolverError> {
-        let lane = self.lane(&leg.network)?;
+        let lane = self.lane_of(leg)?;
         let Some(slot) = lane.slot(leg.nonce).await? else {
             // The slot goes with the commit that ends the payment: this view is an old one.
             return Ok(true);
@@ -68,7 +68,7 @@ impl Solver {
         (slot, landing): (&Slot, &Landing),
     ) -> Result<bool, SolverError> {
         let (leg, mut next) = (&view.claim.legs[at], view.claim.clone());
-        let lane = self.lane(&leg.network)?;
+        let lane = self.lane_of(leg)?;
         let stage = stage(landing, self.is_paid(view, leg, landing));
         next.legs[at].stage = stage;
         next.legs[at].transaction = match landing {
@@ -111,8 +111,8 @@ impl Solver {
     ) -> Result<Batch, SolverError> {
         let batch = lane.batch();
         match stage {
-            Stage::Open => inventory::reserve(batch, &lane.site, slot, leg.nonce),
-            Stage::Confirmed => inventory::release(batch, &lane.site, slot, leg.nonce),
+            Stage::Open => inventory::reserve(batch, lane, slot, leg.nonce),
+            Stage::Confirmed => inventory::release(batch, lane, slot, leg.nonce),
             Stage::Final | Stage::Failed => lane.free(batch, leg.nonce, slot),
         }
     }

@@ -93,7 +93,7 @@ impl Worker {
     pub async fn run(self, stop: CancellationToken) {
         let mut background = JoinSet::new();
         let lanes: BTreeMap<_, _> = self.solver.lanes.iter().collect();
-        for lane in lanes.into_values() {
+        for lane in lanes.into_values().chain(&self.solver.former) {
             let (solver, lane) = (self.solver.clone(), lane.clone());
             background.spawn(Self::tend(solver, lane, self.pace.poll, self.clock));
         }
@@ -209,7 +209,9 @@ impl Worker {
             if let Err(error) = lane.sweep(now / 1_000).await {
                 tracing::warn!(network, %error, "lane cannot be looked after");
             }
-            if let Err(error) = lane.site.survey().await {
+            if (lane.site.is_unsure() || due <= now)
+                && let Err(error) = lane.site.survey().await
+            {
                 tracing::warn!(network, %error, "the market file cannot be compared with the chain");
             }
             if due <= now {

@@ -109,6 +109,7 @@ fn leg(purpose: Purpose, nonce: u64, stage: Stage) -> Leg {
         deposit: deposit(),
         reason: None,
         network: NETWORK.into(),
+        lane: NETWORK.into(),
         nonce,
         currency: scene::USDC.into(),
         amount: U256::from(5),
@@ -260,6 +261,7 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
     let next = lane::Lane {
         next: NONCE + 1,
         skipped: Vec::new(),
+        account: "a".into(),
     };
     let lease = Lease { fence: 1, since: 1 };
     vec![

@@ -8,6 +8,7 @@ fn leg(purpose: Purpose, deposit: u8, stage: Stage) -> Leg {
         deposit: B256::repeat_byte(deposit),
         reason: Some(FailReason::TtlExpired),
         network: "n".into(),
+        lane: "n".into(),
         nonce: 0,
         currency: "c".into(),
         amount: U256::ONE,

@@ -48,6 +48,7 @@ fn leg(purpose: Purpose, deposit: u8, stage: Stage) -> Leg {
         deposit: id(deposit),
         reason: None,
         network: "destination".into(),
+        lane: "destination".into(),
         nonce: 0,
         currency: scene::USDC.into(),
         amount: U256::ONE,

@@ -117,12 +117,12 @@ impl Lane {
     /// Only in turn.
     async fn fill_gap(&self, nonce: u64, now: u64) -> Result<(), SolverError> {
         let slot = self.plug(nonce, now).await?;
-        let key = rows::lane::slot_key(&self.site.name, nonce);
+        let key = rows::lane::slot_key(&self.name, nonce);
         let batch = self
             .batch()
             .expect(key.clone(), Expect::Absent)
             .put(key, slot.encode()?);
-        let batch = super::inventory::reserve(batch, &self.site, &slot, nonce)?;
+        let batch = super::inventory::reserve(batch, self, &slot, nonce)?;
         if let Outcome::Refused { .. } = self.store.commit(batch).await? {
             return Err(SolverError::Fenced);
         }
@@ -132,7 +132,7 @@ impl Lane {
     }
 
     async fn put(&self, lane: &row::Lane) -> Result<(), SolverError> {
-        let key = rows::lane::key(&self.site.name);
+        let key = rows::lane::key(&self.name);
         let batch = self.batch().put(key, lane.encode()?);
         match self.store.commit(batch).await? {
             Outcome::Applied { .. } => Ok(()),

@@ -153,7 +153,7 @@ impl Lane {
 
     /// Stores a changed slot with what it may take now.
     async fn keep(&self, nonce: u64, slot: &Slot) -> Result<(), SolverError> {
-        let key = rows::lane::slot_key(&self.site.name, nonce);
+        let key = rows::lane::slot_key(&self.name, nonce);
         let Some(found) = self.store.read(&key).await? else {
             return Err(SolverError::Fenced);
         };
@@ -161,7 +161,7 @@ impl Lane {
             .batch()
             .expect(key.clone(), Expect::Equals(found))
             .put(key, slot.encode()?);
-        let batch = inventory::reserve(batch, &self.site, slot, nonce)?;
+        let batch = inventory::reserve(batch, self, slot, nonce)?;
         match self.store.commit(batch).await? {
             Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(SolverError::Fenced),

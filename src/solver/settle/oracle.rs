@@ -119,12 +119,12 @@ impl Oracle {
         self.ask("depository-deposits", &body).await
     }
 
-    /// The execution of an order's fill or refund.
+    /// The execution of an order's fill or refund; with its solver's word for it where that is needed.
     pub async fn outcome(
         &self,
         request: &Request,
         deposit: &Deposit,
-        settlement: &Settlement,
+        (settlement, vouched): (&Settlement, Option<&str>),
     ) -> Result<Value, Refused> {
         let mut body = json!({
             "order": request.order,
@@ -136,6 +136,9 @@ impl Oracle {
             }],
             "requestPeerSignatures": true,
         });
+        if let Some(vouched) = vouched {
+            body["solverSignature"] = vouched.into();
+        }
         let transaction = &settlement.transaction;
         let route = match settlement.purpose {
             Purpose::Fill => {

@@ -102,6 +102,7 @@ async fn settler(rig: &Rig, oracle: Oracle) -> Settler {
         requests: rig.requests.clone(),
         lane: rig.solver().await.lanes["origin"].clone(),
         oracle,
+        keys: rig.keys(),
         contract: vm::SETTLEMENT.address(ROUTER).unwrap(),
     }
 }

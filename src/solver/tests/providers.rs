@@ -430,3 +430,53 @@ async fn one_liar_of_three_stops_no_network() {
         assert_eq!(lane.site.sound(), Ok(()));
     }
 }
+
+#[tokio::test]
+async fn what_a_former_key_promised_and_was_paying_is_kept_by_the_present_one() {
+    let mut rig = Rig::new();
+    let (paying, promised, refused) = (
+        rig.funded(1).await,
+        rig.quote(2, |_| ()).await,
+        rig.quote(3, |r| r.referrer = Some("debug-force-refund".into()))
+            .await,
+    );
+    let solver = rig.solver().await;
+    solver.advance(&paying.id, rig.now).await.unwrap();
+    rig.destination.forget();
+    let before = rig.solver_text();
+    rig.rotate();
+    rig.deposit(&promised, |_| ()).await;
+    rig.deposit(&refused, |_| ()).await;
+    for request in [&paying, &promised, &refused] {
+        rig.settle(request).await;
+    }
+    rig.filled(paying.order_id, 1);
+    rig.filled(promised.order_id, 2);
+    rig.refunded(refused.order_id, 3);
+    // The first was being paid by the former account and still is, the others are not.
+    let spent = |of: &str| {
+        let left = rig.destination.balance_of(of, crate::request::scene::USDC);
+        alloy::primitives::U256::from(super::rig::USDC) - left
+    };
+    let each = alloy::primitives::U256::from(super::PAID);
+    assert_eq!((spent(&before), spent(&rig.solver_text())), (each, each));
+    let solver = rig.solver().await;
+    let lane = &solver.lanes["destination"];
+    assert_eq!(
+        (lane.name.clone(), lane.show().await.unwrap().next),
+        (format!("destination/{}", rig.solver_text()), Some(1))
+    );
+    assert_eq!(solver.former.len(), 1);
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn what_an_unknown_key_promised_is_not_paid() {
+    let mut rig = Rig::new();
+    let request = rig.funded(1).await;
+    rig.rotate();
+    rig.former.clear();
+    let solver = rig.solver().await;
+    let said = solver.advance(&request.id, rig.now).await;
+    assert!(matches!(said, Err(SolverError::Elsewhere(_))), "{said:?}");
+}

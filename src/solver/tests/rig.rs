@@ -24,6 +24,7 @@ use crate::{
         Solver, SolverError,
         exposure::Exposure,
         judge::{Next, Patience},
+        keys::Keys,
         lane::{Gas, Lane},
         late::{Repriced, Repricing, Unpriced},
         site::Site,
@@ -38,6 +39,7 @@ use crate::{
 };
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+const NEXT: &str = "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a";
 pub const PROXY: &str = "0x00000000000000000000000000000000000000bb";
 pub const ROUTER: &str = "0x00000000000000000000000000000000000000aa";
 pub const RICH: u128 = 1_000_000_000_000_000_000;
@@ -50,6 +52,8 @@ pub struct Rig {
     pub origin: Arc<FakeChain>,
     pub destination: Arc<FakeChain>,
     pub signer: Arc<RawKey>,
+    /// Keys that the solver had before.
+    pub former: Vec<Arc<RawKey>>,
     /// Unix milliseconds.
     pub now: u64,
     /// What orders are worth whose deposits come late.
@@ -139,6 +143,7 @@ impl Rig {
             origin: FakeChain::new("origin", 31_001, fuse.clone()),
             destination: FakeChain::new("destination", 31_002, fuse.clone()),
             signer: Arc::new(RawKey::parse(KEY).unwrap()),
+            former: Vec::new(),
             fuse,
             now: (chain::GENESIS + 100) * 1_000,
             worth: Ok(Repriced::Promised),
@@ -156,9 +161,27 @@ impl Rig {
         format!("{:#x}", self.signer.address())
     }
 
+    pub fn keys(&self) -> Keys {
+        let former = self.former.iter();
+        Keys {
+            current: self.signer.clone(),
+            former: former.map(|key| key.clone() as Arc<dyn Signer>).collect(),
+        }
+    }
+
+    /// The solver has another key from now on.
+    pub fn rotate(&mut self) {
+        let next = Arc::new(RawKey::parse(NEXT).unwrap());
+        self.former.push(std::mem::replace(&mut self.signer, next));
+        for chain in [&self.origin, &self.destination] {
+            chain.give(&self.solver_text(), native(), RICH);
+            chain.give(&self.solver_text(), scene::USDC, USDC);
+        }
+    }
+
     /// The process starts.
     pub async fn solver(&self) -> Solver {
-        let mut lanes = HashMap::new();
+        let (mut lanes, mut former) = (HashMap::new(), Vec::new());
         for chain in [&self.origin, &self.destination] {
             let site = Site::scripted(
                 network(chain.name, chain.number, self.caps),
@@ -170,14 +193,24 @@ impl Rig {
                 most: 100_000,
                 ..Gas::default()
             };
-            let lane = Lane::open(site, store, self.signer.clone(), gas, self.now)
-                .await
-                .unwrap();
-            lanes.insert(chain.name.to_owned(), Arc::new(lane));
+            let lane = Lane::open(
+                site.clone(),
+                store.clone(),
+                self.signer.clone(),
+                gas,
+                self.now,
+            );
+            lanes.insert(chain.name.to_owned(), Arc::new(lane.await.unwrap()));
+            for key in self.former.clone() {
+                let lane = Lane::former(site.clone(), store.clone(), key, gas, self.now);
+                former.extend(lane.await.unwrap().map(Arc::new));
+            }
         }
         Solver {
             requests: self.requests.clone(),
             lanes,
+            former,
+            keys: self.keys(),
             prices: Arc::new(Prices),
             settlement: Arc::new(Settlement(self.settlement)),
             repricing: Arc::new(Market(self.worth)),

@@ -85,9 +85,9 @@ impl Desk<'_> {
                 self.complain(format!("deposit {} is used twice", leg.deposit));
             }
             if matches!(leg.stage, Stage::Open | Stage::Confirmed) {
-                let (network, nonce) = (&leg.network, leg.nonce);
-                let why = format!("nonce {nonce} of {network} is not its own");
-                self.demand(rows::lane::slot_key(network, nonce), why, |row| {
+                let (lane, nonce) = (&leg.lane, leg.nonce);
+                let why = format!("nonce {nonce} of {lane} is not its own");
+                self.demand(rows::lane::slot_key(lane, nonce), why, |row| {
                     matches!(row, Row::LaneSlot { slot, .. } if slot.owner == Owner::Request(*id))
                 })
                 .await?;
@@ -127,7 +127,7 @@ impl Desk<'_> {
                         return false;
                     };
                     let mut legs = claim.legs.iter();
-                    legs.any(|leg| leg.network == network && leg.nonce == nonce)
+                    legs.any(|leg| leg.lane == network && leg.nonce == nonce)
                 })
                 .await
             }

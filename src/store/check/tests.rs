@@ -231,6 +231,7 @@ async fn payments_that_contradict_each_other_are_told() {
     let behind = rows::lane::Lane {
         next: NONCE,
         skipped: Vec::new(),
+        account: "a".into(),
     };
     let nobody = rows::lease::Lease { fence: 0, since: 1 };
     each_is_told(vec![

@@ -52,7 +52,8 @@ pub struct Leg {
     /// Why it is given back.
     pub reason: Option<FailReason>,
     pub network: String,
-    /// The nonce of the network's lane that its transactions have.
+    /// The name of the lane whose nonce its transactions have.
+    pub lane: String,
     pub nonce: u64,
     pub currency: String,
     pub amount: U256,

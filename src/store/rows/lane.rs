@@ -1,7 +1,7 @@
 //! Nonces of the solver's account on one chain, and the transactions that have them.
 //!
-//! Key: the network's name for its [`Lane`]; the name, a zero byte and the nonce as 8 bytes big
-//! endian for a [`Slot`]. Names hold no zero byte. Values, format 1: postcard.
+//! Key: the lane's name (see [`further`]) for its [`Lane`]; the name, a zero byte and the nonce as 8
+//! bytes big endian for a [`Slot`]. Names hold no zero byte. Values, format 1: postcard.
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,13 @@ pub struct Lane {
     pub next: u64,
     /// Nonces that were somebody else's when the lane passed them.
     pub skipped: Vec<u64>,
+    /// Whose nonces they are.
+    pub account: String,
+}
+
+/// What the lane of a further account on a network is called; the first one has the network's name.
+pub fn further(network: &str, account: &str) -> String {
+    format!("{network}/{account}")
 }
 
 /// A nonce that was taken, until what became of it is final.

@@ -412,6 +412,7 @@ fn claim() -> claim::Claim {
             deposit: b(1),
             reason: None,
             network: "base".into(),
+            lane: "base".into(),
             nonce: 7,
             currency: "0x0".into(),
             amount: alloy::primitives::U256::from(255),
@@ -497,7 +498,7 @@ fn layouts_of_the_solver_never_change() {
     let word = |last: &str| format!("{}{last}", "00".repeat(31));
     let claimed = String::from_utf8(claim().encode().unwrap()).unwrap();
     let expected = format!(
-        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","nonce":7,"currency":"0x0","amount":"0xff","payments":["0x6"],"transaction":null,"stage":"Open","wasted":"0x7"}}],"parked":["0x{two}"],"pauses":[{{"deposit":"0x{three}","tries":4,"until":5,"why":"AMOUNT_TOO_LOW_TO_REFUND"}}]}}"#
+        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","lane":"base","nonce":7,"currency":"0x0","amount":"0xff","payments":["0x6"],"transaction":null,"stage":"Open","wasted":"0x7"}}],"parked":["0x{two}"],"pauses":[{{"deposit":"0x{three}","tries":4,"until":5,"why":"AMOUNT_TOO_LOW_TO_REFUND"}}]}}"#
     );
     assert_eq!(claimed, format!("\u{1}{expected}"));
     let settled = String::from_utf8(settlement().encode().unwrap()).unwrap();
@@ -526,8 +527,9 @@ fn layouts_of_the_solver_never_change() {
     let lane = lane::Lane {
         next: 300,
         skipped: vec![7],
+        account: "a".into(),
     };
-    assert_eq!(hex(&lane.encode().unwrap()), "01ac020107");
+    assert_eq!(hex(&lane.encode().unwrap()), "01ac0201070161");
     let lease = lease::Lease { fence: 3, since: 1 };
     assert_eq!(hex(&lease.encode().unwrap()), "010301");
     let amount = alloy::primitives::U256::from(5);

@@ -10,6 +10,13 @@ pub fn deterministic(values: &[&str]) -> B256 {
     B256::from_slice(&Sha256::digest(joined))
 }
 
+/// What an order's solver signs (personal_sign over the raw bytes) to vouch for one claim about how
+/// the order ended: `outcome` is `fill` or `refund`, the ids are those of the claim's deposits.
+pub fn claim(outcome: &str, onchain_ids: &[B256], order: B256) -> B256 {
+    let ended = self::outcome(onchain_ids, order).to_string();
+    deterministic(&["claim", outcome, &ended])
+}
+
 /// The idempotency key of an order's outcome, whatever order its deposits are named in.
 pub fn outcome(onchain_ids: &[B256], order: B256) -> B256 {
     let mut ids = onchain_ids.to_vec();

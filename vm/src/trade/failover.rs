@@ -183,12 +183,13 @@ impl Failover {
     }
 
     /// What the chain charges for a transaction's bytes besides gas; nothing on most.
-    pub async fn data_fee(&self, draft: &Draft) -> Result<Amount, ReadError> {
+    pub async fn data_fee(&self, intended: &Intended<'_>) -> Result<Amount, ReadError> {
         let Some(contract) = &self.ground.limits.data_fees else {
             return Ok(Amount::ZERO);
         };
+        let draft = self.draft(intended, intended.fees.unwrap_or_default());
         let codec = self.ground.codec;
-        let question = codec.data_fee(self.ground.number, draft, contract);
+        let question = codec.data_fee(self.ground.number, &draft, contract);
         let question = question.map_err(|error| ReadError::Doubtful(error.to_string()))?;
         let question = &question;
         let ask = |trade: Trade| async move {
@@ -211,8 +212,7 @@ impl Failover {
             most: intended.most.or(Some(self.ground.limits.gas)),
             ..*intended
         };
-        let draft = self.draft(intended, fees);
-        let (gas, data) = futures::try_join!(self.estimate(&priced), self.data_fee(&draft))?;
+        let (gas, data) = futures::try_join!(self.estimate(&priced), self.data_fee(&priced))?;
         Ok(gas.map(|gas| {
             let price = U256::from(fees.base.saturating_add(fees.priority));
             let total = price.saturating_mul(U256::from(gas)).saturating_add(data);
