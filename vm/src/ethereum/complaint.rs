@@ -298,6 +298,10 @@ mod tests {
         ] {
             assert_eq!(broadcast(&refused(-32000, message)), meaning, "{message}");
         }
+    }
+
+    #[test]
+    fn refusals_that_are_for_ever_and_those_that_may_pass() {
         for message in [
             "oversized data: transaction size 139296, limit 131072",
             "intrinsic gas too low: gas 21000, minimum needed 60000",
