@@ -1,6 +1,8 @@
 //! Quotes, index, solver and settlement, put together over chains, a store, and what is outside.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+mod lanes;
+
+use std::{collections::HashMap, sync::Arc};
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
@@ -35,8 +37,7 @@ use crate::{
         Solver,
         exposure::Exposure,
         judge::Patience,
-        keys::Keys,
-        lane::{Gas, Lane},
+        lane::Lane,
         settle::{
             Settler,
             oracle::{Carrier, Oracle},
@@ -46,9 +47,6 @@ use crate::{
     },
     store::{Store, listing::Listing, requests::Requests},
 };
-
-/// How long a start waits for chains to confirm the market file.
-const SURVEY: Duration = Duration::from_secs(5);
 
 /// What the parts ask of the world besides chains and store.
 #[derive(Clone)]
@@ -123,9 +121,9 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     let lanes = ground.lanes().await?;
     let former = ground.former().await?;
     let settler = ground.settler(chains, &lanes, base.contract).await?;
-    let mut every = all(&lanes, settler.as_ref());
+    let mut every = lanes::all(&lanes, settler.as_ref());
     every.extend(former.iter().cloned());
-    surveyed(&lanes).await;
+    lanes::surveyed(&lanes).await;
     let solver = Arc::new(Solver {
         requests: ground.requests.clone(),
         lanes,
@@ -180,37 +178,6 @@ fn places<'a>(market: &'a Market, chains: &'a Chains) -> anyhow::Result<Vec<Plac
     places.collect()
 }
 
-/// Compares the market file with the chains; who does not answer in time is asked again by the worker.
-async fn surveyed(lanes: &HashMap<String, Arc<Lane>>) {
-    let surveys = lanes.values().map(|lane| async {
-        let survey = tokio::time::timeout(SURVEY, lane.site.survey()).await;
-        if !matches!(survey, Ok(Ok(()))) {
-            let network = lane.site.name.as_str();
-            tracing::warn!(
-                network,
-                "nothing is traded until its providers confirm the market file"
-            );
-        }
-    });
-    futures::future::join_all(surveys).await;
-}
-
-fn gas(site: &Site) -> Gas {
-    Gas {
-        most: site.providers.limits().max_fee,
-        ..Gas::default()
-    }
-}
-
-/// Every lane there is, in order of their networks.
-fn all(lanes: &HashMap<String, Arc<Lane>>, settler: Option<&Arc<Settler>>) -> Vec<Arc<Lane>> {
-    let mut all: Vec<_> = lanes.values().cloned().collect();
-    let settling = settler.map(|settler| settler.lane.clone());
-    all.extend(settling.filter(|lane| !lanes.contains_key(&lane.site.name)));
-    all.sort_by(|one, other| one.site.name.cmp(&other.site.name));
-    all
-}
-
 fn views(places: &[Place<'_>], network: &str) -> Option<Views> {
     let mut places = places.iter();
     let place = places.find(|place| place.network.name == network)?;
@@ -227,49 +194,6 @@ fn swaps(market: &Market, places: &[Place<'_>]) -> anyhow::Result<SwapRouting> {
 }
 
 impl Ground<'_> {
-    async fn lanes(&self) -> anyhow::Result<HashMap<String, Arc<Lane>>> {
-        let mut lanes = HashMap::new();
-        for place in &self.places {
-            let chain = place.opened.chain.clone();
-            let site = Site::traded(place.network, chain, place.providers.clone())?;
-            let lane = self.lane(site).await?;
-            lanes.insert(place.network.name.clone(), Arc::new(lane));
-        }
-        Ok(lanes)
-    }
-
-    /// The lanes of keys that the solver had before.
-    async fn former(&self) -> anyhow::Result<Vec<Arc<Lane>>> {
-        let mut former = Vec::new();
-        for place in &self.places {
-            let chain = place.opened.chain.clone();
-            let site = Arc::new(Site::traded(place.network, chain, place.providers.clone())?);
-            for key in &self.trading.previous {
-                let (store, gas) = (self.requests.store().clone(), gas(&site));
-                let now = (self.outside.clock)();
-                let lane = Lane::former(site.clone(), store, key.clone(), gas, now).await?;
-                former.extend(lane.map(Arc::new));
-            }
-        }
-        Ok(former)
-    }
-
-    fn keys(&self) -> Keys {
-        Keys {
-            current: self.signer.clone(),
-            former: self.trading.previous.clone().into(),
-        }
-    }
-
-    async fn lane(&self, site: Site) -> anyhow::Result<Lane> {
-        let (store, signer) = (self.requests.store().clone(), self.signer.clone());
-        let name = site.name.clone();
-        let now = (self.outside.clock)();
-        let gas = gas(&site);
-        let lane = Lane::open(Arc::new(site), store, signer, gas, now).await;
-        lane.with_context(|| format!("the solver cannot work on {name}"))
-    }
-
     async fn settler(
         &self,
         chains: &Chains,

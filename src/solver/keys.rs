@@ -6,11 +6,17 @@
 
 use std::sync::Arc;
 
-use vm::{Family, protocol::signature::eip191};
+use vm::{
+    Family,
+    protocol::{id, signature::eip191},
+};
 
-use alloy::primitives::B256;
-
-use crate::sign::{SignError, Signer};
+use super::{Solver, SolverError, lane::Lane};
+use crate::{
+    request::{Request, fact::Purpose},
+    sign::{SignError, Signer},
+    store::rows::{claim::Leg, settlement::Settlement},
+};
 
 /// See the module.
 #[derive(Clone)]
@@ -29,14 +35,39 @@ impl Keys {
             .find(same)
     }
 
-    /// Whether a key is one that was followed by another.
-    pub fn is_former(&self, key: &Arc<dyn Signer>) -> bool {
-        key.address() != self.current.address()
+    /// The signature that a claim about an order carries which was promised with a former key.
+    pub async fn vouched(
+        &self,
+        family: &Family,
+        request: &Request,
+        settlement: &Settlement,
+    ) -> Result<Option<String>, SignError> {
+        let current = self.current.address();
+        let key = self.of(family, &request.order.solver);
+        let Some(key) = key.filter(|key| key.address() != current) else {
+            return Ok(None);
+        };
+        let outcome = match settlement.purpose {
+            Purpose::Fill => "fill",
+            Purpose::Refund | Purpose::Excess => "refund",
+        };
+        let claim = id::claim(outcome, &[settlement.deposit], request.order_id);
+        let signature = key.sign(&eip191(claim.as_slice())).await?;
+        Ok(Some(alloy::hex::encode_prefixed(signature.as_bytes())))
     }
 }
 
-/// An order's solver vouches for a claim.
-pub async fn vouch(key: &Arc<dyn Signer>, claim: &B256) -> Result<String, SignError> {
-    let signature = key.sign(&eip191(claim.as_slice())).await?;
-    Ok(alloy::hex::encode_prefixed(signature.as_bytes()))
+impl Solver {
+    /// Whether the order was promised with a key of ours.
+    pub(super) fn is_ours(&self, request: &Request) -> bool {
+        let family = self.lanes.values().next().map(|lane| lane.site.family());
+        family.is_some_and(|family| self.keys.of(family, &request.order.solver).is_some())
+    }
+
+    /// The lane that a payment has its nonce of.
+    pub(super) fn lane_of(&self, leg: &Leg) -> Result<&Arc<Lane>, SolverError> {
+        let lanes = self.lanes.values().chain(&self.former);
+        let found = lanes.into_iter().find(|lane| lane.name == leg.lane);
+        found.ok_or_else(|| SolverError::Elsewhere(leg.lane.clone()))
+    }
 }

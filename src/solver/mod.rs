@@ -347,19 +347,6 @@ impl Solver {
         self.requests.decide(seen, view.now, batch, change).await?;
         Ok(())
     }
-
-    /// Whether the order was promised with a key of ours.
-    fn is_ours(&self, request: &Request) -> bool {
-        let family = self.lanes.values().next().map(|lane| lane.site.family());
-        family.is_some_and(|family| self.keys.of(family, &request.order.solver).is_some())
-    }
-
-    /// The lane that a payment has its nonce of.
-    fn lane_of(&self, leg: &Leg) -> Result<&Arc<Lane>, SolverError> {
-        let lanes = self.lanes.values().chain(&self.former);
-        let found = lanes.into_iter().find(|lane| lane.name == leg.lane);
-        found.ok_or_else(|| SolverError::Elsewhere(leg.lane.clone()))
-    }
 }
 
 impl View {

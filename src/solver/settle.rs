@@ -15,20 +15,19 @@ use futures::{StreamExt, stream};
 use serde_json::Value;
 use vm::{
     Address, Amount,
-    protocol::id,
     trade::{Call, Revert},
 };
 
 use self::oracle::{Oracle, Refused};
 use super::{
     SolverError,
-    keys::{self, Keys},
+    keys::Keys,
     lane::{Depth, Landing, Lane, Plan, Push},
 };
 use crate::{
     request::{
         Request,
-        fact::{Applied, Deposit, Facts, Purpose, Settlement as Told},
+        fact::{Applied, Deposit, Facts, Settlement as Told},
     },
     store::{
         Batch, Expect, Key,
@@ -219,29 +218,12 @@ impl Settler {
     }
 
     async fn outcome(&self, task: &Task, deposit: &Deposit) -> Result<Value, Refused> {
-        let vouched = self.vouched(task, deposit).await?;
-        let vouched = vouched.as_deref();
+        let (family, settlement) = (self.lane.site.family(), &task.settlement);
+        let vouched = self.keys.vouched(family, &task.request, settlement).await;
+        let vouched = vouched.map_err(|error| Refused::Now(error.to_string()))?;
         self.oracle
-            .outcome(&task.request, deposit, (&task.settlement, vouched))
+            .outcome(&task.request, deposit, (settlement, vouched.as_deref()))
             .await
-    }
-
-    /// What was promised with a former key and paid with the present one carries the former's word.
-    async fn vouched(&self, task: &Task, deposit: &Deposit) -> Result<Option<String>, Refused> {
-        let order = &task.request.order;
-        let key = self.keys.of(self.lane.site.family(), &order.solver);
-        let Some(key) = key.filter(|key| self.keys.is_former(key)) else {
-            return Ok(None);
-        };
-        let outcome = match task.settlement.purpose {
-            Purpose::Fill => "fill",
-            Purpose::Refund | Purpose::Excess => "refund",
-        };
-        let claim = id::claim(outcome, &[deposit.onchain_id], task.request.order_id);
-        let signed = keys::vouch(key, &claim).await;
-        signed
-            .map(Some)
-            .map_err(|error| Refused::Now(error.to_string()))
     }
 
     async fn submit(

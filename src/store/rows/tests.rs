@@ -495,7 +495,6 @@ fn parked() -> parked::Parked {
 #[test]
 fn layouts_of_the_solver_never_change() {
     let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
-    let word = |last: &str| format!("{}{last}", "00".repeat(31));
     let claimed = String::from_utf8(claim().encode().unwrap()).unwrap();
     let expected = format!(
         r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","lane":"base","nonce":7,"currency":"0x0","amount":"0xff","payments":["0x6"],"transaction":null,"stage":"Open","wasted":"0x7"}}],"parked":["0x{two}"],"pauses":[{{"deposit":"0x{three}","tries":4,"until":5,"why":"AMOUNT_TOO_LOW_TO_REFUND"}}]}}"#
@@ -516,6 +515,12 @@ fn layouts_of_the_solver_never_change() {
     let bytes = paused.encode().unwrap();
     assert_eq!(bytes, b"\x01{\"why\":\"w\",\"since\":3}");
     assert_eq!(pause::Paused::decode(&bytes), Ok(paused));
+}
+
+#[test]
+fn layouts_of_lanes_never_change() {
+    let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
+    let word = |last: &str| format!("{}{last}", "00".repeat(31));
     let (five, six) = (word("05"), word("06"));
     assert_eq!(
         hex(&slot_of_lane().encode().unwrap()),

@@ -1,0 +1,92 @@
+//! The solver's nonces on each network, with the key of now and those of before.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use anyhow::Context;
+
+use super::Ground;
+use crate::solver::{
+    keys::Keys,
+    lane::{Gas, Lane},
+    settle::Settler,
+    site::Site,
+};
+
+/// How long a start waits for chains to confirm the market file.
+const SURVEY: Duration = Duration::from_secs(5);
+
+/// Compares the market file with the chains; who does not answer in time is asked again by the worker.
+pub async fn surveyed(lanes: &HashMap<String, Arc<Lane>>) {
+    let surveys = lanes.values().map(|lane| async {
+        let survey = tokio::time::timeout(SURVEY, lane.site.survey()).await;
+        if !matches!(survey, Ok(Ok(()))) {
+            let network = lane.site.name.as_str();
+            tracing::warn!(
+                network,
+                "nothing is traded until its providers confirm the market file"
+            );
+        }
+    });
+    futures::future::join_all(surveys).await;
+}
+
+fn gas(site: &Site) -> Gas {
+    Gas {
+        most: site.providers.limits().max_fee,
+        ..Gas::default()
+    }
+}
+
+/// Every lane there is, in order of their networks.
+pub fn all(lanes: &HashMap<String, Arc<Lane>>, settler: Option<&Arc<Settler>>) -> Vec<Arc<Lane>> {
+    let mut all: Vec<_> = lanes.values().cloned().collect();
+    let settling = settler.map(|settler| settler.lane.clone());
+    all.extend(settling.filter(|lane| !lanes.contains_key(&lane.site.name)));
+    all.sort_by(|one, other| one.site.name.cmp(&other.site.name));
+    all
+}
+
+impl Ground<'_> {
+    pub(super) async fn lanes(&self) -> anyhow::Result<HashMap<String, Arc<Lane>>> {
+        let mut lanes = HashMap::new();
+        for place in &self.places {
+            let chain = place.opened.chain.clone();
+            let site = Site::traded(place.network, chain, place.providers.clone())?;
+            let lane = self.lane(site).await?;
+            lanes.insert(place.network.name.clone(), Arc::new(lane));
+        }
+        Ok(lanes)
+    }
+
+    /// The lanes of keys that the solver had before.
+    pub(super) async fn former(&self) -> anyhow::Result<Vec<Arc<Lane>>> {
+        let mut former = Vec::new();
+        for place in &self.places {
+            let chain = place.opened.chain.clone();
+            let site = Arc::new(Site::traded(place.network, chain, place.providers.clone())?);
+            for key in &self.trading.previous {
+                let (store, gas) = (self.requests.store().clone(), gas(&site));
+                let now = (self.outside.clock)();
+                let lane = Lane::former(site.clone(), store, key.clone(), gas, now).await?;
+                former.extend(lane.map(Arc::new));
+            }
+        }
+        Ok(former)
+    }
+
+    pub(super) fn keys(&self) -> Keys {
+        Keys {
+            current: self.signer.clone(),
+            former: self.trading.previous.clone().into(),
+        }
+    }
+
+    pub(super) async fn lane(&self, site: Site) -> anyhow::Result<Lane> {
+        let (store, signer) = (self.requests.store().clone(), self.signer.clone());
+        let name = site.name.clone();
+        let now = (self.outside.clock)();
+        let gas = gas(&site);
+        let lane = Lane::open(Arc::new(site), store, signer, gas, now).await;
+        lane.with_context(|| format!("the solver cannot work on {name}"))
+    }
+}
