@@ -10,6 +10,7 @@ alloy::sol! {
     function execute(bytes32 idempotencyKey, bytes[] actions, bytes[] signatures);
     function isExecuted(bytes32 idempotencyKey) returns (bool);
     function HUB() returns (address);
+    function router() returns (address);
     function balanceOf(address owner, uint256 id) returns (uint256);
     function latestRoundData();
     function decimals() returns (uint8);

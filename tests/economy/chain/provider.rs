@@ -15,7 +15,7 @@ use vm::{
     Address, Amount, Block, ChainReader, EvmAddress, Head, Provider as Reader, ReadError,
     StateReader, Transaction, TxRef, WithdrawalStatus,
     trade::{
-        Accounts, Authorization, Broadcast, Call, CurrencyInfo, Fate, Fees, Rehearsal, Revert,
+        Accounts, Broadcast, Call, CurrencyInfo, Fate, Fees, Intended, Rehearsal, Revert,
         ScanError, Scanner, Sighting, Trade, Witness, Witnesses, Writer,
     },
 };
@@ -145,6 +145,9 @@ impl Provider {
         if let Ok(call) = abi::balanceOfCall::abi_decode(data) {
             return Some(state.held(call.owner, call.id).abi_encode().into());
         }
+        if abi::routerCall::abi_decode(data).is_ok() {
+            return Some(crate::market::ROUTER.abi_encode().into());
+        }
         if abi::decimalsCall::abi_decode(data).is_ok() {
             return Some(U256::from(8).abi_encode().into());
         }
@@ -217,6 +220,14 @@ impl StateReader for Provider {
         _: &Block,
     ) -> Result<WithdrawalStatus, ReadError> {
         Err(ReadError::Unavailable("no withdrawals here".into()))
+    }
+
+    async fn sequence(&self, owner: &Address, block: &Block) -> Result<u64, ReadError> {
+        self.up().await?;
+        let world = self.chain.lock();
+        let state = world.state_at(block.number);
+        let state = state.ok_or_else(|| ReadError::Unavailable("no such block".into()))?;
+        Ok(state.nonces.get(&evm(owner)).copied().unwrap_or(0))
     }
 
     async fn view(&self, to: &Address, data: &Bytes, block: &Block) -> Result<Bytes, ReadError> {
@@ -314,17 +325,14 @@ impl Accounts for Provider {
 
 #[async_trait]
 impl Writer for Provider {
-    async fn estimate(
-        &self,
-        call: &Call,
-        _: &[Authorization],
-    ) -> Result<Result<u64, Revert>, ReadError> {
+    async fn estimate(&self, intended: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
         self.up().await?;
         if self.manners() == Manners::LiesAboutReverts {
             return Ok(Err(revert(Bytes::new())));
         }
-        // As nodes estimate what names no fee: at a gas price of zero.
-        let tried = self.chain.tried(&[message(call)], false);
+        // Nodes estimate what names no fee at a gas price of zero.
+        let priced = intended.fees.is_some_and(|fees| fees.base > 0);
+        let tried = self.chain.tried(&[message(intended.call)], priced);
         Ok(tried.map_err(revert))
     }
 
