@@ -180,6 +180,7 @@ impl World {
         Trading {
             market: self.market.clone(),
             signer: key(SOLVER),
+            previous: Vec::new(),
             solver_chain: "alpha".into(),
             oracle: None,
             production: false,
