@@ -381,7 +381,7 @@ async fn a_fill_burns_no_more_gas_than_was_charged_for() {
 async fn nothing_is_traded_where_the_market_file_is_not_what_the_chain_says() {
     type Change = fn(&mut super::chain::World);
     let changes: [(&str, Change); 3] = [
-        ("18 decimals", |world| world.decimals = Some(18)),
+        ("token has 18", |world| world.decimals = Some(18)),
         ("no token", |world| world.decimals = None),
         ("hand calls", |world| world.router = super::rig::PROXY),
     ];
