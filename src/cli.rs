@@ -15,11 +15,12 @@ use std::{future::Future, path::Path};
 
 use anyhow::anyhow;
 use clap::{Parser, Subcommand};
+use rustix::{fs::Mode, process::umask};
 
 use crate::{
     admin::{self, Answer, Question},
     config,
-    store::{OpenError, ReplaceError, StoreError},
+    store::{OpenError, ReplaceError, StoreError, pair::Places},
 };
 
 /// The store is damaged, of another version, or in doubt (sysexits' EX_DATAERR): a restart does not help.
@@ -72,19 +73,26 @@ enum Command {
 impl Arguments {
     /// Carries out the command with the given environment.
     pub fn run(self, variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
+        // Whatever is written is its owner's alone: files of the store, exports, the socket.
+        umask(Mode::RWXG | Mode::RWXO);
         match self.command.unwrap_or(Command::Serve) {
             Command::Health { url } => health::run(url, variables),
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
             Command::Integrators(integrators) => print(integrators.answer(variables)),
-            Command::Journal(journal) => print(journal.answer(&config::data_dir(variables))),
+            Command::Journal(journal) => print(journal.answer(places(variables))),
             Command::Lane(lane) => print(lane.answer(&config::data_dir(variables))),
             Command::Webhooks(webhooks) => print(webhooks.answer(&config::data_dir(variables))),
-            Command::Store(store) => print(store.answer(&config::data_dir(variables))),
+            Command::Store(store) => print(store.answer(places(variables))),
             Command::Serve => serve::run(variables),
             Command::CheckConfig => check_config::run(variables),
             Command::Keys => keys::run(variables),
         }
     }
+}
+
+fn places(variables: impl IntoIterator<Item = (String, String)>) -> Places {
+    let (data, journal) = config::directories(variables);
+    Places::new(data, journal)
 }
 
 /// The process's exit code for an error of [`Arguments::run`].
@@ -96,7 +104,9 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         };
         match opened {
             Some(error) if error.is_held() => return IN_USE,
-            Some(OpenError::Io { .. }) => return 1,
+            Some(OpenError::Io { .. } | OpenError::Loose { .. } | OpenError::Missing(_)) => {
+                return 1;
+            }
             Some(_) => return DAMAGED,
             None => {}
         }

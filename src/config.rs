@@ -1,6 +1,7 @@
 //! Environment variables → [`Config`]: the only reader of the environment, every mistake reported
 //! at once, secrets never printed. It opens nothing and reads no chain list ([`crate::chains`] does).
 
+mod directories;
 mod integrator;
 mod read;
 
@@ -10,11 +11,14 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use vm::EvmAddress;
 
+pub use self::directories::{data_dir, directories};
 pub use self::integrator::{Integrator, RequestsV2, SolverOracle};
 use self::read::Reader;
 
 /// Where the store is unless `DATA_DIR` says otherwise.
 const DATA_DIR: &str = "./data";
+/// What stays free on the disk unless `DISK_RESERVE` says otherwise: a gibibyte.
+const DISK_RESERVE: u64 = 1 << 30;
 /// Secrets that no list has a use for: a file that names one finds it unset.
 const SECRETS: [&str; 7] = [
     "API_KEYS",
@@ -38,6 +42,8 @@ pub struct Raw {
     http_port: Option<String>,
     port: Option<String>,
     data_dir: Option<String>,
+    journal_dir: Option<String>,
+    disk_reserve: Option<String>,
     chains_file: Option<String>,
     hub_file: Option<String>,
     finality_profile: Option<String>,
@@ -74,6 +80,10 @@ pub struct Config {
     pub http_host: IpAddr,
     pub http_port: u16,
     pub data_dir: PathBuf,
+    /// Where the signing journal is, if not there too.
+    pub journal_dir: Option<PathBuf>,
+    /// Bytes that stay free where both are: below, no quotes are taken.
+    pub disk_reserve: u64,
     pub chains_file: Option<PathBuf>,
     pub hub_file: Option<PathBuf>,
     pub finality_profile: FinalityProfile,
@@ -245,14 +255,6 @@ impl Mistakes {
     }
 }
 
-/// `DATA_DIR` alone, for commands that only need to find a running daemon.
-pub fn data_dir(variables: impl IntoIterator<Item = (String, String)>) -> PathBuf {
-    let named = variables
-        .into_iter()
-        .find(|(name, value)| name == "DATA_DIR" && !value.trim().is_empty());
-    named.map_or_else(|| DATA_DIR.into(), |(_, value)| value.into())
-}
-
 impl Config {
     /// Reads a configuration from `(name, value)` pairs, usually [`std::env::vars`].
     pub fn from_variables(
@@ -315,6 +317,8 @@ impl Config {
             http_host: read.parse("HTTP_HOST", raw.http_host, IpAddr::from([0, 0, 0, 0])),
             http_port,
             data_dir: raw.data_dir.unwrap_or_else(|| DATA_DIR.into()).into(),
+            journal_dir: raw.journal_dir.map(Into::into),
+            disk_reserve: read.parse("DISK_RESERVE", raw.disk_reserve, DISK_RESERVE),
             chains_file: raw.chains_file.map(Into::into),
             hub_file: raw.hub_file.map(Into::into),
             finality_profile: read.parse(

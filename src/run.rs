@@ -12,7 +12,7 @@ mod trading;
 
 use std::{
     collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -47,7 +47,12 @@ use crate::{
         system::{self, System},
     },
     hub::{Hub, Settings},
-    store::{Store, integrators::Integrators, sled::SledStore},
+    store::{
+        Making, Store,
+        integrators::Integrators,
+        pair::{Pair, Places},
+        reserve::Reserve,
+    },
     telemetry::Metrics,
 };
 
@@ -78,7 +83,8 @@ impl Listeners {
 /// A daemon that is complete but not listening yet.
 pub struct Daemon {
     app: Arc<App>,
-    store: Arc<dyn Store>,
+    pair: Pair,
+    reserve: Arc<Reserve>,
     journal: Arc<Journal>,
     watchers: Vec<Watcher>,
     data_dir: PathBuf,
@@ -113,9 +119,11 @@ impl Daemon {
         ready::warn_about_closed_chains(&chains);
         ready::warn_about_quorums(&chains, config);
         ready::warn_about_multisig(config);
-        let store: Arc<dyn Store> = Arc::new(SledStore::open(&store(&config.data_dir))?);
+        let pair = Pair::open(&places(config), Making::Allowed)?;
+        let reserve = Reserve::new(places(config).homes(), config.disk_reserve);
+        reserve.look().context("DISK_RESERVE")?;
         let name = service(config, signer.address());
-        let journal = Arc::new(Journal::new(store.clone(), signer));
+        let journal = Arc::new(Journal::new(pair.journal.clone(), signer));
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
             oracle: oracle(
@@ -141,7 +149,8 @@ impl Daemon {
         };
         Ok(Self {
             app: Arc::new(surface.open()?),
-            store,
+            pair,
+            reserve: Arc::new(reserve),
             watchers: watchers(&chains, &journal),
             journal,
             data_dir: config.data_dir.clone(),
@@ -168,7 +177,7 @@ impl Daemon {
         let mut background = Background::new(shutdown.clone());
         background.spawn("metrics", self.metrics.keep(shutdown.clone()));
         let office = Office {
-            integrators: Integrators::open(self.store.clone()).await?,
+            integrators: Integrators::open(self.pair.store.clone()).await?,
             service: Some(self.name),
             plain: self.plain_webhooks,
             clock: unix_millis,
@@ -182,8 +191,10 @@ impl Daemon {
         let mut answering =
             vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
+            background.spawn("disk", self.reserve.clone().watch(shutdown.clone()));
             let over = Over {
-                store: self.store.clone(),
+                store: self.pair.store.clone(),
+                reserve: self.reserve.clone(),
                 system: &self.system,
                 integrators,
             };
@@ -206,7 +217,7 @@ impl Daemon {
         };
         background.spawn("admin socket", admin.serve(desk, shutdown));
         let ended = background.guard(join_all(answering).map(drop)).await;
-        self.store.close().await;
+        self.pair.close().await;
         ended?;
         tracing::info!("stopped");
         Ok(())
@@ -220,9 +231,9 @@ pub fn service(config: &Config, signer: EvmAddress) -> String {
     format!("{name} {} {signer:#x}", config.environment)
 }
 
-/// Where the store of a daemon with `data_dir` is.
-pub fn store(data_dir: &Path) -> PathBuf {
-    data_dir.join("store")
+/// Where the stores of a daemon are.
+pub fn places(config: &Config) -> Places {
+    Places::new(&config.data_dir, config.journal_dir.clone())
 }
 
 /// The oracle over opened chains. `clock` gives unix seconds.

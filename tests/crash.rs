@@ -42,7 +42,7 @@ use intentd::{
         statement::{Outcome, Statement},
     },
     sign::{SignError, Signer},
-    store::sled::SledStore,
+    store::{check, sled::SledStore},
 };
 use k256::{
     ecdsa::{SigningKey, signature::hazmat::RandomizedPrehashSigner},
@@ -228,4 +228,8 @@ async fn what_was_given_away_stands_after_a_kill() {
         );
     }
     assert!(given.len() >= usize::try_from(crashes).unwrap());
+    drop(journal);
+    let store = SledStore::open(place.path()).unwrap();
+    let report = check::check(&store).await.unwrap();
+    assert_eq!(report.defects, 0, "{report}");
 }

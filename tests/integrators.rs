@@ -8,7 +8,11 @@ use std::{path::Path, process::Output};
 
 use alloy::signers::{SignerSync, local::PrivateKeySigner};
 use devnet::world::Files;
-use intentd::store::sled::SledStore;
+use intentd::store::{
+    Making, Store,
+    pair::{Pair, Places},
+    sled::SledStore,
+};
 use reqwest::Response;
 use serde_json::{Value, json};
 use support::daemon::{Daemon, KEY, Setup, daemon};
@@ -265,9 +269,13 @@ const REFUSED: &[(&[&str], &str)] = &[
 async fn without_a_daemon_the_command_has_the_store_to_itself() {
     let place = TempDir::new().unwrap();
     let data_dir = place.path().join("data");
-    let why = refused(&data_dir, &["list"]).await;
-    assert!(why.contains("there is no store"), "{why}");
-    assert!(!data_dir.exists());
+    for words in [&["list"][..], &["add", "app"]] {
+        let why = refused(&data_dir, words).await;
+        assert!(why.contains("there is no store"), "{why}");
+        assert!(!data_dir.exists());
+    }
+    let made = Pair::open(&Places::new(&data_dir, None), Making::Allowed);
+    made.unwrap().close().await;
     let key = done(
         &data_dir,
         &["add", "app", "--tier", "elevated", "--scope", "quote"],

@@ -30,7 +30,6 @@ use intentd::{
         self, Operation, Request, TradeType,
         fact::{self, Applied, Facts, Place, Purpose, Standing},
     },
-    run,
     sign::raw::RawKey,
     solver::{
         keys::Keys,
@@ -753,7 +752,7 @@ async fn a_settlement_chain_that_is_traded_on_has_one_lane() {
     let answer = reqwest::get(format!("{}/chains", solver.integrator_url()));
     assert_eq!(answer.await.unwrap().status(), 200);
     let directory = solver.end().await;
-    let store = SledStore::open(&run::store(&directory.path().join("data"))).unwrap();
+    let store = SledStore::open(&directory.path().join("data/store")).unwrap();
     let mut held = Vec::new();
     for name in ["main", "origin", "destination", "relay"] {
         let lease = store.read(&lease::key(&format!("lane/{name}"))).await;

@@ -3,13 +3,15 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
 
 use alloy::primitives::B256;
 use intentd::store::{
-    Batch, Key, Kind, Store,
+    Batch, Key, Kind, Making, Store,
+    pair::{Pair, Places},
     rows::{entry, halt, slot, watch},
     sled::SledStore,
 };
@@ -24,7 +26,9 @@ struct Place(TempDir);
 
 impl Place {
     fn new() -> Self {
-        Self(TempDir::new().unwrap())
+        let closed = fs::Permissions::from_mode(0o700);
+        let made = tempfile::Builder::new().permissions(closed).tempdir();
+        Self(made.unwrap())
     }
 
     /// One whose store has been written by a daemon, as far as it goes.
@@ -35,15 +39,20 @@ impl Place {
     }
 
     async fn put(&self, rows: Vec<(Key, Vec<u8>)>) {
-        let store = SledStore::open(&self.store()).unwrap();
+        let both = self.open();
         for (key, value) in rows {
-            store.commit(Batch::new().put(key, value)).await.unwrap();
+            both.commit(Batch::new().put(key, value)).await.unwrap();
         }
-        store.close().await;
+        both.close().await;
     }
 
-    fn store(&self) -> PathBuf {
-        self.0.path().join("store")
+    fn open(&self) -> Pair {
+        Pair::open(&Places::new(self.0.path(), None), Making::Allowed).unwrap()
+    }
+
+    /// The store that all rows of these tests are in.
+    fn journal(&self) -> PathBuf {
+        self.0.path().join("journal")
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
@@ -129,7 +138,9 @@ fn rows() -> Vec<(Key, Vec<u8>)> {
 fn names(directory: &Path) -> Vec<String> {
     let names = fs::read_dir(directory).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.collect()
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
 }
 
 #[tokio::test]
@@ -153,7 +164,7 @@ async fn a_store_is_verified_exported_imported_and_compacted() {
     assert_eq!(other.good(&["store", "verify"]), counted);
     other.good(&["store", "export", &second]);
     assert_eq!(fs::read(&first).unwrap(), fs::read(&second).unwrap());
-    assert_eq!(names(other.0.path()), ["store"]);
+    assert_eq!(names(other.0.path()), ["journal", "store"]);
 
     let (code, text) = other.bad(&["store", "import", &first]);
     assert_eq!(code, 1);
@@ -174,11 +185,20 @@ async fn an_import_that_fails_leaves_nothing() {
     let bytes = fs::read(&good).unwrap();
     // Whole as a file, but somebody holds a slot who does not stand.
     let gone = Batch::new().delete(entry::key(&statement(7)));
-    let store = SledStore::open(&place.store()).unwrap();
-    store.commit(gone).await.unwrap();
-    store.close().await;
+    let both = place.open();
+    both.commit(gone).await.unwrap();
+    both.close().await;
+    drop(both);
     let torn = files.0.path().join("torn");
-    place.good(&["store", "export", torn.to_str().unwrap()]);
+    // Export refuses it as import does; this is what an export of other hands is like.
+    let (code, text) = place.bad(&["store", "export", torn.to_str().unwrap()]);
+    assert_eq!(code, DAMAGED, "{text}");
+    assert!(text.contains("which does not stand"), "{text}");
+    assert!(!torn.exists());
+    let both = place.open();
+    let mut out = fs::File::create(&torn).unwrap();
+    intentd::store::dump::write(&both, &mut out).await.unwrap();
+    both.close().await;
     let mut changed = bytes.clone();
     let digit = changed.iter().rposition(|byte| *byte == b'"').unwrap() - 1;
     changed[digit] = if changed[digit] == b'0' { b'1' } else { b'0' };
@@ -236,7 +256,7 @@ async fn defects_are_told_and_fail() {
 async fn a_store_in_use_or_missing_is_said_so() {
     let place = Place::filled().await;
     let file = place.0.path().join("file").display().to_string();
-    let held = SledStore::open(&place.store()).unwrap();
+    let held = SledStore::open(&place.journal()).unwrap();
     for arguments in [
         &["store", "verify"][..],
         &["store", "compact"],
@@ -257,16 +277,47 @@ async fn a_store_in_use_or_missing_is_said_so() {
     }
 }
 
+#[tokio::test]
+async fn a_data_dir_that_others_may_open_is_refused_and_what_is_made_is_closed() {
+    let place = Place::filled().await;
+    let open = |mode| fs::set_permissions(place.0.path(), fs::Permissions::from_mode(mode));
+    open(0o755).unwrap();
+    for command in [&["serve"][..], &["store", "verify"], &["store", "compact"]] {
+        let (code, text) = place.bad(command);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("open to other users (mode 755)"), "{text}");
+    }
+    open(0o700).unwrap();
+    let file = place.0.path().join("file");
+    place.good(&["store", "compact"]);
+    place.good(&["store", "export", file.to_str().unwrap()]);
+    let mut left = vec![place.0.path().to_owned()];
+    while let Some(path) = left.pop() {
+        let about = fs::metadata(&path).unwrap();
+        assert_eq!(about.permissions().mode() & 0o077, 0, "{path:?}");
+        if about.is_dir() {
+            left.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
+    }
+}
+
 /// Puts `bytes` over a copy of `place` and asks for both kinds of opening.
 fn refused(place: &Place, name: &str, bytes: &[u8]) -> Option<String> {
     let copy = Place::new();
-    fs::create_dir_all(copy.store().join("blobs")).unwrap();
-    for entry in fs::read_dir(place.store()).unwrap().map(Result::unwrap) {
-        if entry.file_type().unwrap().is_file() {
-            fs::copy(entry.path(), copy.store().join(entry.file_name())).unwrap();
+    for one in ["store", "journal"] {
+        let (from, to) = (place.0.path().join(one), copy.0.path().join(one));
+        fs::create_dir_all(to.join("blobs")).unwrap();
+        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+            }
         }
     }
-    fs::write(copy.store().join(name), bytes).unwrap();
+    fs::write(copy.journal().join(name), bytes).unwrap();
     let verified = copy.run(&["store", "verify"]);
     if verified.status.success() {
         // What was hit holds nothing: then nothing is missing either.
@@ -288,8 +339,8 @@ async fn a_damaged_directory_is_a_message_and_never_a_panic() {
     // Opened once more, there is a snapshot, too.
     place.good(&["store", "verify"]);
     let mut seen = 0;
-    for name in names(&place.store()) {
-        let path = place.store().join(&name);
+    for name in names(&place.journal()) {
+        let path = place.journal().join(&name);
         if name == "lock" || path.is_dir() {
             continue;
         }
@@ -306,8 +357,8 @@ async fn a_damaged_directory_is_a_message_and_never_a_panic() {
         }
     }
     assert!(seen >= 6, "{seen}");
-    let log = fs::read(place.store().join("db")).unwrap();
-    fs::write(place.store().join("db"), &log[..log.len() / 512]).unwrap();
+    let log = fs::read(place.journal().join("db")).unwrap();
+    fs::write(place.journal().join("db"), &log[..log.len() / 512]).unwrap();
     for command in [&["serve"][..], &["store", "compact"], &["store", "verify"]] {
         let (code, text) = place.bad(command);
         assert_eq!(code, DAMAGED, "{text}");
@@ -319,12 +370,12 @@ async fn a_damaged_directory_is_a_message_and_never_a_panic() {
 async fn a_store_of_a_newer_version_is_refused() {
     let place = Place::new();
     let format = Key::new(Kind(0), "format");
-    place.put(vec![(format, vec![2])]).await;
+    place.put(vec![(format, vec![3])]).await;
     for command in [&["serve"][..], &["store", "verify"], &["store", "compact"]] {
         let (code, text) = place.bad(command);
         assert_eq!(code, DAMAGED, "{text}");
         assert!(
-            text.contains("has format 2, this version knows format 1"),
+            text.contains("has format 3, this version knows format 2"),
             "{text}"
         );
         assert!(text.contains("a newer version"), "{text}");
@@ -335,7 +386,7 @@ async fn a_store_of_a_newer_version_is_refused() {
 async fn a_compaction_that_is_killed_leaves_a_whole_store() {
     let place = Place::filled().await;
     let counted = place.good(&["store", "verify"]);
-    let beside = place.0.path().join("store.compacting");
+    let beside = place.0.path().join("journal.compacting");
     let mut killed = 0;
     for round in 0..12_u32 {
         let mut child = Command::new(env!("CARGO_BIN_EXE_intentd"))
@@ -357,5 +408,5 @@ async fn a_compaction_that_is_killed_leaves_a_whole_store() {
     assert!(killed > 0, "none was killed");
     place.good(&["store", "compact"]);
     assert_eq!(place.good(&["store", "verify"]), counted);
-    assert_eq!(names(place.0.path()), ["store"]);
+    assert_eq!(names(place.0.path()), ["journal", "store"]);
 }

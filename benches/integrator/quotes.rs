@@ -12,6 +12,9 @@
 //! - **estimate**: what a gas estimate, which is also the simulation, takes at the provider: the
 //!   rows with 20 ms show what a quote waits for it. **reads** and **estimates** are per quote.
 //!
+//! `-- --kept 100000` measures what so many quotes that nobody acts on take of the disk instead, and
+//! fails above 2 KB each.
+//!
 //! Figures of a busy machine are the machine's: compare rows of one run.
 
 #![expect(
@@ -24,6 +27,8 @@ mod listen;
 mod stub;
 
 use std::{
+    os::unix::fs::MetadataExt,
+    path::Path,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -53,7 +58,13 @@ struct Arguments {
     /// Only rows of this store: memory or disk.
     #[arg(long)]
     store: Option<String>,
+    /// Measure the disk that so many quotes take instead.
+    #[arg(long)]
+    kept: Option<u64>,
 }
+
+/// Bytes on the disk that a quote may take.
+const KEPT: u64 = 2_048;
 
 struct Row {
     store: &'static str,
@@ -67,6 +78,9 @@ async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     if !arguments.bench {
         return Ok(());
+    }
+    if let Some(count) = arguments.kept {
+        return kept(count).await;
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{} s a row, {cores} cores for all", arguments.seconds);
@@ -127,6 +141,42 @@ async fn rows(arguments: &Arguments, row: &Row) -> Result<()> {
     }
     store.close().await;
     Ok(())
+}
+
+/// Takes `count` quotes of every sort in turn, each of a user of its own, and looks at the disk.
+async fn kept(count: u64) -> Result<()> {
+    let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let store = Arc::new(SledStore::open(directory.path())?);
+    let quoter = Arc::new(Arc::new(Stub::default()).quoter(Requests::new(store.clone()))?);
+    let bodies: Vec<_> = stub::bodies().into_iter().map(|(_, body)| body).collect();
+    for first in (0..count).step_by(256) {
+        let some = (first..count.min(first + 256)).map(|number| {
+            let mut body =
+                bodies[usize::try_from(number).unwrap_or_default() % bodies.len()].clone();
+            let user = alloy::primitives::keccak256(number.to_be_bytes());
+            body["user"] = format!("{:#x}", alloy::primitives::Address::from_word(user)).into();
+            quote(quoter.clone(), Bytes::from(body.to_string()))
+        });
+        futures::future::try_join_all(some).await?;
+    }
+    store.close().await;
+    let each = size(directory.path())? / count;
+    println!("{each} bytes on the disk for each of {count} quotes");
+    anyhow::ensure!(each <= KEPT, "more than {KEPT}");
+    Ok(())
+}
+
+/// Bytes that the files of a directory take.
+fn size(path: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        bytes += match entry.file_type()?.is_dir() {
+            true => size(&entry.path())?,
+            false => entry.metadata()?.blocks() * 512,
+        };
+    }
+    Ok(bytes)
 }
 
 /// From bytes to bytes.

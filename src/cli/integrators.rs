@@ -18,7 +18,7 @@ use crate::{
     config::{Config, Mistakes},
     integrator::{Scope, Tier, Webhook, change::usual_scopes},
     run,
-    store::{Store, integrators::Integrators as Rows, sled::SledStore},
+    store::{Making, Store, integrators::Integrators as Rows, pair::Pair},
 };
 
 const SECOND: u64 = 1000;
@@ -172,18 +172,11 @@ impl Link {
     }
 }
 
-/// Over the store itself. Only an integrator may be the first thing in one.
+/// Over the store itself; one that is not there is made by the daemon.
 async fn alone(config: &Config, order: Order) -> anyhow::Result<Outcome> {
-    let path = run::store(&config.data_dir);
-    let first = matches!(order, Order::Add { .. });
-    ensure!(
-        first || path.is_dir(),
-        "there is no store in {}",
-        path.display()
-    );
-    let store: Arc<dyn Store> = Arc::new(SledStore::open(&path)?);
-    let outcome = carried_out(config, store.clone(), order).await;
-    store.close().await;
+    let pair = Pair::open(&run::places(config), Making::Refused)?;
+    let outcome = carried_out(config, pair.store.clone(), order).await;
+    pair.close().await;
     outcome
 }
 

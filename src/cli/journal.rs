@@ -1,15 +1,12 @@
 //! `intentd journal`: what the running daemon has signed, and whether its store may be opened.
 
-use std::path::Path;
-
 use anyhow::ensure;
 use clap::Subcommand;
 
 use super::asked;
 use crate::{
     admin::{Answer, Question},
-    run,
-    store::sled::SledStore,
+    store::{pair::Places, sled::SledStore},
 };
 
 #[derive(Debug, Subcommand)]
@@ -22,14 +19,14 @@ pub enum Journal {
 }
 
 impl Journal {
-    /// What the daemon that runs with `data_dir` says to it.
-    pub async fn answer(&self, data_dir: &Path) -> anyhow::Result<String> {
+    /// What the daemon that runs over `places` says to it.
+    pub async fn answer(&self, places: Places) -> anyhow::Result<String> {
         let key = match self {
             Self::Show { key } => key,
-            Self::Trust => return trust(data_dir),
+            Self::Trust => return trust(&places),
         };
         let question = Question::Statement { key: key.clone() };
-        match asked(data_dir, &question).await? {
+        match asked(places.data(), &question).await? {
             Answer::Statement { entry, voids } => {
                 ensure!(
                     entry.is_some() || !voids.is_empty(),
@@ -43,9 +40,18 @@ impl Journal {
     }
 }
 
-fn trust(data_dir: &Path) -> anyhow::Result<String> {
-    let store = run::store(data_dir);
-    ensure!(store.is_dir(), "there is no store in {}", store.display());
-    ensure!(SledStore::trust(&store)?, "nobody doubts the store");
+fn trust(places: &Places) -> anyhow::Result<String> {
+    let both = [places.store(), places.journal()];
+    let there: Vec<_> = both.iter().filter(|path| path.is_dir()).collect();
+    ensure!(
+        !there.is_empty(),
+        "there is no store in {}",
+        both[0].display()
+    );
+    let mut doubted = false;
+    for path in there {
+        doubted |= SledStore::trust(path)?;
+    }
+    ensure!(doubted, "nobody doubts the store");
     Ok("the next start opens the store".into())
 }

@@ -1,4 +1,4 @@
-//! `intentd store`: the rows in DATA_DIR while no daemon runs.
+//! `intentd store`: the rows in DATA_DIR and JOURNAL_DIR while no daemon runs.
 
 use std::{
     fs::{self, File},
@@ -7,17 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Subcommand;
 
-use crate::{
-    run,
-    store::{
-        Store as _,
-        check::{self, Report},
-        dump,
-        sled::SledStore,
-    },
+use crate::store::{
+    Making, Store as _,
+    check::{self, Report},
+    dump, home,
+    pair::{Pair, Places},
 };
 
 #[derive(Debug, Subcommand)]
@@ -25,7 +22,8 @@ pub enum Store {
     /// Read every row and check what rows say of each other: counts per kind, and each defect. Fails
     /// when there is one.
     Verify,
-    /// Write every row to a new file: JSON lines with a checksum behind them.
+    /// Write every row to a new file: JSON lines with a checksum behind them. Refused where an import
+    /// would be: see `verify`.
     Export { file: PathBuf },
     /// Make the store of a DATA_DIR that has none from an export: all of it or nothing. NEVER start a
     /// second oracle with the same key on an old copy: it does not know what was signed since, and
@@ -42,22 +40,18 @@ pub enum Store {
 pub struct Defective(Report);
 
 impl Store {
-    /// Carries it out over `data_dir`. Fails while a daemon runs there.
-    pub async fn answer(&self, data_dir: &Path) -> anyhow::Result<String> {
-        let path = run::store(data_dir);
-        if !matches!(self, Self::Import { .. }) {
-            ensure!(path.is_dir(), "there is no store in {}", path.display());
-        }
+    /// Carries it out over `places`. Fails while a daemon runs there.
+    pub async fn answer(&self, places: Places) -> anyhow::Result<String> {
         match self {
             Self::Verify => {
-                let store = SledStore::open(&path)?;
-                let report = check::check(&store).await;
-                store.close().await;
+                let both = Pair::open(&places, Making::Refused)?;
+                let report = check::check(&both).await;
+                both.close().await;
                 Ok(whole(report?)?.to_string())
             }
-            Self::Export { file } => export(&path, file).await,
-            Self::Import { file } => import(&path, file).await,
-            Self::Compact => compact(&path).await,
+            Self::Export { file } => export(&places, file).await,
+            Self::Import { file } => import(&places, file).await,
+            Self::Compact => compact(&places).await,
         }
     }
 }
@@ -69,22 +63,32 @@ fn whole(report: Report) -> Result<Report, Defective> {
     }
 }
 
-async fn export(path: &Path, file: &Path) -> anyhow::Result<String> {
-    let store = SledStore::open(path)?;
+async fn export(places: &Places, file: &Path) -> anyhow::Result<String> {
+    let both = Pair::open(places, Making::Refused)?;
+    let written = verified(&both, file).await;
+    both.close().await;
+    Ok(format!("{} rows in {}", written?, file.display()))
+}
+
+async fn verified(both: &Pair, file: &Path) -> anyhow::Result<u64> {
+    let refused = "nothing was exported: an import would refuse it";
+    whole(check::check(both).await?).context(refused)?;
+    kept(both, file).await
+}
+
+async fn kept(store: &Pair, file: &Path) -> anyhow::Result<u64> {
     let mut options = File::options();
     let options = options.write(true).create_new(true).mode(0o600);
     let named = || format!("cannot write {}", file.display());
     let out = options.open(file).with_context(named)?;
-    let written = written(&store, out).await;
-    store.close().await;
+    let written = written(store, out).await;
     if written.is_err() {
         fs::remove_file(file).with_context(named)?;
     }
-    let rows = written?;
-    Ok(format!("{rows} rows in {}", file.display()))
+    written
 }
 
-async fn written(store: &SledStore, out: File) -> anyhow::Result<u64> {
+async fn written(store: &Pair, out: File) -> anyhow::Result<u64> {
     let mut out = BufWriter::new(out);
     let rows = dump::write(store, &mut out).await?;
     out.flush()?;
@@ -92,23 +96,28 @@ async fn written(store: &SledStore, out: File) -> anyhow::Result<u64> {
     Ok(rows)
 }
 
-async fn import(path: &Path, file: &Path) -> anyhow::Result<String> {
+async fn import(places: &Places, file: &Path) -> anyhow::Result<String> {
+    for directory in places.homes() {
+        home(&directory, Making::Allowed)?;
+    }
     let named = || format!("cannot read {}", file.display());
     let mut input = BufReader::new(File::open(file).with_context(named)?);
-    let rows = SledStore::create(path, async |store| -> anyhow::Result<u64> {
-        let rows = dump::read(store, &mut input).await.with_context(named)?;
-        whole(check::check(store).await?)?;
+    let rows = Pair::create(places, async |both| -> anyhow::Result<u64> {
+        let rows = dump::read(both, &mut input).await.with_context(named)?;
+        whole(check::check(both).await?)?;
         Ok(rows)
     })
     .await
     .context("nothing was imported")?;
-    Ok(format!("{rows} rows in {}", path.display()))
+    Ok(format!("{rows} rows in {}", places.data().display()))
 }
 
-async fn compact(path: &Path) -> anyhow::Result<String> {
-    let before = size(path)?;
-    let rows = SledStore::compact(path).await?;
-    let after = size(path)?;
+async fn compact(places: &Places) -> anyhow::Result<String> {
+    drop(Pair::open(places, Making::Refused)?);
+    let both = || Ok::<_, anyhow::Error>(size(&places.store())? + size(&places.journal())?);
+    let before = both()?;
+    let rows = Pair::compact(places).await?;
+    let after = both()?;
     Ok(format!("{rows} rows, {before} bytes before, {after} now"))
 }
 

@@ -43,6 +43,7 @@ pub enum Code {
     Erc20RouterAddressNotFound,
     SwapQuoteFailed,
     PermitFailed,
+    DiskReserve,
     UnknownError,
 }
 
@@ -87,6 +88,7 @@ impl Code {
             Self::Erc20RouterAddressNotFound => "ERC20_ROUTER_ADDRESS_NOT_FOUND",
             Self::SwapQuoteFailed => "SWAP_QUOTE_FAILED",
             Self::PermitFailed => "PERMIT_FAILED",
+            Self::DiskReserve => "DISK_RESERVE",
             Self::UnknownError => "UNKNOWN_ERROR",
         }
     }
@@ -98,6 +100,7 @@ impl Code {
             Self::Forbidden => 403,
             Self::PriceFetchFailed
             | Self::ServiceUnavailable
+            | Self::DiskReserve
             | Self::RequestTimedOut
             | Self::RpcHttpError => 503,
             Self::Erc20RouterAddressNotFound

@@ -91,6 +91,7 @@ impl Quoter {
     /// Quotes a body. The request is durable when the answer is given. `key` is the label of the
     /// caller's API key.
     pub async fn quote(&self, body: &Body, key: Option<&str>) -> Result<Answer, Refused> {
+        self.room()?;
         let priced = self.priced(body, key.is_some()).await?;
         let order = self.order(&priced)?;
         let order_id = order
@@ -165,6 +166,13 @@ impl Quoter {
     pub(super) fn free(&self, route: &Route<'_>, available: U256, now: u64) -> U256 {
         let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
         available.saturating_sub(holds.held(&stock(route), now))
+    }
+
+    /// Before any work: a quote that cannot be kept is none.
+    fn room(&self) -> Result<(), Refused> {
+        let full = "the service keeps what is left of its disk for orders under way";
+        let room = self.parts.requests.room();
+        room.map_err(|_| Refused::new(Code::DiskReserve, full))
     }
 
     pub(super) fn entropy(&self) -> Result<B256, Refused> {

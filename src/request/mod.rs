@@ -84,6 +84,13 @@ pub fn id(now: u64, entropy: B256) -> B256 {
     id
 }
 
+/// Unix seconds after which no fill and no refund of `order` counts any more.
+pub fn last_deadline(order: &Order) -> u64 {
+    let refunds = order.inputs.iter().flat_map(|input| &input.refunds);
+    let refunds = refunds.map(|refund| u64::from(refund.deadline));
+    refunds.fold(order.output.deadline.into(), u64::max)
+}
+
 /// One side of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leg {

@@ -1,6 +1,6 @@
 //! What a request can be found and sorted by, small enough to look at thousands of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
@@ -17,15 +17,17 @@ use crate::show;
 
 /// Whoever changes what stands in it, or what it is made of, gives it a new number: stores then make
 /// all of them anew.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
+
+/// Blocks of a side, and transactions of a role, that a summary tells: a request may have hundreds,
+/// and its summary is written with every change.
+const TOLD: usize = 8;
 
 /// See the module. Fields are on disk in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     pub id: B256,
     pub order_id: B256,
-    /// Something has been seen of it.
-    pub touched: bool,
     pub status: Status,
     /// The wire's words.
     pub fail_reason: Option<String>,
@@ -45,7 +47,7 @@ pub struct Summary {
     pub created_at: u64,
     /// Unix milliseconds.
     pub updated_at: u64,
-    /// Numbers of the blocks with its transactions.
+    /// Numbers of the blocks with its transactions, the lowest ones.
     pub origin_blocks: Vec<u64>,
     pub destination_blocks: Vec<u64>,
     /// What was to be deposited, millionths of a dollar.
@@ -56,6 +58,7 @@ pub struct Summary {
     pub fill_time: Option<u64>,
     /// Bits of [`Feature`].
     pub features: u8,
+    /// The first ones of each role.
     pub transactions: Vec<(Role, Name)>,
 }
 
@@ -81,7 +84,7 @@ pub enum Kind {
 }
 
 /// What a transaction was for the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
     Deposit,
     Fill,
@@ -90,6 +93,26 @@ pub enum Role {
     Failed,
     /// The user's own that did everything, or was told to.
     Own,
+}
+
+impl Role {
+    const ALL: [Self; 5] = [
+        Self::Deposit,
+        Self::Fill,
+        Self::Refund,
+        Self::Failed,
+        Self::Own,
+    ];
+
+    pub fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// Those whose bits are set.
+    pub fn of(bits: u8) -> Vec<Self> {
+        let set = |role: &Self| role.bit() & bits != 0;
+        Self::ALL.into_iter().filter(set).collect()
+    }
 }
 
 /// `features`.
@@ -205,7 +228,6 @@ impl Summary {
         Self {
             id: request.id,
             order_id: request.order_id,
-            touched: facts.version > 0 || *facts != Facts::default(),
             status: verdict.status,
             fail_reason: verdict.fail_reason.map(|reason| reason.text()),
             refund_fail_reason: verdict.refund_fail_reason.map(|reason| reason.text()),
@@ -226,18 +248,25 @@ impl Summary {
             app_fees: fees.and_then(|fees| micro(&fees.app)),
             fill_time: fill_time(facts),
             features: Feature::of(&quoted).map(Feature::bit).sum(),
-            transactions: transactions(facts),
+            transactions: first(transactions(facts)),
         }
     }
 
-    /// Every name that it can be looked for by, each once.
-    pub fn names(&self) -> BTreeSet<&Name> {
+    /// Every account that it can be looked for by, each once.
+    pub fn accounts(&self) -> BTreeSet<&Name> {
         let own = [&self.sender, &self.recipient].into_iter();
-        let others = [&self.deposit_address, &self.depositor]
-            .into_iter()
-            .flatten();
-        let transactions = self.transactions.iter().map(|(_, name)| name);
-        own.chain(others).chain(transactions).collect()
+        let others = [&self.deposit_address, &self.depositor];
+        own.chain(others.into_iter().flatten()).collect()
+    }
+
+    /// With a transaction that it may not tell.
+    pub fn with(&mut self, roles: &[Role], name: &Name) {
+        for role in roles {
+            let one = (*role, name.clone());
+            if !self.transactions.contains(&one) {
+                self.transactions.push(one);
+            }
+        }
     }
 }
 
@@ -256,7 +285,7 @@ fn blocks(request: &Request, facts: &Facts) -> (Vec<u64>, Vec<u64>) {
         let blocks = if there { &mut destination } else { &mut origin };
         blocks.extend(place.map(|place| place.number));
     }
-    let all = |blocks: BTreeSet<u64>| blocks.into_iter().collect();
+    let all = |blocks: BTreeSet<u64>| blocks.into_iter().take(TOLD).collect();
     (all(origin), all(destination))
 }
 
@@ -272,7 +301,8 @@ fn fill_time(facts: &Facts) -> Option<u64> {
     Some(place.time.saturating_sub(first))
 }
 
-fn transactions(facts: &Facts) -> Vec<(Role, Name)> {
+/// Every transaction that `facts` tell of with what it was for, each once.
+pub fn transactions(facts: &Facts) -> Vec<(Role, Name)> {
     let deposits = facts
         .deposits
         .iter()
@@ -286,12 +316,18 @@ fn transactions(facts: &Facts) -> Vec<(Role, Name)> {
         };
         (role, &one.transaction)
     });
-    let mut all = Vec::new();
-    for (role, text) in deposits.chain(own).chain(attempts) {
-        let one = (role, Name::of(text));
-        if !all.contains(&one) {
-            all.push(one);
-        }
-    }
-    all
+    let all = deposits.chain(own).chain(attempts);
+    let mut known = HashSet::new();
+    all.map(|(role, text)| (role, Name::of(text)))
+        .filter(|one| known.insert(one.clone()))
+        .collect()
+}
+
+fn first(all: Vec<(Role, Name)>) -> Vec<(Role, Name)> {
+    let mut told = [0; Role::ALL.len()];
+    let few = |(role, _): &(Role, Name)| {
+        told[*role as usize] += 1;
+        told[*role as usize] <= TOLD
+    };
+    all.into_iter().filter(few).collect()
 }

@@ -45,7 +45,7 @@ use crate::{
         site::{self, Site},
         worker::{Pace, Worker},
     },
-    store::{Store, listing::Listing, requests::Requests},
+    store::{Store, listing::Listing, requests::Requests, reserve::Reserve, retention::Sweep},
 };
 
 /// What the parts ask of the world besides chains and store.
@@ -74,6 +74,8 @@ pub struct Engine {
 /// What an engine stands on.
 pub struct Base {
     pub store: Arc<dyn Store>,
+    /// Below it no quotes are taken.
+    pub reserve: Arc<Reserve>,
     /// Where executions are settled.
     pub contract: EvmAddress,
     pub outside: Outside,
@@ -111,7 +113,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         settlement: pricing::settlement(trading, chains, &prices),
         prices,
         listing: Listing::open(base.store.clone()).await?,
-        requests: Requests::open(base.store).await?,
+        requests: Requests::open(base.store).await?.with_reserve(base.reserve),
         signer: trading.signer.clone(),
         places,
         trading,
@@ -280,6 +282,9 @@ impl Ground<'_> {
         tasks.push(("confirmer".into(), Box::pin(confirming)));
         let looking = transactions.clone().run(clock, self.shutdown.clone());
         tasks.push(("transactions".into(), Box::pin(looking)));
+        let store = self.requests.store().clone();
+        let sweeping = Sweep::default().run(store, clock, self.shutdown.clone());
+        tasks.push(("retention".into(), Box::pin(sweeping)));
         tasks
     }
 

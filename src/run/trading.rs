@@ -24,7 +24,7 @@ use crate::{
         settle::oracle::{Carrier, Http},
         worker::Pace,
     },
-    store::{Store, integrators::Integrators},
+    store::{Store, integrators::Integrators, reserve::Reserve},
     webhook::desk::Desk,
 };
 
@@ -42,6 +42,7 @@ pub struct Opening {
 /// What it stands on.
 pub struct Over<'a> {
     pub store: Arc<dyn Store>,
+    pub reserve: Arc<Reserve>,
     pub system: &'a Arc<System>,
     pub integrators: Integrators,
 }
@@ -76,6 +77,7 @@ pub async fn open(
 ) -> anyhow::Result<Opening> {
     let base = Base {
         store: over.store,
+        reserve: over.reserve,
         contract,
         outside: Outside::real(trading)?,
         shutdown: shutdown.clone(),

@@ -179,17 +179,35 @@ impl Desk<'_> {
             | Row::Parked { .. }
             | Row::Paused(..)
             | Row::Outlay(..) => self.solver(row).await,
-            Row::Event(_, event) => self.request(&event.request).await,
+            Row::Event(number, event) => {
+                self.request(&event.request).await?;
+                let key = rows::history::key(&event.request, *number);
+                self.demand(key, "its request does not lead to it", |_| true)
+                    .await
+            }
+            Row::History { request, number } => {
+                let why = format!("event {number} is none of its request");
+                let of =
+                    |row: &Row| matches!(row, Row::Event(_, event) if event.request == *request);
+                self.demand(rows::event::key(*number), why, of).await
+            }
             Row::Integrator(label, integrator) => {
                 self.integrator(label, integrator);
                 Ok(())
             }
             Row::Summary(id, summary) => self.summary(id, summary).await,
-            Row::Listed(summary) => self.leads(key, summary).await,
+            Row::Listed(found) => self.leads(key, found).await,
+            Row::Quote(id, request) => self.quote(id, request).await,
             Row::Delivery { label, number, .. } | Row::Dead { label, number, .. } => {
                 self.owed(label, *number).await
             }
-            Row::Mark(..) => Ok(()),
+            Row::Mark(name, _) => {
+                if !rows::mark::FOLLOWERS.contains(&name.as_str()) {
+                    self.complain("nobody follows under this name");
+                }
+                Ok(())
+            }
+            Row::Version(..) => Ok(()),
         }
     }
 

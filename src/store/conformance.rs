@@ -8,6 +8,7 @@ use super::{
 };
 
 const KIND: Kind = Kind(200);
+const OTHER: Kind = Kind(201);
 
 macro_rules! suite {
     ($($case:ident),* $(,)?) => {
@@ -41,6 +42,7 @@ suite!(
     pages_join_without_gap_or_overlap,
     a_range_can_be_read_from_its_end,
     a_log_is_numbered_as_it_is_committed,
+    a_row_that_leads_to_the_end_of_a_log_has_its_number,
     oversized_rows_are_refused,
     a_row_at_the_limit_is_kept,
     a_closed_store_refuses,
@@ -350,6 +352,31 @@ async fn a_log_is_numbered_as_it_is_committed(store: Arc<dyn Store>) {
         (crate::store::number(&key.name).unwrap(), value)
     });
     assert!(stored.eq(given));
+}
+
+async fn a_row_that_leads_to_the_end_of_a_log_has_its_number(store: Arc<dyn Store>) {
+    let lead = |name: &str| (Key::new(OTHER, name), vec![7]);
+    for name in ["a", "b", "a"] {
+        let batch = Batch::new().append_led(KIND, name.into(), lead(name));
+        store.commit(batch).await.unwrap();
+    }
+    let refused = Batch::new().append_led(KIND, Vec::new(), lead("a"));
+    let refused = refused.expect(key("none"), Expect::Equals(Vec::new()));
+    assert!(matches!(
+        store.commit(refused).await,
+        Ok(Outcome::Refused { .. })
+    ));
+    let led = Range {
+        kind: OTHER,
+        prefix: b"a".into(),
+        after: None,
+        limit: 9,
+        reverse: false,
+    };
+    let rows = store.scan(led).await.unwrap();
+    let name = |number: u64| [&b"a"[..], &number.to_be_bytes()].concat();
+    let wanted = [1, 3].map(|number| (Key::new(OTHER, name(number)), vec![7]));
+    assert_eq!(rows, wanted);
 }
 
 async fn oversized_rows_are_refused(store: Arc<dyn Store>) {

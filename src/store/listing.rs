@@ -1,7 +1,8 @@
 //! Requests by what they are asked for: which rows a query looks at, and the page that it gets.
 //!
-//! A query that names requests (ids, transactions, accounts) looks at those; every other walks the
-//! order that it asks for. Either looks at a bounded number of summaries: a page may be short, or
+//! Listed is what something has been seen of; a quote that nobody acted on is found by its own id or its
+//! order's and by nothing else. A query that names requests (ids, transactions, accounts) looks at
+//! those; every other walks the order that it asks for. Either looks at a bounded number of summaries: a page may be short, or
 //! empty, and still say where to go on. It goes on behind the last request that was looked at, by
 //! position and not by count, so that what arrives meanwhile moves nothing: whoever pages to the end
 //! gets every request that was there when the first page was asked for, once. Requests that change
@@ -9,28 +10,31 @@
 
 mod walk;
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
+use alloy::primitives::B256;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use self::walk::{Walk, Way};
 use super::{
-    Range, Store, StoreError,
+    Key, Range, Store, StoreError,
     requests::RequestsError,
-    rows::{self, LISTED, listed, listed::Position, summary},
+    rows::{
+        self, LISTED,
+        listed::{self, Listed, Position},
+        summary,
+    },
     summaries,
 };
 use crate::request::{
     Request,
     fact::Facts,
-    filter::{Lookup, Query, Sort, matches},
+    filter::{Lookup, Query, matches},
     listing::Witnesses,
+    name::Name,
     summary::Summary,
     witness::included,
 };
@@ -39,8 +43,10 @@ use crate::request::{
 const LOOKED: usize = 2_000;
 /// Summaries that are looked at to tell how many are meant.
 const COUNTED: usize = 10_000;
-/// Requests that a name may lead to for all of them to be looked at in any order.
+/// Requests that are looked at one by one where what is asked for leads to them.
 const FEW: usize = 1_000;
+/// Accounts whose rows are read side by side.
+const STREAMS: usize = 8;
 /// Continuations of this layout.
 const VERSION: u8 = 1;
 
@@ -172,19 +178,24 @@ impl Listing {
 
     /// The requests of a page, in its order, as they are by now.
     pub async fn records(&self, found: &[Summary]) -> Result<Vec<Record>, ListingError> {
-        let keys = found.iter().map(|one| rows::request::key(&one.id));
+        // A quote becomes a request: whoever looks in this order meets one of them.
+        let quotes = found.iter().map(|one| rows::quote::key(&one.id));
+        let requests = found.iter().map(|one| rows::request::key(&one.id));
         let facts = found.iter().map(|one| rows::facts::key(&one.id));
-        let keys: Vec<_> = keys.chain(facts).collect();
+        let keys: Vec<_> = quotes.chain(requests).chain(facts).collect();
         let rows = self.store.read_all(&keys).await?;
-        let (requests, facts) = rows.split_at(found.len());
+        let (kept, facts) = rows.split_at(2 * found.len());
+        let (quotes, requests) = kept.split_at(found.len());
         let mut records = Vec::with_capacity(found.len());
-        for (request, facts) in requests.iter().zip(facts) {
-            let Some(request) = request else {
-                continue;
+        for ((quote, request), facts) in quotes.iter().zip(requests).zip(facts) {
+            let request = match (request, quote) {
+                (Some(bytes), _) => rows::request::decode(bytes)?,
+                (None, Some(bytes)) => rows::quote::decode(bytes)?,
+                (None, None) => continue,
             };
             let facts = facts.as_deref().map(rows::facts::decode).transpose()?;
             records.push(Record {
-                request: rows::request::decode(request)?,
+                request,
                 facts: facts.unwrap_or_default(),
                 witnesses: Witnesses::new(),
             });
@@ -231,72 +242,96 @@ impl Listing {
 
     /// Where the requests that `query` means are looked for.
     async fn way(&self, query: &Query) -> Result<Way, ListingError> {
-        let ordered = Way::Rows(seen(query, listed::ordered(query.sort)));
+        let ordered = || Way::along(vec![listed::ordered(query.sort)]);
         let Some(lookups) = query.lookups() else {
-            return Ok(ordered);
+            return Ok(ordered());
         };
-        let (mut few, mut streams) = (BTreeMap::new(), Vec::new());
-        let mut points = false;
+        let (mut way, mut names) = (Way::default(), Vec::new());
         for lookup in lookups {
-            let name = match lookup {
-                Lookup::Name(name) => name,
-                Lookup::Id(id) => {
-                    points = true;
-                    self.point(query, &id, &mut few).await?;
-                    continue;
-                }
+            match lookup {
+                Lookup::Name(name) => names.push(name),
+                Lookup::Id(id) => self.point(query, &id, &mut way).await?,
                 Lookup::Order(order) => {
-                    points = true;
                     if let Some(row) = self.store.read(&rows::order::key(&order)).await? {
                         let id = rows::order::decode(&row)?;
-                        self.point(query, &id, &mut few).await?;
+                        self.point(query, &id, &mut way).await?;
                     }
-                    continue;
                 }
+            }
+        }
+        for name in &names {
+            if !self.sent(query, name, &mut way).await? {
+                return Ok(ordered());
+            }
+            way.rows.push(listed::named(query.sort, name));
+        }
+        if way.rows.len() > STREAMS && !self.drained(query, &mut way).await? {
+            return Ok(ordered());
+        }
+        Ok(way)
+    }
+
+    /// Adds the requests of the transaction `name`; `false` where they are too many.
+    async fn sent(&self, query: &Query, name: &Name, way: &mut Way) -> Result<bool, ListingError> {
+        let left = FEW.saturating_sub(way.few.len()) + 1;
+        let found = self.store.scan(range(&listed::sent(name), left)).await?;
+        if found.len() >= left {
+            return Ok(false);
+        }
+        for ((key, value), summary) in found.iter().zip(self.led(&found).await?) {
+            let Listed::Transaction(roles) = listed::decode(key, value)? else {
+                continue;
             };
-            streams.extend(seen(query, listed::named(&name)));
+            if let Some(mut summary) = summary {
+                // Its summary may not tell of this one.
+                summary.with(&roles, name);
+                way.point(query.sort, &summary)?;
+            }
         }
-        for stream in &streams {
-            // One more than there may be.
-            let left = FEW.saturating_sub(few.len()) + 1;
-            for (key, bytes) in self.store.scan(range(stream, left)).await? {
-                match query.sort {
-                    Sort::Created => few.extend(listed::placed(&key.name).map(|at| (at, bytes))),
-                    sort => {
-                        let at = listed::position(sort, &summary::decode(&bytes)?);
-                        few.insert(at, bytes);
-                    }
+        Ok(true)
+    }
+
+    /// Reads the rows of a way with many ranges into its points; `false` where they are too many.
+    async fn drained(&self, query: &Query, way: &mut Way) -> Result<bool, ListingError> {
+        for prefix in std::mem::take(&mut way.rows) {
+            let left = FEW.saturating_sub(way.few.len()) + 1;
+            let found = self.store.scan(range(&prefix, left)).await?;
+            if found.len() >= left {
+                return Ok(false);
+            }
+            for summary in self.led(&found).await?.into_iter().flatten() {
+                let at = listed::position(query.sort, &summary);
+                if !way.few.contains_key(&at) {
+                    way.point(query.sort, &summary)?;
                 }
             }
-            if few.len() > FEW {
-                let walked = query.sort == Sort::Created && !points && streams.len() <= 8;
-                return Ok(if walked { Way::Rows(streams) } else { ordered });
-            }
         }
-        Ok(Way::Few(few))
+        Ok(true)
     }
 
-    async fn point(
-        &self,
-        query: &Query,
-        id: &alloy::primitives::B256,
-        few: &mut BTreeMap<Position, Vec<u8>>,
-    ) -> Result<(), ListingError> {
-        if let Some(bytes) = self.store.read(&summary::key(id)).await? {
-            let at = listed::position(query.sort, &summary::decode(&bytes)?);
-            few.insert(at, bytes);
-        }
-        Ok(())
+    /// The summaries that rows lead to.
+    async fn led(&self, rows: &[(Key, Vec<u8>)]) -> Result<Vec<Option<Summary>>, ListingError> {
+        let ids = rows.iter().map(|(key, _)| listed::placed(&key.name));
+        let ids = ids.map(|at| B256::from_slice(&at.unwrap_or([0; 40])[8..]));
+        let keys: Vec<_> = ids.map(|id| summary::key(&id)).collect();
+        let found = self.store.read_all(&keys).await?.into_iter();
+        let found = found.map(|bytes| bytes.map(|bytes| summary::decode(&bytes)).transpose());
+        Ok(found.collect::<Result<_, _>>()?)
     }
-}
 
-/// The rows of requests that `query` can mean.
-fn seen(query: &Query, [waiting, touched]: [Vec<u8>; 2]) -> Vec<Vec<u8>> {
-    if query.touched() {
-        return vec![touched];
+    /// Adds one request, or a quote that nobody acted on.
+    async fn point(&self, query: &Query, id: &B256, way: &mut Way) -> Result<(), ListingError> {
+        let (quote, own) = (rows::quote::key(id), summary::key(id));
+        // A quote becomes a request: whoever looks in this order meets one of them.
+        let mut found = self.store.read_all(&[quote, own]).await?.into_iter();
+        let (quote, own) = (found.next().flatten(), found.next().flatten());
+        let summary = match (own, quote) {
+            (Some(bytes), _) => summary::decode(&bytes)?,
+            (None, Some(bytes)) => Summary::of(&rows::quote::decode(&bytes)?, &Facts::default()),
+            (None, None) => return Ok(()),
+        };
+        Ok(way.point(query.sort, &summary)?)
     }
-    // A request goes from the first to the second: whoever reads them in this order meets it.
-    vec![waiting, touched]
 }
 
 fn range(prefix: &[u8], limit: usize) -> Range {

@@ -71,10 +71,11 @@ impl Store for MemoryStore {
                     None => state.rows.remove(&key),
                 };
             }
-            let number = batch.append.map(|(log, value)| {
-                let number = state.last(log) + 1;
-                let key = Key::new(log, number.to_be_bytes());
+            let number = batch.append.map(|append| {
+                let number = state.last(append.log) + 1;
+                let ((key, value), lead) = append.at(number);
                 state.rows.insert(key, value);
+                state.rows.extend(lead);
                 number
             });
             Ok(Outcome::Applied { number })

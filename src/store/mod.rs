@@ -12,7 +12,10 @@ pub mod integrators;
 pub mod lease;
 pub mod listing;
 pub mod memory;
+pub mod pair;
 pub mod requests;
+pub mod reserve;
+pub mod retention;
 pub mod rows;
 #[cfg(test)]
 mod scene;
@@ -23,11 +26,11 @@ pub mod witnesses;
 
 use async_trait::async_trait;
 
-pub use self::sled::{OpenError, ReplaceError};
+pub use self::sled::{Making, OpenError, ReplaceError, home};
 
 /// The layout of a store as a whole: which kinds of rows there are and what they mean to each other.
 /// A store of another one is not opened.
-pub const FORMAT: u8 = 1;
+pub const FORMAT: u8 = 2;
 
 /// The greatest key and value that a store takes, in bytes.
 pub const MAX_KEY: usize = 4 << 10;
@@ -78,7 +81,31 @@ impl Expect {
 pub struct Batch {
     expects: Vec<(Key, Expect)>,
     writes: Vec<(Key, Option<Vec<u8>>)>,
-    append: Option<(Kind, Vec<u8>)>,
+    append: Option<Append>,
+}
+
+/// Where a row is, and its value.
+type Row = (Key, Vec<u8>);
+
+/// A row for the end of a log.
+#[derive(Clone, Debug)]
+struct Append {
+    log: Kind,
+    value: Vec<u8>,
+    /// The row that leads to it: a name that the number is put behind, and its value.
+    index: Option<Row>,
+}
+
+impl Append {
+    /// The row as number `number`, and the one that leads there.
+    fn at(self, number: u64) -> (Row, Option<Row>) {
+        let number = number.to_be_bytes();
+        let index = self.index.map(|(mut key, value)| {
+            key.name.extend_from_slice(&number);
+            (key, value)
+        });
+        ((Key::new(self.log, number), self.value), index)
+    }
 }
 
 impl Batch {
@@ -110,8 +137,23 @@ impl Batch {
     /// in the order of commits, without gaps. One per batch; the newest row of a log is never deleted.
     #[must_use]
     pub fn append(mut self, log: Kind, value: Vec<u8>) -> Self {
-        self.append = Some((log, value));
+        self.append = Some(Append {
+            log,
+            value,
+            index: None,
+        });
         self
+    }
+
+    /// As [`Batch::append`], with one more row in the same step: `the value of `lead` under
+    /// its name with the number behind it.
+    #[must_use]
+    pub fn append_led(self, log: Kind, value: Vec<u8>, lead: (Key, Vec<u8>)) -> Self {
+        let mut batch = self.append(log, value);
+        if let Some(append) = &mut batch.append {
+            append.index = Some(lead);
+        }
+        batch
     }
 
     /// Takes the row for `value`: written if it is absent, refused if it holds anything else.
@@ -126,6 +168,28 @@ impl Batch {
         self.expects.is_empty() && self.writes.is_empty() && self.append.is_none()
     }
 
+    /// What it would write: each row's key, and the bytes of key and value.
+    #[cfg(test)]
+    fn sizes(&self) -> Vec<(Key, usize)> {
+        let size = |(key, value): &(Key, Option<Vec<u8>>)| {
+            let bytes = key.name.len() + value.as_ref().map_or(0, Vec::len);
+            (key.clone(), bytes)
+        };
+        self.writes.iter().map(size).collect()
+    }
+
+    /// Of every row that it reads or writes.
+    fn kinds(&self) -> impl Iterator<Item = Kind> {
+        let keys = self.expects.iter().map(|(key, _)| key);
+        let keys = keys.chain(self.writes.iter().map(|(key, _)| key));
+        let append = self.append.iter();
+        let append = append.flat_map(|one| {
+            let lead = one.index.as_ref().map(|(key, _)| key.kind);
+            std::iter::once(one.log).chain(lead)
+        });
+        keys.map(|key| key.kind).chain(append)
+    }
+
     fn oversized(&self) -> bool {
         let keys = self.expects.iter().map(|(key, _)| key);
         let long = |key: &Key| key.name.len() > MAX_KEY;
@@ -134,7 +198,7 @@ impl Batch {
                 .writes
                 .iter()
                 .filter_map(|(_, value)| value.as_ref())
-                .chain(self.append.iter().map(|(_, value)| value))
+                .chain(self.append.iter().map(|append| &append.value))
                 .any(|value| value.len() > MAX_VALUE)
     }
 
@@ -199,6 +263,9 @@ pub enum StoreError {
     Closed,
     #[error("row exceeds the store's limits")]
     Oversized,
+    /// Rows of the journal and all others are in two stores, and no commit is in both.
+    #[error("a row of kind {0} belongs into another store")]
+    Foreign(u8),
 }
 
 /// A store. All backends pass one conformance suite.

@@ -7,14 +7,15 @@ use tokio::sync::watch;
 
 use super::{
     Batch, Expect, Outcome, Store, StoreError,
+    reserve::Reserve,
     rows::{self, RowError},
-    summaries, witnesses,
+    summaries::{self, Changed},
+    witnesses,
 };
 use crate::request::{
     Request,
     event::{self, Event},
     fact::Facts,
-    summary::Summary,
 };
 
 /// Why requests cannot be read or changed.
@@ -30,6 +31,9 @@ pub enum RequestsError {
     /// A row that was committed together with the facts was not as demanded.
     #[error("another commit came first")]
     Refused,
+    /// The disk is needed for what must go on.
+    #[error("the disk is nearly full")]
+    NoRoom,
 }
 
 /// See the module.
@@ -38,6 +42,7 @@ pub struct Requests {
     store: Arc<dyn Store>,
     changes: watch::Sender<u64>,
     told: watch::Sender<u64>,
+    reserve: Arc<Reserve>,
 }
 
 impl Requests {
@@ -47,6 +52,21 @@ impl Requests {
             store,
             changes: watch::Sender::new(0),
             told: watch::Sender::new(0),
+            reserve: Arc::default(),
+        }
+    }
+
+    /// Taking no quotes while `reserve` is low.
+    #[must_use]
+    pub fn with_reserve(self, reserve: Arc<Reserve>) -> Self {
+        Self { reserve, ..self }
+    }
+
+    /// Fails while no quotes are taken.
+    pub fn room(&self) -> Result<(), RequestsError> {
+        match self.reserve.is_low() {
+            true => Err(RequestsError::NoRoom),
+            false => Ok(()),
         }
     }
 
@@ -75,18 +95,18 @@ impl Requests {
         self.told.subscribe()
     }
 
-    /// Stores a new request with the rows of `with`; durable when it returns. An id or order that
-    /// exists is [`RequestsError::Refused`].
+    /// Stores a new quote with the rows of `with`; durable when it returns. An id or order that
+    /// exists is [`RequestsError::Refused`]. It becomes a request when something is seen of it.
     pub async fn insert(&self, request: &Request, with: Batch) -> Result<(), RequestsError> {
+        self.room()?;
         let order = rows::order::key(&request.order_id);
-        let key = rows::request::key(&request.id);
+        let key = rows::quote::key(&request.id);
         let batch = with
             .expect(key.clone(), Expect::Absent)
+            .expect(rows::request::key(&request.id), Expect::Absent)
             .expect(order.clone(), Expect::Absent)
-            .put(key, rows::request::encode(request)?)
+            .put(key, rows::quote::encode(request)?)
             .put(order, rows::order::encode(&request.id));
-        let summary = Summary::of(request, &Facts::default());
-        let batch = summaries::put(batch, None, &summary)?;
         match self.store.commit(batch).await? {
             Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(RequestsError::Refused),
@@ -94,10 +114,18 @@ impl Requests {
     }
 
     pub async fn by_id(&self, id: &B256) -> Result<Option<Request>, RequestsError> {
-        let found = self.store.read(&rows::request::key(id)).await?;
-        Ok(found
-            .map(|bytes| rows::request::decode(&bytes))
-            .transpose()?)
+        let found = self.kept(id).await?;
+        let request = found.map(|kept| rows::request::decode(kept.row()?));
+        Ok(request.transpose()?)
+    }
+
+    /// The rows of a quote or request. A quote becomes a request and never the other way round: who
+    /// looks in this order meets one of them.
+    async fn kept(&self, id: &B256) -> Result<Option<Kept>, RequestsError> {
+        let keys = [rows::quote::key(id), rows::request::key(id)];
+        let mut found = self.store.read_all(&keys).await?.into_iter();
+        let (quote, request) = (found.next().flatten(), found.next().flatten());
+        Ok(quote.map(Kept::Quote).or(request.map(Kept::Request)))
     }
 
     pub async fn by_order(&self, order: &B256) -> Result<Option<Request>, RequestsError> {
@@ -132,14 +160,18 @@ impl Requests {
                 self.apply(with).await?;
                 return Ok(after);
             }
-            let (key, summary) = (rows::facts::key(id), rows::summary::key(id));
+            let moving = [
+                rows::facts::key(id),
+                rows::summary::key(id),
+                rows::quote::key(id),
+            ];
             let batch = self.changed(&stored, &mut after, now, with.clone()).await?;
             match self.store.commit(batch).await? {
                 Outcome::Applied { number } => {
                     self.tell(number);
                     return Ok(after);
                 }
-                Outcome::Refused { key: other, .. } if other == key || other == summary => {}
+                Outcome::Refused { key, .. } if moving.contains(&key) => {}
                 Outcome::Refused { .. } => return Err(RequestsError::Refused),
             }
         }
@@ -194,6 +226,28 @@ impl Requests {
         Ok(events)
     }
 
+    /// The events of the request `id` after number `after` that are durable, the oldest first, with
+    /// their numbers; those that are forgotten are left out.
+    pub async fn events_of(
+        &self,
+        id: &B256,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Event)>, RequestsError> {
+        let newest = *self.told.borrow();
+        let led = rows::history::after(id, after, limit);
+        let mut numbers = Vec::new();
+        for (key, value) in self.store.scan(led).await? {
+            let (_, number) = rows::history::row(&key, &value)?;
+            numbers.extend((number <= newest).then_some(number));
+        }
+        let keys: Vec<_> = numbers.iter().copied().map(rows::event::key).collect();
+        let found = self.store.read_all(&keys).await?;
+        let rows = keys.iter().zip(found);
+        let rows = rows.filter_map(|(key, bytes)| Some(rows::event::row(key, &bytes?)));
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     async fn stored(&self, id: &B256) -> Result<Stored, RequestsError> {
         let bytes = self.store.read(&rows::facts::key(id)).await?;
         let facts = bytes.as_deref().map(rows::facts::decode).transpose()?;
@@ -219,12 +273,22 @@ impl Requests {
             .expect(key.clone(), stored.expect())
             .put(key, rows::facts::encode(after)?);
         let batch = witnesses::wanted(batch, &stored.id, (&stored.facts, after), now)?;
-        let Some(request) = self.by_id(&stored.id).await? else {
+        let Some(kept) = self.kept(&stored.id).await? else {
             return Ok(batch);
         };
-        let batch = summaries::changed(&*self.store, batch, &request, after).await?;
+        let request = rows::request::decode(kept.row()?)?;
+        let batch = kept.acted_on(&stored.id, batch)?;
+        let changed = Changed {
+            request: &request,
+            before: Some(&stored.facts),
+            after,
+        };
+        let batch = summaries::changed(&*self.store, batch, changed).await?;
         match event::of(&request, &stored.facts, after) {
-            Some(event) => Ok(batch.append(rows::EVENT, rows::event::encode(&event)?)),
+            Some(event) => {
+                let lead = rows::history::lead(&stored.id);
+                Ok(batch.append_led(rows::EVENT, rows::event::encode(&event)?, lead))
+            }
             None => Ok(batch),
         }
     }
@@ -250,6 +314,34 @@ impl Requests {
         }
         self.changes
             .send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+/// The row of a quote or of a request.
+enum Kept {
+    Quote(Vec<u8>),
+    Request(Vec<u8>),
+}
+
+impl Kept {
+    /// The bytes of the request's own row.
+    fn row(&self) -> Result<&[u8], RowError> {
+        match self {
+            Self::Quote(bytes) => Ok(rows::quote::split(bytes)?.1),
+            Self::Request(bytes) => Ok(bytes),
+        }
+    }
+
+    /// `batch`, and a quote as a request from now on; refused when it is one already, or forgotten.
+    fn acted_on(&self, id: &B256, batch: Batch) -> Result<Batch, RowError> {
+        let Self::Quote(bytes) = self else {
+            return Ok(batch);
+        };
+        let key = rows::quote::key(id);
+        Ok(batch
+            .expect(key.clone(), Expect::Equals(bytes.clone()))
+            .delete(key)
+            .put(rows::request::key(id), self.row()?.to_vec()))
     }
 }
 

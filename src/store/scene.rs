@@ -15,7 +15,7 @@ use super::{
         entry::{self, Consumed, Entry, Fact},
         event, facts,
         halt::{self, Halt},
-        integrator,
+        history, integrator,
         lane::{self, Owner, Slot, Version},
         lease::{self, Lease},
         mark, open, order, outlay,
@@ -23,7 +23,7 @@ use super::{
         pause::{self, Paused},
         request, reservation,
         settlement::{self, Part, Settlement},
-        sighting, signature, slot, summary,
+        sighting, signature, slot,
         transaction::{self, Outcome, Tracked},
         void::{self, Void},
         watch, witness,
@@ -35,10 +35,14 @@ use crate::{
         fact::{Facts, Purpose, Standing},
         reason::{FailReason, RefundFailReason},
         scene,
-        summary::{Summary, VERSION},
         witness::{Change, Witness},
     },
 };
+
+mod listed;
+
+pub use self::listed::{leading, summary};
+use self::listed::{listed as listing, quoted};
 
 /// The statement that stands.
 pub const STATEMENT: &str = "deposit/base/0x1";
@@ -134,7 +138,16 @@ pub fn claim() -> Claim {
 
 /// Every row, in no order.
 pub fn rows() -> Vec<(Key, Vec<u8>)> {
-    [journal(), index(), solver(), told(), seen(), listed()].concat()
+    [
+        journal(),
+        index(),
+        solver(),
+        told(),
+        seen(),
+        listing(),
+        quoted(),
+    ]
+    .concat()
 }
 
 /// How many they are.
@@ -311,7 +324,8 @@ fn told() -> Vec<(Key, Vec<u8>)> {
         (dead::key("app", 1), dead.encode().unwrap()),
         (event::key(1), event::encode(&told).unwrap()),
         (integrator::key("app"), integrator::encode(&app).unwrap()),
-        (mark::key("webhooks"), mark::encode(1)),
+        (history::key(&id(), 1), history::lead(&id()).1),
+        (mark::key(mark::WEBHOOKS), mark::encode(1)),
     ]
 }
 
@@ -365,34 +379,6 @@ pub fn integrator_key() -> IntegratorKey {
         created_at: 5,
         expires_at: None,
     }
-}
-
-fn summarized() -> Summary {
-    let facts = Facts {
-        version: 1,
-        deposits: vec![scene::deposit(1, Standing::Final)],
-        ..Facts::default()
-    };
-    Summary::of(&scene::request(1), &facts)
-}
-
-/// The summary of the request.
-pub fn summary() -> Vec<u8> {
-    summary::encode(&summarized()).unwrap()
-}
-
-/// A row that leads to it.
-pub fn leading() -> Key {
-    super::rows::listed::keys(&summarized()).swap_remove(0)
-}
-
-fn listed() -> Vec<(Key, Vec<u8>)> {
-    let (found, bytes) = (summarized(), summary());
-    let own = [summary::key(&found.id), mark::key(super::summaries::MARK)];
-    let values = [bytes.clone(), mark::encode(VERSION)];
-    let keys = super::rows::listed::keys(&found).into_iter();
-    let leading = keys.map(|key| (key, bytes.clone()));
-    own.into_iter().zip(values).chain(leading).collect()
 }
 
 /// Puts `rows` into `store`.

@@ -1,10 +1,12 @@
 //! Summaries of requests and the rows that lead to them: kept in the commits that change requests, and
-//! made for those that an older version wrote.
+//! made for those that an older version wrote. Quotes that nobody acted on have none.
+
+use std::collections::BTreeMap;
 
 use super::{
     Batch, Expect, Key, Outcome, Store,
     requests::RequestsError,
-    rows::{self, RowError, listed, mark, summary},
+    rows::{self, listed, summary, version},
     walk::Walk,
 };
 use crate::request::{
@@ -13,51 +15,72 @@ use crate::request::{
     summary::{Summary, VERSION},
 };
 
-/// The mark that says which version of summaries every request has.
-pub const MARK: &str = "summaries";
+/// Which version of summaries every request has stands under this name.
+pub const MADE: &str = "summaries";
 /// Rows in a commit, roughly.
 const COMMIT: usize = 64;
 
-/// `batch`, and the rows of `after` in place of those of `before`.
-pub(super) fn put(
-    mut batch: Batch,
-    before: Option<&Summary>,
-    after: &Summary,
-) -> Result<Batch, RowError> {
-    let bytes = summary::encode(after)?;
-    let keys = listed::keys(after);
-    let gone = before.map(listed::keys).unwrap_or_default();
-    for key in gone.into_iter().filter(|key| !keys.contains(key)) {
-        batch = batch.delete(key);
-    }
-    for key in keys {
-        batch = batch.put(key, bytes.clone());
-    }
-    Ok(batch.put(summary::key(&after.id), bytes))
+/// What a change of facts is written over.
+#[derive(Clone, Copy)]
+pub(super) struct Changed<'a> {
+    pub request: &'a Request,
+    /// `None`: of rows that may be there nothing is known.
+    pub before: Option<&'a Facts>,
+    pub after: &'a Facts,
 }
 
-/// `batch`, and the summary of `request` after `facts`; refused when its summary, under the key of
-/// [`summary::key`], changes meanwhile. A stored one that cannot be read is none: what is paid must not
-/// wait for what is listed.
+/// `batch`, and the rows that lead to `changed` as it is after; refused when its summary, under the
+/// key of [`summary::key`], changes meanwhile. A stored one that cannot be read is none: what is paid
+/// must not wait for what is listed.
 pub(super) async fn changed(
     store: &dyn Store,
     batch: Batch,
-    request: &Request,
-    facts: &Facts,
+    changed: Changed<'_>,
 ) -> Result<Batch, RequestsError> {
-    let key = summary::key(&request.id);
+    let key = summary::key(&changed.request.id);
     let found = store.read(&key).await?;
     let before = found
         .as_deref()
         .and_then(|bytes| summary::decode(bytes).ok());
-    let batch = batch.expect(key, found.map_or(Expect::Absent, Expect::Equals));
-    Ok(put(batch, before.as_ref(), &Summary::of(request, facts))?)
+    let after = Summary::of(changed.request, changed.after);
+    let batch = batch
+        .expect(key.clone(), found.map_or(Expect::Absent, Expect::Equals))
+        .put(key, summary::encode(&after)?);
+    let gone = before.as_ref().map(listed::rows).transpose()?;
+    let mut gone = gone.unwrap_or_default();
+    if changed.before.is_none() {
+        // All are written: the summary of an older version does not say what is there.
+        gone.values_mut().for_each(Vec::clear);
+    }
+    let batch = replaced(batch, gone, listed::rows(&after)?);
+    let sent = |facts: &Facts| listed::sendings(&after, facts);
+    let gone = changed.before.filter(|_| before.is_some()).map(sent);
+    Ok(replaced(
+        batch,
+        gone.unwrap_or_default(),
+        sent(changed.after),
+    ))
+}
+
+/// `batch`, and `after` in the place of `before`: what is in both is not written again.
+fn replaced(
+    mut batch: Batch,
+    before: BTreeMap<Key, Vec<u8>>,
+    after: BTreeMap<Key, Vec<u8>>,
+) -> Batch {
+    for key in before.keys().filter(|key| !after.contains_key(key)) {
+        batch = batch.delete(key.clone());
+    }
+    let fresh = after
+        .into_iter()
+        .filter(|(key, value)| before.get(key) != Some(value));
+    fresh.fold(batch, |batch, (key, value)| batch.put(key, value))
 }
 
 /// Whether every request has a summary of this version.
 pub async fn are_complete(store: &dyn Store) -> Result<bool, RequestsError> {
-    let found = store.read(&mark::key(MARK)).await?;
-    let version = found.map(|bytes| mark::decode(&bytes)).transpose()?;
+    let found = store.read(&version::key(MADE)).await?;
+    let version = found.map(|bytes| version::decode(&bytes)).transpose()?;
     Ok(version == Some(VERSION))
 }
 
@@ -80,7 +103,7 @@ pub async fn complete(store: &dyn Store) -> Result<u64, RequestsError> {
             made += part.len() as u64;
         }
     }
-    let batch = Batch::new().put(mark::key(MARK), mark::encode(VERSION));
+    let batch = Batch::new().put(version::key(MADE), version::encode(VERSION));
     store.commit(batch).await?;
     Ok(made)
 }
@@ -112,5 +135,11 @@ async fn made(store: &dyn Store, request: &Request, batch: Batch) -> Result<Batc
     let found = store.read(&key).await?;
     let facts = found.as_deref().map(rows::facts::decode).transpose()?;
     let batch = batch.expect(key, found.map_or(Expect::Absent, Expect::Equals));
-    changed(store, batch, request, &facts.unwrap_or_default()).await
+    let facts = facts.unwrap_or_default();
+    let whole = Changed {
+        request,
+        before: None,
+        after: &facts,
+    };
+    changed(store, batch, whole).await
 }

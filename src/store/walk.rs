@@ -75,6 +75,8 @@ pub struct Filling<'a> {
     batch: Batch,
     rows: usize,
     bytes: usize,
+    /// The kind of the row before.
+    last: Option<Kind>,
 }
 
 impl<'a> Filling<'a> {
@@ -84,10 +86,16 @@ impl<'a> Filling<'a> {
             batch: Batch::new(),
             rows: 0,
             bytes: 0,
+            last: None,
         }
     }
 
     pub async fn put(&mut self, (key, value): Stored) -> Result<(), StoreError> {
+        // No commit is in both stores of a pair.
+        let kind = key.kind;
+        if self.last.replace(kind) != Some(kind) && self.rows > 0 {
+            self.flush().await?;
+        }
         self.rows += 1;
         self.bytes += key.name.len() + value.len();
         self.batch = std::mem::take(&mut self.batch).put(key, value);

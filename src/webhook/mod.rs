@@ -30,13 +30,13 @@ use crate::store::{
     StoreError,
     integrators::Integrators,
     requests::{Requests, RequestsError},
-    rows::RowError,
+    rows::{self, RowError},
 };
 
 pub use self::worker::Worker;
 
 /// The name of the mark.
-pub const FOLLOWER: &str = "webhooks";
+pub const FOLLOWER: &str = rows::mark::WEBHOOKS;
 /// Replays that may wait for the worker.
 const COMMANDS: usize = 64;
 

@@ -6,7 +6,7 @@ use crate::{
     store::{
         Batch, Expect, Key, Outcome, Range, Store,
         requests::Requests,
-        rows::{self, DEAD, MARK, dead::Dead},
+        rows::{self, DEAD, dead::Dead, mark::FOLLOWERS},
     },
 };
 
@@ -84,7 +84,9 @@ async fn events(requests: &Requests, old: u64) -> Result<u64, WebhookError> {
             if !led(store, &leading).await? {
                 let absent = |batch: Batch, key| batch.expect(key, Expect::Absent);
                 batch = leading.into_iter().fold(batch, absent);
-                batch = batch.delete(rows::event::key(number));
+                batch = batch
+                    .delete(rows::event::key(number))
+                    .delete(rows::history::key(&event.request, number));
                 some += 1;
             }
         }
@@ -121,19 +123,13 @@ fn leading(label: &str, number: u64) -> [Key; 2] {
     ]
 }
 
-/// The last event that every follower has done with.
+/// The last event that every follower has done with: one that has not begun has done with none.
 async fn done(store: &dyn Store) -> Result<u64, WebhookError> {
-    let all = Range {
-        kind: MARK,
-        prefix: Vec::new(),
-        after: None,
-        limit: usize::MAX,
-        reverse: false,
-    };
-    let mut least = None;
-    for (_, bytes) in store.scan(all).await? {
-        let mark = rows::mark::decode(&bytes)?;
-        least = Some(least.map_or(mark, |least: u64| least.min(mark)));
+    let marks = FOLLOWERS.map(rows::mark::key);
+    let mut least = u64::MAX;
+    for found in store.read_all(&marks).await? {
+        let mark = found.map(|bytes| rows::mark::decode(&bytes)).transpose()?;
+        least = least.min(mark.unwrap_or_default());
     }
-    Ok(least.unwrap_or_default())
+    Ok(least)
 }

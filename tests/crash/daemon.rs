@@ -6,6 +6,10 @@ use std::{collections::HashMap, path::Path};
 use alloy::primitives::B256;
 use devnet::{claim, world::Devnet};
 use futures::stream::{self, FuturesUnordered, StreamExt};
+use intentd::store::{
+    Making, Store, check,
+    pair::{Pair, Places},
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -135,6 +139,15 @@ impl Asked {
     }
 }
 
+/// What a kill left: the journal and the store still belong together, and neither has a defect.
+async fn whole(directory: &Path) {
+    let places = Places::new(directory.join("data"), None);
+    let both = Pair::open(&places, Making::Refused).unwrap();
+    let report = check::check(&both).await.unwrap();
+    assert_eq!(report.defects, 0, "{report}");
+    both.close().await;
+}
+
 async fn claims(world: &Devnet, round: u64) -> Vec<Claim> {
     let mut claims = Vec::new();
     for number in 0..ORDERS {
@@ -162,18 +175,29 @@ async fn what_a_killed_daemon_said_stands_and_nothing_else_is_ever_said() {
     let setup = oracle(&world, 0);
     let dice = Dice::new();
     let mut ledger = Ledger::default();
-    let (mut all, mut answered) = (Vec::new(), 0);
+    let (mut all, mut answered, mut cut) = (Vec::new(), 0, 0);
     let mut daemon = Asked::start(&setup, directory.path()).await;
     for round in 0..crashes() {
         let claims = claims(&world, round).await;
-        answered += daemon.die_over(&claims, &mut ledger, &dice).await;
+        let some = daemon.die_over(&claims, &mut ledger, &dice).await;
+        (answered, cut) = (
+            answered + some,
+            cut + u64::from(some < claims.len() * TIMES),
+        );
+        whole(directory.path()).await;
         daemon = Asked::start(&setup, directory.path()).await;
         daemon.check(&claims, &mut ledger).await;
         all.extend(claims);
     }
     daemon.check(&all, &mut ledger).await;
+    assert!(
+        cut > crashes() / 2,
+        "{cut} of {} kills were amid work",
+        crashes()
+    );
+    assert!(answered > 0, "every kill came before the first answer");
     println!(
-        "{} kills: {answered} answers before them, {} statements in the end",
+        "{} kills, {cut} amid work: {answered} answers before them, {} statements in the end",
         crashes(),
         ledger.said.len()
     );

@@ -24,14 +24,14 @@ use futures::future::join_all;
 use intentd::{
     request::witness::included,
     store::{
-        Key, Range, Store,
+        Key, Making, Range, Store, check,
+        pair::{Pair, Places},
         rows::{
             CLAIM, FACTS, LANE, OPEN, RESERVATION, WITNESS,
             claim::{Claim, Stage},
             facts,
             witness::{Either, either},
         },
-        sled::SledStore,
     },
 };
 use serde_json::Value;
@@ -204,7 +204,10 @@ impl Scene {
 
     /// What the store holds once everything is over.
     async fn check_rows(&self) {
-        let store = SledStore::open(&self.directory.path().join("data/store")).unwrap();
+        let places = Places::new(self.directory.path().join("data"), None);
+        let store = Pair::open(&places, Making::Refused).unwrap();
+        let report = check::check(&store).await.unwrap();
+        assert_eq!(report.defects, 0, "{report}");
         let scan = async |kind| {
             let range = Range {
                 kind,
@@ -320,6 +323,11 @@ async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_da
         .deals
         .iter()
         .filter(|deal| deal.plan.kind != Kind::Unpaid);
+    // Half of the moments are calls, some of which never come.
+    assert!(
+        rounds < 10 || over_calls > rounds / 10,
+        "{over_calls} of {rounds} died over a call"
+    );
     println!(
         "{rounds} kills, {over_calls} of them over a call: {} quotes, {} deposits, each paid once",
         scene.deals.len(),

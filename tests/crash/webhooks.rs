@@ -319,6 +319,12 @@ async fn every_event_is_told_under_one_id_however_often_the_process_dies() {
     let report = check::check(&store).await.unwrap();
     assert_eq!(report.defects, 0, "{report}");
     assert_eq!(count(&store, DEAD).await, 0);
+    let copies = heard.copies.load(Ordering::Relaxed);
+    assert!(copies >= bodies.len() && !acknowledged.is_empty());
+    assert!(
+        crashes < 50 || copies > bodies.len(),
+        "no kill came between a call and its record"
+    );
     println!(
         "{crashes} kills: {} facts acknowledged, {} events, {} copies, {} on their way at the end",
         acknowledged.len(),

@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use devnet::{account::Account, world::Files};
@@ -19,9 +18,9 @@ use intentd::{
     integrator::{Integrator, Tier, change::usual_scopes},
     run::{self, Listeners},
     store::{
-        Store,
+        Making, Store,
         integrators::{Integrators, IntegratorsError},
-        sled::SledStore,
+        pair::{Pair, Places},
     },
 };
 use serde_json::Value;
@@ -158,16 +157,15 @@ impl Setup {
         if self.integrators.is_empty() {
             return;
         }
-        let path = run::store(data_dir);
-        fs::create_dir_all(data_dir).unwrap();
-        let store = Arc::new(SledStore::open(&path).unwrap());
-        let integrators = Integrators::open(store.clone()).await.unwrap();
+        let places = Places::new(data_dir, None);
+        let pair = Pair::open(&places, Making::Allowed).unwrap();
+        let integrators = Integrators::open(pair.store.clone()).await.unwrap();
         for one in &self.integrators {
             let put = |_| Ok::<_, IntegratorsError>(one.clone());
             integrators.change(&one.label, put).await.unwrap();
         }
         drop(integrators);
-        store.close().await;
+        pair.close().await;
     }
 }
 

@@ -221,12 +221,6 @@ impl Query {
         (lookups.len() <= LOOKUPS).then_some(lookups)
     }
 
-    /// Whether it means only requests of which something has been seen.
-    pub fn touched(&self) -> bool {
-        let of = |clauses: &[Clause]| clauses.iter().any(Clause::touched);
-        of(&self.all) || (!self.any.is_empty() && self.any.iter().all(|group| of(group)))
-    }
-
     /// What tells it from other queries, for continuations.
     pub fn fingerprint(&self) -> [u8; 8] {
         let bytes = postcard::to_stdvec(self).unwrap_or_default();
@@ -241,16 +235,6 @@ impl Query {
 fn rank(lookups: &[Lookup]) -> usize {
     let account = |lookup: &&Lookup| matches!(lookup, Lookup::Name(name) if name.word().is_none());
     lookups.iter().filter(account).count()
-}
-
-impl Clause {
-    fn touched(&self) -> bool {
-        let seen = matches!(
-            self.field,
-            Field::Status | Field::FailReason | Field::RefundFailReason
-        );
-        seen && !self.not && !self.values.is_empty()
-    }
 }
 
 #[cfg(test)]

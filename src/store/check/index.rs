@@ -4,7 +4,7 @@ use alloy::primitives::B256;
 
 use super::Desk;
 use crate::{
-    request::fact::Facts,
+    request::{Request, fact::Facts},
     store::{
         StoreError,
         rows::{self, Row, cursor::Cursor, sighting, witness::Either},
@@ -29,12 +29,13 @@ impl Desk<'_> {
             }
             Row::Order { order, request } => {
                 let why = format!("it leads to {request}, which is not its request");
-                self.demand(
-                    rows::request::key(request),
-                    why,
-                    |row| matches!(row, Row::Request(_, request) if request.order_id == *order),
-                )
-                .await
+                let quoted = rows::quote::key(request);
+                let key = match self.store.read(&quoted).await? {
+                    Some(_) => quoted,
+                    None => rows::request::key(request),
+                };
+                let fits = |row: &Row| matches!(row, Row::Request(_, of) | Row::Quote(_, of) if of.order_id == *order);
+                self.demand(key, why, fits).await
             }
             Row::Facts(id, facts) => {
                 self.facts(facts);
@@ -45,12 +46,8 @@ impl Desk<'_> {
                 Ok(())
             }
             Row::Sighting(network, row) => self.sighting(network, row).await,
-            Row::Transaction(row) => {
-                for request in &row.tracked.requests {
-                    self.request(request).await?;
-                }
-                Ok(())
-            }
+            // Whoever told of it may have named a quote that is forgotten by now.
+            Row::Transaction(_) => Ok(()),
             Row::Open(id) => self.request(id).await,
             Row::Witness(row) => match &**row {
                 Either::Wanted(row) => self.request(&row.wanted.request).await,
@@ -58,6 +55,24 @@ impl Desk<'_> {
             },
             _ => Ok(()),
         }
+    }
+
+    pub(super) async fn quote(&mut self, id: &B256, request: &Request) -> Result<(), StoreError> {
+        if request.id != *id {
+            self.complain(format!("it is request {}", request.id));
+        }
+        for key in [rows::request::key(id), rows::facts::key(id)] {
+            if self.store.read(&key).await?.is_some() {
+                self.complain("it has been acted on and is still a quote");
+            }
+        }
+        let why = "its order leads elsewhere";
+        self.demand(
+            rows::order::key(&request.order_id),
+            why,
+            |row| matches!(row, Row::Order { request, .. } if request == id),
+        )
+        .await
     }
 
     /// The row at hand is about a request that there is.

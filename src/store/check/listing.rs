@@ -7,7 +7,11 @@ use crate::{
     request::{fact::Facts, summary::Summary},
     store::{
         Key, StoreError,
-        rows::{self, Row, listed, summary},
+        rows::{
+            self,
+            listed::{self, Listed},
+            summary,
+        },
     },
 };
 
@@ -38,25 +42,54 @@ impl Desk<'_> {
         {
             self.complain("it says something else than its request and facts");
         }
-        for key in listed::keys(found) {
-            let why = format!(
-                "nothing leads to it from 0x{}",
-                alloy::hex::encode(&key.name)
-            );
-            let fits = |row: &Row| matches!(row, Row::Listed(other) if **other == *found);
-            self.demand(key, why, fits).await?;
+        let Ok(mut wanted) = listed::rows(found) else {
+            return Ok(());
+        };
+        wanted.extend(listed::sendings(found, &self.told(id).await?));
+        for (key, value) in wanted {
+            if self.store.read(&key).await?.as_ref() != Some(&value) {
+                let name = alloy::hex::encode(&key.name);
+                self.complain(format!("nothing leads to it from 0x{name}"));
+            }
         }
         Ok(())
     }
 
+    /// The facts of `id`; none where they cannot be read, which has a complaint of its own.
+    async fn told(&self, id: &B256) -> Result<Facts, StoreError> {
+        let facts = self.store.read(&rows::facts::key(id)).await?;
+        let facts = facts.and_then(|bytes| rows::facts::decode(&bytes).ok());
+        Ok(facts.unwrap_or_default())
+    }
+
     /// A row that leads to a summary.
-    pub(super) async fn leads(&mut self, key: &Key, found: &Summary) -> Result<(), StoreError> {
-        if !listed::keys(found).contains(key) {
+    pub(super) async fn leads(&mut self, key: &Key, found: &Listed) -> Result<(), StoreError> {
+        let Some(at) = listed::placed(&key.name) else {
             self.complain("it is not where its summary belongs");
             return Ok(());
+        };
+        let id = B256::from_slice(&at[8..]);
+        let Some(bytes) = self.store.read(&summary::key(&id)).await? else {
+            self.complain("its summary is missing");
+            return Ok(());
+        };
+        let Ok(summary) = summary::decode(&bytes) else {
+            return Ok(());
+        };
+        let fits = match found {
+            Listed::Ordered(other) => **other == summary,
+            Listed::Account | Listed::Transaction(_) => true,
+        };
+        if !fits {
+            self.complain("it is not as the summary is");
         }
-        let why = "it is not as the summary is";
-        let fits = |row: &Row| matches!(row, Row::Summary(_, other) if **other == *found);
-        self.demand(summary::key(&found.id), why, fits).await
+        let mut all = listed::rows(&summary).unwrap_or_default();
+        if matches!(found, Listed::Transaction(_)) {
+            all = listed::sendings(&summary, &self.told(&id).await?);
+        }
+        if !all.contains_key(key) {
+            self.complain("it is not where its summary belongs");
+        }
+        Ok(())
     }
 }

@@ -96,21 +96,24 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (
             rows::request::key(&id),
             &[
-                "order",
-                "facts",
-                "transaction",
-                "open",
-                "claim",
-                "event",
-                "witness",
-                "summary",
+                "order", "facts", "open", "claim", "event", "witness", "summary",
             ],
         ),
         (rows::order::key(&request.order_id), &["request"]),
-        (rows::facts::key(&id), &["sighting", "claim", "summary"]),
+        (
+            rows::facts::key(&id),
+            &["sighting", "claim", "summary", "listed"],
+        ),
         (
             rows::summary::key(&id),
-            &["request", "listed", "listed", "listed", "listed", "listed"],
+            &[
+                "request", "listed", "listed", "listed", "listed", "listed", "listed", "listed",
+            ],
+        ),
+        (rows::quote::key(&request_scene::request(3).id), &["order"]),
+        (
+            rows::order::key(&request_scene::request(3).order_id),
+            &["quote"],
         ),
         (scene::leading(), &["summary"]),
         (rows::claim::key(&id), &["lane", "settlement", "parked"]),
@@ -119,7 +122,8 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
             rows::lane::slot_key(NETWORK, NONCE),
             &["claim", "reservation"],
         ),
-        (rows::event::key(1), &["delivery", "dead"]),
+        (rows::event::key(1), &["delivery", "dead", "history"]),
+        (rows::history::key(&id, 1), &["event"]),
         (rows::integrator::key("app"), &["delivery", "dead"]),
         // Nobody leans on these.
         (rows::delivery::key("app", 1), &[]),
@@ -207,6 +211,11 @@ async fn statements_and_requests_that_contradict_each_other_are_told() {
             rows::facts::key(&id),
             rows::facts::encode(&Facts::default()).unwrap(),
             "it says something else than its request and facts",
+        ),
+        (
+            rows::quote::key(&id),
+            rows::quote::encode(&request_scene::request(1)).unwrap(),
+            "still a quote",
         ),
         (
             Key::new(rows::LISTED, b"c\x01elsewhere".as_slice()),

@@ -26,7 +26,7 @@ async fn what_was_written_is_read_again() {
     write(&again, &mut twice).await.unwrap();
     assert_eq!(bytes, twice);
     let text = String::from_utf8(bytes).unwrap();
-    let head = r#"{"dump":"intentd store","version":1,"format":1}"#;
+    let head = r#"{"dump":"intentd store","version":1,"format":2}"#;
     assert_eq!(text.lines().next(), Some(head));
     let halt = r#"{"kind":7,"name":"0x6f726967696e","value":"0x"#;
     assert!(text.lines().any(|line| line.starts_with(halt)), "{text}");
@@ -76,7 +76,7 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
     let head = |version, format| {
         format!("{{\"dump\":\"intentd store\",\"version\":{version},\"format\":{format}}}\n")
     };
-    for (version, format) in [(2, 1), (1, 2), (1, 0)] {
+    for (version, format) in [(2, 2), (1, 3), (1, 1), (1, 0)] {
         let error = error(head(version, format).as_bytes()).await;
         assert!(matches!(error, DumpError::Version { .. }), "{error}");
     }
@@ -92,13 +92,13 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
         ));
     }
     let row = |name: &str| format!("{{\"kind\":7,\"name\":\"{name}\",\"value\":\"0x01\"}}\n");
-    let back = head(1, 1) + &row("0x62") + &row("0x61");
+    let back = head(1, 2) + &row("0x62") + &row("0x61");
     assert!(matches!(error(back.as_bytes()).await, DumpError::Order(3)));
-    let twice = head(1, 1) + &row("0x62") + &row("0x62");
+    let twice = head(1, 2) + &row("0x62") + &row("0x62");
     assert!(matches!(error(twice.as_bytes()).await, DumpError::Order(3)));
-    let own = head(1, 1) + &row("0x61").replace('7', "0");
+    let own = head(1, 2) + &row("0x61").replace('7', "0");
     assert!(matches!(error(own.as_bytes()).await, DumpError::Line(2)));
-    let rubbish = head(1, 1) + "{\"kind\":7}\n";
+    let rubbish = head(1, 2) + "{\"kind\":7}\n";
     assert!(matches!(
         error(rubbish.as_bytes()).await,
         DumpError::Line(2)

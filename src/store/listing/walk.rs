@@ -2,28 +2,55 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
+use alloy::primitives::B256;
+
 use crate::{
-    request::filter::{Query, Span},
+    request::{
+        filter::{Query, Sort, Span},
+        summary::Summary,
+    },
     store::{
         Key, Range, Store, StoreError,
-        rows::{LISTED, listed, listed::Position},
+        rows::{
+            self, LISTED, RowError,
+            listed::{self, Position},
+        },
     },
 };
 
 /// Rows read of a range at a time, at most.
 const MOST: usize = 1_000;
 
-/// Where a walk goes.
-pub enum Way {
-    /// Through these rows.
-    Few(BTreeMap<Position, Vec<u8>>),
-    /// Through the rows that start with one of these, read in this order.
-    Rows(Vec<Vec<u8>>),
+/// Where a walk goes: all of it in the order of positions.
+#[derive(Default)]
+pub struct Way {
+    /// Through these summaries.
+    pub few: BTreeMap<Position, Vec<u8>>,
+    /// Through the rows that start with one of these.
+    pub rows: Vec<Vec<u8>>,
+}
+
+impl Way {
+    /// Through the rows that start so.
+    pub fn along(rows: Vec<Vec<u8>>) -> Self {
+        Self {
+            rows,
+            ..Self::default()
+        }
+    }
+
+    /// Through `summary`, too.
+    pub fn point(&mut self, sort: Sort, summary: &Summary) -> Result<(), RowError> {
+        let at = listed::position(sort, summary);
+        self.few.insert(at, rows::summary::encode(summary)?);
+        Ok(())
+    }
 }
 
 /// A walk from one end to the other, within the limits of what is ordered by.
 pub struct Walk {
     store: Arc<dyn Store>,
+    sort: Sort,
     descending: bool,
     span: Span,
     /// The last position that was given.
@@ -39,6 +66,7 @@ impl Walk {
     pub fn new(store: Arc<dyn Store>, query: &Query, after: Option<Position>) -> Self {
         Self {
             store,
+            sort: query.sort,
             descending: query.descending,
             span: query.sort.span(&query.ranges),
             after,
@@ -56,43 +84,66 @@ impl Walk {
     ) -> Result<Found, StoreError> {
         while !self.ended {
             self.step = (self.step * 4).max(first).min(most.min(MOST));
-            let mut rows = match way {
-                Way::Few(rows) => self.few(rows),
-                Way::Rows(prefixes) => self.merged(prefixes).await?,
-            };
+            let mut rows = self.merged(way).await?;
             let before = rows.len();
             rows.retain(|(position, _)| self.inside(position));
             // They come in order: what is outside is behind all that is inside.
             self.ended |= rows.len() < before;
-            if let Some((last, _)) = rows.last() {
-                self.after = Some(*last);
+            let Some((last, _)) = rows.last() else {
+                continue;
+            };
+            self.after = Some(*last);
+            let rows = self.led(rows).await?;
+            if !rows.is_empty() {
                 return Ok(rows);
             }
         }
         Ok(Vec::new())
     }
 
-    fn few(&mut self, rows: &BTreeMap<Position, Vec<u8>>) -> Found {
-        self.ended = true;
-        let after = self.after.map_or(Bound::Unbounded, Bound::Excluded);
-        let own = |(position, bytes): (&Position, &Vec<u8>)| (*position, bytes.clone());
-        match self.descending {
-            true => {
-                let rows = rows.range((Bound::Unbounded, after)).rev();
-                rows.map(own).filter(|(at, _)| self.inside(at)).collect()
-            }
-            false => {
-                let rows = rows.range((after, Bound::Unbounded));
-                rows.map(own).filter(|(at, _)| self.inside(at)).collect()
-            }
+    /// `rows`, with the summaries that some of them lead to. What has moved in the order meanwhile is
+    /// left out: it is met where it is now.
+    async fn led(&self, rows: Found) -> Result<Found, StoreError> {
+        let leads = |bytes: &[u8]| bytes.len() == 1;
+        let ids = rows.iter().filter(|(_, bytes)| leads(bytes));
+        let ids = ids.map(|(at, _)| B256::from_slice(&at[8..]));
+        let keys: Vec<_> = ids.map(|id| rows::summary::key(&id)).collect();
+        if keys.is_empty() {
+            return Ok(rows);
         }
+        let mut found = self.store.read_all(&keys).await?.into_iter();
+        let read = |(at, bytes): (Position, Vec<u8>)| {
+            let bytes = match leads(&bytes) {
+                true => found.next().flatten()?,
+                false => bytes,
+            };
+            Some((at, bytes)).filter(|(at, bytes)| self.stands(at, bytes))
+        };
+        Ok(rows.into_iter().filter_map(read).collect())
     }
 
-    async fn merged(&mut self, prefixes: &[Vec<u8>]) -> Result<Found, StoreError> {
+    /// Whether a summary stands at `at`; one that cannot be read is told by who looks at it.
+    fn stands(&self, at: &Position, bytes: &[u8]) -> bool {
+        let summary = rows::summary::decode(bytes);
+        summary.map_or(true, |one| listed::position(self.sort, &one) == *at)
+    }
+
+    /// What of `few` is still ahead.
+    fn ahead(&self, few: &BTreeMap<Position, Vec<u8>>) -> BTreeMap<Position, Vec<u8>> {
+        let after = self.after.map_or(Bound::Unbounded, Bound::Excluded);
+        let ahead = match self.descending {
+            true => few.range((Bound::Unbounded, after)),
+            false => few.range((after, Bound::Unbounded)),
+        };
+        let own = |(position, bytes): (&Position, &Vec<u8>)| (*position, bytes.clone());
+        ahead.map(own).filter(|(at, _)| self.inside(at)).collect()
+    }
+
+    async fn merged(&mut self, way: &Way) -> Result<Found, StoreError> {
         let mut rows = BTreeMap::new();
         // Beyond this, a range that was cut may have rows that have not been read.
         let mut horizon: Option<Position> = None;
-        for prefix in prefixes {
+        for prefix in &way.rows {
             let last = self.read(prefix, horizon, &mut rows).await?;
             horizon = match (horizon, last) {
                 (Some(one), Some(other)) if self.precedes(&one, &other) => Some(one),
@@ -100,6 +151,8 @@ impl Walk {
             };
         }
         self.ended = horizon.is_none();
+        // These are whole, what the rows of names lead to is not.
+        rows.extend(self.ahead(&way.few));
         let mut rows: Found = rows.into_iter().collect();
         if self.descending {
             rows.reverse();

@@ -12,15 +12,15 @@ use super::{
     entry::Entry,
     event, facts,
     halt::Halt,
-    integrator, lane,
+    history, integrator, lane,
     lease::Lease,
-    mark, open, order,
+    listed, mark, open, order,
     outlay::Outlay,
     parked::Parked,
     pause::Paused,
-    request, reservation,
+    quote, request, reservation,
     settlement::Settlement,
-    sighting, signature, slot, summary, transaction,
+    sighting, signature, slot, summary, transaction, version,
     void::Void,
     watch, witness,
 };
@@ -93,7 +93,8 @@ pub enum Row {
     Integrator(String, Box<Integrator>),
     Witness(Box<witness::Either>),
     Summary(B256, Box<Summary>),
-    Listed(Box<Summary>),
+    Listed(listed::Listed),
+    Quote(B256, Box<Request>),
     Delivery {
         label: String,
         number: u64,
@@ -105,6 +106,11 @@ pub enum Row {
         dead: Dead,
     },
     Mark(String, u64),
+    History {
+        request: B256,
+        number: u64,
+    },
+    Version(String, u64),
 }
 
 impl Row {
@@ -191,7 +197,8 @@ impl Row {
             }
             super::WITNESS => Ok(Self::Witness(witness::either(key, value)?.into())),
             super::SUMMARY => Ok(Self::Summary(name.word()?, summary::decode(value)?.into())),
-            super::LISTED => Ok(Self::Listed(summary::decode(value)?.into())),
+            super::LISTED => Ok(Self::Listed(listed::decode(key, value)?)),
+            super::QUOTE => Ok(Self::Quote(name.word()?, quote::decode(value)?.into())),
             super::DELIVERY => {
                 let ((label, number), delivery) = (name.delivered()?, Delivery::decode(value)?);
                 Ok(Self::Delivery {
@@ -209,6 +216,11 @@ impl Row {
                 })
             }
             super::MARK => Ok(Self::Mark(name.text()?, mark::decode(value)?)),
+            super::HISTORY => {
+                let (request, number) = history::row(key, value)?;
+                Ok(Self::History { request, number })
+            }
+            super::VERSION => Ok(Self::Version(name.text()?, version::decode(value)?)),
             _ => Err(RowError::new(name.0, "no decoder")),
         }
     }

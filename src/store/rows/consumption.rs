@@ -1,6 +1,8 @@
 //! What is used up: an onchain id or a payment, and the one statement that it serves.
 //!
 //! Key: what is consumed, text. Value, format 1: the outcome's text as it is.
+//!
+//! It lives for good, or until its statement is void; some 150 bytes.
 
 use super::{CONSUMPTION, RowError};
 use crate::store::Key;

@@ -1,6 +1,8 @@
 //! How far a network has been indexed, and which blocks it was then made of.
 //!
 //! Key: the network's name, text. Value, format 1: [`Cursor`] in postcard.
+//!
+//! One for each network, of at most 12 KB.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,8 @@
 //! Events that were given up for an endpoint; somebody may have them sent again.
 //!
 //! Key: as that of a [delivery](super::delivery). Value, format 1: [`Dead`].
+//!
+//! It lives for 30 days; some 150 bytes.
 
 use serde::{Deserialize, Serialize};
 

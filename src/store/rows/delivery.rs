@@ -3,6 +3,8 @@
 //! Key: the integrator's label ‖0, the event's number, 8 bytes big endian. Value, format 1:
 //! [`Delivery`]. The row is there from the commit that moves the mark of webhooks past the event to
 //! the one that records how it ended.
+//!
+//! It lives until that end; some 100 bytes.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,8 @@
 //! Journal entries: what has been, or was about to be, signed. Written once, never changed.
 //!
 //! Key: the statement's key, text. Value, format 1: [`Entry`] in postcard.
+//!
+//! It lives for good: nothing else says what was signed. Some 1 KB with its consumptions and watches.
 
 use alloy::primitives::{B256, Bytes};
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,9 @@
 //! ([`Batch::append`](crate::store::Batch::append)).
 //!
 //! Key: the event's number, 8 bytes big endian. Value, format 1: [`Event`].
+//!
+//! It lives for 30 days, and longer while a follower or a delivery needs it; the newest one stays. Some
+//! 1 KB.
 
 use super::{EVENT, RowError, decode, encode as encode_row};
 use crate::{

@@ -1,6 +1,8 @@
 //! What has been seen of a request; changed by compare-and-set only.
 //!
 //! Key: the request's id, 32 bytes. Value, format 1: [`Facts`] in JSON.
+//!
+//! It lives for good, like its request; some 400 bytes for each deposit and attempt.
 
 use alloy::primitives::B256;
 

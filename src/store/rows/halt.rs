@@ -1,6 +1,8 @@
 //! Chains for which nothing is signed until an operator says so.
 //!
 //! Key: the chain's name, text. Value, format 1: [`Halt`] in postcard.
+//!
+//! It lives until an operator clears it; one for each chain at most.
 
 use serde::{Deserialize, Serialize};
 

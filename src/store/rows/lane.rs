@@ -2,6 +2,8 @@
 //!
 //! Key: the lane's name (see [`further`]) for its [`Lane`]; the name, a zero byte and the nonce as 8
 //! bytes big endian for a [`Slot`]. Names hold no zero byte. Values, format 1: postcard.
+//!
+//! A lane's row stays; a nonce's lives until its payment is final. Some 1 KB for each payment on its way.
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};

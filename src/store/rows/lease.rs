@@ -2,6 +2,8 @@
 //! process that was taken for dead changes nothing any more.
 //!
 //! Key: what is held, text (`lane/` or `tail/`, and the network's name). Value, format 1: [`Lease`] in postcard.
+//!
+//! One for each lane; it stays.
 
 use serde::{Deserialize, Serialize};
 

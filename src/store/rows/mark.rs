@@ -1,12 +1,18 @@
 //! How far somebody has followed the log of events.
 //!
 //! Key: the follower's name, text. Value, format 1: the number of the last event that is done with,
-//! 8 bytes big endian.
+//! 8 bytes big endian. It stays; one of some 20 bytes for each of [`FOLLOWERS`]. Events above the lowest
+//! mark of those are kept.
 
 use super::{MARK, RowError};
 use crate::store::{Key, number};
 
 const FORMAT: u8 = 1;
+
+/// Webhooks' name.
+pub const WEBHOOKS: &str = "webhooks";
+/// All that follow the log durably. Whoever is not named here keeps no event from being forgotten.
+pub const FOLLOWERS: [&str; 1] = [WEBHOOKS];
 
 pub fn key(follower: &str) -> Key {
     Key::new(MARK, follower)

@@ -36,11 +36,18 @@
 //! | 24 witness | 0; network ‖0, unix milliseconds (8), transaction text | `witness::Wanted` |
 //! | 24 witness | 1; network ‖0, transaction text | `request::witness::Witness` in JSON |
 //! | 25 summary | request id | `request::summary::Summary` |
-//! | 26 listed | order and position, see `listed` | `request::summary::Summary` |
+//! | 26 listed | order, name and position, see `listed` | `request::summary::Summary`, or what leads to it |
 //! | 27 mark | follower's name, text | number of an event (8) |
 //! | 28 parked | request id, onchain id | `parked::Parked` in JSON |
 //! | 29 pause | `solver` | `pause::Paused` in JSON |
 //! | 30 outlay | request id | `outlay::Outlay` |
+//! | 40 history | request id, event's number (8) | nothing |
+//! | 41 version | what, text | version (8) |
+//! | 42 quote | request id | unix seconds (8), value of a request row |
+//!
+//! Each kind's file says how long its rows live, and roughly what one costs on the disk. What a stranger
+//! makes for nothing is a quote, a transaction that is looked for, and nothing else; both are forgotten
+//! ([`super::retention`]).
 //!
 //! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
 
@@ -54,6 +61,7 @@ pub mod entry;
 pub mod event;
 pub mod facts;
 pub mod halt;
+pub mod history;
 pub mod integrator;
 pub mod lane;
 pub mod lease;
@@ -64,6 +72,7 @@ pub mod order;
 pub mod outlay;
 pub mod parked;
 pub mod pause;
+pub mod quote;
 pub mod request;
 pub mod reservation;
 pub mod settlement;
@@ -74,6 +83,7 @@ pub mod summary;
 #[cfg(test)]
 mod tests;
 pub mod transaction;
+pub mod version;
 pub mod void;
 pub mod watch;
 pub mod witness;
@@ -116,9 +126,12 @@ pub const MARK: Kind = Kind(27);
 pub const PARKED: Kind = Kind(28);
 pub const PAUSE: Kind = Kind(29);
 pub const OUTLAY: Kind = Kind(30);
+pub const HISTORY: Kind = Kind(40);
+pub const VERSION: Kind = Kind(41);
+pub const QUOTE: Kind = Kind(42);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 30] = [
+pub const KINDS: [(Kind, &str); 33] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -149,7 +162,17 @@ pub const KINDS: [(Kind, &str); 30] = [
     (PARKED, "parked"),
     (PAUSE, "pause"),
     (OUTLAY, "outlay"),
+    (HISTORY, "history"),
+    (VERSION, "version"),
+    (QUOTE, "quote"),
 ];
+
+/// Whether rows of `kind` are the journal's: they have a store of their own, with a committer and a
+/// directory of its own.
+pub fn is_journal(kind: Kind) -> bool {
+    let own = [ENTRY, SIGNATURE, CONSUMPTION, SLOT, WATCH, VOID, HALT];
+    own.contains(&kind)
+}
 
 /// Bytes that are not a row of their kind, or of a format that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,6 +7,8 @@
 //!
 //! Key: the request's id, 32 bytes. Value, format 1: unix milliseconds as 8 bytes big endian, then
 //! 32 bytes that name the cause.
+//!
+//! It lives while there is work; some 100 bytes.
 
 use alloy::primitives::B256;
 

@@ -3,6 +3,8 @@
 //!
 //! Key: the request's id, then the deposit's onchain id, 32 bytes each. Value, format 1: [`Parked`] in
 //! JSON.
+//!
+//! It lives until an operator has dealt with it; some 300 bytes.
 
 use alloy::primitives::{B256, U256};
 use serde::{Deserialize, Serialize};

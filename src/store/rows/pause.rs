@@ -1,6 +1,8 @@
 //! That the solver begins no fills. There is one row, while it is so.
 //!
 //! Key: `solver`. Value, format 1: [`Paused`] in JSON.
+//!
+//! It lives until the operator resumes; one.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,9 @@
 //!
 //! Key: the request's id, 32 bytes. Value, format 2: [`Request`] in JSON (it holds JSON itself), as one
 //! zstd frame; a quote names each currency a dozen times. Format 1, still read: the JSON as it is.
+//!
+//! It lives for good, from the first thing that is seen of it, which costs whoever causes it a
+//! transaction; some 1 KB. Before that it is a [`quote`](super::quote).
 
 use std::cell::RefCell;
 

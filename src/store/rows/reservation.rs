@@ -2,6 +2,8 @@
 //!
 //! Key: the network's name, a zero byte, the currency's bytes in hex, a zero byte, the nonce as 8
 //! bytes big endian. Value, format 1: the amount, 32 bytes big endian.
+//!
+//! It lives until its payment is final; some 100 bytes.
 
 use alloy::primitives::U256;
 

@@ -3,6 +3,8 @@
 //!
 //! Key: the request's id, then the onchain id of the deposit that the payment uses up, 32 bytes each.
 //! Value, format 1: [`Settlement`] in JSON.
+//!
+//! It lives until the hub has taken both parts; some 300 bytes.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};

@@ -3,6 +3,8 @@
 //! Key: the network's name, a zero byte, the block number as 8 bytes big endian, the deposit's
 //! onchain id (32 bytes). Value, format 1: [`Seen`] in postcard. Names hold no zero byte, so a
 //! network's rows are one range, lowest block first.
+//!
+//! It lives until its block is deep enough for no reorg; some 150 bytes.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};

@@ -3,6 +3,8 @@
 //!
 //! Key: the digest's 32 bytes and the signer's 20. Value, format 1: the 65 bytes `r || s || v` as
 //! they are.
+//!
+//! It lives for good, with its entry; some 150 bytes, and none where the key is deterministic.
 
 use alloy::primitives::{Address, B256};
 

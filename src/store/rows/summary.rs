@@ -2,6 +2,8 @@
 //! facts.
 //!
 //! Key: the request's id, 32 bytes. Value, format 1: [`Summary`].
+//!
+//! It lives as long as its request; below 2 KB, however much is seen of it.
 
 use alloy::primitives::B256;
 

@@ -95,6 +95,21 @@ fn layouts_never_change() {
 }
 
 #[test]
+fn layouts_of_versions_and_histories_never_change() {
+    assert_eq!(hex(&version::encode(258)), "010000000000000102");
+    let led = history::key(&b(1), 258);
+    assert_eq!(led.kind, HISTORY);
+    assert_eq!(
+        hex(&led.name),
+        format!("{}0000000000000102", "01".repeat(32))
+    );
+    let (lead, value) = history::lead(&b(1));
+    assert_eq!((lead.name, value.as_slice()), (b(1).to_vec(), &[1][..]));
+    assert_eq!(history::row(&led, &value), Ok((b(1), 258)));
+    assert!(history::row(&led, &[]).is_err());
+}
+
+#[test]
 fn layouts_of_events_and_deliveries_never_change() {
     let one = "01".repeat(32);
     assert_eq!(hex(&mark::encode(258)), "010000000000000102");
@@ -148,6 +163,7 @@ fn layouts_of_events_and_deliveries_never_change() {
         (event::key(258), 20, "0000000000000102"),
         (integrator::key("a b"), 21, "612062"),
         (mark::key("a b"), 27, "612062"),
+        (version::key("a b"), 41, "612062"),
     ];
     for (key, kind, name) in names {
         assert_eq!((key.kind.0, hex(&key.name)), (kind, name.to_owned()));
@@ -617,7 +633,15 @@ fn integrators_are_kept_in_these_words() {
 
 #[test]
 fn layouts_of_the_listing_never_change() {
-    use crate::request::{fact::Facts, name::Name, scene, summary::Summary};
+    use crate::{
+        request::{
+            fact::{Facts, Standing},
+            name::Name,
+            scene,
+            summary::{Role, Summary},
+        },
+        store::Key,
+    };
     let request = scene::request(1);
     let found = Summary::of(&request, &Facts::default());
     let user = &scene::USER[2..];
@@ -627,7 +651,7 @@ fn layouts_of_the_listing_never_change() {
     let time = "80d095ffbc31";
     let fields = [
         format!("20{}20{}", "01".repeat(32), "81".repeat(32)),
-        "0000".into(),
+        "00".into(),
         "0000".into(),
         format!("0014{user}0014{user}"),
         "00000000".into(),
@@ -644,23 +668,52 @@ fn layouts_of_the_listing_never_change() {
     for bytes in [&[][..], &[2, 0], &[1], &bytes[..bytes.len() - 1]] {
         assert!(summary::decode(bytes).is_err());
     }
-    let names: Vec<_> = listed::keys(&found)
-        .iter()
-        .map(|key| hex(&key.name))
-        .collect();
+    let rows = listed::rows(&found).unwrap();
+    let of = |key: &Key| {
+        let leads = listed::leads(key);
+        assert_eq!(rows[key], if leads { vec![1] } else { bytes.clone() });
+        hex(&key.name)
+    };
+    let names: Vec<_> = rows.keys().map(of).collect();
     let at = format!("0000018bcfe56800{}", "01".repeat(32));
     let nothing = format!("{}{}", "00".repeat(8), "01".repeat(32));
     let expected = [
-        format!("6300{at}"),
-        format!("6100{nothing}"),
-        format!("6e00780014{user}{at}"),
+        format!("61{nothing}"),
+        format!("63{at}"),
+        format!("6e61780014{user}{nothing}"),
+        format!("6e63780014{user}{at}"),
+        format!("6e75780014{user}{at}"),
+        format!("75{at}"),
     ];
     assert_eq!(names, expected);
+    let paid = Facts {
+        deposits: vec![scene::deposit(1, Standing::Final)],
+        ..Facts::default()
+    };
+    let (key, value) = listed::sendings(&found, &paid).pop_first().unwrap();
+    let hash = format!("{:064x}", 1);
+    assert_eq!(hex(&key.name), format!("74780020{hash}{at}"));
+    assert_eq!(hex(&value), "0101");
+    let deposit = listed::Listed::Transaction(vec![Role::Deposit]);
+    assert_eq!(listed::decode(&key, &value), Ok(deposit));
     assert_eq!(hex(&Name::of("ab").key()), "7400026162");
-    assert_eq!(
-        (summary::key(&b(1)).kind.0, listed::keys(&found)[0].kind.0),
-        (25, 26)
-    );
+    assert_eq!((summary::key(&b(1)).kind.0, key.kind.0), (25, 26));
+}
+
+#[test]
+fn a_quote_is_a_requests_row_behind_its_end() {
+    use crate::request::scene;
+    let request = scene::request(1);
+    let (key, bytes) = (quote::key(&request.id), quote::encode(&request).unwrap());
+    assert_eq!((key.kind.0, key.name), (42, request.id.to_vec()));
+    let (until, row) = quote::split(&bytes).unwrap();
+    let last = crate::request::last_deadline(&request.order);
+    assert_eq!(until, last + 86_400);
+    assert_eq!(row, request::encode(&request).unwrap());
+    assert_eq!(quote::decode(&bytes), Ok(request));
+    for bytes in [&[][..], &[1], &[2, 0, 0, 0, 0, 0, 0, 0, 0], &bytes[..9]] {
+        assert!(quote::decode(bytes).is_err());
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! Key: 0 while it is still looked for and 1 after that, the network's name, a zero byte, the
 //! transaction's bytes. Value, format 1: [`Tracked`] in postcard. All that are looked for are one
-//! range.
+//! range. While it is looked for it lives as long as that takes, after that 30 days from the first word
+//! of it ([`retention`](crate::store::retention)); some 200 bytes.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,17 @@ pub fn range(after: Option<&Key>, limit: usize) -> Range {
         kind: TRANSACTION,
         prefix: vec![WATCHED],
         after: after.map(|key| key.name.clone()),
+        limit,
+        reverse: false,
+    }
+}
+
+/// All that are not looked for any more, after the one named.
+pub fn settled_range(after: Option<Vec<u8>>, limit: usize) -> Range {
+    Range {
+        kind: TRANSACTION,
+        prefix: vec![SETTLED],
+        after,
         limit,
         reverse: false,
     }

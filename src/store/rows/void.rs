@@ -2,6 +2,8 @@
 //!
 //! Key: the statement's key, a zero byte, 4 bytes big endian counting the voids of that key.
 //! Value, format 1: [`Void`] in postcard.
+//!
+//! It lives for good: the signature has been given away. As large as its entry.
 
 use serde::{Deserialize, Serialize};
 

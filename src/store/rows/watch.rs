@@ -4,6 +4,8 @@
 //! Value, format 1: block hash and parent hash, 32 bytes each, and the block's unix time as 8 bytes
 //! big endian. Format 2 is the same of a block that was not final by its chain's own rule when it was
 //! signed. Names hold no zero byte, so a chain's rows are one range.
+//!
+//! It lives until its block is past its chain's `watchBlocks`; some 200 bytes for each block of a statement.
 
 use alloy::primitives::B256;
 

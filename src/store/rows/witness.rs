@@ -6,6 +6,9 @@
 //! Wanted: key 0, the network's name, a zero byte, the unix milliseconds (8 bytes) before which it is
 //! not asked for, the same text. Value, format 1: [`Wanted`] in postcard. What is due at a network is
 //! the beginning of one range.
+//!
+//! A wanted one lives until it is seen or given up, a seen one for good, like the request that wanted it;
+//! some 1 KB.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};

@@ -96,6 +96,7 @@ impl Committer {
                 None => rows.remove(key),
             }
         }
+        self.disk.room().map_err(|error| error.to_string())?;
         let written = guarded(|| {
             self.tree.apply_batch(rows)?;
             self.tree.flush().map(drop)
@@ -122,9 +123,11 @@ fn decide(tree: &::sled::Tree, batch: Batch, changes: &mut Changes) -> ::sled::R
     }
     let number = match batch.append {
         None => None,
-        Some((log, value)) => {
-            let number = last(tree, changes, log)? + 1;
-            changes.insert(flat_name(log, &number.to_be_bytes()), Some(value));
+        Some(append) => {
+            let number = last(tree, changes, append.log)? + 1;
+            let ((key, value), lead) = append.at(number);
+            changes.insert(flat(&key), Some(value));
+            changes.extend(lead.map(|(key, value)| (flat(&key), Some(value))));
             Some(number)
         }
     };

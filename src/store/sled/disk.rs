@@ -7,13 +7,27 @@
 use std::{
     collections::BTreeSet,
     ffi::OsString,
-    fs::File,
+    fs::{File, Permissions},
     io::{self, Write},
-    os::unix::fs::FileExt,
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
+use rustix::io::Errno;
+
 use sha2::{Digest, Sha256};
+
+/// What only its owner may open.
+const DIRECTORY: u32 = 0o700;
+/// See [`DIRECTORY`].
+pub(super) const FILE: u32 = 0o600;
+/// Between two tries to open something while there is no descriptor for it.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Tries between two lines in the log about that.
+const SILENT: u32 = 500;
+/// Tries to note a doubt while there is no descriptor for it.
+const NOTED: u32 = 200;
 
 /// Handles to the files of an opened store.
 pub(super) struct Disk {
@@ -35,6 +49,7 @@ impl Disk {
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(FILE)
             .open(path.join("witness"))?;
         let log = File::options()
             .read(true)
@@ -78,13 +93,19 @@ impl Disk {
         self.witness.write_all_at(&seal(sequence), 0)
     }
 
+    /// Waits until there is a descriptor for what sled may want to open: it takes a lack of them for
+    /// the end of the store.
+    pub(super) fn room(&self) -> io::Result<()> {
+        opened(|| File::open(&self.path)).map(drop)
+    }
+
     fn sync_blobs(&mut self) -> io::Result<()> {
         let mut fresh = BTreeSet::new();
-        for blob in std::fs::read_dir(&self.blobs)? {
+        for blob in opened(|| std::fs::read_dir(&self.blobs))? {
             fresh.insert(blob?.file_name());
         }
         for name in fresh.difference(&self.synced) {
-            match File::open(self.blobs.join(name)) {
+            match opened(|| File::open(self.blobs.join(name))) {
                 Ok(blob) => blob.sync_all()?,
                 // sled's cleaner has removed it meanwhile.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -92,11 +113,46 @@ impl Disk {
             }
         }
         if fresh != self.synced {
-            File::open(&self.blobs)?.sync_all()?;
+            opened(|| File::open(&self.blobs))?.sync_all()?;
             self.synced = fresh;
         }
         Ok(())
     }
+}
+
+/// Opens something, however long there is no descriptor for it: what is written is in the kernel's
+/// hands, nothing has failed, and whoever holds the descriptors gives some back.
+fn opened<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let mut tries = 0;
+    loop {
+        match open() {
+            Err(error) if is_lack(&error) => {
+                if tries % SILENT == 0 {
+                    tracing::warn!(%error, "the store waits for a file descriptor");
+                    metrics::counter!("intentd_store_descriptor_waits_total").increment(1);
+                }
+                tries += 1;
+                pause();
+            }
+            done => return done,
+        }
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the committer's thread blocks anyway"
+)]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}
+
+/// Whether the process or the system has no descriptor left.
+pub(super) fn is_lack(error: &io::Error) -> bool {
+    let lacks = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    error
+        .raw_os_error()
+        .is_some_and(|code| lacks.contains(&code))
 }
 
 /// The file that says that a sync failed, and how.
@@ -116,15 +172,25 @@ pub(super) fn doubted(path: &Path) -> io::Result<Option<String>> {
 /// Notes that nobody knows what is on the disk. It may not get there itself; the page cache holds it
 /// for as long as it holds what makes the store look whole.
 fn doubt(path: &Path, error: &io::Error) {
-    let noted = File::create(doubts(path))
-        .and_then(|mut file| {
-            file.write_all(format!("a sync failed: {error}").as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| File::open(path)?.sync_all());
-    if let Err(error) = noted {
-        tracing::error!(%error, "cannot note for the next start that the store is in doubt");
+    let note = || {
+        let mut options = File::options();
+        let options = options.create(true).truncate(true).write(true).mode(FILE);
+        let mut file = options.open(doubts(path))?;
+        file.write_all(format!("a sync failed: {error}").as_bytes())?;
+        file.sync_all()?;
+        File::open(path)?.sync_all()
+    };
+    for _ in 0..NOTED {
+        match note() {
+            Err(lack) if is_lack(&lack) => pause(),
+            Err(error) => {
+                tracing::error!(%error, "cannot note for the next start that the store is in doubt");
+                return;
+            }
+            Ok(()) => return,
+        }
     }
+    tracing::error!("no descriptor to note for the next start that the store is in doubt");
 }
 
 /// Takes the doubt back; `false` if there was none.
@@ -136,7 +202,35 @@ pub(super) fn trust(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Creates `path` with the directories above it; each name that is new is made durable in its
+/// The mode of a directory that somebody else than its owner may look into, or write to.
+pub(super) fn looseness(path: &Path) -> io::Result<Option<u32>> {
+    let mode = std::fs::metadata(path)?.permissions().mode() & 0o7777;
+    Ok((mode & !DIRECTORY & 0o777 != 0).then_some(mode))
+}
+
+/// Closes a store's directory, and what lies in it, to everybody but its owner: files may have been
+/// copied there, or made under another mask.
+pub(super) fn tighten(path: &Path) -> io::Result<()> {
+    close(path, DIRECTORY)?;
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => tighten(&entry.path())?,
+            kind if kind.is_file() => close(&entry.path(), FILE)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn close(path: &Path, mode: u32) -> io::Result<()> {
+    if std::fs::metadata(path)?.permissions().mode() & 0o777 == mode {
+        return Ok(());
+    }
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// Creates `path` with the directories above it, for its owner only; each name that is new is made durable in its
 /// parent by `sync` before anything is put below it.
 pub(super) fn create(
     path: &Path,
@@ -147,7 +241,7 @@ pub(super) fn create(
     }
     let above = parent(path);
     create(above, sync)?;
-    match std::fs::create_dir(path) {
+    match std::fs::DirBuilder::new().mode(DIRECTORY).create(path) {
         Ok(()) => sync(above),
         // Somebody else was faster, and may not have synced it yet.
         Err(_) if path.is_dir() => sync(above),

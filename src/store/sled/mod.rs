@@ -31,7 +31,10 @@ use self::{
     guard::guarded,
     open::{lock, open_tree, patiently, prepare},
 };
-pub use self::{open::OpenError, replace::ReplaceError};
+pub use self::{
+    open::{Making, OpenError, Origin, home},
+    replace::ReplaceError,
+};
 use super::{Batch, Key, Kind, Outcome, Range, Store, StoreError};
 
 const OWN: Kind = Kind(0);
@@ -42,6 +45,9 @@ const QUEUE: usize = 1024;
 pub struct SledStore {
     failure: Failure,
     open: Mutex<Option<Open>>,
+    origin: Origin,
+    /// Which kinds of rows it takes.
+    takes: fn(Kind) -> bool,
 }
 
 /// What an open store holds on to; closing it lets go of all of it.
@@ -55,17 +61,39 @@ impl SledStore {
     /// Opens or creates the store in `path`. Blocks: it reads the log's tail and syncs, and waits
     /// for a predecessor that is just letting go.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let io = |error| OpenError::Io {
-            path: path.to_owned(),
-            error,
-        };
-        disk::create(path, &mut disk::sync_names).map_err(io)?;
+        Self::open_as(path, Making::Allowed, None)
+    }
+
+    /// As [`Self::open`], of a store that is there: none is made.
+    pub fn existing(path: &Path) -> Result<Self, OpenError> {
+        Self::open_as(path, Making::Refused, None)
+    }
+
+    /// As [`Self::open`], as one of the stores of `pair` unless it is of another already.
+    pub(in crate::store) fn paired(path: &Path, pair: [u8; 16]) -> Result<Self, OpenError> {
+        Self::open_as(path, Making::Allowed, Some(pair))
+    }
+
+    fn open_as(path: &Path, making: Making, pair: Option<[u8; 16]>) -> Result<Self, OpenError> {
+        open::place(path, making)?;
         let lock = patiently(|| lock(path))?;
-        Self::open_held(path, lock)
+        Self::open_held(path, lock, pair)
+    }
+
+    /// As it was when it was opened.
+    pub(in crate::store) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Taking rows of no other kinds.
+    pub(in crate::store) fn taking(self, takes: fn(Kind) -> bool) -> Self {
+        let mut this = self;
+        this.takes = takes;
+        this
     }
 
     /// As [`Self::open`], with the lock of a directory that is there.
-    fn open_held(path: &Path, lock: File) -> Result<Self, OpenError> {
+    fn open_held(path: &Path, lock: File, pair: Option<[u8; 16]>) -> Result<Self, OpenError> {
         let io = |error| OpenError::Io {
             path: path.to_owned(),
             error,
@@ -75,9 +103,10 @@ impl SledStore {
             return Err(OpenError::InDoubt { path, why });
         }
         let tree = patiently(|| open_tree(path))?;
-        let sequence = prepare(path, &tree)?;
-        let disk = Disk::open(path, sequence).map_err(io)?;
-        Self::start(lock, tree, disk).map_err(io)
+        let prepared = prepare(path, &tree, pair)?;
+        let disk = Disk::open(path, prepared.sequence).map_err(io)?;
+        disk::tighten(path).map_err(io)?;
+        Self::start(lock, tree, disk, prepared.origin).map_err(io)
     }
 
     /// An operator's word that the store in `path` is what it should be although a sync failed;
@@ -90,7 +119,7 @@ impl SledStore {
         })
     }
 
-    fn start(lock: File, tree: ::sled::Db, disk: Disk) -> io::Result<Self> {
+    fn start(lock: File, tree: ::sled::Db, disk: Disk, origin: Origin) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE);
         let failure = Failure::default();
         metrics::gauge!("intentd_store_failed").set(0.0);
@@ -107,7 +136,12 @@ impl SledStore {
             requests,
             committer,
         }));
-        Ok(Self { failure, open })
+        Ok(Self {
+            failure,
+            open,
+            origin,
+            takes: |_| true,
+        })
     }
 
     fn with<T>(&self, take: impl FnOnce(&Open) -> T) -> Result<T, StoreError> {
@@ -141,6 +175,9 @@ impl Store for SledStore {
     async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError> {
         if batch.oversized() {
             return Err(StoreError::Oversized);
+        }
+        if let Some(kind) = batch.kinds().find(|kind| !(self.takes)(*kind)) {
+            return Err(StoreError::Foreign(kind.0));
         }
         let sender = self.with(|open| open.requests.clone())?;
         let (reply, answer) = oneshot::channel();

@@ -3,7 +3,7 @@
 use std::{
     fs::{File, TryLockError},
     io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -26,8 +26,10 @@ pub enum OpenError {
     #[error("the store in {path} is damaged: {why}")]
     Damaged { path: PathBuf, why: String },
     #[error(
-        "the store in {path} has format {found}, this version knows format {FORMAT}: it was written by {} version",
-        if *found > FORMAT { "a newer" } else { "an older" }
+        "the store in {path} has format {found}, this version knows format {FORMAT}: it was written by {}",
+        if *found > FORMAT { "a newer version" } else {
+            "an older version; export it with that (`intentd store export`), import it with this into another DATA_DIR"
+        }
     )]
     Format { path: PathBuf, found: u8 },
     /// Rows that were acknowledged may be gone, although the store looks whole.
@@ -35,6 +37,18 @@ pub enum OpenError {
         "the store in {path} is in doubt ({why}): look after its disk, then say `intentd journal trust`"
     )]
     InDoubt { path: PathBuf, why: String },
+    /// Who reads the rows learns what is secret, and who opens the lock keeps the daemon from starting.
+    #[error(
+        "{path} is open to other users (mode {mode:o}): close it (`chmod 700 {path}`), and ask who has been there"
+    )]
+    Loose { path: PathBuf, mode: u32 },
+    #[error("there is no store in {0}: `intentd serve` makes one")]
+    Missing(PathBuf),
+    /// What was signed would not be known.
+    #[error(
+        "the store in {store} and the journal in {journal} do not belong together, or one of them is gone: put back what was there, look at DATA_DIR and JOURNAL_DIR, and never start one without the other"
+    )]
+    Apart { store: PathBuf, journal: PathBuf },
     #[error("cannot open the store in {path}: {error}")]
     Io { path: PathBuf, error: io::Error },
 }
@@ -45,8 +59,44 @@ impl OpenError {
         match self {
             Self::Locked(_) => true,
             Self::Io { error, .. } => error.to_string().contains("could not acquire lock"),
-            Self::Damaged { .. } | Self::Format { .. } | Self::InDoubt { .. } => false,
+            _ => false,
         }
+    }
+}
+
+/// Whether a store that is not there is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Making {
+    Allowed,
+    Refused,
+}
+
+/// The directory `path`, which must be its owner's alone: made where it is not there and that is
+/// allowed, refused where others may look into it.
+pub fn home(path: &Path, making: Making) -> Result<(), OpenError> {
+    place(path, making)?;
+    let loose = disk::looseness(path).map_err(|error| OpenError::Io {
+        path: path.to_owned(),
+        error,
+    })?;
+    match loose {
+        None => Ok(()),
+        Some(mode) => Err(OpenError::Loose {
+            path: path.to_owned(),
+            mode,
+        }),
+    }
+}
+
+/// The directory `path`: made where it is not there and that is allowed.
+pub(super) fn place(path: &Path, making: Making) -> Result<(), OpenError> {
+    match making {
+        Making::Refused if path.is_dir() => Ok(()),
+        Making::Refused => Err(OpenError::Missing(path.to_owned())),
+        Making::Allowed => disk::create(path, &mut disk::sync_names).map_err(|error| {
+            let path = path.to_owned();
+            OpenError::Io { path, error }
+        }),
     }
 }
 
@@ -75,6 +125,7 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
         .create(true)
         .truncate(false)
         .write(true)
+        .mode(disk::FILE)
         .open(path.join("lock"));
     let file = file.map_err(io)?;
     match file.try_lock() {
@@ -122,8 +173,29 @@ pub(super) fn open_tree(path: &Path) -> Result<::sled::Db, OpenError> {
     })
 }
 
-/// Checks the layout and the witness; answers with the last group's number.
-pub(super) fn prepare(path: &Path, tree: &::sled::Db) -> Result<u64, OpenError> {
+/// What an opened tree says of itself.
+pub(super) struct Prepared {
+    /// The last group's number.
+    pub(super) sequence: u64,
+    pub(super) origin: Origin,
+}
+
+/// Which stores belong together, and whether one has been written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The same in stores that belong together; `None` in one that stands alone.
+    pub pair: Option<[u8; 16]>,
+    /// There are no rows.
+    pub blank: bool,
+}
+
+/// Checks the layout and the witness. A tree that belongs to no pair is one of `pair` from now on, as
+/// soon as its log is synced.
+pub(super) fn prepare(
+    path: &Path,
+    tree: &::sled::Db,
+    pair: Option<[u8; 16]>,
+) -> Result<Prepared, OpenError> {
     let damaged = |why: String| OpenError::Damaged {
         path: path.to_owned(),
         why,
@@ -165,5 +237,17 @@ pub(super) fn prepare(path: &Path, tree: &::sled::Db) -> Result<u64, OpenError> 
             witnessed.unwrap_or_default()
         )));
     }
-    Ok(sequence)
+    let mut origin = Origin {
+        pair: own("pair")?.and_then(|id| id.as_ref().try_into().ok()),
+        blank: guarded(|| tree.range([OWN.0 + 1]..).next().transpose())
+            .map_err(damaged)?
+            .is_none(),
+    };
+    if let (None, Some(pair)) = (origin.pair, pair) {
+        let key = flat(&Key::new(OWN, "pair"));
+        guarded(|| tree.insert(key, &pair)).map_err(damaged)?;
+        guarded(|| tree.flush()).map_err(damaged)?;
+        origin.pair = Some(pair);
+    }
+    Ok(Prepared { sequence, origin })
 }

@@ -4,14 +4,15 @@ use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{
-    OpenError, SledStore,
+    Making, OpenError, SledStore,
     disk::{self, sync_names},
-    open::{lock, patiently},
+    open::{lock, patiently, place as place_of},
 };
 use crate::store::{
     Store, StoreError,
@@ -50,11 +51,12 @@ impl SledStore {
     /// how many rows it has. A crash leaves the old store or the new one in `path`, and perhaps the
     /// other in `path` + `.compacting`, which the next call removes. Fails while a process has it open.
     pub async fn compact(path: &Path) -> Result<u64, ReplaceError> {
+        place_of(path, Making::Refused)?;
         let held = patiently(|| lock(path))?;
         let fresh = beside(path, ".compacting");
         clear(&fresh)?;
         let shared = held.try_clone().map_err(io_at(path))?;
-        let old = Self::open_held(path, shared)?;
+        let old = Self::open_held(path, shared, None)?;
         let written = rewrite(&old, &fresh).await;
         // Before the directories change names: sled writes to a name when it ends.
         old.close().await;
@@ -67,18 +69,19 @@ impl SledStore {
         Ok(count)
     }
 
-    /// Makes a store in `path`, where nothing may be, with what `fill` puts into it: after an error or
-    /// a crash nothing is there.
-    pub async fn create<T, E: From<ReplaceError>>(
+    /// Makes a store of `pair` in `path`, where nothing may be, with what `fill` puts into it: after an
+    /// error or a crash nothing is there.
+    pub(in crate::store) async fn create<T, E: From<ReplaceError>>(
         path: &Path,
-        fill: impl AsyncFnOnce(&Self) -> Result<T, E>,
+        pair: [u8; 16],
+        fill: impl AsyncFnOnce(&Arc<Self>) -> Result<T, E>,
     ) -> Result<T, E> {
         if path.exists() {
             return Err(ReplaceError::Taken(path.to_owned()).into());
         }
         let fresh = beside(path, ".importing");
         clear(&fresh)?;
-        let store = Self::open(&fresh).map_err(ReplaceError::Open)?;
+        let store = Arc::new(Self::paired(&fresh, pair).map_err(ReplaceError::Open)?);
         let filled = fill(&store).await;
         store.close().await;
         drop(store);
@@ -91,11 +94,19 @@ impl SledStore {
         }
         placed
     }
+
+    /// Removes a store that nobody has open.
+    pub(in crate::store) fn remove(path: &Path) -> Result<(), ReplaceError> {
+        clear(path)
+    }
 }
 
 /// Copies `old` to a new store in `fresh` and looks whether it is the same.
 async fn rewrite(old: &SledStore, fresh: &Path) -> Result<u64, ReplaceError> {
-    let new = SledStore::open(fresh)?;
+    let new = match old.origin().pair {
+        Some(pair) => SledStore::paired(fresh, pair)?,
+        None => SledStore::open(fresh)?,
+    };
     let copied = async {
         let count = copy(old, &new).await?;
         let same = same(old, &new).await?;

@@ -1,11 +1,18 @@
-use std::{io::Write, path::PathBuf, process::Command};
+use std::{
+    io::Write, os::unix::fs::PermissionsExt, path::PathBuf, process::Command, time::Duration,
+};
 
-use super::*;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::{disk::is_lack, *};
 use crate::store::{Expect, FORMAT, scene, walk::same};
 
 const KIND: Kind = Kind(200);
+const PAIR: [u8; 16] = [7; 16];
 /// Tells the test binary to play a store whose disk is full, in this directory.
 const FULL: &str = "INTENTD_TEST_FULL_DISK";
+/// Tells the test binary to play a store that lacks descriptors, in this directory.
+const LACKING: &str = "INTENTD_TEST_NO_DESCRIPTOR";
 
 fn key(n: u32) -> Key {
     Key::new(KIND, n.to_be_bytes())
@@ -92,7 +99,7 @@ async fn another_format_is_refused() {
     store.commit(newer).await.unwrap();
     drop(store);
     let error = open_error(place.path());
-    assert!(matches!(error, OpenError::Format { found: 2, .. }));
+    assert!(matches!(error, OpenError::Format { found: 3, .. }));
     assert!(error.to_string().ends_with("a newer version"), "{error}");
 }
 
@@ -186,11 +193,11 @@ async fn after_a_failed_sync_nothing_is_answered() {
     fill(place.path(), 1).await;
     let lock = patiently(|| lock(place.path())).unwrap();
     let tree = patiently(|| open_tree(place.path())).unwrap();
-    let sequence = prepare(place.path(), &tree).unwrap();
-    let mut disk = Disk::open(place.path(), sequence).unwrap();
+    let prepared = prepare(place.path(), &tree, None).unwrap();
+    let mut disk = Disk::open(place.path(), prepared.sequence).unwrap();
     // No device takes a sync here.
     disk.log = File::open("/dev/null").unwrap();
-    let store = SledStore::start(lock, tree, disk).unwrap();
+    let store = SledStore::start(lock, tree, disk, prepared.origin).unwrap();
 
     let unchanged = Batch::new().claim(key(0), value(0));
     assert_eq!(
@@ -328,6 +335,111 @@ async fn a_full_disk_ends_the_store_and_loses_nothing() {
     );
 }
 
+fn files_allowed(soft: u64) -> u64 {
+    let before = getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: Some(soft),
+        ..before
+    };
+    setrlimit(Resource::Nofile, wanted).unwrap();
+    before.current.unwrap()
+}
+
+/// The child of the test below: commits while it has no descriptor left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the parent of this test process speaks to it so"
+)]
+async fn no_descriptor_child() {
+    let Ok(path) = std::env::var(LACKING) else {
+        return;
+    };
+    let store = Arc::new(SledStore::open(Path::new(&path)).unwrap());
+    store.commit(put(0)).await.unwrap();
+    let before = files_allowed(3);
+    assert!(is_lack(&File::open("/dev/null").unwrap_err()));
+    let waiting = tokio::spawn({
+        let store = store.clone();
+        async move { store.commit(put(1)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished(), "it waits");
+    assert_eq!(store.read(&key(0)).await, Ok(Some(value(0))), "reads go on");
+    files_allowed(before);
+    assert_eq!(waiting.await.unwrap(), Ok(Outcome::APPLIED));
+    assert_eq!(store.commit(put(2)).await, Ok(Outcome::APPLIED));
+    store.close().await;
+    writeln!(std::io::stdout(), "\nwent on").unwrap();
+}
+
+#[tokio::test]
+async fn a_lack_of_descriptors_is_waited_out_and_no_doubt() {
+    let place = tempfile::tempdir().unwrap();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "--nocapture",
+            "store::sled::tests::no_descriptor_child",
+        ])
+        .env(LACKING, place.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(said.contains("went on"), "{said}");
+    let store = SledStore::open(place.path()).unwrap();
+    for n in 0..3 {
+        assert_eq!(store.read(&key(n)).await, Ok(Some(value(n))));
+    }
+}
+
+/// Modes of `directory` and of all that is in it.
+fn modes(directory: &Path) -> Vec<(PathBuf, u32)> {
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mut all = vec![(directory.to_owned(), mode(directory))];
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => all.extend(modes(&entry.path())),
+            false => all.push((entry.path(), mode(&entry.path()))),
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn only_its_owner_may_open_a_store() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("deep/store");
+    fill(&path, 2).await;
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&path, open).unwrap();
+    fill(&path, 0).await;
+    for (path, mode) in modes(&place.path().join("deep")) {
+        let wanted = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, wanted, "{path:?}");
+    }
+    let data = place.path().join("deep");
+    for loose in [0o750, 0o701, 0o770, 0o704, 0o1777] {
+        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(loose)).unwrap();
+        let error = home(&data, Making::Allowed).unwrap_err();
+        assert!(matches!(error, OpenError::Loose { mode, .. } if mode == loose));
+        assert!(error.to_string().contains("chmod 700"), "{error}");
+    }
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(home(&data, Making::Refused).is_ok());
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_there_is_not_made_unless_it_may_be() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store");
+    let missing = SledStore::existing(&path).err().unwrap();
+    assert!(matches!(missing, OpenError::Missing(_)), "{missing}");
+    assert!(!path.exists());
+    fill(&path, 1).await;
+    assert!(SledStore::existing(&path).is_ok());
+}
+
 /// Opens the store in `path` and looks whether it has exactly the scene's rows.
 async fn holds_the_scene(path: &Path) -> bool {
     let wanted = crate::store::memory::MemoryStore::new();
@@ -420,22 +532,24 @@ async fn a_damaged_store_is_not_compacted() {
 async fn a_store_is_created_whole_or_not_at_all() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("data/store");
-    let failed = SledStore::create(&path, async |store| {
-        scene::fill(store, scene::rows()).await;
+    let failed = SledStore::create(&path, PAIR, async |store: &Arc<SledStore>| {
+        scene::fill(&**store, scene::rows()).await;
         Err::<(), _>(ReplaceError::Different)
     });
     assert!(matches!(failed.await, Err(ReplaceError::Different)));
     assert_eq!(names(&place.path().join("data")), [""; 0]);
     // An earlier try was killed.
     fill(&place.path().join("data/store.importing"), 3).await;
-    let made = SledStore::create(&path, async |store| {
-        scene::fill(store, scene::rows()).await;
+    let made = SledStore::create(&path, PAIR, async |store: &Arc<SledStore>| {
+        scene::fill(&**store, scene::rows()).await;
         Ok::<_, ReplaceError>(())
     });
     made.await.unwrap();
     assert!(holds_the_scene(&path).await);
     assert_eq!(names(&place.path().join("data")), ["store"]);
-    let again = SledStore::create(&path, async |_| Ok::<_, ReplaceError>(()));
+    let again = SledStore::create(&path, PAIR, async |_: &Arc<SledStore>| {
+        Ok::<_, ReplaceError>(())
+    });
     assert!(matches!(again.await, Err(ReplaceError::Taken(_))));
     assert!(holds_the_scene(&path).await);
 }

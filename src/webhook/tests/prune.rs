@@ -4,15 +4,25 @@ use std::sync::Arc;
 
 use alloy::primitives::B256;
 
+use super::rig;
 use crate::{
-    request::event::Event,
+    request::{
+        event::Event,
+        fact::{Facts, Standing},
+        scene,
+    },
     store::{
-        Batch, Store,
+        Batch, Store, check,
+        integrators::Integrators,
+        listing::Listing,
         memory::MemoryStore,
         requests::Requests,
         rows::{self, dead::Dead, delivery::Delivery},
     },
-    webhook::prune::{KEPT, Pruned, prune},
+    webhook::{
+        fan,
+        prune::{KEPT, Pruned, prune},
+    },
 };
 
 const DAY: u64 = 24 * 60 * 60 * 1_000;
@@ -75,10 +85,17 @@ async fn events_of_thirty_days_stay_and_so_does_the_newest() {
 
 #[tokio::test]
 async fn what_a_follower_or_a_delivery_needs_stays() {
-    let behind = store(&[1, 2, 3, 4], 3).await;
-    let other = Batch::new().put(rows::mark::key("other"), rows::mark::encode(1));
+    let behind = store(&[1, 2, 3, 4], 2).await;
+    assert_eq!(pruned(&behind).await.1, [3, 4]);
+    // Who is not known to follow holds nothing.
+    let other = Batch::new().put(rows::mark::key("other"), rows::mark::encode(0));
     put(&behind, other).await;
-    assert_eq!(pruned(&behind).await.1, [2, 3, 4]);
+    put(
+        &behind,
+        Batch::new().put(rows::mark::key("webhooks"), rows::mark::encode(3)),
+    )
+    .await;
+    assert_eq!(pruned(&behind).await.1, [4]);
     let none = store(&[1, 2], 2).await;
     put(&none, Batch::new().delete(rows::mark::key("webhooks"))).await;
     assert_eq!(pruned(&none).await.1, [1, 2]);
@@ -89,6 +106,44 @@ async fn what_a_follower_or_a_delivery_needs_stays() {
         .put(rows::dead::key("app", 2), dead(71));
     put(&led, rows).await;
     assert_eq!(pruned(&led).await.1, [1, 2, 4]);
+}
+
+/// One request a day, with one change of its status.
+async fn day(requests: &Requests, number: u8) -> B256 {
+    let mut request = scene::request(number);
+    request.created_at = u64::from(number) * DAY;
+    requests.insert(&request, Batch::new()).await.unwrap();
+    let paid = |facts: &mut Facts| facts.deposits.push(scene::deposit(number, Standing::Final));
+    let recorded = requests.record(&request.id, u64::from(number) * DAY, Batch::new(), paid);
+    recorded.await.unwrap();
+    request.id
+}
+
+/// Everything that a daemon keeps in its store while 31 days pass, webhooks and listing too.
+#[tokio::test]
+async fn after_thirty_one_days_the_first_day_is_forgotten() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let listing = Listing::open(store.clone()).await.unwrap();
+    listing.complete().await.unwrap();
+    let requests = Requests::open(store.clone()).await.unwrap();
+    let integrators = Integrators::open(store.clone()).await.unwrap();
+    let network = rig::network(|_, _| panic!("nobody wants to be told"));
+    let ground = rig::ground(&requests, &integrators, &network);
+    let (mut mark, mut ids) = (0, Vec::new());
+    for number in 1..=32 {
+        ids.push(day(&requests, number).await);
+        mark = fan::further(&ground, mark).await.unwrap().mark;
+        let now = u64::from(number) * DAY;
+        let gone = prune(&requests, now).await.unwrap().events;
+        assert_eq!(gone, u64::from(number == 32), "day {number}");
+    }
+    let left = requests.events(0, 100).await.unwrap();
+    assert_eq!(left.iter().map(|(number, _)| *number).min(), Some(2));
+    assert_eq!(requests.events_of(&ids[0], 0, 9).await.unwrap(), []);
+    let second = requests.events_of(&ids[1], 0, 9).await.unwrap();
+    assert_eq!(second, [left[0].clone()]);
+    let report = check::check(&*store).await.unwrap();
+    assert_eq!(report.defects, 0, "{report}");
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ pub struct Call {
 /// How long (milliseconds) until which reply, for a call with so many to the same host before it.
 type Script = Box<dyn Fn(&Call, usize) -> (u64, Reply) + Send + Sync>;
 
-struct Network {
+pub struct Network {
     script: Script,
     start: Instant,
     calls: watch::Sender<Vec<Call>>,
@@ -105,7 +105,18 @@ pub fn hook(label: &str) -> Webhook {
     }
 }
 
-fn ground(requests: &Requests, integrators: &Integrators, network: &Arc<Network>) -> Ground {
+pub fn network(
+    script: impl Fn(&Call, usize) -> (u64, Reply) + Send + Sync + 'static,
+) -> Arc<Network> {
+    Arc::new(Network {
+        script: Box::new(script),
+        start: Instant::now(),
+        calls: watch::Sender::default(),
+        before: Mutex::default(),
+    })
+}
+
+pub fn ground(requests: &Requests, integrators: &Integrators, network: &Arc<Network>) -> Ground {
     let start = network.start;
     Ground {
         requests: requests.clone(),
@@ -124,12 +135,7 @@ impl Rig {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let requests = Requests::open(store.clone()).await.unwrap();
         let integrators = Integrators::open(store.clone()).await.unwrap();
-        let network = Arc::new(Network {
-            script: Box::new(script),
-            start: Instant::now(),
-            calls: watch::Sender::default(),
-            before: Mutex::default(),
-        });
+        let network = network(script);
         let (desk, worker) = open(ground(&requests, &integrators, &network));
         let shutdown = CancellationToken::new();
         let task = tokio::spawn(worker.run(shutdown.clone()));

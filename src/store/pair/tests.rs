@@ -1,0 +1,191 @@
+//! Two stores that are opened together or not at all.
+
+use std::fs;
+
+use super::*;
+use crate::store::{
+    Expect, check, dump,
+    rows::{OPEN, halt},
+    scene,
+    walk::same,
+};
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn places(&self) -> Places {
+        Places::new(self.0.path().join("data"), None)
+    }
+
+    fn open(&self) -> Result<Pair, OpenError> {
+        Pair::open(&self.places(), Making::Allowed)
+    }
+}
+
+/// Puts the scene's rows into both.
+async fn filled(home: &Home) -> Places {
+    let both = home.open().unwrap();
+    for (key, value) in scene::rows() {
+        both.commit(Batch::new().put(key, value)).await.unwrap();
+    }
+    both.close().await;
+    home.places()
+}
+
+#[tokio::test]
+async fn every_row_is_in_the_store_of_its_kind_and_read_through_both() {
+    let home = Home::new();
+    filled(&home).await;
+    let both = home.open().unwrap();
+    let wanted = crate::store::memory::MemoryStore::new();
+    scene::fill(&wanted, scene::rows()).await;
+    assert!(same(&both, &wanted).await.unwrap());
+    assert_eq!(check::check(&both).await.unwrap().defects, 0);
+    for (key, _) in scene::rows() {
+        let (own, other): (&dyn Store, &dyn Store) = match rows::is_journal(key.kind) {
+            true => (&*both.journal, &*both.store),
+            false => (&*both.store, &*both.journal),
+        };
+        assert!(own.read(&key).await.unwrap().is_some());
+        assert_eq!(other.read(&key).await.unwrap(), None);
+        let foreign = Err(StoreError::Foreign(key.kind.0));
+        let put = Batch::new().put(key.clone(), vec![1]);
+        assert_eq!(other.commit(put).await, foreign);
+        let expect = Batch::new().expect(key, Expect::Absent);
+        assert_eq!(other.commit(expect).await, foreign);
+    }
+    both.close().await;
+}
+
+#[tokio::test]
+async fn one_is_not_opened_without_the_other() {
+    let home = Home::new();
+    let places = filled(&home).await;
+    let other = Home::new();
+    let others = filled(&other).await;
+    let aside = home.0.path().join("aside");
+    let apart = |making| matches!(Pair::open(&places, making), Err(OpenError::Apart { .. }));
+    for one in [places.store(), places.journal()] {
+        fs::rename(&one, &aside).unwrap();
+        for making in [Making::Allowed, Making::Refused] {
+            assert!(apart(making), "without {one:?}");
+            assert!(!one.exists(), "none is made");
+        }
+        fs::rename(&aside, &one).unwrap();
+    }
+    // Another one's journal, or a fresh one, does not know what was signed.
+    fs::rename(places.journal(), &aside).unwrap();
+    fs::rename(others.journal(), places.journal()).unwrap();
+    assert!(apart(Making::Allowed));
+    fs::remove_dir_all(places.journal()).unwrap();
+    SledStore::open(&places.journal()).unwrap().close().await;
+    assert!(apart(Making::Allowed));
+    let told = home.open().err().unwrap().to_string();
+    assert!(told.contains("do not belong together"), "{told}");
+    fs::remove_dir_all(places.journal()).unwrap();
+    fs::rename(&aside, places.journal()).unwrap();
+    assert!(home.open().is_ok());
+}
+
+#[tokio::test]
+async fn a_first_start_that_was_cut_off_is_begun_again() {
+    let home = Home::new();
+    let places = home.places();
+    assert!(matches!(
+        Pair::open(&places, Making::Refused),
+        Err(OpenError::Missing(_))
+    ));
+    assert!(!places.data().exists());
+    SledStore::paired(&places.journal(), [3; 16])
+        .unwrap()
+        .close()
+        .await;
+    assert!(matches!(
+        Pair::open(&places, Making::Refused),
+        Err(OpenError::Apart { .. })
+    ));
+    let both = home.open().unwrap();
+    assert_eq!(both.store.origin().pair, Some([3; 16]));
+    both.close().await;
+    drop(both);
+    assert!(home.open().is_ok());
+}
+
+#[tokio::test]
+async fn a_journal_in_another_directory_is_one_of_the_pair() {
+    let home = Home::new();
+    let other = home.0.path().join("other");
+    let places = Places::new(home.0.path().join("data"), Some(other.clone()));
+    let both = Pair::open(&places, Making::Allowed).unwrap();
+    let halt = Batch::new().put(halt::key("base"), vec![1]);
+    both.commit(halt).await.unwrap();
+    both.close().await;
+    drop(both);
+    assert!(other.join("journal/db").exists());
+    assert!(!home.0.path().join("data/journal").exists());
+    // Whoever forgets JOURNAL_DIR does not sign with an empty one.
+    assert!(matches!(home.open(), Err(OpenError::Apart { .. })));
+    assert!(Pair::open(&places, Making::Allowed).is_ok());
+}
+
+#[tokio::test]
+async fn both_are_exported_imported_and_compacted_together() {
+    let (home, other) = (Home::new(), Home::new());
+    let places = filled(&home).await;
+    assert_eq!(Pair::compact(&places).await.unwrap(), scene::count());
+    let both = home.open().unwrap();
+    let mut bytes = Vec::new();
+    assert_eq!(
+        dump::write(&both, &mut bytes).await.unwrap(),
+        scene::count()
+    );
+    both.close().await;
+    let others = other.places();
+    let failed = Pair::create(&others, async |both: &Pair| {
+        dump::read(both, &mut &bytes[..]).await.unwrap();
+        Err::<(), _>(ReplaceError::Different)
+    });
+    assert!(failed.await.is_err());
+    assert!(!others.store().exists() && !others.journal().exists());
+    let made = Pair::create(&others, async |both: &Pair| {
+        dump::read(both, &mut &bytes[..]).await.unwrap();
+        Ok::<_, ReplaceError>(())
+    });
+    made.await.unwrap();
+    let again = Pair::create(&others, async |_: &Pair| Ok::<_, ReplaceError>(()));
+    assert!(matches!(again.await, Err(ReplaceError::Taken(_))));
+    let both = other.open().unwrap();
+    let mut twice = Vec::new();
+    dump::write(&both, &mut twice).await.unwrap();
+    assert_eq!(bytes, twice);
+    both.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_signed_does_not_wait_for_what_is_indexed() {
+    let home = Home::new();
+    let both = Arc::new(home.open().unwrap());
+    // More than the index's committer can take: whoever comes now waits behind all of it.
+    let busy: Vec<_> = (0..600_u32)
+        .map(|n| {
+            let store = both.store.clone();
+            let row = Key::new(OPEN, n.to_be_bytes());
+            tokio::spawn(async move { store.commit(Batch::new().put(row, vec![1; 200_000])).await })
+        })
+        .collect();
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    for n in 0..5 {
+        let sign = Batch::new().put(halt::key(&format!("chain {n}")), vec![1]);
+        both.journal.commit(sign).await.unwrap();
+    }
+    let waiting = busy.iter().filter(|one| !one.is_finished()).count();
+    assert!(waiting > 0, "the index was done before");
+    for one in busy {
+        one.await.unwrap().unwrap();
+    }
+    both.close().await;
+}

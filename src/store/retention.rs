@@ -1,0 +1,136 @@
+//! Forgets what has had its time: quotes that nobody acted on, and transactions that were looked for.
+//! A page at a time with pauses in between, so that nobody waits for it.
+//!
+//! What else is stored says in its row's file how long it lives; events and dead deliveries are
+//! forgotten by webhooks' pruning, blocks under statements by their watcher.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Batch, Expect, Key, Outcome, Range, Store,
+    requests::RequestsError,
+    rows::{self, RowError, order, quote, transaction},
+};
+
+/// Milliseconds that a transaction is known after the first word of it.
+pub const KNOWN: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// Rows looked at in a step, and deleted in its commit.
+const PAGE: usize = 512;
+/// Between two steps.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Between the end of all rows and their beginning.
+const REST: Duration = Duration::from_secs(10 * 60);
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub quotes: u64,
+    pub transactions: u64,
+    /// Everything has been looked at.
+    pub ended: bool,
+}
+
+/// What is being looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Quotes,
+    Transactions,
+}
+
+/// Goes over the rows, again and again.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    stage: Stage,
+    /// The last row that was looked at.
+    after: Option<Vec<u8>>,
+}
+
+impl Sweep {
+    /// Looks at the next rows. `now` in unix milliseconds.
+    pub async fn step(&mut self, store: &dyn Store, now: u64) -> Result<Swept, RequestsError> {
+        let page = store.scan(self.range()).await?;
+        let (mut batch, mut some, more) = (Batch::new(), 0, page.len() == PAGE);
+        self.after = page.last().map(|(key, _)| key.name.clone());
+        for (key, bytes) in page {
+            if let Some(gone) = self.gone(&key, &bytes, now)? {
+                // It may be acted on, or told of again, just now.
+                batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
+                batch = gone.into_iter().fold(batch, Batch::delete);
+                some += 1;
+            }
+        }
+        let refused = some > 0 && !matches!(store.commit(batch).await?, Outcome::Applied { .. });
+        let mut swept = Swept::default();
+        match self.stage {
+            _ if refused => {}
+            Stage::Quotes => swept.quotes = some,
+            Stage::Transactions => swept.transactions = some,
+        }
+        if !more {
+            swept.ended = self.stage == Stage::Transactions;
+            self.after = None;
+            self.stage = match self.stage {
+                Stage::Quotes => Stage::Transactions,
+                Stage::Transactions => Stage::Quotes,
+            };
+        }
+        Ok(swept)
+    }
+
+    fn range(&self) -> Range {
+        match self.stage {
+            Stage::Quotes => quote::range(self.after.clone(), PAGE),
+            Stage::Transactions => transaction::settled_range(self.after.clone(), PAGE),
+        }
+    }
+
+    /// The rows that go with this one; `None` if it stays.
+    fn gone(&self, key: &Key, bytes: &[u8], now: u64) -> Result<Option<Vec<Key>>, RowError> {
+        match self.stage {
+            Stage::Quotes => {
+                let (until, row) = quote::split(bytes)?;
+                if until > now / 1_000 {
+                    return Ok(None);
+                }
+                let request = rows::request::decode(row)?;
+                Ok(Some(vec![order::key(&request.order_id)]))
+            }
+            Stage::Transactions => {
+                let first = transaction::row(key, bytes)?.tracked.first;
+                Ok((first.saturating_add(KNOWN) <= now).then(Vec::new))
+            }
+        }
+    }
+
+    /// Sweeps until `shutdown`. `clock` gives unix milliseconds.
+    pub async fn run(
+        mut self,
+        store: Arc<dyn Store>,
+        clock: fn() -> u64,
+        shutdown: CancellationToken,
+    ) {
+        loop {
+            let wait = match self.step(&*store, clock()).await {
+                Ok(swept) => {
+                    metrics::counter!("intentd_store_quotes_forgotten_total")
+                        .increment(swept.quotes);
+                    if swept.ended { REST } else { PAUSE }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "what is old cannot be forgotten");
+                    REST
+                }
+            };
+            let waited = shutdown.run_until_cancelled(tokio::time::sleep(wait)).await;
+            if waited.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! In which version something that is made of other rows has been made for all of them.
+//!
+//! Key: what, text. Value, format 1: the version, 8 bytes big endian. It stays; a few of some 20 bytes.
+
+use super::{RowError, VERSION};
+use crate::store::{Key, number};
+
+const FORMAT: u8 = 1;
+
+pub fn key(what: &str) -> Key {
+    Key::new(VERSION, what)
+}
+
+pub fn encode(version: u64) -> Vec<u8> {
+    [&[FORMAT], version.to_be_bytes().as_slice()].concat()
+}
+
+pub fn decode(bytes: &[u8]) -> Result<u64, RowError> {
+    match bytes.split_first() {
+        Some((&FORMAT, version)) => {
+            number(version).ok_or_else(|| RowError::new("version", "not 8 bytes"))
+        }
+        _ => Err(RowError::new("version", "unknown format")),
+    }
+}
