@@ -28,7 +28,7 @@ pub enum OpenError {
     #[error(
         "the store in {path} has format {found}, this version knows format {FORMAT}: it was written by {}",
         if *found > FORMAT { "a newer version" } else {
-            "an older version; export it with that (`intentd store export`), import it with this into another DATA_DIR"
+            "an older version: go on with that one, or begin in an empty DATA_DIR with another signing key"
         }
     )]
     Format { path: PathBuf, found: u8 },
