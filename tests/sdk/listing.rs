@@ -18,7 +18,10 @@ async fn a_listing_is_paged_to_the_end_while_requests_arrive() {
         "destinationCurrency": ETH, "amount": (100 * MILLI).to_string(),
         "tradeType": "EXACT_INPUT",
     });
-    let job = json!({"url": app.daemon.integrator_url(), "key": key, "body": body});
+    let job = json!({
+        "url": app.daemon.integrator_url(), "key": key, "body": body,
+        "rpc": world.origin.node.url.as_str(),
+    });
     let ran = Command::new("node")
         .args(["--input-type=module", "--eval", PAGE])
         .env("JOB", job.to_string())
