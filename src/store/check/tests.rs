@@ -158,6 +158,7 @@ async fn each_is_told(cases: Vec<(Key, Vec<u8>, &str)>) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn statements_and_requests_that_contradict_each_other_are_told() {
     let (id, other) = (scene::id(), B256::repeat_byte(0x77));
     let order = request_scene::request(1).order_id;
