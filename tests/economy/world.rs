@@ -135,6 +135,7 @@ impl World {
         };
         let base = Base {
             store,
+            reserve: Arc::default(),
             contract: market::ORACLE,
             outside,
             shutdown: shutdown.clone(),
