@@ -334,10 +334,7 @@ impl Config {
             image_tag: raw.image_tag,
             service: raw.service,
             log_format: read.parse("LOG_FORMAT", raw.log_format, LogFormat::Auto),
-            unused: UNUSED
-                .into_iter()
-                .filter(|name| variables.contains_key(*name))
-                .collect(),
+            unused: unused(&variables),
             variables: Variables::new(variables),
             signing: read
                 .signing(raw.signing_module, raw.ecdsa_private_key)
@@ -356,6 +353,11 @@ impl Config {
     pub fn is_production(&self) -> bool {
         is_production(&self.environment)
     }
+}
+
+fn unused(variables: &BTreeMap<String, String>) -> Vec<&'static str> {
+    let set = |name: &&str| variables.contains_key(*name);
+    UNUSED.into_iter().filter(set).collect()
 }
 
 /// A name that says `prod` or `mainnet` anywhere, in any case: rather one too many.

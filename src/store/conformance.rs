@@ -8,7 +8,6 @@ use super::{
 };
 
 const KIND: Kind = Kind(200);
-const OTHER: Kind = Kind(201);
 
 macro_rules! suite {
     ($($case:ident),* $(,)?) => {
@@ -60,6 +59,7 @@ mod kept;
 use kept::{
     a_cursor_moves_with_what_was_seen_or_not_at_all,
     a_request_its_order_and_other_rows_are_stored_once_and_together,
+    a_row_that_leads_to_the_end_of_a_log_has_its_number,
     every_row_is_walked_over_once_and_can_be_copied,
     facts_change_by_compare_and_set_with_the_rows_that_say_so,
     many_rows_are_read_in_the_order_asked_for, one_of_many_claims_of_a_request_wins_with_its_nonce,
@@ -352,31 +352,6 @@ async fn a_log_is_numbered_as_it_is_committed(store: Arc<dyn Store>) {
         (crate::store::number(&key.name).unwrap(), value)
     });
     assert!(stored.eq(given));
-}
-
-async fn a_row_that_leads_to_the_end_of_a_log_has_its_number(store: Arc<dyn Store>) {
-    let lead = |name: &str| (Key::new(OTHER, name), vec![7]);
-    for name in ["a", "b", "a"] {
-        let batch = Batch::new().append_led(KIND, name.into(), lead(name));
-        store.commit(batch).await.unwrap();
-    }
-    let refused = Batch::new().append_led(KIND, Vec::new(), lead("a"));
-    let refused = refused.expect(key("none"), Expect::Equals(Vec::new()));
-    assert!(matches!(
-        store.commit(refused).await,
-        Ok(Outcome::Refused { .. })
-    ));
-    let led = Range {
-        kind: OTHER,
-        prefix: b"a".into(),
-        after: None,
-        limit: 9,
-        reverse: false,
-    };
-    let rows = store.scan(led).await.unwrap();
-    let name = |number: u64| [&b"a"[..], &number.to_be_bytes()].concat();
-    let wanted = [1, 3].map(|number| (Key::new(OTHER, name(number)), vec![7]));
-    assert_eq!(rows, wanted);
 }
 
 async fn oversized_rows_are_refused(store: Arc<dyn Store>) {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use alloy::primitives::{B256, U256};
 use futures::future::join_all;
 
-use super::{key, put};
+use super::{KIND, key, put};
 use crate::{
     request::{fact::Facts, reason::FailReason, scene as request_scene},
     store::{
-        Batch, Expect, Key, Kind, Outcome, Store,
+        Batch, Expect, Key, Kind, Outcome, Range, Store,
         memory::MemoryStore,
         requests::{Requests, RequestsError},
         rows::{
@@ -231,4 +231,31 @@ pub async fn many_rows_are_read_in_the_order_asked_for(store: Arc<dyn Store>) {
     let row = |name: &str| Some(name.as_bytes().to_vec());
     assert_eq!(rows, [row("b"), None, row("a"), row("b")]);
     assert!(store.read_all(&[]).await.unwrap().is_empty());
+}
+
+const OTHER: Kind = Kind(201);
+
+pub async fn a_row_that_leads_to_the_end_of_a_log_has_its_number(store: Arc<dyn Store>) {
+    let lead = |name: &str| (Key::new(OTHER, name), vec![7]);
+    for name in ["a", "b", "a"] {
+        let batch = Batch::new().append_led(KIND, name.into(), lead(name));
+        store.commit(batch).await.unwrap();
+    }
+    let refused = Batch::new().append_led(KIND, Vec::new(), lead("a"));
+    let refused = refused.expect(key("none"), Expect::Equals(Vec::new()));
+    assert!(matches!(
+        store.commit(refused).await,
+        Ok(Outcome::Refused { .. })
+    ));
+    let led = Range {
+        kind: OTHER,
+        prefix: b"a".into(),
+        after: None,
+        limit: 9,
+        reverse: false,
+    };
+    let rows = store.scan(led).await.unwrap();
+    let name = |number: u64| [&b"a"[..], &number.to_be_bytes()].concat();
+    let wanted = [1, 3].map(|number| (Key::new(OTHER, name(number)), vec![7]));
+    assert_eq!(rows, wanted);
 }
