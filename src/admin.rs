@@ -9,6 +9,7 @@ mod ask;
 pub mod integrators;
 pub mod lanes;
 mod serve;
+pub mod solver;
 #[cfg(test)]
 mod tests;
 pub mod webhooks;
@@ -42,6 +43,8 @@ pub enum Question {
     Webhooks(webhooks::Question),
     /// About the solver's nonces.
     Lanes(lanes::Question),
+    /// About the solver.
+    Solver(solver::Question),
 }
 
 /// What it answers.
@@ -62,6 +65,7 @@ pub enum Answer {
     Integrators(integrators::Outcome),
     Webhooks(webhooks::Answer),
     Lanes(lanes::Answer),
+    Solver(solver::Answer),
     /// The question could not be answered.
     Refused {
         why: String,

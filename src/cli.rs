@@ -8,6 +8,7 @@ mod journal;
 mod keys;
 mod lane;
 mod serve;
+mod solver;
 mod store;
 mod webhooks;
 
@@ -65,6 +66,9 @@ enum Command {
     /// Ask a running daemon what integrators were told, or have it told again; needs its DATA_DIR.
     #[command(subcommand)]
     Webhooks(webhooks::Webhooks),
+    /// Ask a running daemon about its solver, pause it or have it go on; needs its DATA_DIR.
+    #[command(subcommand)]
+    Solver(solver::Solver),
     /// Verify, export, import or compact the store in DATA_DIR; no daemon may run there.
     #[command(subcommand)]
     Store(store::Store),
@@ -82,6 +86,7 @@ impl Arguments {
             Command::Journal(journal) => print(journal.answer(places(variables))),
             Command::Lane(lane) => print(lane.answer(&config::data_dir(variables))),
             Command::Webhooks(webhooks) => print(webhooks.answer(&config::data_dir(variables))),
+            Command::Solver(solver) => print(solver.answer(&config::data_dir(variables))),
             Command::Store(store) => print(store.answer(places(variables))),
             Command::Serve => serve::run(variables),
             Command::CheckConfig => check_config::run(variables),

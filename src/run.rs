@@ -187,7 +187,7 @@ impl Daemon {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
-        let (mut webhooks, mut lanes) = (None, Vec::new());
+        let (mut webhooks, mut lanes, mut solver) = (None, Vec::new(), None);
         let mut answering =
             vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
@@ -206,6 +206,7 @@ impl Daemon {
             }
             webhooks = Some(opened.webhooks);
             lanes = opened.lanes;
+            solver = Some(opened.solver);
             tracing::info!(address = %listener.local_addr()?, "integrator API listening");
             answering.push(server::serve(listener, opened.app, shutdown.clone()).boxed());
         }
@@ -214,6 +215,7 @@ impl Daemon {
             office,
             webhooks,
             lanes,
+            solver,
         };
         background.spawn("admin socket", admin.serve(desk, shutdown));
         let ended = background.guard(join_all(answering).map(drop)).await;

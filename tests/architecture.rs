@@ -108,6 +108,7 @@ const PURE: &[&str] = &[
     "src/quote/usd.rs",
     "src/request/",
     "src/show.rs",
+    "src/solver/breaker.rs",
     "src/solver/claim.rs",
     "src/solver/claim/",
     "src/solver/claimable.rs",

@@ -113,6 +113,7 @@ impl Life {
             },
             webhooks: None,
             lanes: Vec::new(),
+            solver: None,
         };
         Self {
             oracle,

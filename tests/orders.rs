@@ -13,6 +13,7 @@ use devnet::{
     proxy::{Lie, LyingProxy, rules},
     world::{Devnet, Options, Site},
 };
+use intentd::admin::{self, solver};
 use serde_json::{Value, json};
 use support::{
     chain::{done, oracle},
@@ -44,6 +45,7 @@ struct Deal {
     to: Address,
     promised: U256,
     wire: Bytes,
+    payload: Payload,
     deposit: B256,
 }
 
@@ -115,7 +117,7 @@ impl Scene {
             data: text(&data["data"]).parse::<Bytes>().unwrap().to_vec(),
             value: text(&data["value"]).parse().unwrap(),
         };
-        let wire = origin.signed(user, payload).await.unwrap();
+        let wire = origin.signed(user, payload.clone()).await.unwrap();
         Deal {
             request: text(&step["requestId"]),
             to,
@@ -124,6 +126,7 @@ impl Scene {
                 .unwrap(),
             deposit: alloy::primitives::keccak256(&wire),
             wire,
+            payload,
         }
     }
 
@@ -209,6 +212,15 @@ impl Scene {
         let told = self.get(&target).await;
         let balance = told["liquidity"][0]["balance"].as_str();
         balance.unwrap().parse().unwrap()
+    }
+
+    /// What the daemon says to its operator about the solver.
+    async fn operator(&self, question: solver::Question) -> solver::Answer {
+        let question = admin::Question::Solver(question);
+        match self.daemon.operator(&question).await {
+            admin::Answer::Solver(answer) => answer,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// A whole order from quote to success: the solver has had its turn.
@@ -393,5 +405,90 @@ async fn destination_that_is_dark_from_the_start_on_stops_nothing_else_and_is_se
     scene.until(&unfilled, "success").await;
     assert_eq!(scene.received(&unfilled).await, unfilled.promised);
     assert_eq!(scene.sent(&scene.world.destination).await, 1);
+    scene.daemon.stop().await;
+}
+
+/// A stranger's wei before, between and after; twice the whole amount; half as much again at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn deposits_beside_the_one_that_pays_change_nothing_of_the_fill() {
+    let scene = Scene::start().await;
+    let (origin, destination) = (&scene.world.origin, &scene.world.destination);
+    let deal = scene.quote(1).await;
+    let more = async |value: u64| {
+        let mut payload = deal.payload.clone();
+        payload.value = U256::from(value);
+        origin
+            .node
+            .transact(origin.deployer, payload)
+            .await
+            .unwrap();
+    };
+    more(1).await;
+    Scene::mine(origin, FINAL).await;
+    // The index and the solver have seen it when another order is done.
+    scene.deposit(&deal).await;
+    more(1).await;
+    more(AMOUNT).await;
+    Scene::mine(origin, FINAL).await;
+    scene.until_filled(&deal).await;
+    Scene::mine(destination, 1).await;
+    scene.until(&deal, "success").await;
+    more(1).await;
+    Scene::mine(origin, FINAL).await;
+    Scene::mine(destination, FILL_FINAL).await;
+    // The second one goes back, on the origin.
+    let back = async {
+        let mut polls = interval(POLL);
+        while origin.node.balance(deal.to).await.unwrap().is_zero() {
+            polls.tick().await;
+            Scene::mine(origin, 1).await;
+        }
+    };
+    assert!(timeout(PATIENCE, back).await.is_ok(), "nothing came back");
+    let back = origin.node.balance(deal.to).await.unwrap();
+    assert!(back > U256::from(AMOUNT - MILLI) && back < U256::from(AMOUNT));
+    assert_eq!(scene.received(&deal).await, deal.promised);
+    assert_eq!(scene.sent(destination).await, 1);
+    assert_eq!(scene.sent(origin).await, 1);
+    let told = scene.until(&deal, "success").await;
+    assert_eq!(told["inTxHashes"].as_array().unwrap().len(), 2, "{told}");
+    let all = async {
+        let mut polls = interval(POLL);
+        loop {
+            polls.tick().await;
+            let answer = scene.operator(solver::Question::Parked { all: true });
+            let solver::Answer::Parked { parked } = answer.await else {
+                panic!("no list");
+            };
+            if parked.len() == 3 {
+                return parked;
+            }
+        }
+    };
+    let parked = timeout(PATIENCE, all).await.unwrap();
+    assert!(parked.iter().all(|left| left.parked.minor), "{parked:?}");
+    scene.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_solver_gives_no_quotes_until_it_is_resumed() {
+    let scene = Scene::start().await;
+    let why = "a drill".to_owned();
+    scene.operator(solver::Question::Pause { why }).await;
+    let body = json!({
+        "user": scene.world.user.address(),
+        "originChainId": scene.world.origin.node.chain_id,
+        "destinationChainId": scene.world.destination.node.chain_id,
+        "originCurrency": Address::ZERO, "destinationCurrency": Address::ZERO,
+        "amount": AMOUNT.to_string(), "tradeType": "EXACT_INPUT",
+    });
+    let url = format!("{}/quote/v2", scene.daemon.integrator_url());
+    let refused = scene.client.post(url).json(&body).send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    let refused: Value = refused.json().await.unwrap();
+    assert_eq!(refused["errorCode"], "SERVICE_UNAVAILABLE");
+    let resumed = scene.operator(solver::Question::Resume {}).await;
+    assert_eq!(resumed, solver::Answer::Resumed { was: true });
+    scene.another(1).await;
     scene.daemon.stop().await;
 }

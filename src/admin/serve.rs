@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     attest::journal::{Journal, JournalError},
+    solver,
     solver::lane::Lane,
     webhook,
 };
@@ -44,6 +45,7 @@ pub struct Desk {
     pub webhooks: Option<webhook::desk::Desk>,
     /// The solver's; none in an oracle only.
     pub lanes: Vec<Arc<Lane>>,
+    pub solver: Option<solver::desk::Desk>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -152,6 +154,7 @@ async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
     Ok(match question {
         Question::Webhooks(question) => webhooks(desk, question).await,
         Question::Lanes(question) => lanes(desk, question).await,
+        Question::Solver(question) => solver(desk, question).await,
         Question::Halts {} => {
             let halts = journal.halts().await?;
             let halted = |(chain, halt): (ChainId, _)| Halted {
@@ -177,6 +180,16 @@ async fn lanes(desk: &Desk, question: super::lanes::Question) -> Answer {
     let now = (desk.office.clock)() / 1_000;
     match question.answer(&desk.lanes, now).await {
         Ok(answer) => Answer::Lanes(answer),
+        Err(error) => refused(&error),
+    }
+}
+
+async fn solver(desk: &Desk, question: super::solver::Question) -> Answer {
+    let Some(solver) = &desk.solver else {
+        return refused(&"this daemon has no solver");
+    };
+    match question.answer(solver).await {
+        Ok(answer) => Answer::Solver(answer),
         Err(error) => refused(&error),
     }
 }

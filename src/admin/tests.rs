@@ -52,6 +52,7 @@ async fn running() -> Running {
         office,
         webhooks: None,
         lanes: Vec::new(),
+        solver: None,
     };
     let shutdown = CancellationToken::new();
     let admin = Admin::bind(directory.path()).unwrap();

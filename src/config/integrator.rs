@@ -25,6 +25,8 @@ pub struct Integrator {
     pub oracle: Option<SolverOracle>,
     /// Webhooks may go to plain HTTP and into private networks; never in production.
     pub webhook_allow_private: bool,
+    /// Dollars that the solver may have paid and not be owed before it begins no more fills.
+    pub gap_limit: u64,
     pub requests_v2: RequestsV2,
 }
 
@@ -61,6 +63,9 @@ const DATES: [(&str, &str); 3] = [
     ("REQUESTS_V2_SUNSET_AT", "2026-11-24"),
 ];
 
+/// Unless the operator names another.
+const GAP_LIMIT: u64 = 1_000;
+
 /// Their texts.
 pub(super) struct Texts {
     pub http_port: Option<String>,
@@ -73,6 +78,7 @@ pub(super) struct Texts {
     pub webhook_allow_private: Option<String>,
     pub quote_validity: Option<String>,
     pub production: bool,
+    pub gap_limit: Option<String>,
     /// In the order of [`DATES`].
     pub requests_v2: [Option<String>; 3],
 }
@@ -102,6 +108,7 @@ impl Reader<'_> {
         let requests_v2 = self.requests_v2(texts.requests_v2);
         Some(Integrator {
             webhook_allow_private: open,
+            gap_limit: self.parse("SOLVER_GAP_LIMIT_USD", texts.gap_limit, GAP_LIMIT),
             http_port,
             production: texts.production,
             quote_validity,

@@ -3,9 +3,11 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::show;
+
 use super::{
     Execution, Request,
-    fact::{Facts, Purpose, State},
+    fact::{Deposit, Ending, Facts, Purpose, State},
     reason::{FailReason, RefundFailReason},
     status::{self, Status, Verdict},
 };
@@ -55,6 +57,7 @@ pub struct V1 {
 #[serde(rename_all = "camelCase")]
 #[schema(as = StatusBody)]
 struct Body {
+    /// How deposits are recovered that are neither filled nor given back.
     details: Option<String>,
     in_tx_hashes: Vec<String>,
     tx_hashes: Vec<String>,
@@ -120,7 +123,7 @@ pub fn v1(request: &Request, facts: &Facts) -> V1 {
 
 fn body(request: &Request, facts: &Facts, verdict: Verdict) -> Body {
     Body {
-        details: None,
+        details: recovery(facts),
         in_tx_hashes: incoming(request, facts),
         tx_hashes: outgoing(request, facts),
         origin_chain_id: request.origin.chain,
@@ -129,6 +132,38 @@ fn body(request: &Request, facts: &Facts, verdict: Verdict) -> Body {
         refund_fail_reason: reason(verdict.refund_fail_reason),
         success: verdict.status == Status::Success,
     }
+}
+
+/// Route of the oracles through which a depositor takes back what nobody gives back.
+pub(super) const RECOVER: &str = "/attestations/recover/v1";
+/// Seconds after a deposit from which that needs no signature of the solver's (oracle.md 7.6).
+const UNSIGNED: u64 = 604_800;
+
+/// The deposits that are neither filled nor given back, with why and from when on (unix seconds) their
+/// depositors can take them back.
+pub(super) fn left(facts: &Facts) -> impl Iterator<Item = (&Deposit, &Ending, u64)> {
+    let left = facts
+        .endings
+        .iter()
+        .filter(|ending| !ending.minor && ending.refused.is_some());
+    left.filter_map(move |ending| {
+        let mut all = facts.standing();
+        let deposit = all.find(|deposit| deposit.onchain_id == ending.deposit)?;
+        Some((deposit, ending, deposit.place.time.saturating_add(UNSIGNED)))
+    })
+}
+
+/// How what was not given back is recovered, in words.
+fn recovery(facts: &Facts) -> Option<String> {
+    let told = left(facts).map(|(deposit, _, from)| {
+        let from = show::iso(from.saturating_mul(1_000));
+        format!(
+            "deposit {} on {} is not given back: its depositor recovers it at an oracle's {RECOVER} from {from} on",
+            deposit.onchain_id, deposit.network
+        )
+    });
+    let told: Vec<_> = told.collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 pub(super) fn reason<T>(reason: Option<T>) -> Reason<T> {

@@ -2,9 +2,13 @@
 
 mod lanes;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
 use anyhow::Context;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use vm::{Address, B256, EvmAddress, trade::Failover};
 
@@ -140,6 +144,9 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
             funds: 300,
             forced_by_all: !trading.production,
         },
+        gap_limit: trading.gap_limit,
+        breaker: Mutex::default(),
+        books: watch::Sender::new(None),
     });
     let transactions = Arc::new(ground.transactions());
     let mut tasks = ground.index(&transactions);

@@ -40,6 +40,8 @@ pub struct Trading {
     pub quote_validity: u64,
     pub oracle: Option<SolverOracle>,
     pub retirement: Retirement,
+    /// Dollars that may be paid and not be owed before fills are paused.
+    pub gap_limit: u64,
     /// Where webhooks may go.
     pub reach: Reach,
 }
@@ -151,6 +153,7 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
         production: wanted.production,
         quote_validity: wanted.quote_validity,
         oracle: wanted.oracle.clone(),
+        gap_limit: wanted.gap_limit,
         retirement: Retirement {
             deprecated_at: wanted.requests_v2.deprecated_at,
             throttled_from: wanted.requests_v2.throttled_from,

@@ -20,6 +20,7 @@ use crate::{
         system::{self, System},
     },
     solver::{
+        self,
         lane::Lane,
         settle::oracle::{Carrier, Http},
         worker::Pace,
@@ -37,6 +38,7 @@ pub struct Opening {
     pub tasks: Vec<Task>,
     pub webhooks: Desk,
     pub lanes: Vec<Arc<Lane>>,
+    pub solver: solver::desk::Desk,
 }
 
 /// What it stands on.
@@ -84,9 +86,9 @@ pub async fn open(
     };
     let Engine {
         state,
+        solver,
         mut tasks,
         lanes,
-        ..
     } = engine(trading, chains, base).await?;
     let telling = Telling {
         requests: &state.requests,
@@ -106,6 +108,11 @@ pub async fn open(
         tasks,
         webhooks,
         lanes,
+        solver: solver::desk::Desk {
+            requests: state.requests.clone(),
+            books: solver.books.subscribe(),
+            clock: unix_millis,
+        },
     })
 }
 

@@ -6,8 +6,11 @@
 //! was begun stands in the claim's row and in the lane's, and is found there.
 
 mod allowance;
+pub mod books;
+pub mod breaker;
 pub mod claim;
 pub mod claimable;
+pub mod desk;
 pub mod exposure;
 mod fill;
 pub mod inventory;
@@ -24,29 +27,35 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod track;
+mod view;
+mod waste;
 pub mod worker;
 mod worth;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
 use alloy::primitives::B256;
+use tokio::sync::watch;
 use vm::{Amount, CodecError, ReadError};
 
 use self::{
+    books::Books,
+    breaker::Breaker,
     claim::ClaimError,
     exposure::Exposure,
-    judge::{Case, Funding, Next, Offer, Patience, Step, Worth},
+    judge::{Funding, Next, Offer, Patience, Step},
     keys::Keys,
     lane::Lane,
     late::Repricing,
+    view::View,
 };
 use crate::{
-    attest::claim::Families,
     price::{PriceError, PriceSource, SettlementPrice},
     request::{
-        Request,
-        fact::{Attempt, Deposit, Ending, Facts, Purpose, State},
-        mismatch::mismatch,
+        fact::{Attempt, Facts, Purpose, State},
         reason::{FailReason, RefundFailReason},
     },
     sign::SignError,
@@ -124,18 +133,11 @@ pub struct Solver {
     pub repricing: Arc<dyn Repricing>,
     pub exposure: Exposure,
     pub patience: Patience,
-}
-
-/// A request as it was read: what every commit about it demands to be unchanged.
-struct View {
-    request: Request,
-    facts: Facts,
-    claim: Claim,
-    row: Option<Vec<u8>>,
-    /// What deposits are worth that may be given back, by onchain id.
-    worths: HashMap<B256, Worth>,
-    /// Unix milliseconds.
-    now: u64,
+    /// Dollars that may be paid and not be owed before fills are paused.
+    pub gap_limit: u64,
+    pub breaker: Mutex<Breaker>,
+    /// The newest reconciliation.
+    pub books: watch::Sender<Option<Books>>,
 }
 
 /// What became of an attempt to pay.
@@ -149,6 +151,8 @@ enum Paid {
     Fails(FailReason),
     /// Nothing would come of it now; why nothing would at all, if it stays so.
     NotYet(RefundFailReason),
+    /// As providers agree: it is told, and tried again all the same.
+    Refused(RefundFailReason),
 }
 
 impl Solver {
@@ -178,25 +182,6 @@ impl Solver {
     fn lane(&self, network: &str) -> Result<&Arc<Lane>, SolverError> {
         let found = self.lanes.get(network);
         found.ok_or_else(|| SolverError::Elsewhere(network.to_owned()))
-    }
-
-    async fn view(&self, id: &B256, now: u64) -> Result<Option<View>, SolverError> {
-        let Some(request) = self.requests.by_id(id).await? else {
-            return Ok(None);
-        };
-        // The claim first: facts that are newer than it make its commits fail, not the other way.
-        let row = self.requests.store().read(&rows::claim::key(id)).await?;
-        let claim = row.as_deref().map(Claim::decode).transpose()?;
-        let mut view = View {
-            request,
-            claim: claim.unwrap_or_default(),
-            row,
-            facts: self.requests.facts(id).await?,
-            worths: HashMap::new(),
-            now,
-        };
-        view.worths = self.worths(&view).await;
-        Ok(Some(view))
     }
 
     /// Tracks what is on its way, then does the first thing that can be done; what is waited for if
@@ -244,7 +229,8 @@ impl Solver {
         };
         match paid? {
             Paid::Sent => Ok(true),
-            Paid::NotYet(why) => self.pause(view, deposit, why).await,
+            Paid::NotYet(why) => self.pause(view, deposit, (why, false)).await,
+            Paid::Refused(why) => self.pause(view, deposit, (why, true)).await,
             Paid::Later | Paid::Short | Paid::Fails(_) => Ok(false),
         }
     }
@@ -262,7 +248,7 @@ impl Solver {
         };
         match self.fill(view, deposit, amounts).await? {
             Paid::Sent => Ok(true),
-            Paid::Later | Paid::NotYet(_) => Ok(false),
+            Paid::Later | Paid::NotYet(_) | Paid::Refused(_) => Ok(false),
             Paid::Fails(reason) => self.fail(view, reason).await,
             Paid::Short => match judged(&Offer::Short) {
                 Funding::Fail(reason) => self.fail(view, reason).await,
@@ -282,18 +268,23 @@ impl Solver {
         Ok(true)
     }
 
-    /// Stores that something cannot be given back now.
+    /// Stores that something cannot be given back now; in the request's record too, if it is `told`.
     async fn pause(
         &self,
         view: &View,
         deposit: B256,
-        why: RefundFailReason,
+        (why, told): (RefundFailReason, bool),
     ) -> Result<bool, SolverError> {
         let next = claim::pause(&view.claim, deposit, why, view.now / 1_000);
         let order = view.request.order_id;
         tracing::warn!(%order, %deposit, ?why, "given back later");
         metrics::counter!("intentd_solver_refund_retries_total").increment(1);
-        self.decide(view, Batch::new(), &next, |_| ()).await?;
+        self.decide(view, Batch::new(), &next, |facts| {
+            if told {
+                view.refuse(facts, &deposit, why);
+            }
+        })
+        .await?;
         Ok(true)
     }
 
@@ -319,10 +310,8 @@ impl Solver {
         self.decide(view, batch, &next, |facts| {
             let Some(leg) = next.legs.last() else { return };
             facts.attempts.extend(attempts(leg, &slot));
-            // The order's own failure has its place; what pays for no order has its reason here.
-            let ending = view.ending(leg).filter(|_| leg.purpose == Purpose::Refund);
-            if let Some(ending) = ending {
-                facts.end(ending);
+            if leg.purpose == Purpose::Refund {
+                view.give_back(facts, leg);
             }
         })
         .await?;
@@ -346,37 +335,6 @@ impl Solver {
         let seen = (&view.request.id, &view.facts);
         self.requests.decide(seen, view.now, batch, change).await?;
         Ok(())
-    }
-}
-
-impl View {
-    fn case<'a>(&'a self, patience: Patience, families: Families<'a>) -> Case<'a> {
-        Case {
-            request: &self.request,
-            facts: &self.facts,
-            claim: &self.claim,
-            now: self.now / 1_000,
-            patience,
-            worths: &self.worths,
-            families,
-        }
-    }
-
-    fn deposit(&self, id: &B256) -> Option<&Deposit> {
-        let mut deposits = self.facts.deposits.iter();
-        deposits.find(|deposit| deposit.onchain_id == *id)
-    }
-
-    /// How a deposit ends that is given back and never paid for the order.
-    fn ending(&self, leg: &Leg) -> Option<Ending> {
-        let deposit = self.deposit(&leg.deposit)?;
-        mismatch(&self.request, deposit)?;
-        Some(Ending {
-            deposit: leg.deposit,
-            reason: leg.reason?,
-            refused: None,
-            minor: false,
-        })
     }
 }
 

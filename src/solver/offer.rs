@@ -17,6 +17,9 @@ impl Solver {
             return Ok(Offer::Held);
         }
         let (request, now) = (&view.request, view.now / 1_000);
+        if self.is_too_costly(request, now) {
+            return Ok(Offer::Refuse(FailReason::SolverCapacityExceeded));
+        }
         let Ok(amounts) = fill::quoted(request) else {
             return Ok(Offer::Refuse(FailReason::Unknown));
         };

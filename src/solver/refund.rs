@@ -90,7 +90,7 @@ impl Solver {
         }
         let whole = payment(lane, (&to, &currency, gift.amount), order)?;
         let Ok(gas) = lane.estimate(&whole, &[]).await? else {
-            return manual;
+            return Ok(Paid::Refused(RefundFailReason::ManualRefundRequired));
         };
         let now = view.now / 1_000;
         let cost = match self.cost(lane, &currency, (&whole, gas), now).await {
@@ -98,13 +98,19 @@ impl Solver {
             cost => cost?,
         };
         // What is too much of a filled order is settled with it.
-        let settlement = match gift.purpose {
-            Purpose::Refund => self.settled(lane, &currency, view.now / 1_000).await,
-            Purpose::Fill | Purpose::Excess => Amount::ZERO,
+        let (settlement, charged) = match gift.purpose {
+            Purpose::Refund => (
+                self.settled(lane, &currency, now).await,
+                self.charged(view, gift.deposit).await?,
+            ),
+            Purpose::Fill | Purpose::Excess => (Amount::ZERO, Amount::ZERO),
         };
-        let cost = cost.map(|cost| cost.saturating_add(settlement));
-        let left = cost.and_then(|cost| left(gift.amount, cost, gift.minimum));
-        let Some(amount) = left else {
+        let left = |charged: Amount| {
+            let cost = cost?.saturating_add(settlement).saturating_add(charged);
+            left(gift.amount, cost, gift.minimum)
+        };
+        // What a failed fill cost is no reason to give nothing back.
+        let Some(amount) = left(charged).or_else(|| left(Amount::ZERO)) else {
             return Ok(Paid::NotYet(RefundFailReason::AmountTooLowToRefund));
         };
         let call = payment(lane, (&to, &currency, amount), order)?;
@@ -200,7 +206,11 @@ impl Solver {
 
 /// `amount` of one currency in another, rounded up: what is paid counts at its most, what is kept for
 /// it at its least.
-fn converted(amount: Amount, from: (&Currency, Price), to: (&Currency, Price)) -> Option<Amount> {
+pub(super) fn converted(
+    amount: Amount,
+    from: (&Currency, Price),
+    to: (&Currency, Price),
+) -> Option<Amount> {
     let unit = |currency: &Currency| U256::from(10).checked_pow(U256::from(currency.decimals));
     let above = amount.checked_mul(from.1.most)?.checked_mul(unit(to.0)?)?;
     let below = unit(from.0)?.checked_mul(to.1.least)?;

@@ -431,7 +431,7 @@ async fn a_refund_waits_for_cheaper_gas_and_is_parked_at_its_deadline_only() {
 }
 
 #[tokio::test]
-async fn one_providers_revert_gives_no_refund_up() {
+async fn a_refund_that_reverts_is_told_and_tried_again_until_it_does_not() {
     let mut rig = Rig::new();
     let force = |request: &mut crate::request::Request| {
         request.referrer = Some("debug-force-refund".into());
@@ -447,7 +447,8 @@ async fn one_providers_revert_gives_no_refund_up() {
             panic!("{next:?}");
         };
         assert_eq!(until - rig.now / 1_000, 60 << (tries - 1));
-        assert_eq!(rig.status(&request).await, Status::Pending);
+        // All providers, one, say so: that is told, and tried again all the same.
+        assert_eq!(rig.status(&request).await, Status::Failure);
         rig.now = until * 1_000;
     }
     rig.origin.with(|world| world.revert_estimate.clear());
@@ -932,4 +933,163 @@ async fn network_that_does_not_answer_holds_up_its_own_ways_only() {
     }
     stop.cancel();
     running.await.unwrap();
+}
+
+/// What the quote charged for gas on the destination.
+fn charging(request: &mut crate::request::Request, units: u64) {
+    let amount = |units: u64| {
+        serde_json::json!({"currency": {"chainId": 31_001, "address": scene::USDC, "symbol": "USDC",
+            "name": "USDC", "decimals": 6,
+            "metadata": {"logoURI": "", "verified": true, "isNative": false}},
+            "amount": units.to_string(), "amountFormatted": "", "amountUsd": "0",
+            "minimumAmount": units.to_string()})
+    };
+    let fees = serde_json::json!({"gas": amount(0), "relayerGas": amount(units),
+        "relayerService": amount(0), "app": amount(0)});
+    request.quoted = serde_json::json!({ "fees": fees }).into();
+}
+
+#[tokio::test]
+async fn a_failed_fill_is_paid_from_the_refund_up_to_what_was_charged_for_gas() {
+    // 26 250 gas at 90 010 wei are five units of USDC.
+    for (charged, kept) in [(0, 0), (3, 3), (1_000, 5)] {
+        let mut rig = Rig::new();
+        let request = rig.quote(1, |request| charging(request, charged)).await;
+        rig.destination.with(|world| {
+            world.base = 90_000;
+            world.revert.insert(request.order_id);
+        });
+        rig.deposit(&request, |_| ()).await;
+        rig.settle(&request).await;
+        let back = rig.refunded(request.order_id, 1);
+        assert_eq!(back, U256::from(99_999_999 - kept), "{charged}");
+    }
+}
+
+#[tokio::test]
+async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
+    let mut rig = Rig::new();
+    let (first, other) = (rig.quote(1, |_| ()).await, rig.quote(2, |_| ()).await);
+    let stranger = rig
+        .quote(3, |request| {
+            request.user = recipient(3);
+            request.recipient = recipient(3);
+        })
+        .await;
+    let solver = rig.solver().await;
+    let lost = |loss| {
+        let mut breaker = solver.breaker.lock().unwrap();
+        breaker.lost(&first, loss, rig.now / 1_000);
+    };
+    lost(1_000);
+    for request in [&other, &stranger] {
+        rig.deposit(request, |_| ()).await;
+        solver.advance(&request.id, rig.now).await.unwrap();
+    }
+    let facts = rig.facts(&other).await;
+    assert_eq!(facts.failure, Some(FailReason::SolverCapacityExceeded));
+    assert_eq!(rig.destination.waiting(), 1);
+    assert_eq!(rig.status(&stranger).await, Status::Submitted);
+    rig.settle(&other).await;
+    rig.refunded(other.order_id, 2);
+}
+
+fn desk(rig: &Rig) -> super::desk::Desk {
+    super::desk::Desk {
+        requests: rig.requests.clone(),
+        books: tokio::sync::watch::Sender::new(None).subscribe(),
+        clock: || (chain::GENESIS + 100) * 1_000,
+    }
+}
+
+#[tokio::test]
+async fn operator_sees_parked_deposits_releases_and_dismisses_them() {
+    let mut rig = Rig::new();
+    let force = |request: &mut crate::request::Request| {
+        request.referrer = Some("debug-force-refund".into());
+        request.order.inputs[0].refunds[0].currency = native().into();
+    };
+    let request = rig.quote(1, force).await;
+    rig.deposit(&request, |_| ()).await;
+    rig.settle(&request).await;
+    assert_eq!(rig.status(&request).await, Status::Failure);
+    let desk = desk(&rig);
+    let listed = desk.parked(false).await.unwrap();
+    assert_eq!((listed.len(), listed[0].deposit), (1, B256::ZERO));
+    assert_eq!(listed[0].request, request.id);
+    // Decided anew: it is parked again, since nothing has changed.
+    desk.release(B256::ZERO).await.unwrap();
+    assert_eq!(rig.status(&request).await, Status::Pending);
+    assert_eq!(desk.parked(true).await.unwrap(), []);
+    rig.settle(&request).await;
+    assert_eq!(rig.status(&request).await, Status::Failure);
+    desk.dismiss(B256::ZERO).await.unwrap();
+    assert_eq!(desk.parked(true).await.unwrap(), []);
+    assert_eq!(rig.status(&request).await, Status::Failure);
+    assert!(desk.dismiss(B256::ZERO).await.is_err());
+    assert!(desk.release(B256::ZERO).await.is_err());
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn unsettled_payments_are_listed_tried_at_once_and_written_off() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |_| ()).await;
+    rig.settle(&request).await;
+    let desk = desk(&rig);
+    let listed = desk.unsettled().await.unwrap();
+    assert_eq!((listed.len(), listed[0].purpose.as_str()), (1, "fill"));
+    let key = rows::settlement::key(&request.id, &B256::ZERO);
+    let read = async || {
+        let found = rig.store.read(&key).await.unwrap();
+        rows::settlement::Settlement::decode(&found.unwrap()).unwrap()
+    };
+    let mut row = read().await;
+    row.not_before = u64::MAX;
+    row.outcome = rows::settlement::Part::Sent {
+        nonce: 1,
+        execution: serde_json::Value::Null,
+    };
+    let put = crate::store::Batch::new().put(key.clone(), row.encode().unwrap());
+    rig.store.commit(put).await.unwrap();
+    desk.retry(B256::ZERO).await.unwrap();
+    assert_eq!(read().await.not_before, 0);
+    // Its transaction may land: it is not let go.
+    assert!(desk.write_off(B256::ZERO).await.is_err());
+    row.outcome = rows::settlement::Part::Pending;
+    let put = crate::store::Batch::new().put(key.clone(), row.encode().unwrap());
+    rig.store.commit(put).await.unwrap();
+    desk.write_off(B256::ZERO).await.unwrap();
+    assert_eq!(desk.unsettled().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn books_tell_what_is_owed_and_a_gap_above_the_limit_pauses_fills() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |_| ()).await;
+    rig.settle(&request).await;
+    let mut solver = rig.solver().await;
+    solver.gap_limit = 99;
+    let books = solver.reconcile(rig.now).await.unwrap();
+    assert_eq!(
+        (books.unsettled, books.paid, books.owed),
+        (1, 99_900, 100_000)
+    );
+    assert_eq!((books.gap, books.overdue, books.refused), (0, 0, 0));
+    assert_eq!(solver.paused().await, Ok(None));
+    // An hour later it is overdue: 100 dollars are missing, 99 may be.
+    let late = rig.now + 3_600_000;
+    let books = solver.reconcile(late).await.unwrap();
+    assert_eq!((books.gap, books.overdue), (100_000, 1));
+    assert!(solver.paused().await.unwrap().is_some());
+    let desk = desk(&rig);
+    assert!(desk.standing().await.unwrap().paused.is_some());
+    assert!(desk.resume().await.unwrap() && !desk.resume().await.unwrap());
+    solver.gap_limit = 100;
+    solver.reconcile(late).await.unwrap();
+    assert_eq!(solver.paused().await, Ok(None));
+    desk.pause("a drill").await.unwrap();
+    assert_eq!(solver.paused().await.unwrap().unwrap().why, "a drill");
 }

@@ -77,6 +77,7 @@ impl Solver {
         };
         if stage == Stage::Failed && leg.purpose == Purpose::Fill {
             next = claim::failed(&next, self.why(view, leg, landing));
+            next.legs[at].wasted = self.wasted(lane, slot, landing).await;
         }
         let mut facts = view.facts.clone();
         reflect(&mut facts, leg, slot, (landing, stage));
@@ -97,6 +98,9 @@ impl Solver {
         };
         self.decide(view, batch, &next, |stored| *stored = facts)
             .await?;
+        if stage == Stage::Failed && leg.purpose == Purpose::Fill {
+            self.count_loss(view, &next.legs[at]).await;
+        }
         let (order, transaction) = (view.request.order_id, &next.legs[at].transaction);
         tracing::info!(%order, purpose = ?leg.purpose, ?stage, ?transaction, "payment");
         Ok(true)

@@ -21,6 +21,9 @@ use crate::store::rows::open;
 /// Rows read at once.
 const PAGE: usize = 256;
 
+/// Between two reconciliations.
+const RECONCILED: Duration = Duration::from_secs(60);
+
 /// Milliseconds between looks at allowances that are there.
 const ALLOWANCES: u64 = 60_000;
 
@@ -100,6 +103,8 @@ impl Worker {
         if let Some(settler) = self.settler.clone() {
             background.spawn(Self::settle(settler, self.pace.poll, self.clock));
         }
+        let books = Self::reconcile(self.solver.clone(), self.clock);
+        background.spawn(books);
         let mut changes = self.solver.requests.changes();
         let mut tick = tokio::time::interval(self.pace.poll);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -224,6 +229,15 @@ impl Worker {
                 }
             }
             tokio::time::sleep(poll).await;
+        }
+    }
+
+    async fn reconcile(solver: Arc<Solver>, clock: fn() -> u64) {
+        loop {
+            if let Err(error) = solver.reconcile(clock()).await {
+                tracing::error!(%error, "what was paid cannot be reconciled");
+            }
+            tokio::time::sleep(RECONCILED).await;
         }
     }
 

@@ -186,6 +186,7 @@ impl World {
             oracle: None,
             production: false,
             quote_validity: 60,
+            gap_limit: u64::MAX,
             retirement: intents::retirement::Retirement {
                 deprecated_at: 0,
                 throttled_from: u64::MAX,

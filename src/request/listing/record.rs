@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     request::{
+        fact::{Deposit, Ending},
         quoted::Amount,
+        reason::RefundFailReason,
         render,
         summary::{Feature, Kind},
     },
@@ -86,7 +88,44 @@ struct Data {
     #[schema(value_type = Option<String>)]
     api_key_name: Option<Option<String>>,
     refund_currency_data: Option<Amount>,
+    /// Deposits that are neither filled nor given back; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parked_deposits: Vec<Parked>,
     external_metadata: ExternalMetadata,
+}
+
+/// A deposit that its depositor can take back through the hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RecordParkedDeposit)]
+struct Parked {
+    chain_id: Option<u64>,
+    tx_hash: String,
+    onchain_id: String,
+    depositor: String,
+    currency: String,
+    amount: String,
+    fail_reason: String,
+    refund_fail_reason: Option<String>,
+    /// The oracles' route.
+    recover_route: &'static str,
+    /// From when on it needs no signature of the solver's.
+    recover_from: String,
+}
+
+fn parked(sheet: &Sheet<'_>, (deposit, ending, from): (&Deposit, &Ending, u64)) -> Parked {
+    Parked {
+        chain_id: sheet.chain(&deposit.network),
+        tx_hash: deposit.transaction.clone(),
+        onchain_id: deposit.onchain_id.to_string(),
+        depositor: deposit.depositor.clone(),
+        currency: deposit.currency.clone(),
+        amount: deposit.amount.to_string(),
+        fail_reason: ending.reason.text(),
+        refund_fail_reason: ending.refused.map(RefundFailReason::text),
+        recover_route: render::RECOVER,
+        recover_from: show::iso(from.saturating_mul(1_000)),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -199,6 +238,9 @@ fn data(sheet: &Sheet<'_>) -> Data {
         referrer: owned(&case.request.referrer),
         api_key_name: owned(&case.request.api_key),
         refund_currency_data: sheet.refunded(),
+        parked_deposits: render::left(case.facts)
+            .map(|left| parked(sheet, left))
+            .collect(),
         external_metadata: ExternalMetadata { moonpay_id: None },
     }
 }

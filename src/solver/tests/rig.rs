@@ -220,6 +220,9 @@ impl Rig {
                 funds: 300,
                 forced_by_all: true,
             },
+            gap_limit: 1_000,
+            breaker: std::sync::Mutex::default(),
+            books: tokio::sync::watch::Sender::new(None),
         }
     }
 

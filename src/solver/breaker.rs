@@ -1,0 +1,149 @@
+//! Orders that cost the solver more than they paid are not tried for long: a breaker per user, per
+//! called contract and per chain. Pure.
+//!
+//! Only what nobody paid for counts, so that nobody can hold up others with failures that he pays for
+//! himself. It starts anew with the process.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::request::Request;
+
+/// Seconds that a loss counts.
+const WINDOW: u64 = 3_600;
+/// Losses within the window from which on nothing more is tried, in thousandths of a dollar.
+const MOST_OF_USER: u64 = 1_000;
+const MOST_OF_CONTRACT: u64 = 2_000;
+const MOST_OF_CHAIN: u64 = 20_000;
+/// Losses that are remembered of one key, and keys.
+const MOST_LOSSES: usize = 256;
+const MOST_KEYS: usize = 16_384;
+
+/// Whose losses are added up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    User(String),
+    Contract(String, String),
+    Chain(String),
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Breaker {
+    /// Unix seconds and thousandths of a dollar, oldest first.
+    losses: HashMap<Key, VecDeque<(u64, u64)>>,
+}
+
+impl Key {
+    fn all(request: &Request) -> Vec<Self> {
+        let network = &request.destination.network;
+        let called = request.calls.iter().map(|call| call.to.as_str());
+        let contracts = called.chain([request.recipient.as_str()]);
+        let contracts = contracts.map(|to| Self::Contract(network.clone(), to.to_lowercase()));
+        let mut keys = vec![
+            Self::User(request.user.to_lowercase()),
+            Self::Chain(network.clone()),
+        ];
+        keys.extend(contracts);
+        keys
+    }
+
+    fn most(&self) -> u64 {
+        match self {
+            Self::User(_) => MOST_OF_USER,
+            Self::Contract(..) => MOST_OF_CONTRACT,
+            Self::Chain(_) => MOST_OF_CHAIN,
+        }
+    }
+}
+
+impl Breaker {
+    /// A fill of the order cost `loss` thousandths of a dollar that nobody pays. `now` in unix seconds.
+    pub fn lost(&mut self, request: &Request, loss: u64, now: u64) {
+        if loss == 0 {
+            return;
+        }
+        let young = |at: u64| now.saturating_sub(at) < WINDOW;
+        if self.losses.len() >= MOST_KEYS {
+            self.losses
+                .retain(|_, losses| losses.back().is_some_and(|(at, _)| young(*at)));
+        }
+        for key in Key::all(request) {
+            if self.losses.len() >= MOST_KEYS && !self.losses.contains_key(&key) {
+                continue;
+            }
+            let losses = self.losses.entry(key).or_default();
+            losses.retain(|(at, _)| young(*at));
+            if losses.len() >= MOST_LOSSES {
+                losses.pop_front();
+            }
+            losses.push_back((now, loss));
+        }
+    }
+
+    /// Whether the order is not to be tried at `now` (unix seconds).
+    pub fn is_open(&self, request: &Request, now: u64) -> bool {
+        Key::all(request).iter().any(|key| {
+            let losses = self.losses.get(key).into_iter().flatten();
+            let young = losses.filter(|(at, _)| now.saturating_sub(*at) < WINDOW);
+            young.fold(0_u64, |sum, (_, loss)| sum.saturating_add(*loss)) >= key.most()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Call, scene};
+
+    fn order(user: &str, contract: &str, chain: &str) -> Request {
+        let mut request = scene::request(1);
+        request.user = user.into();
+        request.recipient = user.into();
+        request.destination.network = chain.into();
+        request.calls = vec![Call {
+            to: contract.into(),
+            value: Default::default(),
+            data: Default::default(),
+        }];
+        request
+    }
+
+    #[test]
+    fn losses_open_it_for_the_user_the_contract_and_the_chain_for_an_hour() {
+        let mut breaker = Breaker::default();
+        breaker.lost(&order("0xA", "0xc", "base"), 999, 10);
+        assert!(!breaker.is_open(&order("0xa", "0xd", "base"), 10));
+        breaker.lost(&order("0xa", "0xC", "base"), 1, 20);
+        assert!(breaker.is_open(&order("0xA", "0xd", "other"), 20));
+        assert!(!breaker.is_open(&order("0xb", "0xc", "base"), 20));
+        breaker.lost(&order("0xb", "0xc", "base"), 1_000, 30);
+        assert!(breaker.is_open(&order("0xe", "0xC", "base"), 30));
+        assert!(!breaker.is_open(&order("0xe", "0xc", "other"), 30));
+        assert!(!breaker.is_open(&order("0xe", "0xf", "base"), 30));
+        breaker.lost(&order("0xg", "0xg", "base"), 18_000, 40);
+        assert!(breaker.is_open(&order("0xe", "0xf", "base"), 40));
+        assert!(!breaker.is_open(&order("0xe", "0xf", "base"), 3_620));
+    }
+
+    #[test]
+    fn what_was_paid_for_opens_nothing() {
+        let mut breaker = Breaker::default();
+        for _ in 0..1_000 {
+            breaker.lost(&order("0xa", "0xc", "base"), 0, 10);
+        }
+        assert!(!breaker.is_open(&order("0xa", "0xc", "base"), 10));
+        assert!(breaker.losses.is_empty());
+    }
+
+    #[test]
+    fn it_stays_small() {
+        let mut breaker = Breaker::default();
+        for number in 0..30_000 {
+            let name = format!("0x{number:x}");
+            breaker.lost(&order(&name, &name, "base"), 1, 10);
+        }
+        assert!(breaker.losses.len() <= MOST_KEYS);
+        let one = order("0x1", "0x1", "base");
+        assert!(breaker.losses[&Key::all(&one)[1]].len() <= MOST_LOSSES);
+    }
+}

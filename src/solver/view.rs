@@ -1,0 +1,108 @@
+//! A request as a look reads it, and what its record tells of its deposits.
+
+use std::collections::HashMap;
+
+use alloy::primitives::B256;
+
+use super::{
+    Solver, SolverError,
+    judge::{Case, Patience, Worth},
+};
+use crate::{
+    attest::claim::Families,
+    request::{
+        Request,
+        fact::{Deposit, Ending, Facts},
+        mismatch::mismatch,
+        reason::RefundFailReason,
+    },
+    store::rows::{
+        self,
+        claim::{Claim, Leg},
+    },
+};
+
+/// A request as it was read: what every commit about it demands to be unchanged.
+pub(super) struct View {
+    pub(super) request: Request,
+    pub(super) facts: Facts,
+    pub(super) claim: Claim,
+    pub(super) row: Option<Vec<u8>>,
+    /// What deposits are worth that may be given back, by onchain id.
+    pub(super) worths: HashMap<B256, Worth>,
+    /// Unix milliseconds.
+    pub(super) now: u64,
+}
+
+impl Solver {
+    pub(super) async fn view(&self, id: &B256, now: u64) -> Result<Option<View>, SolverError> {
+        let Some(request) = self.requests.by_id(id).await? else {
+            return Ok(None);
+        };
+        // The claim first: facts that are newer than it make its commits fail, not the other way.
+        let row = self.requests.store().read(&rows::claim::key(id)).await?;
+        let claim = row.as_deref().map(Claim::decode).transpose()?;
+        let mut view = View {
+            request,
+            claim: claim.unwrap_or_default(),
+            row,
+            facts: self.requests.facts(id).await?,
+            worths: HashMap::new(),
+            now,
+        };
+        view.worths = self.worths(&view).await;
+        Ok(Some(view))
+    }
+}
+
+impl View {
+    pub(super) fn case<'a>(&'a self, patience: Patience, families: Families<'a>) -> Case<'a> {
+        Case {
+            request: &self.request,
+            facts: &self.facts,
+            claim: &self.claim,
+            now: self.now / 1_000,
+            patience,
+            worths: &self.worths,
+            families,
+        }
+    }
+
+    pub(super) fn deposit(&self, id: &B256) -> Option<&Deposit> {
+        let mut deposits = self.facts.deposits.iter();
+        deposits.find(|deposit| deposit.onchain_id == *id)
+    }
+
+    /// A refund of a deposit is on its way, or paid. The order's own failure has its place; what pays
+    /// for no order has its reason with the deposit.
+    pub(super) fn give_back(&self, facts: &mut Facts, leg: &Leg) {
+        let pays = |deposit| mismatch(&self.request, deposit).is_none();
+        match (self.deposit(&leg.deposit), leg.reason) {
+            (Some(deposit), _) if pays(deposit) => facts.refund_failure = None,
+            (Some(_), Some(reason)) => facts.end(Ending {
+                deposit: leg.deposit,
+                reason,
+                refused: None,
+                minor: false,
+            }),
+            _ => {}
+        }
+    }
+
+    /// A deposit is not given back, now or at all.
+    pub(super) fn refuse(&self, facts: &mut Facts, deposit: &B256, why: RefundFailReason) {
+        let Some(deposit) = self.deposit(deposit) else {
+            return;
+        };
+        match mismatch(&self.request, deposit) {
+            Some(reason) => facts.end(Ending {
+                deposit: deposit.onchain_id,
+                reason,
+                refused: Some(why),
+                minor: false,
+            }),
+            None if facts.failure.is_some() => facts.refund_failure = Some(why),
+            None => {}
+        }
+    }
+}
