@@ -21,7 +21,10 @@ pub use self::{
     ask::{AskError, ask},
     serve::{Admin, Desk},
 };
-use crate::attest::journal::{Entry, Halt, Void};
+use crate::{
+    attest::journal::{Entry, Halt, Void},
+    index::desk::Standing,
+};
 
 /// Longest question, in bytes: a webhook with its headers, escaped.
 const LONGEST: u64 = 512 << 10;
@@ -32,8 +35,8 @@ const LONGEST: u64 = 512 << 10;
 pub enum Question {
     /// Every halted chain.
     Halts {},
-    /// Signing for `chain` may go on.
-    ClearHalt { chain: String },
+    /// Signing for `chain` may go on, if it is the listed halt `id` that stops it.
+    ClearHalt { chain: String, id: String },
     /// What stands, and what stood, under a statement's key.
     Statement { key: String },
     /// An order about integrators.
@@ -42,6 +45,10 @@ pub enum Question {
     Webhooks(webhooks::Question),
     /// About the solver's nonces.
     Lanes(lanes::Question),
+    /// How far each network has been indexed.
+    Index {},
+    /// Everything after block `to` of a network is read again.
+    Rewind { network: String, to: u64 },
 }
 
 /// What it answers.
@@ -51,7 +58,7 @@ pub enum Answer {
     Halts {
         halts: Vec<Halted>,
     },
-    /// Whether the chain was halted.
+    /// Whether that was what halted the chain.
     Cleared {
         cleared: bool,
     },
@@ -62,6 +69,13 @@ pub enum Answer {
     Integrators(integrators::Outcome),
     Webhooks(webhooks::Answer),
     Lanes(lanes::Answer),
+    Index {
+        networks: Vec<Standing>,
+    },
+    /// The network had been indexed up to `height`.
+    Rewound {
+        height: u64,
+    },
     /// The question could not be answered.
     Refused {
         why: String,
@@ -72,6 +86,8 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halted {
     pub chain: String,
+    /// What [`Question::ClearHalt`] wants to hear.
+    pub id: String,
     #[serde(flatten)]
     pub halt: Halt,
 }

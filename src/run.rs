@@ -47,6 +47,7 @@ use crate::{
         system::{self, System},
     },
     hub::{Hub, Settings},
+    index::troubles::Troubles,
     store::{Store, integrators::Integrators, sled::SledStore},
     telemetry::Metrics,
 };
@@ -91,6 +92,7 @@ pub struct Daemon {
     /// What wallets are told that this service is called.
     name: String,
     plain_webhooks: bool,
+    troubles: Arc<Troubles>,
 }
 
 impl Daemon {
@@ -127,9 +129,15 @@ impl Daemon {
             ),
         });
         let rendered = metrics.clone();
+        let troubles = Arc::<Troubles>::default();
         let system = Arc::new(System {
             version: config.image_tag.clone(),
-            readiness: ready::check(chains.clone(), journal.clone(), config.is_production()),
+            readiness: ready::check(
+                chains.clone(),
+                journal.clone(),
+                troubles.clone(),
+                config.is_production(),
+            ),
             metrics: Arc::new(move || rendered.render()),
         });
         let router = Router::default()
@@ -152,6 +160,7 @@ impl Daemon {
             trading,
             name,
             plain_webhooks: config.plain_webhooks(),
+            troubles,
         })
     }
 
@@ -178,7 +187,7 @@ impl Daemon {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
-        let (mut webhooks, mut lanes) = (None, Vec::new());
+        let (mut webhooks, mut index, mut lanes) = (None, None, Vec::new());
         let mut answering =
             vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
@@ -186,6 +195,7 @@ impl Daemon {
                 store: self.store.clone(),
                 system: &self.system,
                 integrators,
+                troubles: self.troubles,
             };
             let opened =
                 trading::open(trading, &self.chains, over, self.contract, shutdown.clone());
@@ -193,7 +203,7 @@ impl Daemon {
             for (name, task) in opened.tasks {
                 background.spawn(name, task);
             }
-            webhooks = Some(opened.webhooks);
+            (webhooks, index) = (Some(opened.webhooks), Some(opened.index));
             lanes = opened.lanes;
             tracing::info!(address = %listener.local_addr()?, "integrator API listening");
             answering.push(server::serve(listener, opened.app, shutdown.clone()).boxed());
@@ -203,6 +213,7 @@ impl Daemon {
             office,
             webhooks,
             lanes,
+            index,
         };
         background.spawn("admin socket", admin.serve(desk, shutdown));
         let ended = background.guard(join_all(answering).map(drop)).await;

@@ -19,6 +19,7 @@ use crate::{
         service::App,
         system::{self, System},
     },
+    index::{self, troubles::Troubles},
     solver::{
         lane::Lane,
         settle::oracle::{Carrier, Http},
@@ -37,6 +38,7 @@ pub struct Opening {
     pub tasks: Vec<Task>,
     pub webhooks: Desk,
     pub lanes: Vec<Arc<Lane>>,
+    pub index: index::desk::Desk,
 }
 
 /// What it stands on.
@@ -44,6 +46,7 @@ pub struct Over<'a> {
     pub store: Arc<dyn Store>,
     pub system: &'a Arc<System>,
     pub integrators: Integrators,
+    pub troubles: Arc<Troubles>,
 }
 
 impl Outside {
@@ -78,10 +81,12 @@ pub async fn open(
         store: over.store,
         contract,
         outside: Outside::real(trading)?,
+        troubles: over.troubles,
         shutdown: shutdown.clone(),
     };
     let Engine {
         state,
+        index,
         mut tasks,
         lanes,
         ..
@@ -104,6 +109,7 @@ pub async fn open(
         tasks,
         webhooks,
         lanes,
+        index,
     })
 }
 

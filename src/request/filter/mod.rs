@@ -221,6 +221,12 @@ impl Query {
         (lookups.len() <= LOOKUPS).then_some(lookups)
     }
 
+    /// How many values each summary may be compared with.
+    pub fn values(&self) -> usize {
+        let clauses = self.all.iter().chain(self.any.iter().flatten());
+        clauses.map(|clause| clause.values.len().max(1)).sum()
+    }
+
     /// Whether it means only requests of which something has been seen.
     pub fn touched(&self) -> bool {
         let of = |clauses: &[Clause]| clauses.iter().any(Clause::touched);
