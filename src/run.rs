@@ -133,9 +133,7 @@ impl Daemon {
         let system = Arc::new(System {
             version: config.image_tag.clone(),
             readiness: ready::check(
-                chains.clone(),
-                journal.clone(),
-                troubles.clone(),
+                (chains.clone(), journal.clone(), troubles.clone()),
                 config.is_production(),
             ),
             metrics: Arc::new(move || rendered.render()),

@@ -58,9 +58,7 @@ pub fn warn_about_multisig(config: &Config) {
 
 /// The check. A chain that nobody configured a provider for is shown, but keeps nobody waiting.
 pub fn check(
-    chains: Arc<Chains>,
-    journal: Arc<Journal>,
-    troubles: Arc<Troubles>,
+    (chains, journal, troubles): (Arc<Chains>, Arc<Journal>, Arc<Troubles>),
     production: bool,
 ) -> ReadinessCheck {
     Arc::new(move || {
