@@ -27,7 +27,7 @@ impl Tail {
         match error {
             IndexError::Moved => tracing::debug!(%network, %error, "indexing again"),
             IndexError::Read(_) | IndexError::Unconfirmed(_) => {
-                tracing::warn!(%network, %error, "not indexed")
+                tracing::warn!(%network, %error, "not indexed");
             }
             _ => tracing::error!(%network, %error, "not indexed"),
         }
