@@ -137,6 +137,7 @@ impl World {
             store,
             contract: market::ORACLE,
             outside,
+            troubles: Arc::default(),
             shutdown: shutdown.clone(),
         };
         let trading = self.trading();
