@@ -22,7 +22,10 @@ pub use self::{
     ask::{AskError, ask},
     serve::{Admin, Desk},
 };
-use crate::attest::journal::{Entry, Halt, Void};
+use crate::{
+    attest::journal::{Entry, Halt, Void},
+    index::desk::Standing,
+};
 
 /// Longest question, in bytes: a webhook with its headers, escaped.
 const LONGEST: u64 = 512 << 10;
@@ -33,8 +36,8 @@ const LONGEST: u64 = 512 << 10;
 pub enum Question {
     /// Every halted chain.
     Halts {},
-    /// Signing for `chain` may go on.
-    ClearHalt { chain: String },
+    /// Signing for `chain` may go on, if it is the listed halt `id` that stops it.
+    ClearHalt { chain: String, id: String },
     /// What stands, and what stood, under a statement's key.
     Statement { key: String },
     /// An order about integrators.
@@ -45,6 +48,10 @@ pub enum Question {
     Lanes(lanes::Question),
     /// About the solver.
     Solver(solver::Question),
+    /// How far each network has been indexed.
+    Index {},
+    /// Everything after block `to` of a network is read again.
+    Rewind { network: String, to: u64 },
 }
 
 /// What it answers.
@@ -54,7 +61,7 @@ pub enum Answer {
     Halts {
         halts: Vec<Halted>,
     },
-    /// Whether the chain was halted.
+    /// Whether that was what halted the chain.
     Cleared {
         cleared: bool,
     },
@@ -66,6 +73,13 @@ pub enum Answer {
     Webhooks(webhooks::Answer),
     Lanes(lanes::Answer),
     Solver(solver::Answer),
+    Index {
+        networks: Vec<Standing>,
+    },
+    /// The network had been indexed up to `height`.
+    Rewound {
+        height: u64,
+    },
     /// The question could not be answered.
     Refused {
         why: String,
@@ -76,6 +90,8 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halted {
     pub chain: String,
+    /// What [`Question::ClearHalt`] wants to hear.
+    pub id: String,
     #[serde(flatten)]
     pub halt: Halt,
 }

@@ -3,6 +3,7 @@
 mod check_config;
 mod halts;
 mod health;
+mod index;
 mod integrators;
 mod journal;
 mod keys;
@@ -54,6 +55,10 @@ enum Command {
     /// Ask a running daemon about chains for which it signs nothing; needs its DATA_DIR.
     #[command(subcommand)]
     Halts(halts::Halts),
+    /// Ask a running daemon how far it has indexed each network, or have blocks read again; needs its
+    /// DATA_DIR.
+    #[command(subcommand)]
+    Index(index::Index),
     /// Keys of the integrator API: through a running daemon, or in DATA_DIR where none runs.
     #[command(subcommand)]
     Integrators(integrators::Integrators),
@@ -82,6 +87,7 @@ impl Arguments {
         match self.command.unwrap_or(Command::Serve) {
             Command::Health { url } => health::run(url, variables),
             Command::Halts(halts) => print(halts.answer(&config::data_dir(variables))),
+            Command::Index(index) => print(index.answer(&config::data_dir(variables))),
             Command::Integrators(integrators) => print(integrators.answer(variables)),
             Command::Journal(journal) => print(journal.answer(places(variables))),
             Command::Lane(lane) => print(lane.answer(&config::data_dir(variables))),

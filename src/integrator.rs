@@ -31,6 +31,10 @@ pub struct Integrator {
     pub webhook: Option<Webhook>,
     /// The sponsorship wallet that proved itself.
     pub wallet: Option<Wallet>,
+    /// The time (unix seconds) of the last message that linked a wallet. None that is not newer links
+    /// one again.
+    #[serde(default)]
+    pub proved_at: u64,
     /// Unix milliseconds.
     pub created_at: u64,
     /// Unix milliseconds; from then on no key of it is known.

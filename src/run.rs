@@ -47,6 +47,7 @@ use crate::{
         system::{self, System},
     },
     hub::{Hub, Settings},
+    index::troubles::Troubles,
     store::{
         Making, Store,
         integrators::Integrators,
@@ -97,6 +98,7 @@ pub struct Daemon {
     /// What wallets are told that this service is called.
     name: String,
     plain_webhooks: bool,
+    troubles: Arc<Troubles>,
 }
 
 impl Daemon {
@@ -135,9 +137,13 @@ impl Daemon {
             ),
         });
         let rendered = metrics.clone();
+        let troubles = Arc::<Troubles>::default();
         let system = Arc::new(System {
             version: config.image_tag.clone(),
-            readiness: ready::check(chains.clone(), journal.clone(), config.is_production()),
+            readiness: ready::check(
+                (chains.clone(), journal.clone(), troubles.clone()),
+                config.is_production(),
+            ),
             metrics: Arc::new(move || rendered.render()),
         });
         let router = Router::default()
@@ -161,6 +167,7 @@ impl Daemon {
             trading,
             name,
             plain_webhooks: config.plain_webhooks(),
+            troubles,
         })
     }
 
@@ -187,7 +194,7 @@ impl Daemon {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
-        let (mut webhooks, mut lanes, mut solver) = (None, Vec::new(), None);
+        let (mut webhooks, mut index, mut lanes, mut solver) = (None, None, Vec::new(), None);
         let mut answering =
             vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
@@ -197,6 +204,7 @@ impl Daemon {
                 reserve: self.reserve.clone(),
                 system: &self.system,
                 integrators,
+                troubles: self.troubles,
             };
             let opened =
                 trading::open(trading, &self.chains, over, self.contract, shutdown.clone());
@@ -204,7 +212,7 @@ impl Daemon {
             for (name, task) in opened.tasks {
                 background.spawn(name, task);
             }
-            webhooks = Some(opened.webhooks);
+            (webhooks, index) = (Some(opened.webhooks), Some(opened.index));
             lanes = opened.lanes;
             solver = Some(opened.solver);
             tracing::info!(address = %listener.local_addr()?, "integrator API listening");
@@ -216,6 +224,7 @@ impl Daemon {
             webhooks,
             lanes,
             solver,
+            index,
         };
         background.spawn("admin socket", admin.serve(desk, shutdown));
         let ended = background.guard(join_all(answering).map(drop)).await;

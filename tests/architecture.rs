@@ -49,9 +49,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("webhook", &["request", "integrator", "store"]),
+    // The operator's verbs.
     (
         "admin",
-        &["store", "attest", "integrator", "webhook", "solver"],
+        &[
+            "store",
+            "attest",
+            "integrator",
+            "webhook",
+            "solver",
+            "index",
+        ],
     ),
     (
         "api",

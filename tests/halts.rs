@@ -114,6 +114,7 @@ impl Life {
             webhooks: None,
             lanes: Vec::new(),
             solver: None,
+            index: None,
         };
         Self {
             oracle,
@@ -221,16 +222,18 @@ async fn a_vanished_deposit_halts_its_chain_until_the_operator_clears_it() {
             .to_string()
             .contains("nothing was signed")
     );
-    let other = intentd(place, &["halts", "clear", "zora"]).await;
-    assert!(
-        other
-            .unwrap_err()
-            .to_string()
-            .contains("zora is not halted")
-    );
+    let halted = life.journal.halted(&ChainId::new("base")).await.unwrap();
+    let id = halted.unwrap().id();
+    for (chain, named) in [("zora", id.as_str()), ("base", "00000000")] {
+        let other = intentd(place, &["halts", "clear", chain, named]).await;
+        let why = other.unwrap_err().to_string();
+        assert!(why.contains("is not what halts"), "{why}");
+    }
     assert!(life.refuses("base", 1).await);
 
-    intentd(place, &["halts", "clear", "base"]).await.unwrap();
+    intentd(place, &["halts", "clear", "base", &id])
+        .await
+        .unwrap();
     life.attest("base", 1).await.unwrap();
     let anew = life.journal.entry(&key(1, &base.block(95))).await.unwrap();
     assert_eq!(anew.unwrap().facts[0].number, 95);
@@ -251,7 +254,10 @@ async fn a_caller_who_shows_the_deposit_in_another_block_halts_the_chain_too() {
     assert!(life.refuses("base", 1).await);
     assert!(life.refuses("base", 1).await);
     assert!(life.attest("zora", 3).await.is_ok());
-    assert!(life.journal.clear(&ChainId::new("base")).await.unwrap());
+    let halted = life.journal.halted(&ChainId::new("base")).await.unwrap();
+    let id = halted.unwrap().id();
+    let cleared = life.journal.clear(&ChainId::new("base"), &id).await;
+    assert!(cleared.unwrap());
     assert!(life.attest("base", 1).await.is_ok());
     life.end().await;
 }

@@ -4,19 +4,20 @@
 
 mod support;
 
-use std::{path::Path, process::Output};
+use std::{
+    path::Path,
+    process::{Output, Stdio},
+    sync::Arc,
+};
 
 use alloy::signers::{SignerSync, local::PrivateKeySigner};
 use devnet::world::Files;
-use intentd::store::{
-    Making, Store,
-    pair::{Pair, Places},
-    sled::SledStore,
-};
+use intentd::store::{Store, integrators::Integrators, sled::SledStore};
 use reqwest::Response;
 use serde_json::{Value, json};
 use support::daemon::{Daemon, KEY, Setup, daemon};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
 
 const ORACLE: &str = "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9";
 /// A key of `API_KEYS`.
@@ -63,7 +64,8 @@ async fn intentd(data_dir: &Path, words: &[&str]) -> Output {
         .env_clear()
         .env("DATA_DIR", data_dir)
         .env("ENVIRONMENT", "test")
-        .env("ECDSA_PRIVATE_KEY", KEY);
+        .env("ECDSA_PRIVATE_KEY", KEY)
+        .stdin(Stdio::null());
     command.output().await.unwrap()
 }
 
@@ -74,6 +76,24 @@ async fn done(data_dir: &Path, words: &[&str]) -> String {
     assert!(output.status.success(), "{words:?}: {why}");
     let said = String::from_utf8(output.stdout).unwrap();
     said.trim_end().to_owned()
+}
+
+/// As [`done`], with this on its standard input.
+async fn piped(data_dir: &Path, words: &[&str], input: &str) {
+    let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_intentd"))
+        .arg("integrators")
+        .args(words)
+        .env_clear()
+        .env("DATA_DIR", data_dir)
+        .env("ENVIRONMENT", "test")
+        .env("ECDSA_PRIVATE_KEY", KEY)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).await.unwrap();
+    drop(stdin);
+    assert!(child.wait().await.unwrap().success(), "{words:?}");
 }
 
 /// What it complained of.
@@ -153,7 +173,9 @@ async fn a_key_opens_what_it_may_and_ends_when_it_is_revoked() {
     let body: Value = answer.json().await.unwrap();
     assert_eq!(body["errorCode"], "FORBIDDEN", "{body}");
     assert_eq!(get(chains.clone(), &key).await.status(), 200);
-    done(&data_dir, &["revoke", "app"]).await;
+    let unsure = refused(&data_dir, &["revoke", "app"]).await;
+    assert!(unsure.contains("--yes"), "{unsure}");
+    done(&data_dir, &["revoke", "app", "--yes"]).await;
     assert_eq!(quote_status(&daemon, &key).await, 401);
     let after = get(chains, &key).await;
     assert_eq!(header(&after, "ratelimit-limit"), Some("300"));
@@ -231,7 +253,10 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["add", "app"], "called app already"),
     (&["add", "a b"], "a label has"),
     (&["add", "b", "--scope", "all"], "expected one of quote"),
-    (&["revoke", "nobody"], "no integrator called nobody"),
+    (
+        &["revoke", "nobody", "--yes"],
+        "no integrator called nobody",
+    ),
     (&["set", "app"], "nothing to set"),
     (&["rotate", "app", "--grace", "soon"], "such as 24h"),
     (
@@ -261,6 +286,14 @@ const REFUSED: &[(&[&str], &str)] = &[
         ],
         "header x-a",
     ),
+    (
+        &["webhook", "app", "--header", "authorization: Bearer a"],
+        "--header -",
+    ),
+    (
+        &["webhook", "app", "--remove-header", "x-b"],
+        "no header x-b",
+    ),
     (&["webhook", "app"], "--url"),
     (&["wallet", "app", "--address", "0x12"], "invalid"),
 ];
@@ -269,27 +302,28 @@ const REFUSED: &[(&[&str], &str)] = &[
 async fn without_a_daemon_the_command_has_the_store_to_itself() {
     let place = TempDir::new().unwrap();
     let data_dir = place.path().join("data");
-    for words in [&["list"][..], &["add", "app"]] {
-        let why = refused(&data_dir, words).await;
-        assert!(why.contains("there is no store"), "{why}");
-        assert!(!data_dir.exists());
-    }
-    let made = Pair::open(&Places::new(&data_dir, None), Making::Allowed);
-    made.unwrap().close().await;
-    let key = done(
-        &data_dir,
-        &["add", "app", "--tier", "elevated", "--scope", "quote"],
-    )
-    .await;
-    let hook = [
-        "webhook",
-        "app",
-        "--url",
-        "https://example.org/secret-path",
-        "--header",
-        "authorization: Bearer hidden",
-    ];
-    done(&data_dir, &hook).await;
+    let why = refused(&data_dir, &["list"]).await;
+    assert!(why.contains("there is no store"), "{why}");
+    assert!(!data_dir.exists());
+    let add = ["add", "app", "--tier", "elevated", "--scope", "quote"];
+    let why = refused(&data_dir, &add).await;
+    assert!(why.contains("--create"), "{why}");
+    assert!(!data_dir.exists());
+    let key = done(&data_dir, &[&add[..], &["--create"]].concat()).await;
+    let hook = ["webhook", "app", "--url", "-", "--header", "-"];
+    let secrets = "https://example.org/secret-path\nauthorization: Bearer hidden\n";
+    piped(&data_dir, &hook, secrets).await;
+    // What is not named stays: see what the store has.
+    let header = ["webhook", "app", "--header", "x-a: 1"];
+    done(&data_dir, &header).await;
+    let store: Arc<dyn Store> = Arc::new(SledStore::open(&data_dir.join("store")).unwrap());
+    let book = Integrators::open(store.clone()).await.unwrap().book();
+    let kept = book["app"].webhook.clone().unwrap();
+    assert_eq!(kept.url.path(), "/secret-path");
+    assert_eq!(kept.headers["authorization"], "Bearer hidden");
+    assert_eq!(kept.headers["x-a"], "1");
+    store.close().await;
+    drop(store);
     let list = done(&data_dir, &["list"]).await;
     let line = list.lines().nth(1).unwrap();
     for shown in ["app", "quote", "elevated", "example.org", "0s"] {
@@ -348,13 +382,14 @@ async fn a_wallet_is_linked_by_its_signature_alone() {
     let why = refused(&data_dir, &link("other", time)).await;
     assert!(why.contains("has not signed"), "{why}");
     let why = refused(&data_dir, &link("app", "1700000000")).await;
-    assert!(why.contains("within 15 minutes"), "{why}");
+    assert!(why.contains("last 5 minutes"), "{why}");
     done(&data_dir, &link("app", time)).await;
     let list = done(&data_dir, &["list"]).await;
     assert!(list.contains(&address.to_lowercase()), "{list}");
     done(&data_dir, &["wallet", "app", "--remove"]).await;
-    // A service of the same name and signer, here without its daemon, knows the message.
+    // Also without the daemon a message links once.
     let place = daemon.end().await;
-    done(&data_dir, &link("app", time)).await;
+    let why = refused(&data_dir, &link("app", time)).await;
+    assert!(why.contains("already"), "{why}");
     drop(place);
 }

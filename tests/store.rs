@@ -130,7 +130,12 @@ fn rows() -> Vec<(Key, Vec<u8>)> {
         rows.push((entry::key(&statement), stands.encode().unwrap()));
     }
     let why = "reorg".into();
-    let halt = halt::Halt { why, at: 5 };
+    let halt = halt::Halt {
+        why,
+        at: 5,
+        also: Vec::new(),
+        more: 0,
+    };
     rows.push((halt::key("base"), halt.encode().unwrap()));
     rows
 }

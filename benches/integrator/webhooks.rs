@@ -183,6 +183,7 @@ async fn add(
         }],
         webhook: Some(webhook),
         wallet: None,
+        proved_at: 0,
         created_at: 1,
         revoked_at: None,
     };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     integrator::{
         Integrator, Key, Scope, Tier, Wallet, Webhook,
-        change::ChangeError,
+        change::{ChangeError, HookChange},
         header::headers,
         key::ApiKey,
         link::{self, Link, LinkError},
@@ -44,10 +44,13 @@ pub enum Order {
         label: String,
         grace: u64,
     },
-    /// `None` removes it.
+    /// What is not named stays as it is.
     Webhook {
         label: String,
-        webhook: Option<Webhook>,
+        change: HookChange,
+    },
+    Unhook {
+        label: String,
     },
     /// `None` asks for the message to sign.
     Link {
@@ -168,8 +171,9 @@ impl Office {
                 self.change(&label, set).await?;
             }
             Order::Revoke { label } => self.change(&label, |found| found.revoked(now)).await?,
-            Order::Webhook { label, webhook } => self.tell(&label, webhook).await?,
-            Order::Unlink { label } => self.change(&label, |found| found.linked(None)).await?,
+            Order::Webhook { label, change } => self.tell(&label, change).await?,
+            Order::Unhook { label } => self.change(&label, |found| found.telling(None)).await?,
+            Order::Unlink { label } => self.change(&label, Integrator::unlinked).await?,
         }
         Ok(Outcome::Done {})
     }
@@ -208,12 +212,14 @@ impl Office {
         Ok(Outcome::Key { key })
     }
 
-    async fn tell(&self, label: &str, webhook: Option<Webhook>) -> Result<(), OfficeError> {
-        if let Some(webhook) = &webhook {
-            check(&webhook.url, self.plain).map_err(ChangeError::from)?;
-            headers(&webhook.headers).map_err(ChangeError::from)?;
-        }
-        let tell = |found: Integrator| found.telling(webhook.clone());
+    async fn tell(&self, label: &str, change: HookChange) -> Result<(), OfficeError> {
+        let plain = self.plain;
+        let tell = |found: Integrator| {
+            let webhook = change.clone().of(found.webhook.as_ref())?;
+            check(&webhook.url, plain)?;
+            headers(&webhook.headers)?;
+            found.telling(Some(webhook))
+        };
         self.change(label, tell).await
     }
 
@@ -249,7 +255,7 @@ impl Office {
             address: wallet.clone(),
             linked_at: now,
         };
-        let change = |found: Integrator| found.linked(Some(linked.clone()));
+        let change = |found: Integrator| found.linked(linked.clone(), proof.time);
         self.change(label, change).await?;
         Ok(Outcome::Done {})
     }

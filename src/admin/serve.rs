@@ -22,8 +22,8 @@ use super::{
     path,
 };
 use crate::{
-    attest::journal::{Journal, JournalError},
-    solver,
+    attest::journal::{Halt, Journal, JournalError},
+    index, solver,
     solver::lane::Lane,
     webhook,
 };
@@ -46,6 +46,8 @@ pub struct Desk {
     /// The solver's; none in an oracle only.
     pub lanes: Vec<Arc<Lane>>,
     pub solver: Option<solver::desk::Desk>,
+    /// As `webhooks`.
+    pub index: Option<index::desk::Desk>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +56,10 @@ enum DeskError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Office(#[from] OfficeError),
+    #[error(transparent)]
+    Index(#[from] index::desk::DeskError),
+    #[error("this daemon has no integrator API")]
+    OracleOnly,
 }
 
 /// The socket; its file goes with it.
@@ -157,16 +163,23 @@ async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
         Question::Solver(question) => solver(desk, question).await,
         Question::Halts {} => {
             let halts = journal.halts().await?;
-            let halted = |(chain, halt): (ChainId, _)| Halted {
+            let halted = |(chain, halt): (ChainId, Halt)| Halted {
                 chain: chain.to_string(),
+                id: halt.id(),
                 halt,
             };
             Answer::Halts {
                 halts: halts.into_iter().map(halted).collect(),
             }
         }
-        Question::ClearHalt { chain } => Answer::Cleared {
-            cleared: journal.clear(&ChainId::new(&chain)).await?,
+        Question::ClearHalt { chain, id } => Answer::Cleared {
+            cleared: journal.clear(&ChainId::new(&chain), &id).await?,
+        },
+        Question::Index {} => Answer::Index {
+            networks: index(desk)?.standings().await?,
+        },
+        Question::Rewind { network, to } => Answer::Rewound {
+            height: index(desk)?.rewind(&network, to).await?,
         },
         Question::Statement { key } => Answer::Statement {
             entry: journal.entry(&key).await?,
@@ -192,6 +205,10 @@ async fn solver(desk: &Desk, question: super::solver::Question) -> Answer {
         Ok(answer) => Answer::Solver(answer),
         Err(error) => refused(&error),
     }
+}
+
+fn index(desk: &Desk) -> Result<&index::desk::Desk, DeskError> {
+    desk.index.as_ref().ok_or(DeskError::OracleOnly)
 }
 
 async fn webhooks(desk: &Desk, question: super::webhooks::Question) -> Answer {

@@ -17,15 +17,27 @@ use crate::{
         journal::Journal,
         statement::{Mode, Statement},
     },
-    integrator::{Integrator, Scope, Tier, Webhook, change::usual_scopes, header},
+    index,
+    integrator::{
+        Integrator, Scope, Tier, Webhook,
+        change::{HookChange, usual_scopes},
+        header,
+    },
     sign::raw::RawKey,
-    store::{integrators::Integrators, memory::MemoryStore},
+    store::{
+        Batch, Store,
+        integrators::Integrators,
+        memory::MemoryStore,
+        requests::Requests,
+        rows::cursor::{self, Cursor, Mark},
+    },
 };
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
 struct Running {
     directory: tempfile::TempDir,
+    store: Arc<MemoryStore>,
     journal: Arc<Journal>,
     integrators: Integrators,
     shutdown: CancellationToken,
@@ -40,7 +52,10 @@ async fn running() -> Running {
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
     let store = Arc::new(MemoryStore::new());
     let journal = Arc::new(Journal::new(store.clone(), signer));
-    let integrators = Integrators::open(store).await.unwrap();
+    let requests = Requests::new(store.clone());
+    let bells = [("base".to_owned(), Arc::default())].into();
+    let index = index::desk::Desk::new(requests, bells, Arc::default());
+    let integrators = Integrators::open(store.clone()).await.unwrap();
     let office = Office {
         integrators: integrators.clone(),
         service: Some("intentd test".into()),
@@ -53,12 +68,14 @@ async fn running() -> Running {
         webhooks: None,
         lanes: Vec::new(),
         solver: None,
+        index: Some(index),
     };
     let shutdown = CancellationToken::new();
     let admin = Admin::bind(directory.path()).unwrap();
     let task = tokio::spawn(admin.serve(desk, shutdown.clone()));
     Running {
         directory,
+        store,
         journal,
         integrators,
         shutdown,
@@ -123,14 +140,57 @@ async fn halts_are_listed_and_cleared_once() {
     };
     assert_eq!((halts.len(), halts[0].chain.as_str()), (1, "base"));
     assert_eq!((halts[0].halt.why.as_str(), halts[0].halt.at), ("reorg", 7));
-    let clear = Question::ClearHalt {
+    let clear = |id: &str| Question::ClearHalt {
         chain: "base".into(),
+        id: id.into(),
     };
+    let other = running.ask(&clear("00000000")).await.unwrap();
+    assert_eq!(other, Answer::Cleared { cleared: false });
+    let clear = clear(&halts[0].id);
     for cleared in [true, false] {
         let answer = running.ask(&clear).await.unwrap();
         assert_eq!(answer, Answer::Cleared { cleared });
         assert!(running.journal.halted(&base()).await.unwrap().is_none());
     }
+}
+
+#[tokio::test]
+async fn an_index_is_taken_back_and_never_forward() {
+    let running = running().await;
+    let rewind = |network: &str, to| Question::Rewind {
+        network: network.into(),
+        to,
+    };
+    let nothing = running.ask(&rewind("base", 5)).await.unwrap_err();
+    assert!(nothing.to_string().contains("no such network"), "{nothing}");
+    let cursor = Cursor {
+        next: 1_001,
+        marks: vec![Mark {
+            number: 900,
+            hash: B256::repeat_byte(1),
+        }],
+    };
+    let key = cursor::key("base");
+    let row = Batch::new().put(key.clone(), cursor.encode().unwrap());
+    running.store.commit(row).await.unwrap();
+    let Answer::Index { networks } = running.ask(&Question::Index {}).await.unwrap() else {
+        panic!("no index");
+    };
+    assert_eq!(
+        (networks[0].height, networks[0].oldest),
+        (Some(1_000), Some(900))
+    );
+    for (network, to) in [("base", 1_000), ("base", u64::MAX), ("zora", 5)] {
+        assert!(
+            running.ask(&rewind(network, to)).await.is_err(),
+            "{network} {to}"
+        );
+    }
+    let answer = running.ask(&rewind("base", 500)).await.unwrap();
+    assert_eq!(answer, Answer::Rewound { height: 1_000 });
+    let row = running.store.read(&key).await.unwrap().unwrap();
+    let back = Cursor::decode(&row).unwrap();
+    assert_eq!((back.next, back.marks.len()), (501, 0));
 }
 
 #[tokio::test]
@@ -324,16 +384,16 @@ async fn webhooks_that_may_not_be_are_refused_and_the_old_one_stays() {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
     };
-    let order = |webhook| Order::Webhook {
+    let order = |webhook: Webhook| Order::Webhook {
         label: "app".into(),
-        webhook,
+        change: whole(webhook),
     };
     let good = hook(
         "https://example.org:8443/hook",
         &[("authorization", "a \"b\"")],
     );
     assert_eq!(
-        running.order(order(Some(good.clone()))).await,
+        running.order(order(good.clone())).await,
         Ok(Outcome::Done {})
     );
     for (bad, named) in [
@@ -350,7 +410,7 @@ async fn webhooks_that_may_not_be_are_refused_and_the_old_one_stays() {
         (hook("https://a/", &[("x-a", "a\r\nx-b: c")]), "header x-a"),
         (hook("https://a/", &[("x a", "a")]), "header \"x a\""),
     ] {
-        let why = running.order(order(Some(bad))).await.unwrap_err();
+        let why = running.order(order(bad)).await.unwrap_err();
         assert!(why.contains(named), "{why}");
         assert_eq!(running.app().webhook.as_ref(), Some(&good));
     }
@@ -358,8 +418,22 @@ async fn webhooks_that_may_not_be_are_refused_and_the_old_one_stays() {
         panic!("no list");
     };
     assert_eq!(integrators[0].webhook.as_deref(), Some("example.org:8443"));
-    assert_eq!(running.order(order(None)).await, Ok(Outcome::Done {}));
+    // A new address leaves the headers as they are.
+    let moved = order(hook("https://other.example/", &[]));
+    assert_eq!(running.order(moved).await, Ok(Outcome::Done {}));
+    assert_eq!(running.app().webhook.unwrap().headers, good.headers);
+    let label = "app".to_owned();
+    let none = running.order(Order::Unhook { label }).await;
+    assert_eq!(none, Ok(Outcome::Done {}));
     assert_eq!(running.app().webhook, None);
+}
+
+fn whole(webhook: Webhook) -> HookChange {
+    HookChange {
+        url: Some(webhook.url),
+        set: webhook.headers,
+        removed: [].into(),
+    }
 }
 
 fn link(label: &str, address: &str, proof: Option<(u64, &str)>) -> Order {
@@ -390,7 +464,7 @@ async fn a_wallet_is_linked_by_its_own_signature_over_what_it_was_shown() {
         assert!(message.contains(named), "{named} is not in {message}");
     }
     let signature = |text: &str| wallet.sign_message_sync(text.as_bytes()).unwrap();
-    let stale = time - 901;
+    let stale = time - 301;
     let early = message.replace(&time.to_string(), &stale.to_string());
     let (good, early) = (
         signature(&message).to_string(),
@@ -402,10 +476,7 @@ async fn a_wallet_is_linked_by_its_own_signature_over_what_it_was_shown() {
         (link("app", &stranger, Some((time, &good))), unsigned),
         (link("app", &mine, Some((time - 1, &good))), unsigned),
         (link("app", &mine, Some((time, "0x00"))), unsigned),
-        (
-            link("app", &mine, Some((stale, &early))),
-            "within 15 minutes",
-        ),
+        (link("app", &mine, Some((stale, &early))), "last 5 minutes"),
         (link("app", "0x12", Some((time, &good))), "invalid"),
         (link("nobody", &mine, None), "no integrator called nobody"),
     ] {
@@ -419,8 +490,13 @@ async fn a_wallet_is_linked_by_its_own_signature_over_what_it_was_shown() {
         done
     );
     assert_eq!(running.app().wallet.unwrap().address, mine);
+    // A signature links once, and not again when the wallet is gone.
+    let again = link("app", &mine, Some((time, &good)));
+    let used = running.order(again.clone()).await.unwrap_err();
+    assert!(used.contains("already"), "{used}");
     let label = "app".to_owned();
     assert_eq!(running.order(Order::Unlink { label }).await, done);
+    assert!(running.order(again).await.is_err());
     assert_eq!(running.app().wallet, None);
 }
 
@@ -437,7 +513,7 @@ async fn the_longest_webhook_fits_into_a_question() {
     let label = "app".to_owned();
     let order = Order::Webhook {
         label,
-        webhook: Some(webhook),
+        change: whole(webhook),
     };
     assert_eq!(running.order(order).await, Ok(Outcome::Done {}));
 }

@@ -1,14 +1,16 @@
 //! `intentd integrators`: keys of the integrator API, what they open, where their events go.
 
+mod hook;
+
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
+    io::{BufRead, IsTerminal},
     sync::Arc,
     time::SystemTime,
 };
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
-use url::Url;
 
 use crate::{
     admin::{
@@ -16,7 +18,7 @@ use crate::{
         integrators::{Listed, Office, Order, Outcome, Proof},
     },
     config::{Config, Mistakes},
-    integrator::{Scope, Tier, Webhook, change::usual_scopes},
+    integrator::{Scope, Tier, change::usual_scopes},
     run,
     store::{Making, Store, integrators::Integrators as Rows, pair::Pair},
 };
@@ -37,6 +39,9 @@ pub enum Integrators {
         /// How much it may ask for: default, elevated or unlimited.
         #[arg(long, default_value_t)]
         tier: Tier,
+        /// Make a store where DATA_DIR has none; otherwise only `serve` does.
+        #[arg(long)]
+        create: bool,
     },
     /// Every integrator: scopes, tier, keys with their age, webhook, wallet.
     List,
@@ -49,8 +54,13 @@ pub enum Integrators {
         #[arg(long)]
         tier: Option<Tier>,
     },
-    /// End all its keys now and for good. The label is not given again.
-    Revoke { label: String },
+    /// End all its keys now and for good. The label is not given again. Asks before.
+    Revoke {
+        label: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
     /// Print a new key that counts at once; older ones end after the grace.
     Rotate {
         label: String,
@@ -58,25 +68,11 @@ pub enum Integrators {
         #[arg(long, default_value = "24h", value_parser = milliseconds)]
         grace: u64,
     },
-    /// Say where its events go.
-    Webhook(Hook),
+    /// Say where its events go, or what is sent along. What is not named stays.
+    Webhook(hook::Hook),
     /// Link the wallet that pays for what its key sponsors: without a signature, print what the
     /// wallet must sign.
     Wallet(Link),
-}
-
-#[derive(Debug, Args)]
-pub struct Hook {
-    label: String,
-    /// https://…
-    #[arg(long, required_unless_present = "remove", conflicts_with = "remove")]
-    url: Option<Url>,
-    /// name:value, sent along with every event; may be repeated.
-    #[arg(long, value_parser = header, requires = "url")]
-    header: Vec<(String, String)>,
-    /// Send them nowhere.
-    #[arg(long)]
-    remove: bool,
 }
 
 #[derive(Debug, Args)]
@@ -105,12 +101,13 @@ impl Integrators {
     ) -> anyhow::Result<String> {
         // What else is wrong with the environment is not this command's business.
         let (config, _) = Config::draft(variables);
+        let create = matches!(self, Self::Add { create: true, .. });
         let order = self.order()?;
         let question = Question::Integrators(order.clone());
         let outcome = match admin::ask(&config.data_dir, &question).await {
             Ok(Answer::Integrators(outcome)) => outcome,
             Ok(other) => return Err(super::unexpected(&other)),
-            Err(AskError::NoDaemon(_)) => alone(&config, order.clone()).await?,
+            Err(AskError::NoDaemon(_)) => alone(&config, order.clone(), create).await?,
             Err(error) => return Err(error.into()),
         };
         told(&order, outcome)
@@ -118,7 +115,9 @@ impl Integrators {
 
     fn order(self) -> anyhow::Result<Order> {
         Ok(match self {
-            Self::Add { label, scope, tier } => Order::Add {
+            Self::Add {
+                label, scope, tier, ..
+            } => Order::Add {
                 label,
                 scopes: named(scope).unwrap_or_else(usual_scopes),
                 tier,
@@ -133,7 +132,10 @@ impl Integrators {
                     tier,
                 }
             }
-            Self::Revoke { label } => Order::Revoke { label },
+            Self::Revoke { label, yes } => {
+                ensure!(yes || agreed(&label)?, "nothing is revoked");
+                Order::Revoke { label }
+            }
             Self::Rotate { label, grace } => Order::Rotate { label, grace },
             Self::Webhook(hook) => hook.order()?,
             Self::Wallet(link) => link.order(),
@@ -145,16 +147,20 @@ fn named(scopes: Vec<Scope>) -> Option<BTreeSet<Scope>> {
     (!scopes.is_empty()).then(|| scopes.into_iter().collect())
 }
 
-impl Hook {
-    fn order(self) -> anyhow::Result<Order> {
-        let count = self.header.len();
-        let headers: BTreeMap<_, _> = self.header.into_iter().collect();
-        ensure!(headers.len() == count, "a header stands there twice");
-        Ok(Order::Webhook {
-            label: self.label,
-            webhook: self.url.map(|url| Webhook { url, headers }),
-        })
-    }
+/// Whether the operator means it. Where nobody can be asked, nobody does.
+#[allow(clippy::print_stderr)]
+fn agreed(label: &str) -> anyhow::Result<bool> {
+    let mut stdin = std::io::stdin().lock();
+    ensure!(
+        stdin.is_terminal(),
+        "this ends all keys of {label} for good: say --yes"
+    );
+    eprint!(
+        "This ends all keys of {label} for good, and the label is not given again. Type it to go on: "
+    );
+    let mut said = String::new();
+    stdin.read_line(&mut said)?;
+    Ok(said.trim() == label)
 }
 
 impl Link {
@@ -172,9 +178,11 @@ impl Link {
     }
 }
 
-/// Over the store itself; one that is not there is made by the daemon.
-async fn alone(config: &Config, order: Order) -> anyhow::Result<Outcome> {
-    let pair = Pair::open(&run::places(config), Making::Refused)?;
+/// Over the store itself. In the wrong environment there is none, and none is made unless asked for.
+async fn alone(config: &Config, order: Order, create: bool) -> anyhow::Result<Outcome> {
+    let making = if create { Making::Allowed } else { Making::Refused };
+    let pair = Pair::open(&run::places(config), making)
+        .with_context(|| "`intentd serve` makes a store, and `add --create`")?;
     let outcome = carried_out(config, pair.store.clone(), order).await;
     pair.close().await;
     outcome
@@ -201,15 +209,15 @@ fn told(order: &Order, outcome: Outcome) -> anyhow::Result<String> {
         (Order::Add { .. } | Order::Rotate { .. }, Outcome::Key { key }) => key.expose().to_owned(),
         (Order::Link { label, address, .. }, Outcome::Sign { message, time }) => format!(
             "{message}\n\n\
-             Sign this text, from its first word to its last full stop, with personal_sign, then within 15 minutes:\n\
+             Sign this text, from its first word to its last full stop, with personal_sign, then within 5 minutes:\n\
              intentd integrators wallet {label} --address {address} --time {time} --signature 0x…"
         ),
         (Order::Set { label, .. }, Outcome::Done {}) => format!("{label} has been changed"),
         (Order::Revoke { label }, Outcome::Done {}) => format!("no key of {label} counts any more"),
-        (Order::Webhook { label, webhook }, Outcome::Done {}) => match webhook {
-            Some(_) => format!("events of {label} go there from now on"),
-            None => format!("events of {label} go nowhere"),
-        },
+        (Order::Webhook { label, .. }, Outcome::Done {}) => {
+            format!("events of {label} go there from now on")
+        }
+        (Order::Unhook { label }, Outcome::Done {}) => format!("events of {label} go nowhere"),
         (Order::Link { label, address, .. }, Outcome::Done {}) => {
             format!("{address} is linked to {label}")
         }
@@ -296,12 +304,6 @@ fn milliseconds(text: &str) -> anyhow::Result<u64> {
     number
         .and_then(|number| number.checked_mul(unit))
         .context(expected)
-}
-
-fn header(text: &str) -> anyhow::Result<(String, String)> {
-    let (name, value) = text.split_once(':').context("expected name:value")?;
-    // What surrounds a value is no part of it (RFC 9110, 5.5).
-    Ok((name.to_owned(), value.trim_matches(' ').to_owned()))
 }
 
 /// Unix milliseconds.

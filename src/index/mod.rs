@@ -1,9 +1,10 @@
 //! The index: what networks show of requests, kept as their facts.
 //!
-//! - [`tail`]: one per network; follows the chain through single providers, block by block.
+//! - [`tail`]: one per network; follows the chain through two providers, block by block.
 //! - [`manual`]: transactions that somebody tells of, looked for until they are found.
 //! - [`confirm`]: asks the quorum; nothing is final before.
 //! - [`witness`]: one per network; keeps transactions in full, for display.
+//! - [`troubles`]: what keeps tails from going on. [`desk`]: what the operator asks and does.
 //! - [`apply`]: what a sighting does to facts. [`book`]: facts and rows in one commit.
 //!
 //! Everything may happen twice: after a crash or a reorg blocks are simply read again.
@@ -11,12 +12,14 @@
 pub mod apply;
 pub mod book;
 pub mod confirm;
+pub mod desk;
 mod looks;
 pub mod manual;
 mod progress;
 #[cfg(test)]
 pub mod scene;
 pub mod tail;
+pub mod troubles;
 pub mod witness;
 
 use tokio::sync::Notify;
@@ -32,8 +35,14 @@ pub enum IndexError {
     #[error(transparent)]
     Requests(#[from] RequestsError),
     /// The provider's chain has nothing in common with what was indexed.
-    #[error("no common block with what was indexed: block {0} and all before differ")]
+    #[error(
+        "no common block with what was indexed: block {0} and all before differ; where the chain was \
+         really reorged that deep, `intentd index rewind` reads it again"
+    )]
     Foreign(u64),
+    /// No second provider has read what the first one shows.
+    #[error("no second provider confirms what the index would pass: {0}")]
+    Unconfirmed(String),
     /// Another commit moved the cursor.
     #[error("the cursor was moved meanwhile")]
     Moved,

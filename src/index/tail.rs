@@ -3,9 +3,12 @@
 //! A range's facts are committed before the cursor passes it, and every one of these commits may
 //! come again, so a stop anywhere loses and repeats nothing. After a reorg the cursor goes back to
 //! the last common block; reading on from there, what stands in [`sighting`] rows and is in the
-//! blocks no more is marked. It believes one provider at a time; the confirmer does not.
+//! blocks no more is marked. Deposits are recorded as one provider shows them, for the confirmer to
+//! judge; the cursor passes only what a second one has read, too.
 
 mod range;
+mod report;
+mod second;
 mod span;
 #[cfg(test)]
 mod tests;
@@ -19,8 +22,12 @@ use vm::{
     trade::{ScanError, Scanner},
 };
 
-use self::{range::Blocks, span::Span};
-use super::{Bell, IndexError, book::Book, progress::Progress};
+use self::{
+    range::Blocks,
+    second::{Asked, End},
+    span::Span,
+};
+use super::{Bell, IndexError, book::Book, progress::Progress, troubles::Troubles};
 use crate::{
     market::Network,
     store::{
@@ -72,7 +79,14 @@ pub struct Tail {
     turn: usize,
     book: Book,
     bell: Arc<Bell>,
+    troubles: Arc<Troubles>,
     span: Span,
+    /// Which of the other providers is asked first for a second reading.
+    other: usize,
+    /// One provider is enough.
+    alone: bool,
+    /// Steps in a row that found no new block.
+    idle: u32,
     /// Taken with the first step.
     held: Option<Held>,
 }
@@ -96,9 +110,27 @@ impl Tail {
             turn: 0,
             book: Book { requests },
             bell,
+            troubles: Arc::default(),
             span: Span::default(),
+            other: 0,
+            alone: false,
+            idle: 0,
             held: None,
         }
+    }
+
+    /// What one provider shows moves the cursor, too: the operator wants it so.
+    #[must_use]
+    pub fn alone(mut self, alone: bool) -> Self {
+        self.alone = alone;
+        self
+    }
+
+    /// Tells `troubles` what keeps it from going on.
+    #[must_use]
+    pub fn telling(mut self, troubles: Arc<Troubles>) -> Self {
+        self.troubles = troubles;
+        self
     }
 
     /// Steps until `shutdown`, or until somebody else follows the network. `clock` gives unix
@@ -113,6 +145,7 @@ impl Tail {
                 return;
             };
             errors = stepped.as_ref().map_or(errors + 1, |_| 0);
+            self.troubled(errors, &stepped);
             let wait = match stepped {
                 Ok(Step::Moved { to, head }) => {
                     progress.show(to, head);
@@ -168,25 +201,38 @@ impl Tail {
         }
         self.measure(next.saturating_sub(1), head);
         let Some(end) = end else {
-            return Ok(Step::Idle);
+            return self.idle(head).await;
         };
-        let from = self.from(&stored.cursor, to, head);
+        self.idle = 0;
+        let span = Asked {
+            from: self.from(&stored.cursor, to, head),
+            next,
+            to,
+        };
         let began = Instant::now();
-        let sightings = match scanner.deposits(from..=to).await {
-            Ok(sightings) => sightings,
+        let (first, second) = match self.read(&*scanner, span).await {
+            Ok(readings) => readings,
             Err(ScanError::Read(error)) => return Err(error.into()),
-            Err(ScanError::TooLarge(why)) => return self.refused(to - from + 1, why),
+            Err(ScanError::TooLarge(why)) => return self.refused(span.blocks(), why),
         };
         if began.elapsed() < FAST {
-            self.span.borne(to - from + 1);
+            self.span.borne(span.blocks());
         }
         // What the range was read from must still be the chain, or it came from two.
         if !blocks.is(&end).await? {
             return Ok(Step::Again);
         }
-        let unknown = self.record(&blocks, from..=to, &sightings, now).await?;
+        let agreed = self.agreed(&blocks, span, (first, second)).await?;
+        let range = span.from..=to;
+        let unknown = self.record(&blocks, range, &agreed.sightings, now).await?;
+        let end = match agreed.end {
+            End::At(end) => end,
+            End::Behind => return Ok(Step::Idle),
+            End::Unread(why) => return Err(IndexError::Unconfirmed(why)),
+        };
         self.advance(&stored, &end, unknown).await?;
-        self.measure(to, head);
+        self.measure(end.number, head);
+        let to = end.number;
         Ok(Step::Moved { to, head })
     }
 
@@ -309,24 +355,6 @@ impl Tail {
             Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(IndexError::Moved),
         }
-    }
-
-    fn measure(&self, at: u64, head: u64) {
-        let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let chain = || self.network.name.clone();
-        metrics::gauge!("intentd_index_height", "chain" => chain()).set(number(at));
-        metrics::gauge!("intentd_index_lag_blocks", "chain" => chain())
-            .set(number(head.saturating_sub(at)));
-    }
-
-    fn failed(&self, error: &IndexError) {
-        let network = self.network.name.clone();
-        match error {
-            IndexError::Moved => tracing::debug!(%network, %error, "indexing again"),
-            IndexError::Read(_) => tracing::warn!(%network, %error, "not indexed"),
-            _ => tracing::error!(%network, %error, "not indexed"),
-        }
-        metrics::counter!("intentd_index_errors_total", "chain" => network).increment(1);
     }
 }
 

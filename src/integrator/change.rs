@@ -1,6 +1,9 @@
 //! What an operator may change of an integrator. Pure: what is refused changes nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::{
     Integrator, Key, Scope, Tier, Wallet, Webhook, header::HeaderError, link::LinkError,
@@ -27,12 +30,53 @@ pub enum ChangeError {
     Revoked(String),
     #[error("{0} has {KEYS} keys that have not ended yet: rotate with a grace of 0")]
     Keys(String),
+    #[error("there is no endpoint yet: give its --url")]
+    NoUrl,
+    #[error("there is no header {0}")]
+    NoHeader(String),
     #[error(transparent)]
     Url(#[from] UrlError),
     #[error(transparent)]
     Header(#[from] HeaderError),
     #[error(transparent)]
     Link(#[from] LinkError),
+}
+
+/// What is to be changed of a webhook; everything else of it stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookChange {
+    pub url: Option<Url>,
+    /// Headers in place of those of the same name.
+    pub set: BTreeMap<String, String>,
+    /// Names of headers.
+    pub removed: BTreeSet<String>,
+}
+
+impl HookChange {
+    /// The webhook that `before` becomes.
+    pub fn of(self, before: Option<&Webhook>) -> Result<Webhook, ChangeError> {
+        let url = self.url.or_else(|| before.map(|hook| hook.url.clone()));
+        let url = url.ok_or(ChangeError::NoUrl)?;
+        let mut headers = before.map(|hook| hook.headers.clone()).unwrap_or_default();
+        for name in &self.removed {
+            if !remove(&mut headers, name) {
+                return Err(ChangeError::NoHeader(name.clone()));
+            }
+        }
+        for (name, value) in self.set {
+            remove(&mut headers, &name);
+            headers.insert(name, value);
+        }
+        Ok(Webhook { url, headers })
+    }
+}
+
+/// Takes a header away, however it is spelled; whether there was one.
+fn remove(headers: &mut BTreeMap<String, String>, name: &str) -> bool {
+    let before = headers.len();
+    headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
+    headers.len() < before
 }
 
 /// What new integrators may do unless they are told something else.
@@ -71,6 +115,7 @@ impl Integrator {
             }],
             webhook: None,
             wallet: None,
+            proved_at: 0,
             created_at: now,
             revoked_at: None,
         })
@@ -127,10 +172,23 @@ impl Integrator {
         })
     }
 
-    /// With a wallet that has proved itself, or without one.
-    pub fn linked(self, wallet: Option<Wallet>) -> Result<Self, ChangeError> {
+    /// With a wallet that has proved itself by a message of `time` (unix seconds).
+    pub fn linked(self, wallet: Wallet, time: u64) -> Result<Self, ChangeError> {
+        let before = self.living()?;
+        if time <= before.proved_at {
+            return Err(LinkError::Used.into());
+        }
         Ok(Self {
-            wallet,
+            wallet: Some(wallet),
+            proved_at: time,
+            ..before
+        })
+    }
+
+    /// Without a wallet.
+    pub fn unlinked(self) -> Result<Self, ChangeError> {
+        Ok(Self {
+            wallet: None,
             ..self.living()?
         })
     }
@@ -223,7 +281,68 @@ mod tests {
         assert_eq!(gone.clone().rotated([2; 32], 0, 31), no);
         assert_eq!(gone.clone().allowed(None, None), no);
         assert_eq!(gone.clone().telling(None), no);
-        assert_eq!(gone.linked(None), no);
+        assert_eq!(gone.unlinked(), no);
+    }
+
+    #[test]
+    fn a_message_links_a_wallet_once() {
+        let wallet = Wallet {
+            address: "0x1".into(),
+            linked_at: 7,
+        };
+        let one = app().linked(wallet.clone(), 100).unwrap();
+        let used = Err(ChangeError::Link(LinkError::Used));
+        assert_eq!(one.clone().linked(wallet.clone(), 100), used);
+        let without = one.unlinked().unwrap();
+        assert_eq!(without.clone().linked(wallet.clone(), 100), used);
+        assert_eq!(without.clone().linked(wallet.clone(), 99), used);
+        assert!(without.linked(wallet, 101).is_ok());
+    }
+
+    #[test]
+    fn what_is_not_named_of_a_webhook_stays() {
+        let headers = |all: &[(&str, &str)]| {
+            let all = all.iter();
+            all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let url = |text: &str| text.parse::<url::Url>().unwrap();
+        let none = HookChange {
+            url: None,
+            set: headers(&[("x-a", "1")]),
+            removed: BTreeSet::new(),
+        };
+        assert_eq!(none.clone().of(None), Err(ChangeError::NoUrl));
+        let first = HookChange {
+            url: Some(url("https://one/")),
+            set: headers(&[("Authorization", "Bearer x"), ("x-a", "1")]),
+            ..HookChange::default()
+        };
+        let one = first.of(None).unwrap();
+        let moved = HookChange {
+            url: Some(url("https://two/")),
+            ..HookChange::default()
+        };
+        let two = moved.of(Some(&one)).unwrap();
+        assert_eq!(
+            (two.url.as_str(), &two.headers),
+            ("https://two/", &one.headers)
+        );
+        let changed = HookChange {
+            set: headers(&[("X-A", "2")]),
+            removed: ["AUTHORIZATION".to_owned()].into(),
+            url: None,
+        };
+        let three = changed.of(Some(&two)).unwrap();
+        assert_eq!(three.headers, headers(&[("X-A", "2")]));
+        let unknown = HookChange {
+            removed: ["x-b".to_owned()].into(),
+            ..HookChange::default()
+        };
+        assert_eq!(
+            unknown.of(Some(&three)),
+            Err(ChangeError::NoHeader("x-b".into()))
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub const MOST: usize = 32;
 pub const LONGEST: usize = 4 << 10;
 
 /// Ours, the connection's, and what would change how the body is read.
-const RESERVED: [&str; 18] = [
+const RESERVED: [&str; 19] = [
     "connection",
     "content-encoding",
     "content-length",
@@ -28,6 +28,7 @@ const RESERVED: [&str; 18] = [
     "upgrade",
     "user-agent",
     "via",
+    "x-event-given-up",
     "x-event-id",
 ];
 /// No header of these beginnings either.

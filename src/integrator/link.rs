@@ -5,8 +5,8 @@ use vm::{
     protocol::{signature::verify_personal, text::evm_address},
 };
 
-/// How far the time of a message may be from now, in seconds.
-const WINDOW: u64 = 15 * 60;
+/// How old a message may be, in seconds.
+const WINDOW: u64 = 5 * 60;
 
 /// Who and what is linked, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,10 @@ pub struct Link<'a> {
 pub enum LinkError {
     #[error("{0}")]
     Address(String),
-    #[error("the message's time must be within {} minutes of now: sign a new one", WINDOW / 60)]
+    #[error("the message must be of the last {} minutes: sign a new one", WINDOW / 60)]
     Time,
+    #[error("a message of this time has linked a wallet already: sign a new one")]
+    Used,
     #[error("the wallet has not signed this message")]
     Signature,
 }
@@ -54,9 +56,10 @@ impl Link<'_> {
         )
     }
 
-    /// Whether the wallet signed [`Self::message`], not long before or after `now` (unix seconds).
+    /// Whether the wallet signed [`Self::message`], not long before `now` (unix seconds).
     pub fn verify(&self, signature: &str, now: u64) -> Result<(), LinkError> {
-        if self.time.abs_diff(now) > WINDOW {
+        let age = now.checked_sub(self.time);
+        if age.is_none_or(|age| age > WINDOW) {
             return Err(LinkError::Time);
         }
         verify_personal(self.wallet, self.message().as_bytes(), signature)
@@ -121,7 +124,7 @@ mod tests {
             (
                 "time",
                 Link {
-                    time: NOW + 1,
+                    time: NOW - 1,
                     ..link
                 },
             ),
@@ -146,9 +149,9 @@ mod tests {
         };
         let signature = signed(&own, &link.message());
         for (now, fine) in [
-            (NOW - WINDOW, true),
+            (NOW, true),
             (NOW + WINDOW, true),
-            (NOW - WINDOW - 1, false),
+            (NOW - 1, false),
             (NOW + WINDOW + 1, false),
             (0, false),
             (u64::MAX, false),

@@ -10,6 +10,7 @@ use super::{
     fact::{Deposit, Ending, Facts, Purpose, State},
     reason::{FailReason, RefundFailReason},
     status::{self, Status, Verdict},
+    witness::SHOWN,
 };
 
 /// `GET /intents/status/v3`.
@@ -207,7 +208,7 @@ fn own(facts: &Facts) -> impl Iterator<Item = &String> {
 fn each_once<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut once: Vec<String> = Vec::new();
     for one in all {
-        if !once.contains(one) {
+        if once.len() < SHOWN && !once.contains(one) {
             once.push(one.clone());
         }
     }

@@ -218,7 +218,7 @@ impl Summary {
             chain: leg.chain,
             currency: Name::of(&leg.currency),
             symbol: amount
-                .map(|it| it.currency.symbol.clone())
+                .map(|it| it.currency.symbol.to_lowercase())
                 .unwrap_or_default(),
         };
         let micro = |amount: &super::quoted::Amount| {

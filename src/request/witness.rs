@@ -1,12 +1,16 @@
 //! A transaction in full, for those who list requests. One provider said so: nothing that moves
 //! money, signs or decides may rest on it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
-use super::fact::{Facts, Place, Standing};
+use super::{
+    Request,
+    fact::{Deposit, Facts, Place, Standing},
+    mismatch::mismatch,
+};
 
 /// What a transaction in a block did ([`vm::trade::Witness`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +113,37 @@ pub fn included(facts: &Facts) -> impl Iterator<Item = Included<'_>> {
     })
 }
 
+/// Transactions of one request that are told of: anybody can pay dust for an order.
+pub const SHOWN: usize = 64;
+
+/// Deposits that pay for the request first, then all others; otherwise in the order of `facts`.
+pub fn paying_first<'a>(
+    request: &Request,
+    facts: &'a Facts,
+) -> impl Iterator<Item = &'a Deposit> + use<'a> {
+    let (paying, others): (Vec<_>, Vec<_>) = facts
+        .deposits
+        .iter()
+        .partition(|deposit| mismatch(request, deposit).is_none());
+    paying.into_iter().chain(others)
+}
+
+/// Those of [`included`] that are told of in full, each once: what the user and the solver sent, then
+/// deposits as in [`paying_first`].
+pub fn shown<'a>(request: &Request, facts: &'a Facts) -> Vec<Included<'a>> {
+    let mut rank: HashMap<&str, usize> = HashMap::new();
+    for deposit in paying_first(request, facts) {
+        let next = rank.len() + 1;
+        rank.entry(&deposit.transaction).or_insert(next);
+    }
+    let mut known = HashSet::new();
+    let mut all: Vec<_> = included(facts).filter(|one| known.insert(*one)).collect();
+    // What is no deposit has no rank, and comes first.
+    all.sort_by_key(|one| rank.get(one.transaction).copied().unwrap_or_default());
+    all.truncate(SHOWN);
+    all
+}
+
 /// The transactions that `after` has in a block where `before` had them not, each once.
 pub fn news<'a>(before: &Facts, after: &'a Facts) -> Vec<Included<'a>> {
     let mut known: HashSet<Included<'_>> = included(before).collect();
@@ -122,6 +157,32 @@ mod tests {
         fact::{Purpose, State},
         scene::{attempt, deposit, place, sent},
     };
+
+    #[test]
+    fn dust_hides_no_transaction_that_pays() {
+        let request = crate::request::scene::request(1);
+        let mut facts = Facts::default();
+        for number in 10..210_u8 {
+            let mut dust = deposit(number, Standing::Included);
+            dust.amount = U256::from(1);
+            facts.deposits.push(dust);
+        }
+        let paid = deposit(1, Standing::Final);
+        facts.deposits.push(paid.clone());
+        facts.deposits.push(Deposit {
+            onchain_id: B256::repeat_byte(9),
+            ..paid.clone()
+        });
+        facts.attempts = vec![attempt(Purpose::Fill, State::Confirmed(place(3)))];
+        let told = shown(&request, &facts);
+        assert_eq!(told.len(), SHOWN);
+        assert_eq!(told[0].transaction, "0xf111");
+        assert_eq!(told[1].transaction, paid.transaction);
+        let once = told
+            .iter()
+            .filter(|one| one.transaction == paid.transaction);
+        assert_eq!(once.count(), 1);
+    }
 
     fn found(before: &Facts, after: &Facts) -> Vec<(String, String, B256)> {
         let all = news(before, after).into_iter();

@@ -21,10 +21,11 @@ use crate::{
     api::intents::{State, retirement::Throttle},
     chains::{Chains, Opened, Views},
     index::{
-        Bell,
+        self, Bell,
         confirm::{self, Confirmer},
         manual::{self, Transactions},
         tail::Tail,
+        troubles::Troubles,
         witness::Observer,
     },
     market::{Market, Network},
@@ -70,6 +71,8 @@ pub struct Outside {
 pub struct Engine {
     pub state: Arc<State>,
     pub solver: Arc<Solver>,
+    /// What the operator asks the index.
+    pub index: index::desk::Desk,
     pub tasks: Vec<Task>,
     /// Of every network, and of the settlement chain.
     pub lanes: Vec<Arc<Lane>>,
@@ -83,6 +86,8 @@ pub struct Base {
     /// Where executions are settled.
     pub contract: EvmAddress,
     pub outside: Outside,
+    /// Where tails tell what keeps them from going on.
+    pub troubles: Arc<Troubles>,
     pub shutdown: CancellationToken,
 }
 
@@ -104,6 +109,7 @@ struct Ground<'a> {
     prices: Arc<dyn PriceSource>,
     settlement: Arc<dyn SettlementPrice>,
     outside: Outside,
+    troubles: Arc<Troubles>,
     shutdown: CancellationToken,
 }
 
@@ -122,6 +128,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         places,
         trading,
         outside: base.outside,
+        troubles: base.troubles,
         shutdown: base.shutdown,
     };
     let lanes = ground.lanes().await?;
@@ -162,6 +169,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     ));
     let state = Arc::new(ground.state(solver.clone(), transactions)?);
     Ok(Engine {
+        index: ground.index_desk(),
         state,
         solver,
         tasks,
@@ -270,7 +278,9 @@ impl Ground<'_> {
                 .iter()
                 .map(|trade| trade.scanner.clone());
             let (network, bell) = (place.network.clone(), place.bell.clone());
-            let tail = Tail::new(network, scanners.collect(), self.requests.clone(), bell);
+            let tail = Tail::new(network, scanners.collect(), self.requests.clone(), bell)
+                .alone(place.opened.required < 2)
+                .telling(self.troubles.clone());
             let name = format!("index of {}", place.network.name);
             tasks.push((name, Box::pin(tail.run(clock, self.shutdown.clone()))));
             let observing = self.observer(place).run(clock, self.shutdown.clone());
@@ -293,6 +303,16 @@ impl Ground<'_> {
         let sweeping = Sweep::default().run(store, clock, self.shutdown.clone());
         tasks.push(("retention".into(), Box::pin(sweeping)));
         tasks
+    }
+
+    fn index_desk(&self) -> index::desk::Desk {
+        let bells = self.places.iter();
+        let bells = bells.map(|place| (place.network.name.clone(), place.bell.clone()));
+        index::desk::Desk::new(
+            self.requests.clone(),
+            bells.collect(),
+            self.troubles.clone(),
+        )
     }
 
     fn venues(&self) -> HashMap<String, Venue> {

@@ -9,6 +9,7 @@ use crate::{
     chains::{ALLOCATOR, Chains, Opened},
     config::Config,
     http::system::{ChainReadiness, Readiness, ReadinessCheck},
+    index::troubles::Troubles,
 };
 
 /// How long a chain may take to show its head.
@@ -56,12 +57,19 @@ pub fn warn_about_multisig(config: &Config) {
 }
 
 /// The check. A chain that nobody configured a provider for is shown, but keeps nobody waiting.
-pub fn check(chains: Arc<Chains>, journal: Arc<Journal>, production: bool) -> ReadinessCheck {
+pub fn check(
+    (chains, journal, troubles): (Arc<Chains>, Arc<Journal>, Arc<Troubles>),
+    production: bool,
+) -> ReadinessCheck {
     Arc::new(move || {
-        let (chains, journal) = (chains.clone(), journal.clone());
+        let (chains, journal, troubles) = (chains.clone(), journal.clone(), troubles.clone());
         async move {
             let asked = opened(&chains).map(|(id, opened)| async {
-                let shown = chain(id, opened, &journal, production).await;
+                let mut shown = chain(id, opened, &journal, production).await;
+                let index = troubles.of(id);
+                shown
+                    .warnings
+                    .extend(index.map(|why| format!("not indexed: {why}")));
                 (opened.named, shown)
             });
             let asked = join_all(asked).await;

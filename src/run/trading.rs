@@ -19,6 +19,7 @@ use crate::{
         service::App,
         system::{self, System},
     },
+    index::{self, troubles::Troubles},
     solver::{
         self,
         lane::Lane,
@@ -39,6 +40,7 @@ pub struct Opening {
     pub webhooks: Desk,
     pub lanes: Vec<Arc<Lane>>,
     pub solver: solver::desk::Desk,
+    pub index: index::desk::Desk,
 }
 
 /// What it stands on.
@@ -47,6 +49,7 @@ pub struct Over<'a> {
     pub reserve: Arc<Reserve>,
     pub system: &'a Arc<System>,
     pub integrators: Integrators,
+    pub troubles: Arc<Troubles>,
 }
 
 impl Outside {
@@ -82,11 +85,13 @@ pub async fn open(
         reserve: over.reserve,
         contract,
         outside: Outside::real(trading)?,
+        troubles: over.troubles,
         shutdown: shutdown.clone(),
     };
     let Engine {
         state,
         solver,
+        index,
         mut tasks,
         lanes,
     } = engine(trading, chains, base).await?;
@@ -113,6 +118,7 @@ pub async fn open(
             books: solver.books.subscribe(),
             clock: unix_millis,
         },
+        index,
     })
 }
 

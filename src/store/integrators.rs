@@ -114,6 +114,7 @@ mod tests {
             keys: Vec::new(),
             webhook: None,
             wallet: None,
+            proved_at: 0,
             created_at: 5,
             revoked_at: None,
         }

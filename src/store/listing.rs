@@ -8,6 +8,7 @@
 //! gets every request that was there when the first page was asked for, once. Requests that change
 //! meanwhile move in the order of the last change, and only there.
 
+mod records;
 mod walk;
 
 use std::sync::{
@@ -18,6 +19,7 @@ use std::sync::{
 use alloy::primitives::B256;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
+pub use self::records::Record;
 use self::walk::{Walk, Way};
 use super::{
     Key, Range, Store, StoreError,
@@ -30,13 +32,10 @@ use super::{
     summaries,
 };
 use crate::request::{
-    Request,
     fact::Facts,
-    filter::{Lookup, Query, matches},
-    listing::Witnesses,
+    filter::{Lookup, Query, Sort, matches},
     name::Name,
     summary::Summary,
-    witness::included,
 };
 
 /// Summaries that a page looks at, at most.
@@ -47,6 +46,8 @@ const COUNTED: usize = 10_000;
 const FEW: usize = 1_000;
 /// Accounts whose rows are read side by side.
 const STREAMS: usize = 8;
+/// Values that a page compares summaries with, at most: a query of many values looks at fewer.
+const COMPARED: usize = 512_000;
 /// Continuations of this layout.
 const VERSION: u8 = 1;
 
@@ -95,13 +96,6 @@ pub struct Page {
     pub total: Option<u64>,
 }
 
-/// A request with all that is stored of it.
-pub struct Record {
-    pub request: Request,
-    pub facts: Facts,
-    pub witnesses: Witnesses,
-}
-
 /// See the module.
 #[derive(Clone)]
 pub struct Listing {
@@ -145,9 +139,11 @@ impl Listing {
         let mut walk = Walk::new(self.store.clone(), query, after);
         let (mut found, mut next) = (Vec::new(), None);
         let mut looked = 0;
-        'pages: while looked < LOOKED {
-            let step = (cut.limit.max(32), LOOKED - looked);
+        let most = LOOKED.min(COMPARED / query.values().max(1)).max(1);
+        'pages: while looked < most {
+            let step = (cut.limit.max(32), most - looked);
             let rows = walk.rows(&way, step).await?;
+            tokio::task::yield_now().await;
             if rows.is_empty() {
                 next = None;
                 break;
@@ -176,59 +172,13 @@ impl Listing {
         })
     }
 
-    /// The requests of a page, in its order, as they are by now.
-    pub async fn records(&self, found: &[Summary]) -> Result<Vec<Record>, ListingError> {
-        // A quote becomes a request: whoever looks in this order meets one of them.
-        let quotes = found.iter().map(|one| rows::quote::key(&one.id));
-        let requests = found.iter().map(|one| rows::request::key(&one.id));
-        let facts = found.iter().map(|one| rows::facts::key(&one.id));
-        let keys: Vec<_> = quotes.chain(requests).chain(facts).collect();
-        let rows = self.store.read_all(&keys).await?;
-        let (kept, facts) = rows.split_at(2 * found.len());
-        let (quotes, requests) = kept.split_at(found.len());
-        let mut records = Vec::with_capacity(found.len());
-        for ((quote, request), facts) in quotes.iter().zip(requests).zip(facts) {
-            let request = match (request, quote) {
-                (Some(bytes), _) => rows::request::decode(bytes)?,
-                (None, Some(bytes)) => rows::quote::decode(bytes)?,
-                (None, None) => continue,
-            };
-            let facts = facts.as_deref().map(rows::facts::decode).transpose()?;
-            records.push(Record {
-                request,
-                facts: facts.unwrap_or_default(),
-                witnesses: Witnesses::new(),
-            });
-        }
-        self.witnesses(&mut records).await?;
-        Ok(records)
-    }
-
-    /// Fills in what is kept of their transactions.
-    async fn witnesses(&self, records: &mut [Record]) -> Result<(), ListingError> {
-        let (mut keys, mut wanted) = (Vec::new(), Vec::new());
-        for (at, record) in records.iter().enumerate() {
-            for one in included(&record.facts) {
-                keys.push(rows::witness::seen(one.network, one.transaction));
-                wanted.push((at, (one.network.to_owned(), one.transaction.to_owned())));
-            }
-        }
-        let rows = self.store.read_all(&keys).await?;
-        for ((at, name), bytes) in wanted.into_iter().zip(rows) {
-            // One that cannot be read is not told; the store's check tells of it.
-            let seen = bytes.and_then(|bytes| rows::witness::decode_seen(&bytes).ok());
-            if let Some((record, seen)) = records.get_mut(at).zip(seen) {
-                record.witnesses.insert(name, seen);
-            }
-        }
-        Ok(())
-    }
-
     async fn total(&self, query: &Query, way: &Way) -> Result<Option<u64>, ListingError> {
         let mut walk = Walk::new(self.store.clone(), query, None);
         let (mut looked, mut total) = (0, 0);
-        while looked <= COUNTED {
+        let most = COUNTED.min(COMPARED / query.values().max(1));
+        while looked <= most {
             let rows = walk.rows(way, (FEW, FEW)).await?;
+            tokio::task::yield_now().await;
             if rows.is_empty() {
                 return Ok(Some(total));
             }

@@ -169,6 +169,8 @@ fn journal() -> Vec<(Key, Vec<u8>)> {
     let halt = Halt {
         why: "reorg".into(),
         at: 9,
+        also: Vec::new(),
+        more: 0,
     };
     let fact = &stands.facts[0];
     let key = k256::ecdsa::SigningKey::from_slice(&[7; 32]).unwrap();
@@ -310,6 +312,7 @@ fn told() -> Vec<(Key, Vec<u8>)> {
         keys: vec![integrator_key()],
         webhook: None,
         wallet: None,
+        proved_at: 0,
         created_at: 5,
         revoked_at: None,
     };

@@ -50,6 +50,10 @@ enum Place {
     Nearly {
         until: u64,
     },
+    /// Reads the events of its own requests, up to where it began to listen.
+    Own {
+        until: u64,
+    },
     Live,
 }
 
@@ -64,6 +68,8 @@ struct Feed {
     /// The version of the facts that each request was shown with.
     shown: HashMap<B256, u64>,
     ready: VecDeque<Bytes>,
+    /// Events of its own that it has not read.
+    own: VecDeque<u64>,
     beat: Interval,
 }
 
@@ -87,6 +93,7 @@ pub async fn open(
         after: after.unwrap_or_default(),
         shown: HashMap::new(),
         ready: VecDeque::from([Bytes::from_static(RETRY)]),
+        own: VecDeque::new(),
         beat,
     };
     match after {
@@ -99,13 +106,28 @@ pub async fn open(
 
 impl Feed {
     async fn resume(&mut self, after: u64) -> Result<(), FeedError> {
+        let mut named = Vec::new();
         for interest in &self.interests {
             if let Interest::Request(id) = interest {
                 let known = self.fanout.requests.by_id(id).await?;
                 known.ok_or(FeedError::Unknown(*id))?;
+                named.push(*id);
             }
         }
-        self.fanout.kept(after).await
+        self.fanout.kept(after).await?;
+        if named.len() < self.interests.len() {
+            return Ok(());
+        }
+        // Whoever follows single requests reads their events only.
+        let until = self.listener.want(&self.interests);
+        match self.fanout.past_of(&named, after) {
+            Some(own) => {
+                self.own = own.into_iter().filter(|number| *number <= until).collect();
+                self.place = Place::Own { until };
+            }
+            None => self.listener.leave_all(),
+        }
+        Ok(())
     }
 
     /// Listens first and reads then: what waits in the queue and is older than what was read is not told.
@@ -135,6 +157,11 @@ impl Feed {
             match self.place {
                 Place::Past => self.read(u64::MAX).await?,
                 Place::Nearly { until } if self.after < until => self.read(until).await?,
+                Place::Own { .. } if !self.own.is_empty() => self.read_own().await?,
+                Place::Own { until } => {
+                    self.after = self.after.max(until);
+                    self.place = Place::Live;
+                }
                 Place::Nearly { .. } => self.place = Place::Live,
                 Place::Live => {
                     tokio::select! {
@@ -170,6 +197,20 @@ impl Feed {
             Place::Nearly { .. } if page.is_empty() => return None,
             place => place,
         };
+        Some(())
+    }
+
+    /// The next of its own events. `None` as in [`Feed::read`], also where one of them is gone.
+    async fn read_own(&mut self) -> Option<()> {
+        let some: Vec<u64> = self.own.drain(..self.own.len().min(PAGE)).collect();
+        let told = self.fanout.single(&some).await;
+        let told = told
+            .inspect_err(|error| tracing::warn!(%error, "a feed ends"))
+            .ok()?;
+        if told.len() < some.len() {
+            return None;
+        }
+        told.iter().for_each(|told| self.tell(told));
         Some(())
     }
 

@@ -4,6 +4,7 @@
 
 pub mod desk;
 pub mod feed;
+pub mod past;
 pub mod protocol;
 pub mod session;
 pub mod told;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     desk::{Desk, Interest},
     feed::FeedError,
+    past::Past,
     told::Told,
 };
 use crate::{
@@ -33,6 +35,7 @@ use crate::{
     store::{
         integrators::{Book, Integrators},
         requests::{Requests, RequestsError},
+        rows::event as event_row,
     },
 };
 
@@ -61,6 +64,8 @@ struct Post {
     queues: HashMap<u64, Queue>,
     /// Every event up to this number has been handed out.
     position: u64,
+    /// What was handed out, and what was before.
+    past: Past,
 }
 
 /// The way to a listener.
@@ -87,7 +92,35 @@ impl Fanout {
 
     /// Follows the log until `shutdown`.
     pub async fn run(self: Arc<Self>, shutdown: CancellationToken) {
-        shutdown.run_until_cancelled(self.follow()).await;
+        let following = async {
+            self.look_back().await;
+            self.follow().await;
+        };
+        shutdown.run_until_cancelled(following).await;
+    }
+
+    /// Learns which events were before, as far as anybody may come back for them.
+    async fn look_back(&self) {
+        let until = self.post().position;
+        let mut after = until.saturating_sub(feed::PAST);
+        let mut past = Past::behind(after);
+        while after < until {
+            let page = match self.requests.events(after, PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::warn!(%error, "events cannot be read");
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            };
+            let Some((last, _)) = page.last() else { break };
+            after = *last;
+            for (number, event) in page.iter().filter(|(number, _)| *number <= until) {
+                past.push(*number, event.request);
+            }
+            tokio::task::yield_now().await;
+        }
+        self.post().past = past;
     }
 
     async fn follow(&self) {
@@ -159,6 +192,7 @@ impl Fanout {
     fn hand_out(&self, told: Arc<Told>) {
         let mut post = self.post();
         post.position = told.number;
+        post.past.push(told.number, told.event.request);
         for listener in post.desk.takers(told.event.request, told.key.as_ref()) {
             let queue = post.queues.get(&listener);
             if queue.is_some_and(|queue| queue.told.try_send(told.clone()).is_err()) {
@@ -196,6 +230,29 @@ impl Fanout {
             .into_iter()
             .map(|(number, event)| Told::new(number, event));
         Ok(told.collect())
+    }
+
+    /// The events of `requests` behind `after`, by number; `None` where that is not known without
+    /// reading everybody's.
+    fn past_of(&self, requests: &[B256], after: u64) -> Option<BTreeSet<u64>> {
+        self.post().past.of(requests.iter(), after)
+    }
+
+    /// Single events of the log; those that are gone are left out.
+    async fn single(&self, numbers: &[u64]) -> Result<Vec<Told>, RequestsError> {
+        let keys: Vec<_> = numbers
+            .iter()
+            .map(|number| event_row::key(*number))
+            .collect();
+        let read = self.requests.store().read_all(&keys).await?;
+        let mut told = Vec::with_capacity(keys.len());
+        for (key, bytes) in keys.iter().zip(read) {
+            if let Some(bytes) = bytes {
+                let (number, event) = event_row::row(key, &bytes)?;
+                told.push(Told::new(number, event));
+            }
+        }
+        Ok(told)
     }
 
     /// Fails where the events behind `after` are not all there, or too many.

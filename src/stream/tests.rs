@@ -33,6 +33,7 @@ fn clock() -> u64 {
 }
 
 struct Rig {
+    fanout: Arc<Fanout>,
     requests: Requests,
     integrators: Integrators,
     address: SocketAddr,
@@ -88,6 +89,7 @@ async fn over(requests: Requests) -> Rig {
     let app = Arc::new(surface.open().unwrap());
     tokio::spawn(serve(listener, app, shutdown.clone()));
     Rig {
+        fanout,
         requests,
         integrators,
         address,
@@ -323,6 +325,42 @@ async fn a_key_hears_of_all_its_requests_and_of_no_others() {
         assert_eq!(app.event().await, (id(number), at));
     }
     assert_eq!(other.event().await, (id(3), 2));
+}
+
+#[tokio::test]
+async fn whoever_comes_back_for_one_request_reads_its_events_only() {
+    let rig = rig().await;
+    for at in 1..=300 {
+        rig.step(4, at).await;
+        rig.step(1, at).await;
+    }
+    let target = format!("/events?requestId={}", id(4));
+    while rig
+        .fanout
+        .past_of(&[scene::request(4).id], 0)
+        .is_none_or(|own| own.len() < 300)
+    {
+        tokio::task::yield_now().await;
+    }
+    // Nobody's turn is taken from those who read everything of their keys.
+    let everything = rig
+        .fanout
+        .late
+        .acquire_many(u32::try_from(LATE).unwrap())
+        .await;
+    let mut reader = rig.feed(&target, "last-event-id: 2\r\n").await;
+    for number in 2..=300 {
+        let (told, body) = reader.event().await.unwrap();
+        assert_eq!(told, Some(2 * number - 1));
+        assert_eq!(body["data"]["requestId"], id(4));
+    }
+    rig.step(4, 301).await;
+    assert_eq!(reader.event().await.unwrap().0, Some(601));
+    drop(everything);
+    // An index that began later than the reader left does not say that nothing happened.
+    let fresh = over(rig.requests.clone()).await;
+    let mut reader = fresh.feed(&target, "last-event-id: 2\r\n").await;
+    assert_eq!(reader.event().await.unwrap().0, Some(3));
 }
 
 #[tokio::test]

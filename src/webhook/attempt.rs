@@ -3,12 +3,12 @@
 use super::{
     Ground, WebhookError,
     agenda::Turn,
-    letter::Letter,
+    letter::{Content, Letter},
     queue::Ended,
     schedule::{self, Next, Reply},
 };
 use crate::store::rows::{
-    self,
+    self, DEAD,
     dead::Dead,
     delivery::{Delivery, Try},
 };
@@ -47,6 +47,9 @@ async fn tried(ground: &Ground, turn: &Turn) -> Result<Option<(Ended, Change)>, 
     };
     let mut delivery = Delivery::decode(&bytes)?;
     let now = (ground.clock)();
+    if let Some(why) = schedule::too_old(delivery.since, now) {
+        return Ok(Some(given_up(delivery, why, now)));
+    }
     let key = rows::event::key(turn.number);
     let letter = match store.read(&key).await? {
         None => Err("the event is gone".to_owned()),
@@ -54,7 +57,12 @@ async fn tried(ground: &Ground, turn: &Turn) -> Result<Option<(Ended, Change)>, 
             let (number, event) = rows::event::row(&key, &bytes)?;
             let book = ground.integrators.book();
             let to = book.get(&*turn.label).map(AsRef::as_ref);
-            Letter::write(to, (number, event.body(true)), now, ground.reach)
+            let content = Content {
+                number,
+                body: event.body(true),
+                given_up: newest_dead(ground, &turn.label).await?,
+            };
+            Letter::write(to, content, now, ground.reach)
         }
     };
     let reply = match letter {
@@ -70,6 +78,27 @@ async fn tried(ground: &Ground, turn: &Turn) -> Result<Option<(Ended, Change)>, 
     });
     let next = schedule::after(&reply, delivery.tries.len(), at, (ground.random)());
     Ok(Some(outcome(delivery, (&reply, next), at, took)))
+}
+
+/// The newest event that was given up for `label`.
+pub(super) async fn newest_dead(ground: &Ground, label: &str) -> Result<Option<u64>, WebhookError> {
+    let newest = rows::delivery::newest(DEAD, label);
+    let found = ground.requests.store().scan(newest).await?;
+    let number = found
+        .first()
+        .and_then(|(key, _)| rows::delivery::parts(&key.name));
+    Ok(number.map(|(_, number)| number))
+}
+
+/// Nothing is sent.
+fn given_up(delivery: Delivery, why: String, at: u64) -> (Ended, Change) {
+    let ended = Ended {
+        at,
+        took: 0,
+        failure: Some(why.clone()),
+        quiet_until: 0,
+    };
+    (ended, Change::Dead(Dead { why, at, delivery }))
 }
 
 fn outcome(

@@ -8,7 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     Ground, WebhookError,
     agenda::Label,
-    letter::Letter,
+    attempt::newest_dead,
+    letter::{Content, Letter},
     schedule::{self, Reply},
 };
 use crate::{
@@ -222,12 +223,12 @@ impl Desk {
             return Err(DeskError::NoEndpoint(label.to_owned()));
         }
         let now = (self.ground.clock)();
-        let letter = Letter::write(
-            Some(&to),
-            (TEST, sample(now).body(true)),
-            now,
-            self.ground.reach,
-        );
+        let content = Content {
+            number: TEST,
+            body: sample(now).body(true),
+            given_up: newest_dead(&self.ground, label).await?,
+        };
+        let letter = Letter::write(Some(&to), content, now, self.ground.reach);
         let reply = match letter {
             Ok(letter) => self.ground.post.send(letter, now).await,
             Err(why) => Reply::Barred(why),

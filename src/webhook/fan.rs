@@ -1,11 +1,13 @@
 //! Events → deliveries: who is owed what.
 
-use super::{FOLLOWER, Ground, WebhookError};
+use std::collections::BTreeSet;
+
+use super::{FOLLOWER, Ground, WebhookError, agenda::Label, schedule::BACKLOG};
 use crate::{
     request::event::Event,
     store::{
         Batch, Expect, Outcome, Store,
-        rows::{self, delivery::Delivery},
+        rows::{self, dead::Dead, delivery::Delivery},
     },
 };
 
@@ -19,6 +21,8 @@ pub struct Fanned {
     pub mark: u64,
     /// What is owed: label and event's number.
     pub owed: Vec<(String, u64)>,
+    /// What was given up at once, since too much waits already.
+    pub over: Vec<(String, u64)>,
     /// Since when, unix milliseconds.
     pub at: u64,
 }
@@ -31,8 +35,13 @@ pub async fn mark(store: &dyn Store) -> Result<u64, WebhookError> {
 }
 
 /// Follows the log a page further from `mark`: the rows of what is owed and the new mark are durable
-/// together when it returns.
-pub async fn further(ground: &Ground, mark: u64) -> Result<Fanned, WebhookError> {
+/// together when it returns. For the endpoints of `full` no more may wait: what they would be owed is
+/// given up, and can be replayed.
+pub async fn further(
+    ground: &Ground,
+    mark: u64,
+    full: &BTreeSet<Label>,
+) -> Result<Fanned, WebhookError> {
     let events = ground.requests.events(mark, PAGE).await?;
     let Some((last, _)) = events.last() else {
         return Ok(Fanned {
@@ -42,10 +51,10 @@ pub async fn further(ground: &Ground, mark: u64) -> Result<Fanned, WebhookError>
     };
     let (last, at) = (*last, (ground.clock)());
     let fresh = Delivery::fresh(at).encode()?;
-    let owed: Vec<_> = events
+    let owed = events
         .into_iter()
-        .filter_map(|(number, event)| Some((owed(ground, event)?, number)))
-        .collect();
+        .filter_map(|(number, event)| Some((owed(ground, event)?, number)));
+    let (over, owed): (Vec<_>, Vec<_>) = owed.partition(|(label, _)| full.contains(&**label));
     let key = rows::mark::key(FOLLOWER);
     let before = match mark {
         0 => Expect::Absent,
@@ -57,10 +66,20 @@ pub async fn further(ground: &Ground, mark: u64) -> Result<Fanned, WebhookError>
     let batch = owed.iter().fold(batch, |batch, (label, number)| {
         batch.put(rows::delivery::key(label, *number), fresh.clone())
     });
+    let dead = Dead {
+        why: format!("{BACKLOG} deliveries wait already"),
+        at,
+        delivery: Delivery::fresh(at),
+    };
+    let dead = dead.encode()?;
+    let batch = over.iter().fold(batch, |batch, (label, number)| {
+        batch.put(rows::dead::key(label, *number), dead.clone())
+    });
     match ground.requests.store().commit(batch).await? {
         Outcome::Applied { .. } => Ok(Fanned {
             mark: last,
             owed,
+            over,
             at,
         }),
         Outcome::Refused { .. } => Err(WebhookError::Contested),

@@ -9,7 +9,19 @@ use crate::integrator::{Integrator, header};
 
 /// The event's number; the same at every try.
 pub const EVENT_ID: &str = "x-event-id";
+/// The newest event that was given up for this endpoint and is still kept.
+pub const GIVEN_UP: &str = "x-event-given-up";
 const AGENT: &str = concat!("intentd/", env!("CARGO_PKG_VERSION"));
+
+/// What an endpoint is told.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// The event's.
+    pub number: u64,
+    pub body: String,
+    /// See [`GIVEN_UP`].
+    pub given_up: Option<u64>,
+}
 
 /// A POST that may be made.
 #[derive(Clone, Debug)]
@@ -20,11 +32,11 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// Event `number` with `body`, as it is sent to `to` at `now` (unix milliseconds); otherwise why
-    /// it cannot be sent before somebody changes the integrator.
+    /// `content` as it is sent to `to` at `now` (unix milliseconds); otherwise why it cannot be sent
+    /// before somebody changes the integrator.
     pub fn write(
         to: Option<&Integrator>,
-        (number, body): (u64, String),
+        content: Content,
         now: u64,
         reach: Reach,
     ) -> Result<Self, String> {
@@ -35,13 +47,22 @@ impl Letter {
         reach.endpoint(&webhook.url).map_err(|why| told(&why))?;
         let mut headers = header::headers(&webhook.headers).map_err(|why| told(&why))?;
         let timestamp = now / 1_000;
+        let Content { number, body, .. } = content;
         let signature = sign::signature(digest, timestamp, &body);
+        let mut keys: Vec<_> = to.usable(now).map(|key| &key.digest).collect();
+        keys.reverse();
+        let signatures = sign::signatures(keys.into_iter(), timestamp, (number, &body));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         headers.insert(HeaderName::from_static(EVENT_ID), number.into());
         headers.insert(HeaderName::from_static(sign::TIMESTAMP), timestamp.into());
         let signature = HeaderValue::try_from(signature).map_err(|why| told(&why))?;
         headers.insert(HeaderName::from_static(sign::SIGNATURE), signature);
+        let signatures = HeaderValue::try_from(signatures).map_err(|why| told(&why))?;
+        headers.insert(HeaderName::from_static(sign::SIGNATURES), signatures);
+        if let Some(lost) = content.given_up {
+            headers.insert(HeaderName::from_static(GIVEN_UP), lost.into());
+        }
         Ok(Self {
             url: webhook.url.clone(),
             headers,
@@ -73,28 +94,41 @@ mod tests {
                 headers: [("Authorization".into(), "Bearer x".into())].into(),
             }),
             wallet: None,
+            proved_at: 0,
             created_at: 1,
             revoked_at: None,
         }
     }
 
+    fn content() -> Content {
+        Content {
+            number: 7,
+            body: "{}".into(),
+            given_up: Some(5),
+        }
+    }
+
     fn written(to: &Integrator, now: u64) -> Result<Letter, String> {
-        Letter::write(Some(to), (7, "{}".into()), now, Reach::Public)
+        Letter::write(Some(to), content(), now, Reach::Public)
     }
 
     #[test]
     fn a_letter_has_our_headers_theirs_and_the_newest_key_s_signature() {
         let letter = written(&app(), NOW).unwrap();
         let signature = sign::signature(&[2; 32], 1_700_000_000, "{}");
+        let of = |key| sign::signature(&[key; 32], 1_700_000_000, "7.{}");
+        let signatures = format!("{},{}", of(2), of(1));
         let mut found: Vec<_> = letter.headers.iter().collect();
         found.sort_by_key(|(name, _)| name.as_str());
         let wanted = [
             ("authorization", "Bearer x"),
             ("content-type", "application/json"),
             ("user-agent", AGENT),
+            ("x-event-given-up", "5"),
             ("x-event-id", "7"),
             ("x-signature-sha256", &signature),
             ("x-signature-timestamp", "1700000000"),
+            ("x-signature-v2", &signatures),
         ];
         let found: Vec<_> = found
             .iter()
@@ -134,7 +168,7 @@ mod tests {
         private.webhook.as_mut().unwrap().url = "https://10.0.0.1/".parse().unwrap();
         let why = written(&private, NOW).unwrap_err();
         assert_eq!(why, "10.0.0.1 is not a public address");
-        let nobody = Letter::write(None, (7, "{}".into()), NOW, Reach::Public);
+        let nobody = Letter::write(None, content(), NOW, Reach::Public);
         assert_eq!(nobody.unwrap_err(), "the integrator is gone");
     }
 
@@ -145,6 +179,17 @@ mod tests {
         let before = written(&app, NOW).unwrap();
         let old = sign::signature(&[1; 32], 1_700_000_000, "{}");
         assert_eq!(before.headers[sign::SIGNATURE], old);
+        // In its grace the older key verifies beside the newer one, and not after that.
+        let old = sign::signature(&[1; 32], 1_700_000_000, "7.{}");
+        let of = |now| written(&super::tests::app(), now).unwrap();
+        let signed = |letter: &Letter| {
+            letter.headers[sign::SIGNATURES]
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
+        assert!(signed(&of(NOW)).split(',').any(|one| one == old));
+        assert!(!signed(&of(NOW + 5)).contains(','));
         assert_eq!(
             written(&app, NOW + 5).unwrap_err(),
             "the key is revoked or expired"

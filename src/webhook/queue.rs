@@ -31,6 +31,8 @@ pub struct Queue {
     held: HashMap<u64, u64>,
     /// Those that wait, by when they are due.
     waiting: BTreeSet<(u64, u64)>,
+    /// Rows there are, in memory or not.
+    owed: u64,
     running: usize,
     /// Below one is one.
     allowed: usize,
@@ -52,11 +54,13 @@ pub struct Queue {
 impl Queue {
     /// There is a row of event `number`, not to be read yet.
     pub fn left(&mut self, number: u64) {
+        self.owed += 1;
         self.written = self.written.max(number);
     }
 
     /// A new row of event `number`, owed since `since` and due at `due` (unix milliseconds).
     pub fn add(&mut self, number: u64, since: u64, due: u64) {
+        self.owed += 1;
         let whole = self.read >= self.written;
         self.written = self.written.max(number);
         if self.held.contains_key(&number) {
@@ -153,10 +157,16 @@ impl Queue {
 
     /// The delivery is over.
     pub fn over(&mut self, number: u64) {
+        self.owed = self.owed.saturating_sub(1);
         self.held.remove(&number);
         if let Some(due) = self.anew.remove(&number) {
             self.hold(number, due, due);
         }
+    }
+
+    /// Deliveries that wait or are under way, in memory or not.
+    pub fn owed(&self) -> u64 {
+        self.owed
     }
 
     /// Whether it failed or was slow when it was tried last.

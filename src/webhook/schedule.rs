@@ -9,6 +9,10 @@ use std::time::{Duration, UNIX_EPOCH};
 pub const TRIES: usize = 10;
 /// Longest pause in milliseconds, whatever a receiver asks for.
 pub const LONGEST: u64 = 60 * 60 * 1_000;
+/// Milliseconds after which nothing is tried any more, whatever a receiver asks for.
+pub const AGE: u64 = 24 * 60 * 60 * 1_000;
+/// Deliveries that may wait for one endpoint; what comes on top is given up at once.
+pub const BACKLOG: u64 = 10_000;
 const FIRST: u64 = 10_000;
 
 /// What became of a try.
@@ -48,6 +52,12 @@ pub fn after(reply: &Reply, tries: usize, now: u64, random: u64) -> Next {
         }
         Reply::Failed(_) => Next::Again(now + pause(tries, random)),
     }
+}
+
+/// Why a delivery that is owed since `since` is not tried at `now` any more (unix milliseconds).
+pub fn too_old(since: u64, now: u64) -> Option<String> {
+    let old = now.saturating_sub(since) > AGE;
+    old.then(|| format!("older than {} hours", AGE / 3_600_000))
 }
 
 /// A reply in words.

@@ -8,6 +8,21 @@ use sha2::Sha256;
 pub const TIMESTAMP: &str = "x-signature-timestamp";
 /// See [`signature`].
 pub const SIGNATURE: &str = "x-signature-sha256";
+/// See [`signatures`].
+pub const SIGNATURES: &str = "x-signature-v2";
+
+/// Hex of the HMAC-SHA256 of `<timestamp>.<event>.<body>` by each of the keys, the newest first, with
+/// commas between them: whoever has any of the keys finds its own, and a delivery that was captured
+/// is not sent again as another event.
+pub fn signatures<'a>(
+    digests: impl Iterator<Item = &'a [u8; 32]>,
+    timestamp: u64,
+    (event, body): (u64, &str),
+) -> String {
+    let named = format!("{event}.{body}");
+    let all = digests.map(|digest| signature(digest, timestamp, &named));
+    all.collect::<Vec<_>>().join(",")
+}
 
 /// Hex of the HMAC-SHA256 of `<timestamp>.<body>`, which the API key verifies whose SHA-256 is
 /// `digest` (see [`crate::integrator`]). `timestamp` in unix seconds.

@@ -314,3 +314,62 @@ async fn a_test_is_signed_and_is_no_event() {
         Err(DeskError::NoEndpoint(_))
     ));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_a_day_old_is_given_up_and_told() {
+    let asks = |at| (5, Reply::Status(503, Some(at)));
+    let rig = Rig::start(move |call, _| match call.at < 26 * LONGEST {
+        true => asks(call.now + LONGEST),
+        false => ok(),
+    })
+    .await;
+    rig.app("app").await;
+    rig.happen("app", 40).await;
+    tokio::time::sleep(Duration::from_millis(25 * LONGEST + 60 * S)).await;
+    // One an hour was tried, none is owed any more.
+    let tried = rig.calls(20).await.len();
+    assert!(tried < 30, "{tried}");
+    assert_eq!((rig.rows(DELIVERY).await, rig.rows(DEAD).await), (0, 40));
+    let shown = rig.desk.show(40).await.unwrap();
+    assert_eq!(shown.dead.unwrap().why, "older than 24 hours");
+    tokio::time::sleep(Duration::from_millis(2 * LONGEST)).await;
+    rig.happen("app", 1).await;
+    let calls = rig.calls(tried + 1).await;
+    let last = calls.last().unwrap();
+    assert_eq!((last.id, last.given_up), (41, Some(40)));
+    // What is replayed has a day of its own.
+    assert_eq!(rig.desk.replay(1, None).await.unwrap(), "app");
+    rig.calls(tried + 2).await;
+    rig.settled().await;
+    assert_eq!(rig.rows(DEAD).await, 39);
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_the_backlog_events_are_given_up_at_once() {
+    let mut rig = Rig::start(|_, _| hanging()).await;
+    rig.app("app").await;
+    rig.app("other").await;
+    rig.stop().await;
+    rig.happen("app", 2).await;
+    rig.happen("other", 1).await;
+    let ground = rig.ground();
+    let full = ["app".into()].into();
+    let fanned = super::fan::further(&ground, 0, &full).await.unwrap();
+    assert_eq!(fanned.owed, [("other".to_owned(), 3)]);
+    assert_eq!(fanned.over.len(), 2);
+    assert_eq!((rig.rows(DELIVERY).await, rig.rows(DEAD).await), (1, 2));
+    let shown = rig.desk.show(1).await.unwrap();
+    assert_eq!(shown.dead.unwrap().why, "10000 deliveries wait already");
+}
+
+#[test]
+fn a_queue_knows_how_many_are_owed() {
+    let mut queue = super::queue::Queue::default();
+    queue.left(1);
+    queue.left(2);
+    queue.add(3, 0, 0);
+    assert_eq!(queue.owed(), 3);
+    queue.over(3);
+    queue.over(1);
+    assert_eq!(queue.owed(), 1);
+}

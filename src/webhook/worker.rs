@@ -1,7 +1,7 @@
 //! Follows the log, makes the tries, records how they end. It alone writes deliveries, but for those
 //! that the operator has sent again.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
@@ -19,6 +19,7 @@ use super::{
     prune::{self, Pruned},
     queue::Queue,
     record::{self, Record, Rows},
+    schedule::BACKLOG,
 };
 use crate::store::{
     rows::{self, DELIVERY},
@@ -146,9 +147,7 @@ impl Worker {
     fn step(&mut self, told: &watch::Receiver<u64>, now: u64) {
         if !self.following && self.mark < *told.borrow() {
             self.following = true;
-            let (ground, mark) = (self.ground.clone(), self.mark);
-            self.tasks
-                .spawn(async move { Done::Followed(fan::further(&ground, mark).await) });
+            self.follow(Duration::ZERO);
         }
         if !self.recording && !self.records.is_empty() {
             self.recording = true;
@@ -175,6 +174,18 @@ impl Worker {
             self.tasks
                 .spawn(async move { Done::Pruned(prune::prune(&ground.requests, now).await) });
         }
+    }
+
+    /// Follows the log a page further, after `pause`.
+    fn follow(&mut self, pause: Duration) {
+        let full = self.agenda.queues();
+        let full = full.filter(|(_, queue)| queue.owed() >= BACKLOG);
+        let full: BTreeSet<Label> = full.map(|(label, _)| label.clone()).collect();
+        let (ground, mark) = (self.ground.clone(), self.mark);
+        self.tasks.spawn(async move {
+            sleep(pause).await;
+            Done::Followed(fan::further(&ground, mark, &full).await)
+        });
     }
 
     /// Nothing is sent while too much of what was sent is not recorded.
@@ -240,8 +251,18 @@ impl Worker {
 
     fn followed(&mut self, followed: Result<Fanned, WebhookError>) {
         match followed {
-            Ok(Fanned { mark, owed, at }) => {
+            Ok(Fanned {
+                mark,
+                owed,
+                over,
+                at,
+            }) => {
                 (self.mark, self.following) = (mark, false);
+                if let Some((label, number)) = over.first() {
+                    let count = over.len();
+                    tracing::warn!(%label, number, count, "too many webhooks wait: given up");
+                    metrics::counter!("intentd_webhook_over_total").increment(count as u64);
+                }
                 self.owed += owed.len() as u64;
                 for (label, number) in owed {
                     let label = label.into();
@@ -250,11 +271,7 @@ impl Worker {
             }
             Err(error) => {
                 complain(&error, "events cannot be followed");
-                let (ground, mark) = (self.ground.clone(), self.mark);
-                self.tasks.spawn(async move {
-                    sleep(PAUSE).await;
-                    Done::Followed(fan::further(&ground, mark).await)
-                });
+                self.follow(PAUSE);
             }
         }
     }

@@ -67,6 +67,7 @@ async fn add(integrators: &Integrators, app: u64, url: &str) {
         }],
         webhook: Some(webhook),
         wallet: None,
+        proved_at: 0,
         created_at: 1,
         revoked_at: None,
     };

@@ -138,6 +138,7 @@ impl World {
             reserve: Arc::default(),
             contract: market::ORACLE,
             outside,
+            troubles: Arc::default(),
             shutdown: shutdown.clone(),
         };
         let trading = self.trading();

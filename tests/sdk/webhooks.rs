@@ -22,11 +22,19 @@ use super::app::{ETH, MILLI};
 use crate::support::daemon::{Daemon, daemon};
 
 const RECEIVE: &str = include_str!("receive.mjs");
+const README: &str = include_str!("../../README.md");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A key as they are given out.
 fn key() -> String {
     format!("ik_{}0123", "5a".repeat(32))
+}
+
+/// The check that README.md shows.
+fn documented() -> &'static str {
+    let mut blocks = README.split("```js\n").skip(1);
+    let check = blocks.find(|block| block.contains("function genuine"));
+    check.unwrap().split("```").next().unwrap()
 }
 
 struct Receiver {
@@ -40,7 +48,7 @@ impl Receiver {
     async fn start(key: &str) -> Self {
         let directory = TempDir::new().unwrap();
         let script = directory.path().join("receive.mjs");
-        std::fs::write(&script, RECEIVE).unwrap();
+        std::fs::write(&script, format!("{}{RECEIVE}", documented())).unwrap();
         let mut process = Command::new("node")
             .arg(script)
             .env("KEY", key)
@@ -80,6 +88,7 @@ fn integrator(label: &str, digest: [u8; 32], url: &str) -> Integrator {
             headers: BTreeMap::from([("X-Tenant".into(), "seven".into())]),
         }),
         wallet: None,
+        proved_at: 0,
         created_at: 1,
         revoked_at: None,
     }
@@ -132,6 +141,15 @@ async fn a_receiver_in_javascript_verifies_all_that_it_is_told() {
         ..Options::default()
     };
     let world = Devnet::with(options).await.unwrap();
+    let older = key().replace("5a", "6b");
+    let mut keeper = Receiver::start(&older).await;
+    let mut rotated = integrator("rotated", Sha256::digest(&older).into(), &keeper.url);
+    rotated.keys[0].expires_at = Some(u64::MAX);
+    rotated.keys.push(Key {
+        digest: [8; 32],
+        created_at: 2,
+        expires_at: None,
+    });
     let daemon = daemon()
         .chains(&world.files())
         .signer(&world.oracles[0])
@@ -143,13 +161,19 @@ async fn a_receiver_in_javascript_verifies_all_that_it_is_told() {
             &receiver.url,
         ))
         .integrator(integrator("other", [9; 32], &doubter.url))
+        .integrator(rotated)
         .start()
         .await;
     let id = swapped(&world, &daemon).await;
     let mut statuses = Vec::new();
     while statuses.last() != Some(&json!("success")) {
         let told = receiver.next().await;
-        assert_eq!(told["genuine"], true, "{told}");
+        assert_eq!(
+            (&told["current"], &told["published"]),
+            (&json!(true), &json!(true)),
+            "{told}"
+        );
+        assert_eq!(told["replayed"], false, "{told}");
         let (headers, data) = (&told["headers"], &told["body"]["data"]);
         assert_eq!(headers["content-type"], "application/json");
         assert_eq!(headers["x-tenant"], "seven");
@@ -172,7 +196,17 @@ async fn a_receiver_in_javascript_verifies_all_that_it_is_told() {
         panic!("no test");
     };
     assert_eq!((tested.delivered, &*tested.said), (false, "status 401"));
-    assert_eq!(doubter.next().await["genuine"], false);
+    assert_eq!(doubter.next().await["current"], false);
+    // In a rotation's grace the older key verifies, too.
+    let webhooks::Answer::Tested(tested) = asked(&daemon, test("rotated")).await else {
+        panic!("no test");
+    };
+    assert!(tested.delivered, "{tested:?}");
+    let told = keeper.next().await;
+    assert_eq!(
+        (&told["current"], &told["published"]),
+        (&json!(true), &json!(false))
+    );
     let replay = webhooks::Question::Replay {
         event: 1,
         label: None,
@@ -180,7 +214,7 @@ async fn a_receiver_in_javascript_verifies_all_that_it_is_told() {
     asked(&daemon, replay).await;
     let again = receiver.next().await;
     assert_eq!(
-        (&again["headers"]["x-event-id"], &again["genuine"]),
+        (&again["headers"]["x-event-id"], &again["current"]),
         (&json!("1"), &json!(true))
     );
     daemon.stop().await;

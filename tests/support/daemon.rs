@@ -273,9 +273,17 @@ impl Daemon {
 
     /// The operator lets signing for `chain` go on; whether it was halted.
     pub async fn clear_halt(&self, chain: &str) -> bool {
-        let chain = chain.to_owned();
-        let answer = admin::ask(&self.data_dir(), &Question::ClearHalt { chain }).await;
-        match answer.unwrap() {
+        let admin::Answer::Halts { halts } = self.operator(&Question::Halts {}).await else {
+            panic!("no halts");
+        };
+        let Some(halted) = halts.into_iter().find(|halted| halted.chain == chain) else {
+            return false;
+        };
+        let question = Question::ClearHalt {
+            chain: halted.chain,
+            id: halted.id,
+        };
+        match self.operator(&question).await {
             admin::Answer::Cleared { cleared } => cleared,
             other => panic!("{other:?}"),
         }

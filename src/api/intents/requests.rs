@@ -111,7 +111,7 @@ pub struct AskedV3 {
     include_child_requests: Option<bool>,
     /// A JSON array of groups, of which one must hold: objects of the fields above (not of ranges and
     /// `features`), all of which must hold. `not:` before a key turns it round; a value may be an array,
-    /// of which one must hold, or null, for nothing (never of `apiKey`). At most 16 groups of 32 fields of 64 values.
+    /// of which one must hold, or null, for nothing (never of `apiKey`). At most 16 groups of 32 fields of 64 values, and 256 values in all.
     #[param(min_length = 2, max_length = 8192)]
     filters: Option<String>,
     /// `createdAt`, `updatedAt` or `amountUsd`.

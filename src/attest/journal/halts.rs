@@ -24,23 +24,37 @@ pub struct Watched {
 }
 
 impl Journal {
-    /// Stops signing what rests on `chain`, durably; `false` if it was stopped already.
+    /// Stops signing what rests on `chain`, durably; `false` if it was stopped already. What is found
+    /// then is added to its reasons: nobody clears what was not listed.
     pub async fn halt(&self, chain: &ChainId, why: &str, now: u64) -> Result<bool, JournalError> {
         let key = halt::key(chain.as_str());
-        let row = Halt {
-            why: why.to_owned(),
-            at: now,
+        loop {
+            let before = self.store.read(&key).await?;
+            let (row, expected) = match &before {
+                None => {
+                    let halt = Halt {
+                        why: why.to_owned(),
+                        at: now,
+                        ..Halt::default()
+                    };
+                    (halt.encode()?, Expect::Absent)
+                }
+                Some(bytes) => {
+                    show(chain, true);
+                    let Some(halt) = Halt::decode(bytes)?.with(why) else {
+                        return Ok(false);
+                    };
+                    (halt.encode()?, Expect::Equals(bytes.clone()))
+                }
+            };
+            let batch = Batch::new().expect(key.clone(), expected);
+            let put = batch.put(key.clone(), row);
+            if self.store.commit(put).await? == Outcome::APPLIED {
+                show(chain, true);
+                tracing::error!(%chain, why, "signing is halted");
+                return Ok(before.is_none());
+            }
         }
-        .encode()?;
-        let batch = Batch::new()
-            .expect(key.clone(), Expect::Absent)
-            .put(key, row);
-        let fresh = self.store.commit(batch).await? == Outcome::APPLIED;
-        show(chain, true);
-        if fresh {
-            tracing::error!(%chain, why, "signing is halted");
-        }
-        Ok(fresh)
     }
 
     /// Takes back the statement `key`, whose `block` the network has left; `false` if the statement
@@ -93,12 +107,16 @@ impl Journal {
         Ok(())
     }
 
-    /// An operator's word that signing for `chain` may go on; `false` if it was not halted.
-    pub async fn clear(&self, chain: &ChainId) -> Result<bool, JournalError> {
+    /// An operator's word that signing for `chain` may go on, in spite of all that the halt called `id`
+    /// ([`Halt::id`]) lists; `false` if that is not what halts it now.
+    pub async fn clear(&self, chain: &ChainId, id: &str) -> Result<bool, JournalError> {
         let key = halt::key(chain.as_str());
         let Some(row) = self.store.read(&key).await? else {
             return Ok(false);
         };
+        if Halt::decode(&row)?.id() != id {
+            return Ok(false);
+        }
         let batch = Batch::new()
             .expect(key.clone(), Expect::Equals(row))
             .delete(key);

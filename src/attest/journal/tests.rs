@@ -265,7 +265,8 @@ async fn a_halted_chain_holds_back_what_rests_on_no_block_of_it() {
         journal.halt(&chain, "reorg", 1).await.unwrap();
         let held = journal.sign(&statement, 2).await;
         assert!(matches!(held, Err(JournalError::Halted(halted)) if halted == chain));
-        journal.clear(&chain).await.unwrap();
+        let id = journal.halted(&chain).await.unwrap().unwrap().id();
+        assert!(journal.clear(&chain, &id).await.unwrap());
         journal.sign(&statement, 3).await.unwrap();
     }
 }
@@ -511,6 +512,8 @@ async fn a_halted_chain_signs_nothing_until_it_is_cleared() {
     let halt = Halt {
         why: "reorg".into(),
         at: 5,
+        also: vec!["another".into()],
+        more: 0,
     };
     assert_eq!(journal.halted(&base()).await.unwrap(), Some(halt.clone()));
     assert_eq!(journal.halts().await.unwrap(), [(base(), halt)]);
@@ -523,8 +526,20 @@ async fn a_halted_chain_signs_nothing_until_it_is_cleared() {
     );
     journal.sign(&zora, 8).await.unwrap();
 
-    assert!(journal.clear(&base()).await.unwrap());
-    assert!(!journal.clear(&base()).await.unwrap());
+    // What is found after the operator looked is not cleared with what was listed.
+    let listed = journal.halted(&base()).await.unwrap().unwrap().id();
+    assert!(!journal.halt(&base(), "reorg", 6).await.unwrap());
+    assert_eq!(journal.halted(&base()).await.unwrap().unwrap().id(), listed);
+    assert!(!journal.halt(&base(), "third", 7).await.unwrap());
+    assert!(!journal.clear(&base(), &listed).await.unwrap());
+    for number in 0..20 {
+        let why = format!("reason {number}");
+        journal.halt(&base(), &why, 8).await.unwrap();
+    }
+    let halt = journal.halted(&base()).await.unwrap().unwrap();
+    assert_eq!((halt.also.len(), halt.more), (16, 6));
+    assert!(journal.clear(&base(), &halt.id()).await.unwrap());
+    assert!(!journal.clear(&base(), &halt.id()).await.unwrap());
     assert_eq!(journal.halted(&base()).await.unwrap(), None);
     journal.sign(&across, 9).await.unwrap();
 }

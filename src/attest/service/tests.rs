@@ -384,7 +384,9 @@ async fn deposit_in_another_block_halts_and_is_signed_anew_only_after_that_is_cl
         assert_eq!(word(world.oracle.deposit(&claim, None).await), "journal");
     }
     let ethereum = vm::ChainId::new("ethereum");
-    assert!(world.oracle.journal.clear(&ethereum).await.unwrap());
+    let journal = &world.oracle.journal;
+    let id = journal.halted(&ethereum).await.unwrap().unwrap().id();
+    assert!(journal.clear(&ethereum, &id).await.unwrap());
     let second = world.oracle.deposit(&claim, None).await.unwrap();
     assert_ne!(first.attested, second.attested);
 }

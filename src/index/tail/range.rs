@@ -218,7 +218,7 @@ impl Tail {
         Ok(sighted)
     }
 
-    fn count(&self, kind: &'static str) {
+    pub(super) fn count(&self, kind: &'static str) {
         let chain = self.network.name.clone();
         metrics::counter!("intentd_index_events_total", "chain" => chain, "kind" => kind)
             .increment(1);

@@ -1,11 +1,16 @@
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    ops::RangeInclusive,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
-use vm::B256;
+use vm::{B256, trade::Sighting};
 
 use super::*;
 use crate::{
     index::{
         apply,
+        desk::Desk,
         scene::{self, Dying, World},
     },
     request::{
@@ -209,7 +214,7 @@ async fn another_provider_is_asked_after_an_error() {
     let bench = Bench::new(world.clone(), Some(0));
     let request = bench.request(1).await;
     world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
-    let mut tail = bench.tail_over(bench.rows.clone(), vec![down, world]);
+    let mut tail = bench.tail_over(bench.rows.clone(), vec![down, world.clone(), world]);
     assert!(matches!(tail.step(NOW).await, Err(IndexError::Read(_))));
     settle(&mut tail).await;
     assert_eq!(bench.told(&request).await, [(6, Standing::Included)]);
@@ -582,4 +587,225 @@ async fn network_has_one_tail_and_who_was_taken_for_dead_is_told() {
     let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
     assert!(ended.is_ok(), "it went on");
     assert!(second.step(NOW).await.is_ok());
+}
+
+/// A provider of the same chain with manners of its own.
+struct Other {
+    world: Arc<World>,
+    /// Shows no deposits.
+    deaf: AtomicBool,
+    /// Blocks that it is behind.
+    behind: AtomicU64,
+    /// Shows deposits of another amount.
+    forging: AtomicBool,
+    dead: AtomicBool,
+    scans: AtomicU64,
+}
+
+impl Other {
+    fn of(world: &Arc<World>) -> Arc<Self> {
+        Arc::new(Self {
+            world: world.clone(),
+            deaf: AtomicBool::default(),
+            behind: AtomicU64::default(),
+            forging: AtomicBool::default(),
+            dead: AtomicBool::default(),
+            scans: AtomicU64::default(),
+        })
+    }
+
+    fn alive(&self) -> Result<(), ReadError> {
+        match self.dead.load(Ordering::Relaxed) {
+            true => Err(ReadError::Unavailable("down".into())),
+            false => Ok(()),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Scanner for Other {
+    async fn head(&self) -> Result<Block, ReadError> {
+        self.alive()?;
+        let head = self.world.head_number();
+        Ok(self
+            .world
+            .block_at(head - self.behind.load(Ordering::Relaxed)))
+    }
+
+    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
+        self.alive()?;
+        self.world.block(number).await
+    }
+
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+        self.alive()?;
+        self.scans.fetch_add(1, Ordering::Relaxed);
+        let mut found = self.world.deposits(blocks).await?;
+        if self.deaf.load(Ordering::Relaxed) {
+            found.clear();
+        }
+        if self.forging.load(Ordering::Relaxed) {
+            for deposit in found.iter_mut().flat_map(|one| &mut one.deposits) {
+                deposit.amount += vm::U256::from(1);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Three providers of one chain and the tail over them.
+async fn three(from: Option<u64>) -> (Bench, Vec<Arc<Other>>, Tail) {
+    let bench = Bench::new(World::at(200), from);
+    let others: Vec<_> = (0..3).map(|_| Other::of(&bench.world)).collect();
+    let scanners = others.iter().map(|one| one.clone() as Arc<dyn Scanner>);
+    let tail = bench.tail_over(bench.rows.clone(), scanners.collect());
+    (bench, others, tail)
+}
+
+#[tokio::test]
+async fn a_provider_that_leaves_deposits_out_hides_none() {
+    for (deaf, past) in [(0, false), (1, false), (2, false), (0, true), (1, true)] {
+        let (bench, others, mut tail) = three(past.then_some(1)).await;
+        if !past {
+            settle(&mut tail).await;
+        }
+        others[deaf].deaf.store(true, Ordering::Relaxed);
+        let request = bench.request(1).await;
+        let paid = vec![scene::deposit(request.order_id, 0)];
+        let number = bench.world.deposit(1, paid);
+        bench.world.mine(DEEP + AGAIN + 1);
+        settle(&mut tail).await;
+        assert_eq!(
+            bench.told(&request).await,
+            [(number, Standing::Included)],
+            "{deaf} {past}"
+        );
+        assert_eq!(bench.cursor().await.next, bench.world.head_number() + 1);
+    }
+}
+
+#[tokio::test]
+async fn one_provider_alone_records_and_does_not_pass() {
+    let (bench, others, mut tail) = three(None).await;
+    settle(&mut tail).await;
+    let before = bench.cursor().await;
+    let request = bench.request(1).await;
+    let number = bench
+        .world
+        .deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    for other in &others[1..] {
+        other.dead.store(true, Ordering::Relaxed);
+    }
+    let unconfirmed = tail.step(NOW).await;
+    assert!(
+        matches!(unconfirmed, Err(IndexError::Unconfirmed(_))),
+        "{unconfirmed:?}"
+    );
+    assert_eq!(bench.told(&request).await, [(number, Standing::Included)]);
+    assert_eq!(bench.cursor().await, before);
+    // One of the others is enough, whichever of them is asked first.
+    others[2].dead.store(false, Ordering::Relaxed);
+    for _ in 0..4 {
+        let _error = tail.step(NOW).await;
+    }
+    assert_eq!(bench.cursor().await.next, number + 1);
+    // Where the operator says so, one is enough.
+    let mut alone = bench
+        .tail_over(
+            bench.rows.clone(),
+            vec![others[0].clone(), others[1].clone()],
+        )
+        .alone(true);
+    bench.world.mine(1);
+    assert!(matches!(alone.step(NOW).await, Ok(Step::Moved { .. })));
+}
+
+#[tokio::test]
+async fn the_cursor_waits_for_a_second_provider_that_is_behind() {
+    let (bench, others, mut tail) = three(None).await;
+    settle(&mut tail).await;
+    let head = bench.world.head_number();
+    for other in &others[1..] {
+        other.behind.store(3, Ordering::Relaxed);
+    }
+    bench.world.mine(5);
+    assert_eq!(
+        tail.step(NOW).await,
+        Ok(Step::Moved {
+            to: head + 2,
+            head: head + 5
+        })
+    );
+    assert_eq!(tail.step(NOW).await, Ok(Step::Idle));
+    assert_eq!(bench.cursor().await.next, head + 3);
+    others[1].behind.store(0, Ordering::Relaxed);
+    settle(&mut tail).await;
+    assert_eq!(bench.cursor().await.next, head + 6);
+}
+
+#[tokio::test]
+async fn a_forged_deposit_moves_no_cursor_and_the_others_go_on() {
+    for forging in 0..3 {
+        let (bench, others, mut tail) = three(None).await;
+        settle(&mut tail).await;
+        others[forging].forging.store(true, Ordering::Relaxed);
+        let request = bench.request(1).await;
+        let number = bench
+            .world
+            .deposit(1, vec![scene::deposit(request.order_id, 0)]);
+        for _ in 0..6 {
+            let _contradiction = tail.step(NOW).await;
+        }
+        assert_eq!(bench.cursor().await.next, number + 1, "{forging}");
+        let facts = bench.facts(&request).await;
+        assert_eq!(facts.deposits.len(), 1, "{forging}");
+        assert_eq!(facts.deposits[0].amount, vm::U256::from(100_000_000));
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_stands_still_is_not_the_last_word() {
+    let (bench, others, mut tail) = three(None).await;
+    settle(&mut tail).await;
+    bench.world.mine(5);
+    others[0].behind.store(5, Ordering::Relaxed);
+    for _ in 0..second::QUIET + 3 {
+        let _waits = tail.step(NOW).await;
+    }
+    settle(&mut tail).await;
+    assert_eq!(bench.cursor().await.next, bench.world.head_number() + 1);
+}
+
+#[tokio::test]
+async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
+    let bench = Bench::new(World::at(300), None);
+    let troubles = Arc::<Troubles>::default();
+    let mut tail = bench.tail().telling(troubles.clone());
+    settle(&mut tail).await;
+    let request = bench.request(1).await;
+    bench.world.reorg(250);
+    bench
+        .world
+        .deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    bench.world.mine(300);
+    for errors in 1..=4 {
+        let stepped = tail.step(NOW).await;
+        assert!(
+            matches!(stepped, Err(IndexError::Foreign(_))),
+            "{stepped:?}"
+        );
+        tail.troubled(errors, &stepped);
+    }
+    let why = troubles.of("origin").unwrap();
+    assert!(why.contains("intentd index rewind"), "{why}");
+    let bells = [("origin".to_owned(), Arc::default())].into();
+    let desk = Desk::new(bench.requests(), bells, troubles.clone());
+    let shown = desk.standings().await.unwrap();
+    assert_eq!(shown[0].trouble.as_ref(), Some(&why));
+    desk.rewind("origin", 40).await.unwrap();
+    settle(&mut tail).await;
+    tail.troubled(0, &Ok(Step::Idle));
+    assert_eq!(troubles.of("origin"), None);
+    assert_eq!(bench.told(&request).await.len(), 1);
+    assert_eq!(bench.cursor().await.next, bench.world.head_number() + 1);
 }

@@ -260,8 +260,8 @@ impl Field {
             Self::RefundFailReason => same(&summary.refund_fail_reason),
             Self::ApiKey => same(&summary.api_key),
             Self::Referrer => same(&summary.referrer),
-            Self::SymbolIn => summary.origin.symbol.to_lowercase() == text,
-            Self::SymbolOut => summary.destination.symbol.to_lowercase() == text,
+            Self::SymbolIn => summary.origin.symbol == text,
+            Self::SymbolOut => summary.destination.symbol == text,
             _ => false,
         }
     }

@@ -16,6 +16,7 @@ const BYTES: usize = 8 << 10;
 const GROUPS: usize = 16;
 const KEYS: usize = 32;
 const VALUES: usize = 64;
+const ALL_VALUES: usize = 256;
 
 /// Parameters that stand beside groups, never in one.
 pub(super) const TOP: [&str; 17] = [
@@ -46,7 +47,15 @@ pub(super) fn parse(text: &str, caller: &Caller<'_>) -> Result<Vec<Vec<Clause>>,
     let groups: Groups = serde_json::from_str(text)
         .map_err(|error| Wrong::filters(format!("expected a JSON array of objects: {error}")))?;
     let groups = groups.0.into_iter();
-    groups.map(|Group(fields)| group(fields, caller)).collect()
+    let groups: Vec<Vec<Clause>> = groups
+        .map(|Group(fields)| group(fields, caller))
+        .collect::<Result<_, _>>()?;
+    let values = groups.iter().flatten().map(|clause| clause.values.len());
+    if values.sum::<usize>() > ALL_VALUES {
+        let why = format!("expected at most {ALL_VALUES} values in all");
+        return Err(Wrong::filters(why));
+    }
+    Ok(groups)
 }
 
 fn group(fields: Vec<(String, Json)>, caller: &Caller<'_>) -> Result<Vec<Clause>, Wrong> {

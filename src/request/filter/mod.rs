@@ -221,6 +221,12 @@ impl Query {
         (lookups.len() <= LOOKUPS).then_some(lookups)
     }
 
+    /// How many values each summary may be compared with.
+    pub fn values(&self) -> usize {
+        let clauses = self.all.iter().chain(self.any.iter().flatten());
+        clauses.map(|clause| clause.values.len().max(1)).sum()
+    }
+
     /// What tells it from other queries, for continuations.
     pub fn fingerprint(&self) -> [u8; 8] {
         let bytes = postcard::to_stdvec(self).unwrap_or_default();

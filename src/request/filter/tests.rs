@@ -207,12 +207,14 @@ fn bombs_are_refused_cheaply() {
     };
     let many = |n: usize, one: &str| format!("[{}]", vec![one; n].join(","));
     let values = format!(r#"[{{"chainId":{}}}]"#, many(65, "1"));
+    let full = format!(r#"{{"currencyInSymbol":{}}}"#, many(64, r#""a""#));
     for (filters, why) in [
         ("x".repeat(8193), "8192 bytes"),
         ("[".repeat(8000), "expected a JSON array"),
         (many(17, r#"{"chainId":1}"#), "more than 16 groups"),
         (format!("[{}]", group(33)), "more than 32 fields"),
         (values, "at most 64 values"),
+        (many(5, &full), "at most 256 values in all"),
         ("{}".into(), "expected a JSON array"),
         ("[1]".into(), "expected a JSON array"),
         ("[{}]".into(), "must have a field"),

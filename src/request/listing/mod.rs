@@ -8,7 +8,7 @@ mod record;
 mod route;
 mod transactions;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     Request,
@@ -22,7 +22,7 @@ pub use old::{V1, V2, v1, v2};
 pub use record::{V3, v3};
 
 /// Transactions in full, by network and text.
-pub type Witnesses = HashMap<(String, String), Witness>;
+pub type Witnesses = HashMap<(String, String), Arc<Witness>>;
 
 /// A request with all that is known of it.
 pub struct Case<'a> {
@@ -72,7 +72,7 @@ impl<'a> Sheet<'a> {
 
     fn witness(&self, network: &str, transaction: &str) -> Option<&'a Witness> {
         let name = (network.to_owned(), transaction.to_owned());
-        self.case.witnesses.get(&name)
+        self.case.witnesses.get(&name).map(AsRef::as_ref)
     }
 
     /// Basis points that may be lost; the greater one of both sides.

@@ -99,7 +99,8 @@ struct Told {
 fn told(request: &Request, facts: &Facts, seen: &[(&str, &str, Witness)]) -> Told {
     let seen = seen.iter();
     let seen = seen.map(|(network, hash, witness)| {
-        (((*network).to_owned(), (*hash).to_owned()), witness.clone())
+        let name = ((*network).to_owned(), (*hash).to_owned());
+        (name, std::sync::Arc::new(witness.clone()))
     });
     let witnesses = seen.collect();
     let case = Case {

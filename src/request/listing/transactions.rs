@@ -7,7 +7,7 @@ use super::Sheet;
 use crate::request::{
     Execution,
     fact::{Attempt, Place, Sent, Standing, State},
-    witness::{Change, Witness},
+    witness::{Change, SHOWN, Witness, paying_first},
 };
 
 /// A transaction; what has not been seen of it is null.
@@ -119,7 +119,7 @@ impl<'a> Sheet<'a> {
     /// What the user sent, those whose blocks left the chain included.
     pub(super) fn incoming(&self) -> Vec<Moved<'a>> {
         let facts = self.case.facts;
-        let deposits = facts.deposits.iter().map(|deposit| {
+        let deposits = paying_first(self.case.request, facts).map(|deposit| {
             let fine = deposit.standing != Standing::Reorged;
             let at = (deposit.network.as_str(), deposit.transaction.as_str());
             self.moved(at, Some(&deposit.place), Some(fine))
@@ -197,10 +197,12 @@ impl<'a> Sheet<'a> {
 fn once<'a>(all: impl Iterator<Item = Moved<'a>>) -> Vec<Moved<'a>> {
     let mut once: Vec<Moved<'a>> = Vec::new();
     for one in all {
+        let full = once.len() >= SHOWN;
         match once.iter_mut().find(|known| known.hash == one.hash) {
             // A transaction whose block left the chain may have come back in another.
             Some(known) if known.status == Some("failure") => *known = one,
             Some(_) => {}
+            None if full => {}
             None => once.push(one),
         }
     }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use alloy::primitives::B256;
+use alloy::primitives::{B256, U256};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     request::{
-        Execution, Operation,
-        fact::{Purpose, Standing, State},
+        Execution, Operation, Request,
+        fact::{Facts, Purpose, Standing, State},
         filter::{Asked, Caller, Edition},
         reason::{FailReason, RefundFailReason},
         scene::{self, attempt, deposit, sent},
@@ -734,6 +734,37 @@ fn simple(number: u8, created: u64) -> Made {
         key: None,
         call: false,
     }
+}
+
+#[tokio::test]
+async fn a_query_of_many_values_looks_at_fewer() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let requests = Requests::new(store.clone());
+    for number in 0..2_100_u64 {
+        let mut request = scene::request(1);
+        request.id = B256::from(U256::from(number + 1));
+        request.order_id = !request.id;
+        requests.insert(&request, Batch::new()).await.unwrap();
+    }
+    let listing = Listing::open(store).await.unwrap();
+    listing.complete().await.unwrap();
+    let values: Vec<_> = (0..64).map(|number| format!("s{number}")).collect();
+    let group = serde_json::json!({ "currencyInSymbol": values });
+    let page = async |groups: usize, total| {
+        let filters = serde_json::json!(vec![group.clone(); groups]).to_string();
+        let query = parsed(&BTreeMap::from([("filters", filters)]));
+        let cut = Cut {
+            limit: 1,
+            continuation: None,
+            total,
+        };
+        listing.page(&query, cut).await.unwrap()
+    };
+    // Nothing is found; how far it looked stands in the continuation.
+    let far = |page: &Page| page.continuation.is_some();
+    assert!(far(&page(4, false).await));
+    assert_eq!(page(1, true).await.total, Some(0));
+    assert_eq!(page(4, true).await.total, None, "too many to compare");
 }
 
 #[tokio::test]

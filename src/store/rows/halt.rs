@@ -5,17 +5,25 @@
 //! It lives until an operator clears it; one for each chain at most.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::{HALT, RowError, decode, encode};
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
 
+/// Reasons that are kept besides the first.
+const ALSO: usize = 16;
+
 /// Why and since when (unix seconds) a chain is halted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halt {
     pub why: String,
     pub at: u64,
+    /// What was found while it was halted already.
+    pub also: Vec<String>,
+    /// What came on top of that, counted.
+    pub more: u64,
 }
 
 pub fn key(chain: &str) -> Key {
@@ -23,6 +31,32 @@ pub fn key(chain: &str) -> Key {
 }
 
 impl Halt {
+    /// With another reason; `None` if it is one of those that are known.
+    #[must_use]
+    pub fn with(&self, why: &str) -> Option<Self> {
+        if self.why == why || self.also.iter().any(|known| known == why) {
+            return None;
+        }
+        let mut halt = self.clone();
+        match halt.also.len() < ALSO {
+            true => halt.also.push(why.to_owned()),
+            false => halt.more = halt.more.saturating_add(1),
+        }
+        Some(halt)
+    }
+
+    /// Eight hex digits that change with whatever is found.
+    pub fn id(&self) -> String {
+        let Self {
+            why,
+            at,
+            also,
+            more,
+        } = self;
+        let digest = Sha256::digest(format!("{why}\0{at}\0{also:?}\0{more}"));
+        alloy::hex::encode(&digest[..4])
+    }
+
     pub fn encode(&self) -> Result<Vec<u8>, RowError> {
         encode("halt", FORMAT, self)
     }

@@ -55,8 +55,10 @@ fn layouts_never_change() {
     let halt = halt::Halt {
         why: "w".into(),
         at: 300,
+        also: Vec::new(),
+        more: 0,
     };
-    assert_eq!(hex(&halt.encode().unwrap()), "010177ac02");
+    assert_eq!(hex(&halt.encode().unwrap()), "010177ac020000");
     assert_eq!(
         hex(&watch::encode(&fact(), false)),
         format!("01{two}{three}0000000000000005")
@@ -185,6 +187,8 @@ fn rows_are_read_as_written() {
     let halt = halt::Halt {
         why: "w".into(),
         at: 300,
+        also: Vec::new(),
+        more: 0,
     };
     assert_eq!(halt::Halt::decode(&halt.encode().unwrap()), Ok(halt));
     let key = watch::key(&fact(), "a/b");
@@ -623,7 +627,7 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
 #[test]
 fn integrators_are_kept_in_these_words() {
     let text = format!(
-        r#"{{"label":"app","scopes":["quote","requests:read","fast-fill"],"tier":"elevated","keys":[{{"digest":"0x{}","created_at":5,"expires_at":null}}],"webhook":{{"url":"https://example.org/hook","headers":{{"x-a":"b"}}}},"wallet":{{"address":"0x1","linked_at":7}},"created_at":5,"revoked_at":null}}"#,
+        r#"{{"label":"app","scopes":["quote","requests:read","fast-fill"],"tier":"elevated","keys":[{{"digest":"0x{}","created_at":5,"expires_at":null}}],"webhook":{{"url":"https://example.org/hook","headers":{{"x-a":"b"}}}},"wallet":{{"address":"0x1","linked_at":7}},"proved_at":0,"created_at":5,"revoked_at":null}}"#,
         "01".repeat(32)
     );
     let bytes = [&[1], text.as_bytes()].concat();

@@ -29,7 +29,14 @@ use crate::{
         walk::Walk,
     },
     webhook::{
-        Ground, desk::Desk, guard::Reach, letter::Letter, open, post::Post, schedule::Reply, sign,
+        Ground,
+        desk::Desk,
+        guard::Reach,
+        letter::{GIVEN_UP, Letter},
+        open,
+        post::Post,
+        schedule::Reply,
+        sign,
     },
 };
 
@@ -48,6 +55,7 @@ pub struct Call {
     pub id: u64,
     pub timestamp: u64,
     pub signature: String,
+    pub given_up: Option<u64>,
     pub body: String,
 }
 
@@ -72,6 +80,10 @@ impl Post for Network {
             id: header("x-event-id").parse().unwrap(),
             timestamp: header(sign::TIMESTAMP).parse().unwrap(),
             signature: header(sign::SIGNATURE),
+            given_up: letter
+                .headers
+                .get(GIVEN_UP)
+                .map(|number| number.to_str().unwrap().parse().unwrap()),
             body: String::from_utf8(letter.body.to_vec()).unwrap(),
         };
         let before = {
@@ -151,6 +163,10 @@ impl Rig {
         }
     }
 
+    pub fn ground(&self) -> Ground {
+        ground(&self.requests, &self.integrators, &self.network)
+    }
+
     pub fn crash(&mut self) {
         self.task.abort();
     }
@@ -181,6 +197,7 @@ impl Rig {
             keys: vec![key],
             webhook: Some(hook(label)),
             wallet: None,
+            proved_at: 0,
             created_at: 1,
             revoked_at: None,
         };

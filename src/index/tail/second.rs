@@ -1,0 +1,260 @@
+//! What a second provider shows of a range. One that leaves deposits out must not move the cursor over
+//! them, so the cursor passes only what two providers on one chain have read; whatever either of them
+//! shows is recorded. Only a deposit that both show differently is nobody's.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use vm::{
+    Block, Bytes, Deposit, ReadError,
+    trade::{ScanError, Scanner, Sighting},
+};
+
+use super::{Blocks, IndexError, Step, Tail};
+
+/// How long one of the others may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Steps without a new block after which another provider is asked for its head.
+pub const QUIET: u32 = 20;
+
+/// A range that is read.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    /// May be below `next`: what providers know late is read again.
+    pub from: u64,
+    /// The lowest block that the cursor has not passed.
+    pub next: u64,
+    pub to: u64,
+}
+
+/// A range as another provider shows it.
+pub struct Reading {
+    /// The last block of it that the provider has.
+    end: Block,
+    sightings: Vec<Sighting>,
+}
+
+/// Why there is no second reading.
+pub enum Unread {
+    /// The provider has no block that the cursor has not passed.
+    Behind,
+    Failed(String),
+}
+
+/// What two providers show together.
+pub struct Agreed {
+    pub sightings: Vec<Sighting>,
+    pub end: End,
+}
+
+/// How far the cursor may move.
+pub enum End {
+    At(Block),
+    /// The others have not got there yet.
+    Behind,
+    /// None of the others could be read.
+    Unread(String),
+}
+
+/// The outcome of one question to another provider.
+type Second = Option<Result<Reading, Unread>>;
+
+impl Asked {
+    pub fn blocks(self) -> u64 {
+        self.to - self.from + 1
+    }
+}
+
+impl Tail {
+    /// Reads the range at `first`, and at one of the others at the same time.
+    pub(super) async fn read(
+        &self,
+        first: &dyn Scanner,
+        asked: Asked,
+    ) -> Result<(Vec<Sighting>, Second), ScanError> {
+        let others = self.others();
+        let second = async {
+            match others.first() {
+                Some(other) => Some(reading(&**other, asked).await),
+                None => None,
+            }
+        };
+        let (first, second) = tokio::join!(first.deposits(asked.from..=asked.to), second);
+        let second = match second {
+            Some(Err(ScanError::TooLarge(why))) => return Err(ScanError::TooLarge(why)),
+            Some(Err(ScanError::Read(error))) => Some(Err(Unread::Failed(error.to_string()))),
+            Some(Ok(read)) => Some(read),
+            None => None,
+        };
+        Ok((first?, second))
+    }
+
+    /// What the first reading and one of the others come to; asks one after the other until one will
+    /// do.
+    pub(super) async fn agreed(
+        &mut self,
+        blocks: &Blocks<'_>,
+        asked: Asked,
+        (first, second): (Vec<Sighting>, Second),
+    ) -> Result<Agreed, IndexError> {
+        if second.is_none() {
+            let end = End::At(blocks.at(asked.to).await?);
+            let sightings = first;
+            return Ok(Agreed { sightings, end });
+        }
+        let (mut ahead, mut outcome) = (second, End::Behind);
+        let mut contradicted = None;
+        for (at, other) in self.others().iter().enumerate() {
+            let second = match ahead.take() {
+                Some(ahead) => ahead,
+                None => reading(&**other, asked)
+                    .await
+                    .unwrap_or_else(|error| Err(Unread::Failed(error.to_string()))),
+            };
+            let why = match second {
+                Err(Unread::Behind) => continue,
+                Err(Unread::Failed(why)) => why,
+                Ok(read) => match together(blocks, &first, read).await? {
+                    Err(why) => {
+                        contradicted = Some(why);
+                        continue;
+                    }
+                    Ok(agreed) => {
+                        self.other = self.other.wrapping_add(at);
+                        self.left_out(agreed.sightings.len() - first.len());
+                        return Ok(agreed);
+                    }
+                },
+            };
+            outcome = End::Unread(why);
+        }
+        // Of what somebody contradicts nothing is recorded.
+        if let Some(why) = contradicted {
+            return Err(IndexError::Unconfirmed(why));
+        }
+        Ok(Agreed {
+            sightings: first,
+            end: outcome,
+        })
+    }
+
+    fn left_out(&self, transactions: usize) {
+        if transactions > 0 {
+            let (network, provider) = (&self.network.name, self.turn % self.scanners.len());
+            tracing::warn!(
+                network,
+                provider,
+                transactions,
+                "a provider left deposits out that another one shows"
+            );
+            self.count("left out");
+        }
+    }
+
+    /// The first provider has no new block. Where another one has gone on for long, it is asked next.
+    pub(super) async fn idle(&mut self, head: u64) -> Result<Step, IndexError> {
+        self.idle = self.idle.saturating_add(1);
+        let others = self.others();
+        let Some(other) = others.first().filter(|_| self.idle >= QUIET) else {
+            return Ok(Step::Idle);
+        };
+        self.idle = 0;
+        self.other = self.other.wrapping_add(1);
+        if other.head().await.is_ok_and(|other| other.number > head) {
+            self.turn = self.turn.wrapping_add(1);
+            return Ok(Step::Again);
+        }
+        Ok(Step::Idle)
+    }
+
+    /// The providers besides the first one, in the order in which they are asked; none where one is
+    /// enough.
+    fn others(&self) -> Vec<Arc<dyn Scanner>> {
+        let count = self.scanners.len();
+        let Some(first) = self.turn.checked_rem(count).filter(|_| !self.alone) else {
+            return Vec::new();
+        };
+        let mut others: Vec<_> = (1..count)
+            .filter_map(|step| self.scanners.get((first + step) % count).cloned())
+            .collect();
+        if let Some(at) = self.other.checked_rem(others.len()) {
+            others.rotate_left(at);
+        }
+        others
+    }
+}
+
+/// What `other` shows of as much of the range as it has.
+async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Unread>, ScanError> {
+    let read = async {
+        let to = asked.to.min(other.head().await?.number);
+        if to < asked.next {
+            return Ok(Err(Unread::Behind));
+        }
+        let sightings = other.deposits(asked.from..=to).await?;
+        let end = other.block(to).await?;
+        let missing = || ReadError::Unavailable(format!("no block {to} below the head"));
+        let end = end.ok_or_else(missing)?;
+        Ok(Ok(Reading { end, sightings }))
+    };
+    let late = || ReadError::Unavailable("no second reading in time".into());
+    timeout(PATIENCE, read).await.map_err(|_| late())?
+}
+
+/// Both readings as one; `Err` inside: why they are not of one chain.
+async fn together(
+    blocks: &Blocks<'_>,
+    first: &[Sighting],
+    second: Reading,
+) -> Result<Result<Agreed, String>, IndexError> {
+    let end = second.end;
+    if blocks.at(end.number).await?.hash != end.hash {
+        return Ok(Err(format!("another block {}", end.number)));
+    }
+    let added = match added(first, second.sightings, end.number) {
+        Ok(added) => added,
+        Err(why) => return Ok(Err(why)),
+    };
+    for sighting in &added {
+        if blocks.at(sighting.number).await?.hash != sighting.hash {
+            return Ok(Err(format!("another block {}", sighting.number)));
+        }
+    }
+    let mut sightings = first.to_vec();
+    sightings.extend(added);
+    Ok(Ok(Agreed {
+        sightings,
+        end: End::At(end),
+    }))
+}
+
+/// What the second reading shows up to block `last` besides the first. `Err`: a deposit that both
+/// show, each in another way.
+fn added(first: &[Sighting], second: Vec<Sighting>, last: u64) -> Result<Vec<Sighting>, String> {
+    let mut known: BTreeMap<(&Bytes, u32), (&Sighting, &Deposit)> = BTreeMap::new();
+    for sighting in first {
+        for deposit in &sighting.deposits {
+            let id = (&sighting.transaction.bytes, deposit.index);
+            known.insert(id, (sighting, deposit));
+        }
+    }
+    let mut added = Vec::new();
+    for mut sighting in second {
+        if sighting.number > last {
+            return Err(format!("a deposit of block {} unasked", sighting.number));
+        }
+        let mut missing = Vec::new();
+        for deposit in sighting.deposits {
+            match known.get(&(&sighting.transaction.bytes, deposit.index)) {
+                None => missing.push(deposit),
+                Some((one, same)) if one.hash == sighting.hash && **same == deposit => {}
+                Some(_) => return Err(format!("{} in another way", sighting.transaction.text)),
+            }
+        }
+        if !missing.is_empty() {
+            sighting.deposits = missing;
+            added.push(sighting);
+        }
+    }
+    Ok(added)
+}

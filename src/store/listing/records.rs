@@ -1,0 +1,297 @@
+//! The requests of a page in full. Each row is read and parsed once, and however much strangers have
+//! paid into a request's order, a page reads a bounded number of transactions and bytes.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use super::{Listing, ListingError};
+use crate::{
+    request::{
+        Request,
+        fact::Facts,
+        listing::Witnesses,
+        summary::Summary,
+        witness::{Witness, shown},
+    },
+    store::{Store, rows},
+};
+
+/// Transactions of each record that are read with those of all others.
+const AT_FIRST: usize = 4;
+/// The others of a record are read so many at a time.
+const AT_A_TIME: usize = 8;
+/// Bytes of the transactions of one record, and of a page; what is beyond is not told.
+const RECORD_BYTES: usize = 256 << 10;
+/// See [`RECORD_BYTES`].
+const PAGE_BYTES: usize = 4 << 20;
+/// A request with all that is stored of it.
+pub struct Record {
+    pub request: Request,
+    pub facts: Facts,
+    pub witnesses: Witnesses,
+}
+
+impl Listing {
+    /// The requests of a page, in its order, as they are by now.
+    pub async fn records(&self, found: &[Summary]) -> Result<Vec<Record>, ListingError> {
+        // A quote becomes a request: whoever looks in this order meets one of them.
+        let quotes = found.iter().map(|one| rows::quote::key(&one.id));
+        let requests = found.iter().map(|one| rows::request::key(&one.id));
+        let facts = found.iter().map(|one| rows::facts::key(&one.id));
+        let keys: Vec<_> = quotes.chain(requests).chain(facts).collect();
+        let rows = self.store.read_all(&keys).await?;
+        let (kept, facts) = rows.split_at(2 * found.len());
+        let (quotes, requests) = kept.split_at(found.len());
+        let mut records = Vec::with_capacity(found.len());
+        for ((quote, request), facts) in quotes.iter().zip(requests).zip(facts) {
+            let request = match (request, quote) {
+                (Some(bytes), _) => rows::request::decode(bytes)?,
+                (None, Some(bytes)) => rows::quote::decode(bytes)?,
+                (None, None) => continue,
+            };
+            let facts = facts.as_deref().map(rows::facts::decode).transpose()?;
+            tokio::task::yield_now().await;
+            records.push(Record {
+                request,
+                facts: facts.unwrap_or_default(),
+                witnesses: Witnesses::new(),
+            });
+        }
+        self.witnesses(&mut records).await?;
+        Ok(records)
+    }
+
+    /// Fills in what is kept of their transactions, each row read once.
+    async fn witnesses(&self, records: &mut [Record]) -> Result<(), ListingError> {
+        let mut known = Known::new(&*self.store);
+        let shown: Vec<Vec<Named>> = records.iter().map(named).collect();
+        let first = shown.iter().flat_map(|names| names.iter().take(AT_FIRST));
+        known.read(&first.collect::<Vec<_>>()).await?;
+        let mut left = PAGE_BYTES;
+        for (record, names) in records.iter_mut().zip(&shown) {
+            let (first, others) = names.split_at(AT_FIRST.min(names.len()));
+            let mut bytes = known.give(record, first);
+            for some in others.chunks(AT_A_TIME) {
+                if bytes >= RECORD_BYTES || left == 0 {
+                    break;
+                }
+                let read = known.read(&some.iter().collect::<Vec<_>>()).await?;
+                left = left.saturating_sub(read);
+                bytes += known.give(record, some);
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+}
+
+/// A network and a transaction of it.
+type Named = (String, String);
+
+/// Transactions that have been read.
+struct Known<'a> {
+    store: &'a dyn Store,
+    /// Each with the bytes of its row; `None`: nothing is kept of it.
+    rows: HashMap<Named, Option<(Arc<Witness>, usize)>>,
+}
+
+impl<'a> Known<'a> {
+    fn new(store: &'a dyn Store) -> Self {
+        let rows = HashMap::new();
+        Self { store, rows }
+    }
+
+    /// Puts what has been read of `names` into `record`; how many bytes.
+    fn give(&self, record: &mut Record, names: &[Named]) -> usize {
+        let mut bytes = 0;
+        for name in names {
+            if let Some((seen, size)) = self.rows.get(name).and_then(Option::as_ref) {
+                bytes += size;
+                record.witnesses.insert(name.clone(), seen.clone());
+            }
+        }
+        bytes
+    }
+
+    /// Reads what is not known of `names`; how many bytes.
+    async fn read(&mut self, names: &[&Named]) -> Result<usize, ListingError> {
+        let mut once = BTreeSet::new();
+        let new = |name: &&&Named| !self.rows.contains_key(**name);
+        let names: Vec<&Named> = names.iter().filter(new).copied().collect();
+        let names: Vec<&Named> = names
+            .into_iter()
+            .filter(|name| once.insert(*name))
+            .collect();
+        if names.is_empty() {
+            return Ok(0);
+        }
+        let keys = names
+            .iter()
+            .map(|(network, text)| rows::witness::seen(network, text));
+        let read = self.store.read_all(&keys.collect::<Vec<_>>()).await?;
+        let mut all = 0;
+        for (name, bytes) in names.into_iter().zip(read) {
+            let seen = bytes.and_then(|bytes| {
+                all += bytes.len();
+                // One that cannot be read is not told; the store's check tells of it.
+                let seen = rows::witness::decode_seen(&bytes).ok()?;
+                Some((Arc::new(seen), bytes.len()))
+            });
+            self.rows.insert(name.clone(), seen);
+        }
+        Ok(all)
+    }
+}
+
+fn named(record: &Record) -> Vec<Named> {
+    let shown = shown(&record.request, &record.facts).into_iter();
+    shown
+        .map(|one| (one.network.to_owned(), one.transaction.to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use alloy::primitives::{B256, U256};
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::{
+        request::{
+            fact::{Deposit, Standing},
+            scene,
+            witness::{Change, SHOWN},
+        },
+        store::{
+            Batch, Key, Outcome, Range, StoreError, memory::MemoryStore, requests::Requests,
+            rows::WITNESS,
+        },
+    };
+
+    /// A store that counts the transactions that are read.
+    #[derive(Default)]
+    struct Counting {
+        rows: MemoryStore,
+        read: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl Store for Counting {
+        async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError> {
+            self.rows.commit(batch).await
+        }
+
+        async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+            if key.kind == WITNESS {
+                self.read.fetch_add(1, Ordering::Relaxed);
+            }
+            self.rows.read(key).await
+        }
+
+        async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+            self.rows.scan(range).await
+        }
+
+        async fn close(&self) {}
+    }
+
+    fn witness(transaction: &str, changes: usize) -> Batch {
+        let place = scene::place(1);
+        let change = Change {
+            address: scene::USER.into(),
+            currency: scene::USDC.into(),
+            negative: false,
+            amount: U256::MAX,
+        };
+        let seen = Witness {
+            from: scene::USER.into(),
+            to: None,
+            data: None,
+            value: U256::ZERO,
+            fee: U256::ZERO,
+            place,
+            success: true,
+            changes: vec![change; changes],
+        };
+        let key = rows::witness::seen("origin", transaction);
+        Batch::new().put(key, rows::witness::encode_seen(&seen).unwrap())
+    }
+
+    fn dust(number: u64, transaction: &str) -> Deposit {
+        let mut dust = scene::deposit(1, Standing::Included);
+        dust.onchain_id = B256::from(U256::from(number));
+        dust.transaction = transaction.into();
+        dust.amount = U256::from(1);
+        dust.place = scene::place(1);
+        dust
+    }
+
+    /// Requests with these deposits, as a page of the listing.
+    async fn page(
+        store: &Arc<Counting>,
+        deposits: impl Fn(u8) -> Vec<Deposit> + Sync,
+        requests: u8,
+    ) -> Vec<Record> {
+        let all = Requests::new(store.clone());
+        let mut found = Vec::new();
+        for number in 1..=requests {
+            let request = scene::request(number);
+            all.insert(&request, Batch::new()).await.unwrap();
+            let change = |facts: &mut Facts| facts.deposits = deposits(number);
+            let recorded = all.record(&request.id, 5, Batch::new(), change);
+            let facts = recorded.await.unwrap();
+            found.push(Summary::of(&request, &facts));
+        }
+        let listing = Listing::open(store.clone()).await.unwrap();
+        listing.records(&found).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_transaction_of_many_deposits_is_read_once_a_page() {
+        let store = Arc::<Counting>::default();
+        let text = format!("0x{:064x}", 7);
+        store.commit(witness(&text, 256)).await.unwrap();
+        let deposits = |_| (0..256).map(|number| dust(number, &text)).collect();
+        let records = page(&store, deposits, 50).await;
+        assert_eq!(store.read.load(Ordering::Relaxed), 1);
+        let name = ("origin".to_owned(), text.clone());
+        assert!(
+            records
+                .iter()
+                .all(|record| record.witnesses.contains_key(&name))
+        );
+    }
+
+    #[tokio::test]
+    async fn transactions_and_bytes_of_records_and_pages_are_bounded() {
+        let store = Arc::<Counting>::default();
+        let text = |request: u8, number: u64| format!("0x{request:032x}{number:032x}");
+        for request in 1..=50 {
+            for number in 0..200 {
+                store
+                    .commit(witness(&text(request, number), 128))
+                    .await
+                    .unwrap();
+            }
+        }
+        let row = rows::witness::seen("origin", &text(1, 1));
+        let row = store.rows.read(&row).await.unwrap().unwrap().len();
+        let deposits = |request| {
+            let all = (0..200).map(|number| dust(number, &text(request, number)));
+            all.collect()
+        };
+        let records = page(&store, deposits, 50).await;
+        let read = store.read.load(Ordering::Relaxed);
+        let most = PAGE_BYTES + 50 * (AT_FIRST + AT_A_TIME) * row;
+        assert!(read * row < most, "{read} rows of {row} bytes");
+        for record in &records {
+            let shown = record.witnesses.len();
+            assert!((AT_FIRST..SHOWN).contains(&shown), "{shown}");
+            assert!(shown * row < RECORD_BYTES + AT_A_TIME * row, "{shown}");
+        }
+    }
+}
