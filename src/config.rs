@@ -1,6 +1,7 @@
 //! Environment variables → [`Config`]: the only reader of the environment, every mistake reported
 //! at once, secrets never printed. It opens nothing and reads no chain list ([`crate::chains`] does).
 
+mod claims;
 mod integrator;
 mod read;
 
@@ -10,6 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use vm::EvmAddress;
 
+pub use self::claims::Claims;
 pub use self::integrator::{Integrator, RequestsV2, SolverOracle};
 use self::read::Reader;
 
@@ -42,6 +44,8 @@ pub struct Raw {
     hub_file: Option<String>,
     finality_profile: Option<String>,
     api_keys: Option<SecretString>,
+    force_api_keys: Option<String>,
+    short_claim_tolerance_bps: Option<String>,
     unauthenticated_rate_limit_max: Option<String>,
     unauthenticated_rate_limit_window_ms: Option<String>,
     peers: Option<SecretString>,
@@ -81,6 +85,7 @@ pub struct Config {
     pub api_keys: Option<Vec<ApiKey>>,
     /// `None`: callers without a key are refused (when there are keys) or free (when there are none).
     pub keyless_limit: Option<KeylessLimit>,
+    pub claims: Claims,
     pub peers: Vec<PeerSetting>,
     pub peer_timeout: Duration,
     pub multisig: Option<Multisig>,
@@ -292,6 +297,13 @@ impl Config {
             raw.unauthenticated_rate_limit_max,
             raw.unauthenticated_rate_limit_window_ms,
         );
+        let api_keys = read.api_keys("API_KEYS", raw.api_keys);
+        let peers = read.peers(raw.peers);
+        let claims = read.claims(
+            raw.force_api_keys,
+            raw.short_claim_tolerance_bps,
+            (api_keys.as_deref(), &peers),
+        );
         let timeout_ms = read.peer_timeout_ms(raw.peer_request_timeout_ms);
         let integrator = read.integrator(integrator::Texts {
             http_port: raw.integrator_http_port,
@@ -322,9 +334,10 @@ impl Config {
                 raw.finality_profile,
                 FinalityProfile::Network,
             ),
-            api_keys: read.api_keys("API_KEYS", raw.api_keys),
+            api_keys,
+            claims,
             keyless_limit,
-            peers: read.peers(raw.peers),
+            peers,
             peer_timeout: Duration::from_millis(timeout_ms),
             multisig: read.multisig(raw.oracle_signers, raw.oracle_signers_threshold),
             image_tag: raw.image_tag,

@@ -32,6 +32,7 @@ use crate::{
     admin::{Admin, Desk, integrators::Office},
     api::oracle::{self, Listed},
     attest::{
+        backing::Tolerance,
         journal::Journal,
         peers::{Key, Multisig, Peer, Peers},
         service::{Oracle, Reachable},
@@ -47,7 +48,7 @@ use crate::{
         system::{self, System},
     },
     hub::{Hub, Settings},
-    store::{Store, integrators::Integrators, sled::SledStore},
+    store::{Store, integrators::Integrators, requests::Requests, sled::SledStore},
     telemetry::Metrics,
 };
 
@@ -118,13 +119,17 @@ impl Daemon {
         let journal = Arc::new(Journal::new(store.clone(), signer));
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
-            oracle: oracle(
-                &chains,
-                settings,
-                journal.clone(),
-                peers(config)?,
-                unix_seconds,
-            ),
+            oracle: Oracle {
+                tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
+                ..oracle(
+                    &chains,
+                    settings,
+                    (journal.clone(), store.clone()),
+                    peers(config)?,
+                    unix_seconds,
+                )
+            },
+            force: config.claims.force.clone(),
         });
         let rendered = metrics.clone();
         let system = Arc::new(System {
@@ -229,7 +234,7 @@ pub fn store(data_dir: &Path) -> PathBuf {
 pub fn oracle(
     chains: &Chains,
     settings: Settings,
-    journal: Arc<Journal>,
+    (journal, store): (Arc<Journal>, Arc<dyn Store>),
     peers: Peers,
     clock: fn() -> u64,
 ) -> Oracle {
@@ -244,6 +249,8 @@ pub fn oracle(
         hub: Hub::new(settings, hub).with_allocator(allocator),
         journal,
         peers,
+        requests: Requests::new(store),
+        tolerance: Tolerance::default(),
         clock,
     }
 }

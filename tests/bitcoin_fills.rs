@@ -15,6 +15,7 @@ use hyper::{HeaderMap, Method};
 use intentd::{
     api::oracle::{ROUTES, State},
     attest::{
+        backing::Tolerance,
         journal::Journal,
         peers::Peers,
         service::{Oracle, Reachable},
@@ -83,6 +84,7 @@ impl ChainReader for Deposits {
         };
         Ok(Transaction::Succeeded(Receipt {
             block: Self::block(),
+            sender: None,
             deposits: Ok(vec![deposit]),
             payments: Vec::new(),
             calls: Vec::new(),
@@ -148,6 +150,7 @@ fn oracle(world: &Server, order: B256) -> Oracle {
         hub: Hub::new(settings, Err("not read here".into())),
         journal: Arc::new(Journal::new(Arc::new(MemoryStore::new()), signer)),
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
+        tolerance: Tolerance::default(),
         clock: || 1_800_000_000,
     }
 }
@@ -169,6 +172,7 @@ async fn bitcoin_fills_beside_scripted_deposits_get_their_recorded_answers() {
         let state = Arc::new(State {
             oracle: oracle(&world, order.id(family).unwrap()),
             listed: Vec::new(),
+            force: Vec::new(),
         });
         let headers = [("content-type", "application/json")];
         let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));

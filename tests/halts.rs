@@ -8,6 +8,7 @@ use clap::Parser;
 use intentd::{
     admin::{Admin, Desk, integrators::Office},
     attest::{
+        backing::Tolerance,
         journal::{Journal, JournalError},
         peers::Peers,
         service::{DepositClaim, Error, Oracle, Reachable},
@@ -99,6 +100,7 @@ impl Life {
             ),
             journal: journal.clone(),
             peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
+            tolerance: Tolerance::default(),
             clock: || 1_700_000_000,
         };
         let shutdown = CancellationToken::new();

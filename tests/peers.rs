@@ -188,6 +188,7 @@ async fn forced_claim_reaches_only_peers_that_see_the_callers_own_key() {
     let daemon = daemon()
         .recorded(&world)
         .key("callers")
+        .with("FORCE_API_KEYS", "caller")
         .with("PEERS", list.join(";"))
         .start()
         .await;

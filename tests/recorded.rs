@@ -47,6 +47,18 @@ const DEVIATIONS: &[Deviation] = &[
         "keys are demanded where API_KEYS is set",
     ),
     (
+        "fill force no inputs",
+        400,
+        "DEPOSIT_MISSING",
+        "a forced claim moves nothing but what was deposited for it",
+    ),
+    (
+        "fill force bad signature ok",
+        400,
+        "ORDER_SIGNATURE_INVALID",
+        "force trusts nobody about the order",
+    ),
+    (
         "deposit bad tx hash",
         400,
         "TRANSACTION_MISSING",
@@ -130,6 +142,7 @@ async fn replay(transcript: &str, deviations: &[Deviation]) {
     let setup = daemon()
         .recorded(&world)
         .with("API_KEYS", "apikey1:int1;clientkey:client")
+        .with("FORCE_API_KEYS", "int1;client")
         .with("PEERS", format!("{}|peerkey", peers.url("ok")));
     let mut wrong = Vec::new();
     let mut unused: Vec<&str> = deviations.iter().map(|row| row.0).collect();

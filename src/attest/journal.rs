@@ -25,7 +25,11 @@ use crate::{
     sign::{SignError, Signer},
     store::{
         Batch, Expect, Key, Outcome, Store, StoreError,
-        rows::{self, RowError, consumption, entry, halt, signature, slot, void, watch},
+        rows::{
+            self, RowError, consumption,
+            entry::{self, Consumed},
+            halt, signature, slot, void, watch,
+        },
     },
 };
 
@@ -154,6 +158,10 @@ impl Journal {
     }
 
     /// Makes the statement durable; whether it stood before.
+    ///
+    /// A statement that stands with other payments is served by these from now on, and those are
+    /// free; where one of these serves something else, it stays as it is. Either way each payment
+    /// serves one statement, and nobody bars a true one by claiming it with another's payment first.
     async fn record(&self, statement: &Statement, now: u64) -> Result<bool, JournalError> {
         let mut known = None;
         for _ in 0..ATTEMPTS {
@@ -164,6 +172,9 @@ impl Journal {
                 .await?
             {
                 Outcome::Applied { .. } => return Ok(stood),
+                Outcome::Refused { key, .. } if stood && key.kind == rows::CONSUMPTION => {
+                    return Ok(true);
+                }
                 Outcome::Refused { key, found } => {
                     known = match self.refused(statement, &key, found).await? {
                         Next::Stands(row) => Some(row),
@@ -270,7 +281,7 @@ fn recording(
     now: u64,
 ) -> Result<Batch, JournalError> {
     let key = entry::key(&statement.key);
-    let fresh = known.is_none();
+    let before = known.as_deref().map(Entry::decode).transpose()?;
     let mut batch = Batch::new();
     let chains = statement.facts.iter().map(|fact| &fact.chain);
     for chain in chains.chain(&statement.chains) {
@@ -287,15 +298,43 @@ fn recording(
         let by = consumption::encode(&consumption.by);
         batch = batch.claim(consumption::key(&consumption.what), by);
     }
-    if fresh {
-        let entry = halts::entry_of(statement, now);
-        for (fact, stated) in entry.facts.iter().zip(&statement.facts) {
-            let row = watch::encode(fact, stated.early);
-            batch = batch.put(watch::key(fact, &statement.key), row);
+    let entry = match before {
+        None => halts::entry_of(statement, now),
+        Some(before) => {
+            let entry = halts::entry_of(statement, before.at);
+            let known = |consumed| before.consumes.contains(consumed);
+            if entry.consumes.iter().all(known) {
+                return Ok(batch);
+            }
+            batch = forget(batch, &statement.key, (&before, &entry));
+            entry
         }
-        batch = batch.put(key, entry.encode()?);
+    };
+    for (fact, stated) in entry.facts.iter().zip(&statement.facts) {
+        let row = watch::encode(fact, stated.early);
+        batch = batch.put(watch::key(fact, &statement.key), row);
     }
-    Ok(batch)
+    Ok(batch.put(key, entry.encode()?))
+}
+
+/// Frees what the statement `key` held before and holds no more: payments, and the blocks that they
+/// were in.
+fn forget(batch: Batch, key: &str, (before, after): (&Entry, &Entry)) -> Batch {
+    let freed = |consumed: &&Consumed| !after.consumes.contains(consumed);
+    let batch = before
+        .consumes
+        .iter()
+        .filter(freed)
+        .fold(batch, |batch, consumed| {
+            let place = consumption::key(&consumed.what);
+            let by = consumption::encode(&consumed.by);
+            batch
+                .expect(place.clone(), Expect::AbsentOrEquals(by))
+                .delete(place)
+        });
+    let gone = before.facts.iter();
+    let gone = gone.filter(|fact| !after.facts.contains(fact));
+    gone.fold(batch, |batch, fact| batch.delete(watch::key(fact, key)))
 }
 
 /// The commit that deletes an entry with everything that it holds, if it still holds it.

@@ -8,6 +8,7 @@
 //! [`peers`] asks others, [`service`] puts these together, [`watch`] looks whether what was signed
 //! is still there.
 
+pub mod backing;
 pub mod claim;
 pub mod deposit;
 pub mod execution;
@@ -18,6 +19,7 @@ pub mod mapping;
 pub mod order;
 pub mod paid;
 pub mod peers;
+pub mod plan;
 pub mod read;
 pub mod refund;
 pub mod refusal;

@@ -15,7 +15,7 @@ pub struct Shown(String);
 const SHOWN: usize = 160;
 
 /// The longest list of deposits that a refusal quotes, in bytes.
-const QUOTED: usize = 8 * 1024;
+pub const QUOTED: usize = 8 * 1024;
 
 impl Shown {
     /// A list that is longer than usual texts: cut off after 8 KiB.
@@ -136,6 +136,18 @@ pub enum Refusal {
     },
     #[error("Nothing to execute")]
     NoActions,
+    #[error("Nothing of the order's is deposited")]
+    NoDeposit,
+    #[error("The fees exceed what is deposited")]
+    Uncovered,
+    #[error("The deposit is not on the chain of order input payment {0}")]
+    WrongChain(usize),
+    #[error("Transaction {0} funds the order; it pays nobody")]
+    FundsOrder(Shown),
+    #[error("The deposits fall short of the order: the claim needs its solver's signature")]
+    ShortClaim,
+    #[error("Invalid solver signature of the claim")]
+    ClaimSignature,
 
     #[error("Withdrawals on chain {0} are not supported")]
     WithdrawalsUnsupported(Shown),
@@ -222,6 +234,12 @@ impl Refusal {
             Self::NoRefundRecipient(_) => "REFUND_RECIPIENT_MISSING",
             Self::InsufficientRefund { .. } => "REFUND_INSUFFICIENT",
             Self::NoActions => "NOTHING_TO_EXECUTE",
+            Self::NoDeposit => "DEPOSIT_MISSING",
+            Self::Uncovered => "FEES_NOT_COVERED",
+            Self::WrongChain(_) => "INPUT_CHAIN_MISMATCH",
+            Self::FundsOrder(_) => "TRANSACTION_FUNDS_ORDER",
+            Self::ShortClaim => "SOLVER_SIGNATURE_REQUIRED",
+            Self::ClaimSignature => "SOLVER_SIGNATURE_INVALID",
             Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",
             Self::NoDepository(_) => "DEPOSITORY_NOT_CONFIGURED",
             Self::WithdrawalMismatch { .. } | Self::OtherWithdrawal => "WITHDRAWAL_MISMATCH",

@@ -25,6 +25,7 @@ pub use withdrawal::{
 
 use super::{
     Refusal,
+    backing::Tolerance,
     claim::malformed,
     journal::{Journal, JournalError},
     peers::{
@@ -51,6 +52,8 @@ pub struct Oracle {
     pub hub: Hub,
     pub journal: Arc<Journal>,
     pub peers: Peers,
+    /// How far a deposit may fall short without its solver's word.
+    pub tolerance: Tolerance,
     /// Unix seconds now.
     pub clock: fn() -> u64,
 }

@@ -20,8 +20,8 @@ use hyper::Method;
 use utoipa::ToSchema;
 
 use crate::{
-    attest::service::Oracle,
-    http::{Access, ApiError, Docs, Handler, Query, Response, Route, Shape},
+    attest::{Refusal, service::Oracle},
+    http::{Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape},
 };
 
 pub use chains::Listed;
@@ -31,6 +31,27 @@ pub struct State {
     pub oracle: Oracle,
     /// Every configured chain in the order of the chains file.
     pub listed: Vec<Listed>,
+    /// Labels of the keys that may use `force`.
+    pub force: Vec<String>,
+}
+
+impl State {
+    /// Whether a claim is forced; refused unless the caller's key may.
+    fn forced(&self, wanted: Option<Flag>, request: &Request) -> Result<bool, Refusal> {
+        let wanted = wanted.is_some_and(|flag| flag.0);
+        let mut able = self.force.iter();
+        if wanted
+            && !able.any(|label| {
+                request
+                    .key
+                    .as_ref()
+                    .is_some_and(|key| key.as_str() == label)
+            })
+        {
+            return Err(Refusal::ForceNotAllowed);
+        }
+        Ok(wanted)
+    }
 }
 
 type Answer = BoxFuture<'static, Result<Response, ApiError>>;
