@@ -88,6 +88,7 @@ const PURE: &[&str] = &[
     "src/attest/order.rs",
     "src/attest/paid.rs",
     "src/attest/plan",
+    "src/attest/recover.rs",
     "src/attest/refund.rs",
     "src/attest/refusal.rs",
     "src/attest/statement.rs",

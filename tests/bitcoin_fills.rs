@@ -23,7 +23,7 @@ use intentd::{
     http::Request,
     hub::{Hub, Settings},
     sign::raw::RawKey,
-    store::memory::MemoryStore,
+    store::{memory::MemoryStore, requests::Requests},
 };
 use serde_json::Value;
 use support::{daemon::KEY, fixture, http::Server, world};
@@ -150,6 +150,7 @@ fn oracle(world: &Server, order: B256) -> Oracle {
         hub: Hub::new(settings, Err("not read here".into())),
         journal: Arc::new(Journal::new(Arc::new(MemoryStore::new()), signer)),
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
+        requests: Requests::new(Arc::new(MemoryStore::new())),
         tolerance: Tolerance::default(),
         clock: || 1_800_000_000,
     }

@@ -18,7 +18,7 @@ use intentd::{
     cli::Arguments,
     hub::{Hub, Settings},
     sign::raw::RawKey,
-    store::{Store, integrators::Integrators, sled::SledStore},
+    store::{Store, integrators::Integrators, requests::Requests, sled::SledStore},
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -100,6 +100,7 @@ impl Life {
             ),
             journal: journal.clone(),
             peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
+            requests: Requests::new(store.clone()),
             tolerance: Tolerance::default(),
             clock: || 1_700_000_000,
         };
@@ -138,6 +139,7 @@ impl Life {
             chain: chain.into(),
             transaction: tx(byte).text.to_string(),
             mode: Mode::Slow,
+            keyed: false,
             hints: None,
         };
         let answer = self.oracle.deposit(&claim, None).await?;

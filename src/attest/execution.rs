@@ -96,6 +96,17 @@ pub fn outcome(
     })
 }
 
+/// Gives a deposit back from its order's account to its depositor's.
+pub fn recovered(message: &Message) -> Result<Execution, Refusal> {
+    let deposit = &message.deposit;
+    let from = order_account(message).ok_or(Refusal::NoOrder)?;
+    let to = alias(&message.chain, &deposit.depositor);
+    let token = token_id(&message.chain, &deposit.currency);
+    let back = transfer(from, to, token, deposit.amount);
+    let key = id::deterministic(&[&message.onchain_id.to_string(), "recover"]);
+    Ok(one(key, &back))
+}
+
 /// Refuses a claim whose execution would move anything that no deposit of it brought: without a
 /// deposit, or with fees that its deposits do not cover.
 pub fn check_covered(terms: &Terms, funded: &[Message], with_fees: bool) -> Result<(), Refusal> {
@@ -177,7 +188,7 @@ fn transfer(from: EvmAddress, to: EvmAddress, token: U256, amount: Amount) -> Ac
 }
 
 /// The account of the order that a deposit names; `None` if it names none.
-fn order_account(message: &Message) -> Option<EvmAddress> {
+pub fn order_account(message: &Message) -> Option<EvmAddress> {
     let deposit: B256 = message.deposit.id.parse().ok()?;
     (!deposit.is_zero()).then(|| {
         OrderAccount {

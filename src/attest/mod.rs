@@ -1,7 +1,7 @@
 //! The oracle's judgements, and the journal of what it has signed.
 //!
 //! One file per claim, pure over what was read: [`deposit`], [`order`] with [`fill`] and [`refund`]
-//! (both over [`paid`]), [`withdrawal`], [`mapping`]; what follows for the hub is in [`execution`],
+//! (both over [`paid`]), [`recover`], [`withdrawal`], [`mapping`]; what follows for the hub is in [`execution`],
 //! how final a block must be in [`finality`], every "no" in [`refusal`]. [`claim`] is what the judges
 //! are given.
 //! The rest does I/O: [`read`] reads what a claim names, [`journal`] signs once and for ever,
@@ -21,6 +21,7 @@ pub mod paid;
 pub mod peers;
 pub mod plan;
 pub mod read;
+pub mod recover;
 pub mod refund;
 pub mod refusal;
 #[cfg(test)]

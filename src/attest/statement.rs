@@ -7,6 +7,7 @@
 //! | deposit | `deposit/<chain>/<tx>/<mode>/<block hash>` | `deposit/<chain>/<tx>/<mode>` | | |
 //! | fill, refund | `outcome/<order>/<ids>` | | | `deposit/<id>` each, `payment/<chain>/<tx>/<index>` each |
 //! | withdrawal | `withdrawal/<chain>/<id>/<verdict>` | | the other verdict | |
+//! | recover | `recover/<idempotency key>` | | | `deposit/<id>` |
 //! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
 //!
 //! A fill and a refund that move the same are one statement, whoever claimed which first; where fees
@@ -127,6 +128,12 @@ impl Statement {
         let mut statement = Self::new(format!("initiation/{idempotency}"), digest);
         statement.chains.push(hub.clone());
         statement.consuming(format!("initiation/{account:#x}/{nonce}"))
+    }
+
+    /// A deposit goes back to its depositor: it serves no outcome of its order.
+    pub fn recover(deposit: B256, idempotency: B256, digest: B256) -> Self {
+        let statement = Self::new(format!("recover/{idempotency}"), digest);
+        statement.consuming(format!("deposit/{deposit}"))
     }
 
     /// Adds a block that it rests on because of a transaction there.

@@ -10,6 +10,7 @@ mod initiated;
 mod initiation;
 mod order;
 mod question;
+mod recover;
 mod refunds;
 mod withdrawals;
 
@@ -91,6 +92,11 @@ pub static ROUTES: &[Route<State>] = &[
         "/attestations/solver-refunds/v1",
         "Attests that a solver refunded an order",
         |state, request| -> Answer { Box::pin(refunds::attest(state, request)) },
+    ),
+    attestation::<recover::Ask, recover::Body>(
+        "/attestations/recover/v1",
+        "Attests that a deposit goes back to its depositor through the hub",
+        |state, request| -> Answer { Box::pin(recover::attest(state, request)) },
     ),
     attestation::<initiation::Ask, initiation::Body>(
         "/attestations/withdrawal-initiation/v1",

@@ -325,7 +325,7 @@ fn a_conflict_is_counted_and_raises_an_alarm() {
     metrics::with_local_recorder(&recorder, || {
         tracing::subscriber::with_default(subscriber, judge);
     });
-    let counted = r#"intentd_conflicting_statements_total{kind="refund"} 1"#;
+    let counted = r#"intentd_conflicting_statements_total{kind="outcome"} 1"#;
     assert!(handle.render().contains(counted), "{}", handle.render());
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let alarms: Vec<_> = log.lines().filter(|line| line.contains("ERROR")).collect();

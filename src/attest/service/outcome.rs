@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 use vm::{
-    B256, EvmAddress, Seen,
+    B256, EvmAddress, Seen, aside,
     protocol::{hub::alias, order::Order},
 };
 
-use super::{Attested, Error, Oracle};
+use super::{Attested, Error, Oracle, is_long};
 use crate::attest::{
     Refusal,
     backing::{self, Backing},
@@ -103,9 +103,12 @@ impl Oracle {
         }
         let asked = self.ask(question);
         let found = read::transactions(&wanted, read::SETTLED).await?;
-        let judged = self.judge(Outcome::Fill, of, (&terms, &found, inputs), &|backing| {
+        let paid = |backing: &Backing<'_>| {
             let paid = found.get(inputs).ok_or(Refusal::NoActions)?;
             fill::judge(&terms, backing, &paid.seen())
+        };
+        let judged = aside(is_long(&found), || {
+            self.judge(Outcome::Fill, of, (&terms, &found, inputs), &paid)
         })?;
         self.end((Outcome::Fill, of), (&terms, judged, &found), asked)
             .await
@@ -134,10 +137,13 @@ impl Oracle {
         }
         let asked = self.ask(question);
         let found = read::transactions(&wanted, read::SETTLED).await?;
-        let judged = self.judge(Outcome::Refund, of, (&terms, &found, inputs), &|backing| {
+        let paid = |backing: &Backing<'_>| {
             let seen = |at: &Option<usize>| at.map(|at| found[at].seen());
             let seen: Vec<Option<Seen<'_>>> = places.iter().map(seen).collect();
             refund::judge(&terms, &refunds, backing, &seen)
+        };
+        let judged = aside(is_long(&found), || {
+            self.judge(Outcome::Refund, of, (&terms, &found, inputs), &paid)
         })?;
         self.end((Outcome::Refund, of), (&terms, judged, &found), asked)
             .await
@@ -219,7 +225,7 @@ impl Oracle {
     }
 
     /// The solver's hub account.
-    fn solver(&self, order: &Order) -> Result<EvmAddress, Refusal> {
+    pub(super) fn solver(&self, order: &Order) -> Result<EvmAddress, Refusal> {
         let chain = &order.solver_chain_id;
         let missing = || Refusal::ChainNotAvailable(chain.into());
         let family = self.family(chain).ok_or_else(missing)?;

@@ -28,8 +28,12 @@ use crate::{
     },
     hub::Settings,
     sign::raw::RawKey,
-    store::{Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore},
+    store::{
+        Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore, requests::Requests,
+    },
 };
+
+mod recover;
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
@@ -45,6 +49,8 @@ struct Script {
     spent: Mutex<Option<U256>>,
     /// What the allocator recorded, by payload id.
     payloads: Mutex<HashMap<B256, Bytes>>,
+    /// Whether the generic mapping has an entry.
+    mapped: Mutex<bool>,
     settled: Mutex<Option<Block>>,
     broken: Mutex<Option<ReadError>>,
     reads: AtomicUsize,
@@ -64,6 +70,7 @@ impl Script {
             balance: Mutex::default(),
             spent: Mutex::default(),
             payloads: Mutex::default(),
+            mapped: Mutex::default(),
             settled: Mutex::new(Some(scene::block(10))),
             broken: Mutex::default(),
             reads: AtomicUsize::new(0),
@@ -139,6 +146,10 @@ impl StateReader for Script {
                 let payload = payloads.get(&data[4..]).cloned().unwrap_or_default();
                 return Ok(payload.abi_encode().into());
             }
+            (68, [0xca, 0xd2, 0xab, 0x23]) if settled => {
+                let created = U256::from(u8::from(*self.mapped.lock().unwrap()));
+                return Ok((Bytes::new(), created).abi_encode_params().into());
+            }
             (36, _) => return Err(ReadError::Doubtful("not at the settled block".into())),
             _ if settled => *self.balance.lock().unwrap(),
             _ => {
@@ -195,7 +206,8 @@ fn over(store: Arc<dyn Store>) -> World {
         ]),
         hub: Hub::new(settings, Ok(chain("relay", &hub)))
             .with_allocator(Ok(chain("aurora", &aurora))),
-        journal: Arc::new(Journal::new(store, signer)),
+        journal: Arc::new(Journal::new(store.clone(), signer)),
+        requests: Requests::new(store),
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
         tolerance: Tolerance::default(),
         clock: || 1_700_000_000,
@@ -305,6 +317,7 @@ fn deposit_claim(read: &Read) -> DepositClaim {
         chain: "ethereum".into(),
         transaction: read.tx.text.to_string(),
         mode: Mode::Slow,
+        keyed: false,
         hints: None,
     }
 }
@@ -448,6 +461,25 @@ async fn fast_deposit_that_is_reorged_is_signed_anew_and_halts_only_what_was_fin
         let halts = world.oracle.journal.halts().await.unwrap();
         assert_eq!(halts.is_empty(), wanted == "OK", "{head}");
     }
+}
+
+#[tokio::test]
+async fn fee_of_fast_mode_is_chosen_with_a_key_only() {
+    let scene = Scene::new();
+    let mut world = fast_world(&scene);
+    let mut claim = fast_claim(&scene.deposits[0]);
+    // Nobody loses where there is no fee.
+    assert_eq!(word(world.oracle.deposit(&claim, None).await), "OK");
+    world.oracle.hub.settings.fee_calculator = Some(EvmAddress::repeat_byte(2));
+    let refused = word(world.oracle.deposit(&claim, None).await);
+    assert_eq!(refused, "FAST_MODE_NOT_ALLOWED");
+    claim.mode = Mode::Slow;
+    let early = word(world.oracle.deposit(&claim, None).await);
+    assert_eq!(early, "TRANSACTION_NOT_FINALIZED");
+    (claim.mode, claim.keyed) = (Mode::Fast, true);
+    let mut keyed = fast_world(&scene);
+    keyed.oracle.hub.settings.fee_calculator = Some(EvmAddress::repeat_byte(2));
+    assert_eq!(word(keyed.oracle.deposit(&claim, None).await), "OK");
 }
 
 #[tokio::test]
