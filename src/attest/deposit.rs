@@ -76,6 +76,14 @@ impl Deposits {
         }
     }
 
+    /// Of one transaction, as somebody knows them already.
+    pub fn known(messages: Vec<Message>) -> Self {
+        Self {
+            distinct: vec![Ok(Listed::of(messages))],
+            at: vec![0],
+        }
+    }
+
     /// Those of the transaction asked for as `n`-th.
     pub fn get(&self, n: usize) -> Option<&Result<Listed, Refusal>> {
         self.distinct.get(*self.at.get(n)?)

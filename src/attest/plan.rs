@@ -198,6 +198,7 @@ impl Made {
             calls: planned.made(),
             executions: Vec::new(),
             references: vec![terms.name().into()],
+            outer_call: None,
         };
         Ok(Self {
             spec: spec(planned.chain, family),

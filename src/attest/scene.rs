@@ -67,6 +67,15 @@ pub fn block(number: u64) -> Block {
     }
 }
 
+/// A transaction that failed.
+pub fn failed() -> Transaction {
+    Transaction::Failed(vm::Failure {
+        block: block(10),
+        references: Vec::new(),
+        outer_call: None,
+    })
+}
+
 pub fn tx(byte: u8) -> TxRef {
     family()
         .tx(&B256::repeat_byte(byte).to_string(), None)

@@ -134,7 +134,7 @@ fn deposit_that_no_claim_can_name_is_not_paid_for() {
             t.scene.deposits[0].head.block.number = 19;
         }),
         ("TRANSACTION_REVERTED", |t| {
-            t.scene.deposits[0].found = Transaction::Failed(scene::block(10));
+            t.scene.deposits[0].found = scene::failed();
         }),
         ("INPUT_INVALID", |t| {
             t.scene.inputs[0].onchain_id = B256::ZERO.to_string();

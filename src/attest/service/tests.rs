@@ -665,7 +665,7 @@ async fn forced_claim_moves_nothing_but_what_was_deposited_for_it() {
     assert_eq!(forcing(&foreign, |_| {}).await, "DEPOSIT_MISSING");
     let reverted = scene
         .clone()
-        .with(|s| s.deposits[0].found = Transaction::Failed(scene::block(10)));
+        .with(|s| s.deposits[0].found = scene::failed());
     assert_eq!(forcing(&reverted, |_| {}).await, "TRANSACTION_REVERTED");
     let covered = scene
         .clone()

@@ -113,7 +113,7 @@ async fn recovery_is_refused_for_what_is_not_the_depositors() {
             s.deposits[0].deposits()[0].amount = U256::from(1001);
         }),
         ("TRANSACTION_REVERTED", |s, _| {
-            s.deposits[0].found = Transaction::Failed(scene::block(10));
+            s.deposits[0].found = scene::failed();
         }),
         ("CHAIN_NOT_AVAILABLE", |_, c| c.chain = "nochain".into()),
     ];
@@ -169,6 +169,8 @@ fn leg(scene: &Scene, stage: Stage) -> Leg {
         currency: NATIVE.into(),
         amount: U256::from(990),
         transaction: None,
+        payments: Vec::new(),
+        wasted: U256::ZERO,
     }
 }
 
