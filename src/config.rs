@@ -297,14 +297,8 @@ impl Config {
             raw.unauthenticated_rate_limit_max,
             raw.unauthenticated_rate_limit_window_ms,
         );
-        let api_keys = read.api_keys("API_KEYS", raw.api_keys);
-        let peers = read.peers(raw.peers);
-        let claims = read.claims(
-            raw.force_api_keys,
-            raw.short_claim_tolerance_bps,
-            (api_keys.as_deref(), &peers),
-        );
-        let timeout_ms = read.peer_timeout_ms(raw.peer_request_timeout_ms);
+        let allowed = (raw.force_api_keys, raw.short_claim_tolerance_bps);
+        let (api_keys, peers, claims) = read.callers(raw.api_keys, raw.peers, allowed);
         let integrator = read.integrator(integrator::Texts {
             http_port: raw.integrator_http_port,
             market_file: raw.market_file,
@@ -338,15 +332,12 @@ impl Config {
             claims,
             keyless_limit,
             peers,
-            peer_timeout: Duration::from_millis(timeout_ms),
+            peer_timeout: read.peer_timeout(raw.peer_request_timeout_ms),
             multisig: read.multisig(raw.oracle_signers, raw.oracle_signers_threshold),
             image_tag: raw.image_tag,
             service: raw.service,
             log_format: read.parse("LOG_FORMAT", raw.log_format, LogFormat::Auto),
-            unused: UNUSED
-                .into_iter()
-                .filter(|name| variables.contains_key(*name))
-                .collect(),
+            unused: unused(&variables),
             variables: Variables::new(variables),
             signing: read
                 .signing(raw.signing_module, raw.ecdsa_private_key)
@@ -365,6 +356,11 @@ impl Config {
     pub fn is_production(&self) -> bool {
         is_production(&self.environment)
     }
+}
+
+fn unused(variables: &BTreeMap<String, String>) -> Vec<&'static str> {
+    let names = UNUSED.into_iter();
+    names.filter(|name| variables.contains_key(*name)).collect()
 }
 
 /// A name that says `prod` or `mainnet` anywhere, in any case: rather one too many.

@@ -148,7 +148,9 @@ async fn replay(transcript: &str, deviations: &[Deviation]) {
     let mut unused: Vec<&str> = deviations.iter().map(|row| row.0).collect();
     let mut daemon = setup.start().await;
     for case in fixture(transcript).as_array().unwrap() {
-        if case["response"]["status"] == 200 && case["path"].as_str().unwrap().contains("/solver") {
+        let path = case["path"].as_str().unwrap();
+        let ends = path.contains("/solver") || path.contains("/recover");
+        if case["response"]["status"] == 200 && ends {
             // A journal of its own: another case may have taken the opposite side.
             daemon.stop().await;
             daemon = setup.start().await;

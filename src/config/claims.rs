@@ -17,8 +17,21 @@ pub struct Claims {
 const WHOLE: u16 = 10_000;
 
 impl Reader<'_> {
+    /// Who may ask us, whom we ask, and what the former may claim: `force` and the tolerance.
+    pub fn callers(
+        &mut self,
+        keys: Option<SecretString>,
+        peers: Option<SecretString>,
+        (force, tolerance): (Option<String>, Option<String>),
+    ) -> (Option<Vec<ApiKey>>, Vec<PeerSetting>, Claims) {
+        let keys = self.api_keys("API_KEYS", keys);
+        let peers = self.peers(peers);
+        let claims = self.claims(force, tolerance, (keys.as_deref(), &peers));
+        (keys, peers, claims)
+    }
+
     /// `force` names labels of `keys`, none of whose keys may be shown to a peer.
-    pub fn claims(
+    fn claims(
         &mut self,
         force: Option<String>,
         tolerance: Option<String>,
