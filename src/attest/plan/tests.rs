@@ -1,6 +1,9 @@
 use super::*;
 use crate::attest::scene::{self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, ROUTER, Scene, TOKEN};
 
+/// The refusal and the change that causes it.
+type Case = (&'static str, fn(&mut Trial));
+
 /// What the planned payment of `amount` to `recipient` of `currency` would be refused with.
 struct Trial {
     scene: Scene,
@@ -123,7 +126,7 @@ fn planned_payment_is_judged_as_its_claim_will_be() {
 
 #[test]
 fn deposit_that_no_claim_can_name_is_not_paid_for() {
-    let cases: &[(&str, fn(&mut Trial))] = &[
+    let cases: &[Case] = &[
         ("INPUT_CURRENCY_MISMATCH", |t| {
             t.scene.deposits[0].deposits()[0].currency = scene::address(TOKEN);
         }),

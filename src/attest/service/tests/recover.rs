@@ -6,6 +6,9 @@ use crate::{
     store::rows::claim::{self, Claim, Leg, Stage},
 };
 
+/// The refusal and the change that causes it.
+type Case = (&'static str, fn(&mut Scene, &mut RecoverClaim));
+
 fn claim(scene: &Scene, with_order: bool) -> RecoverClaim {
     let order = (scene.order.clone(), scene.signature.clone());
     RecoverClaim {
@@ -95,10 +98,10 @@ async fn what_a_fill_may_be_claimed_for_waits_for_the_solvers_word_or_seven_days
 
 #[tokio::test]
 async fn recovery_is_refused_for_what_is_not_the_depositors() {
-    let cases: &[(&str, fn(&mut Scene, &mut RecoverClaim))] = &[
+    let cases: &[Case] = &[
         ("DEPOSIT_NOT_FOUND", |_, c| c.onchain_id = "0x00".into()),
         ("DEPOSIT_NOT_FOUND", |_, c| {
-            c.onchain_id = B256::ZERO.to_string()
+            c.onchain_id = B256::ZERO.to_string();
         }),
         ("DEPOSIT_WITHOUT_ORDER", |s, _| {
             s.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
