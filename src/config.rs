@@ -1,6 +1,7 @@
 //! Environment variables → [`Config`]: the only reader of the environment, every mistake reported
 //! at once, secrets never printed. It opens nothing and reads no chain list ([`crate::chains`] does).
 
+mod claims;
 mod directories;
 mod integrator;
 mod read;
@@ -11,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use vm::EvmAddress;
 
+pub use self::claims::Claims;
 pub use self::directories::{data_dir, directories};
 pub use self::integrator::{Integrator, RequestsV2, SolverOracle};
 use self::read::Reader;
@@ -48,6 +50,8 @@ pub struct Raw {
     hub_file: Option<String>,
     finality_profile: Option<String>,
     api_keys: Option<SecretString>,
+    force_api_keys: Option<String>,
+    short_claim_tolerance_bps: Option<String>,
     unauthenticated_rate_limit_max: Option<String>,
     unauthenticated_rate_limit_window_ms: Option<String>,
     peers: Option<SecretString>,
@@ -92,6 +96,7 @@ pub struct Config {
     pub api_keys: Option<Vec<ApiKey>>,
     /// `None`: callers without a key are refused (when there are keys) or free (when there are none).
     pub keyless_limit: Option<KeylessLimit>,
+    pub claims: Claims,
     pub peers: Vec<PeerSetting>,
     pub peer_timeout: Duration,
     pub multisig: Option<Multisig>,
@@ -295,7 +300,8 @@ impl Config {
             raw.unauthenticated_rate_limit_max,
             raw.unauthenticated_rate_limit_window_ms,
         );
-        let timeout_ms = read.peer_timeout_ms(raw.peer_request_timeout_ms);
+        let allowed = (raw.force_api_keys, raw.short_claim_tolerance_bps);
+        let (api_keys, peers, claims) = read.callers(raw.api_keys, raw.peers, allowed);
         let integrator = read.integrator(integrator::Texts {
             http_port: raw.integrator_http_port,
             market_file: raw.market_file,
@@ -328,10 +334,11 @@ impl Config {
                 raw.finality_profile,
                 FinalityProfile::Network,
             ),
-            api_keys: read.api_keys("API_KEYS", raw.api_keys),
+            api_keys,
+            claims,
             keyless_limit,
-            peers: read.peers(raw.peers),
-            peer_timeout: Duration::from_millis(timeout_ms),
+            peers,
+            peer_timeout: read.peer_timeout(raw.peer_request_timeout_ms),
             multisig: read.multisig(raw.oracle_signers, raw.oracle_signers_threshold),
             image_tag: raw.image_tag,
             service: raw.service,

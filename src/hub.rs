@@ -14,6 +14,7 @@ sol! {
     function HUB() returns (address);
     function balanceOf(address owner, uint256 id) returns (uint256);
     function payloads(bytes32 id) returns (bytes);
+    function getEntry(address user, bytes32 id) returns (bytes data, uint256 createdAt);
     function canConsume(string chainId, bytes currency, uint256 amount) returns (bool);
 }
 
@@ -34,6 +35,8 @@ pub struct Settings {
     pub fee_calculator: Option<EvmAddress>,
     /// Keeps the withdrawals that depositories may make, on a chain of its own.
     pub allocator: Option<EvmAddress>,
+    /// Where accounts of the hub leave their word; `None` where the file names no such contract.
+    pub generic_mapping: Option<EvmAddress>,
 }
 
 /// A hub file that cannot work; the text names the field.
@@ -51,6 +54,7 @@ struct File {
     rate_limiter: Option<Contract>,
     fee_calculator: Option<Contract>,
     aurora_allocator_address: Option<String>,
+    generic_mapping_address: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +76,8 @@ impl Settings {
         };
         let allocator = file.aurora_allocator_address.as_ref();
         let allocator = allocator.map(|text| contract("auroraAllocatorAddress", text));
+        let mapping = file.generic_mapping_address.as_ref();
+        let mapping = mapping.map(|text| contract("genericMappingAddress", text));
         if file.id.is_empty() {
             return Err(wrong("id", "must not be empty"));
         }
@@ -80,6 +86,7 @@ impl Settings {
             rate_limiter: optional("rateLimiter.address", &file.rate_limiter)?,
             fee_calculator: optional("feeCalculator.address", &file.fee_calculator)?,
             allocator: allocator.transpose()?,
+            generic_mapping: mapping.transpose()?,
             id: file.id,
             chain: file.evm_chain_id,
             oracle: file.oracle_address,
@@ -221,6 +228,22 @@ impl Hub {
             amount,
         };
         view(state(hub)?, limiter, &call, &head.block).await
+    }
+
+    /// Whether `user` has left an entry under `id` in the generic mapping, as of a final block; never
+    /// where the hub file names no such contract.
+    pub async fn is_mapped(&self, user: EvmAddress, id: B256) -> Result<bool, ReadError> {
+        let Some(mapping) = self.settings.generic_mapping else {
+            return Ok(false);
+        };
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let hub = self.chain.as_ref().map_err(unread)?;
+        let head = hub.reader.head().await?;
+        let Some(block) = state(hub)?.settled(&head).await? else {
+            return Ok(false);
+        };
+        let entry = view(state(hub)?, mapping, &getEntryCall { user, id }, &block).await?;
+        Ok(!entry.createdAt.is_zero())
     }
 
     async fn contract(

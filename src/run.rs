@@ -32,6 +32,7 @@ use crate::{
     admin::{Admin, Desk, integrators::Office},
     api::oracle::{self, Listed},
     attest::{
+        backing::Tolerance,
         journal::Journal,
         peers::{Key, Multisig, Peer, Peers},
         service::{Oracle, Reachable},
@@ -52,6 +53,7 @@ use crate::{
         Making, Store,
         integrators::Integrators,
         pair::{Pair, Places},
+        requests::Requests,
         reserve::Reserve,
     },
     telemetry::Metrics,
@@ -128,13 +130,17 @@ impl Daemon {
         let journal = Arc::new(Journal::new(pair.journal.clone(), signer));
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
-            oracle: oracle(
-                &chains,
-                settings,
-                journal.clone(),
-                peers(config)?,
-                unix_seconds,
-            ),
+            oracle: Oracle {
+                tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
+                ..oracle(
+                    &chains,
+                    settings,
+                    (journal.clone(), pair.store.clone()),
+                    peers(config)?,
+                    unix_seconds,
+                )
+            },
+            force: config.claims.force.clone(),
         });
         let rendered = metrics.clone();
         let troubles = Arc::<Troubles>::default();
@@ -251,7 +257,7 @@ pub fn places(config: &Config) -> Places {
 pub fn oracle(
     chains: &Chains,
     settings: Settings,
-    journal: Arc<Journal>,
+    (journal, store): (Arc<Journal>, Arc<dyn Store>),
     peers: Peers,
     clock: fn() -> u64,
 ) -> Oracle {
@@ -266,6 +272,8 @@ pub fn oracle(
         hub: Hub::new(settings, hub).with_allocator(allocator),
         journal,
         peers,
+        requests: Requests::new(store),
+        tolerance: Tolerance::default(),
         clock,
     }
 }

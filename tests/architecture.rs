@@ -87,6 +87,7 @@ const ANY: &[&str] = &["*"];
 
 /// Files that may not wait, read a clock or touch the world.
 const PURE: &[&str] = &[
+    "src/attest/backing.rs",
     "src/attest/claim.rs",
     "src/attest/deposit.rs",
     "src/attest/execution.rs",
@@ -94,6 +95,8 @@ const PURE: &[&str] = &[
     "src/attest/finality.rs",
     "src/attest/order.rs",
     "src/attest/paid.rs",
+    "src/attest/plan",
+    "src/attest/recover.rs",
     "src/attest/refund.rs",
     "src/attest/refusal.rs",
     "src/attest/statement.rs",
@@ -144,6 +147,7 @@ const PURE: &[&str] = &[
     "vm/src/ethereum/transaction.rs",
     "vm/src/ethereum/witness/",
     "vm/src/bitcoin/decode",
+    "vm/src/bitcoin/payer.rs",
 ];
 const IMPURE_WORDS: &[&str] = &[
     "async ",

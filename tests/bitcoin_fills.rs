@@ -15,6 +15,7 @@ use hyper::{HeaderMap, Method};
 use intentd::{
     api::oracle::{ROUTES, State},
     attest::{
+        backing::Tolerance,
         journal::Journal,
         peers::Peers,
         service::{Oracle, Reachable},
@@ -22,7 +23,7 @@ use intentd::{
     http::Request,
     hub::{Hub, Settings},
     sign::raw::RawKey,
-    store::memory::MemoryStore,
+    store::{memory::MemoryStore, requests::Requests},
 };
 use serde_json::Value;
 use support::{daemon::KEY, fixture, http::Server, world};
@@ -83,6 +84,7 @@ impl ChainReader for Deposits {
         };
         Ok(Transaction::Succeeded(Receipt {
             block: Self::block(),
+            sender: None,
             deposits: Ok(vec![deposit]),
             payments: Vec::new(),
             calls: Vec::new(),
@@ -148,6 +150,8 @@ fn oracle(world: &Server, order: B256) -> Oracle {
         hub: Hub::new(settings, Err("not read here".into())),
         journal: Arc::new(Journal::new(Arc::new(MemoryStore::new()), signer)),
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
+        requests: Requests::new(Arc::new(MemoryStore::new())),
+        tolerance: Tolerance::default(),
         clock: || 1_800_000_000,
     }
 }
@@ -169,6 +173,7 @@ async fn bitcoin_fills_beside_scripted_deposits_get_their_recorded_answers() {
         let state = Arc::new(State {
             oracle: oracle(&world, order.id(family).unwrap()),
             listed: Vec::new(),
+            force: Vec::new(),
         });
         let headers = [("content-type", "application/json")];
         let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));

@@ -92,7 +92,7 @@ async fn order_is_filled_or_refunded() {
         assert_eq!(again.body, signed.body);
     }
     let metrics = daemon.metrics().await;
-    assert!(metrics.contains("intentd_conflicting_statements_total{kind=\"refund\"}"));
+    assert!(metrics.contains("intentd_conflicting_statements_total{kind=\"outcome\"}"));
     daemon.stop().await;
 }
 

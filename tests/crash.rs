@@ -39,7 +39,7 @@ use async_trait::async_trait;
 use intentd::{
     attest::{
         journal::{Journal, JournalError},
-        statement::{Outcome, Statement},
+        statement::Statement,
     },
     sign::{SignError, Signer},
     store::{check, sled::SledStore},
@@ -95,7 +95,7 @@ fn word(n: u64) -> B256 {
 
 /// The `n`th order, filled from the `n`th deposit.
 fn statement(n: u64, digest: u64) -> Statement {
-    Statement::outcome(Outcome::Fill, word(n), &[word(n)], word(digest))
+    Statement::outcome(word(n), &[word(n)], word(digest))
 }
 
 /// The child: signs one statement after the other, four at a time, and says so.

@@ -8,6 +8,7 @@ use clap::Parser;
 use intentd::{
     admin::{Admin, Desk, integrators::Office},
     attest::{
+        backing::Tolerance,
         journal::{Journal, JournalError},
         peers::Peers,
         service::{DepositClaim, Error, Oracle, Reachable},
@@ -17,7 +18,7 @@ use intentd::{
     cli::Arguments,
     hub::{Hub, Settings},
     sign::raw::RawKey,
-    store::{Store, integrators::Integrators, sled::SledStore},
+    store::{Store, integrators::Integrators, requests::Requests, sled::SledStore},
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -99,6 +100,8 @@ impl Life {
             ),
             journal: journal.clone(),
             peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
+            requests: Requests::new(store.clone()),
+            tolerance: Tolerance::default(),
             clock: || 1_700_000_000,
         };
         let shutdown = CancellationToken::new();
@@ -138,6 +141,7 @@ impl Life {
             chain: chain.into(),
             transaction: tx(byte).text.to_string(),
             mode: Mode::Slow,
+            keyed: false,
             hints: None,
         };
         let answer = self.oracle.deposit(&claim, None).await?;

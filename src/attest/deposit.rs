@@ -1,11 +1,14 @@
 //! A transaction's deposits, judged (oracle.md 7.1, 8). Pure: no I/O, no clock.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use vm::{B256, ChainId, Deposit, Seen, protocol::id};
 
-use super::{Refusal, finality, statement::Mode};
+use super::{Refusal, finality, refusal::QUOTED, statement::Mode};
 
 /// One attested deposit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +23,75 @@ pub struct Message {
     pub timestamp: u64,
 }
 
-impl Message {
-    /// Whether `text` is this deposit's onchain id.
-    pub fn named(&self, text: &str) -> bool {
-        text.eq_ignore_ascii_case(&self.onchain_id.to_string())
+/// The deposits of one transaction, found by their onchain ids.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    pub messages: Vec<Message>,
+    places: HashMap<B256, usize>,
+}
+
+impl Listed {
+    fn of(messages: Vec<Message>) -> Self {
+        let ids = messages.iter().enumerate();
+        Self {
+            places: ids.map(|(at, message)| (message.onchain_id, at)).collect(),
+            messages,
+        }
+    }
+
+    /// The deposit with the onchain id `text`, in any case of letters.
+    pub fn find(&self, text: &str) -> Option<&Message> {
+        let digits = text
+            .strip_prefix("0x")
+            .or_else(|| text.strip_prefix("0X"))?;
+        let id: B256 = digits.parse().ok().filter(|_| digits.len() == 64)?;
+        self.messages.get(*self.places.get(&id)?)
+    }
+}
+
+/// The deposits of several transactions, each of which is looked into once.
+#[derive(Clone, Debug)]
+pub struct Deposits {
+    distinct: Vec<Result<Listed, Refusal>>,
+    /// Where the deposits of each transaction asked for stand.
+    at: Vec<usize>,
+}
+
+impl Deposits {
+    /// Of transactions that are final by their chains' own rules.
+    pub fn of(seen: &[Seen<'_>]) -> Self {
+        let mut places = HashMap::new();
+        let mut distinct = Vec::new();
+        let at = seen.iter().map(|seen| {
+            let hint = seen.transaction.hint.as_ref().map(ToString::to_string);
+            let key = (&seen.spec.id, &seen.transaction.bytes, hint);
+            *places.entry(key).or_insert_with(|| {
+                distinct.push(settled(seen).map(Listed::of));
+                distinct.len() - 1
+            })
+        });
+        Self {
+            at: at.collect(),
+            distinct,
+        }
+    }
+
+    /// Of one transaction, as somebody knows them already.
+    pub fn known(messages: Vec<Message>) -> Self {
+        Self {
+            distinct: vec![Ok(Listed::of(messages))],
+            at: vec![0],
+        }
+    }
+
+    /// Those of the transaction asked for as `n`-th.
+    pub fn get(&self, n: usize) -> Option<&Result<Listed, Refusal>> {
+        self.distinct.get(*self.at.get(n)?)
+    }
+
+    /// Those of each transaction once.
+    pub fn distinct(&self) -> impl Iterator<Item = &Result<Listed, Refusal>> {
+        self.distinct.iter()
     }
 }
 
@@ -107,10 +175,21 @@ pub fn settled(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     judge(seen, Mode::Slow).map(|judged| judged.messages)
 }
 
-/// The deposits as a refusal quotes them, one JSON text.
+/// The deposits as a refusal quotes them, one JSON text. What is beyond [`QUOTED`] bytes is cut off
+/// there anyway, so that nobody makes a text of it.
 pub fn quote(messages: &[Message]) -> String {
-    let quoted: Vec<_> = messages.iter().map(Quoted::of).collect();
-    serde_json::to_string(&quoted).unwrap_or_default()
+    let mut text = String::from("[");
+    for (at, message) in messages.iter().enumerate() {
+        if text.len() > QUOTED {
+            break;
+        }
+        if at > 0 {
+            text.push(',');
+        }
+        text += &serde_json::to_string(&Quoted::of(message)).unwrap_or_default();
+    }
+    text.push(']');
+    text
 }
 
 fn messages(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {

@@ -1,6 +1,8 @@
 //! What the hub is to do about a claim: actions and idempotency keys (oracle.md 7.1, 7.5, 7.6,
 //! settlement.md 5). Pure: no I/O, no clock.
 
+use std::collections::HashMap;
+
 use vm::{
     Address, Amount, B256, ChainId, EvmAddress, U256,
     protocol::{
@@ -94,6 +96,37 @@ pub fn outcome(
     })
 }
 
+/// Gives a deposit back from its order's account to its depositor's.
+pub fn recovered(message: &Message) -> Result<Execution, Refusal> {
+    let deposit = &message.deposit;
+    let from = order_account(message).ok_or(Refusal::NoOrder)?;
+    let to = alias(&message.chain, &deposit.depositor);
+    let token = token_id(&message.chain, &deposit.currency);
+    let back = transfer(from, to, token, deposit.amount);
+    let key = id::deterministic(&[&message.onchain_id.to_string(), "recover"]);
+    Ok(one(key, &back))
+}
+
+/// Refuses a claim whose execution would move anything that no deposit of it brought: without a
+/// deposit, or with fees that its deposits do not cover.
+pub fn check_covered(terms: &Terms, funded: &[Message], with_fees: bool) -> Result<(), Refusal> {
+    if funded.is_empty() {
+        return Err(Refusal::NoDeposit);
+    }
+    let mut brought: HashMap<U256, Amount> = HashMap::new();
+    for message in funded {
+        let token = token_id(&message.chain, &message.deposit.currency);
+        let sum = brought.entry(token).or_default();
+        *sum = sum.saturating_add(message.deposit.amount);
+    }
+    for fee in terms.fees.iter().filter(|_| with_fees) {
+        let token = token_id(&fee.currency_chain, &fee.currency);
+        let left = brought.entry(token).or_default();
+        *left = left.checked_sub(fee.amount).ok_or(Refusal::Uncovered)?;
+    }
+    Ok(())
+}
+
 /// The hub account of whoever `address` of `chain` is.
 pub fn account(chain: &str, address: &Address) -> EvmAddress {
     alias(&ChainId::new(chain), address)
@@ -109,22 +142,24 @@ pub struct Escrow {
 }
 
 impl Escrow {
-    /// An executed withdrawal's money is gone; `transaction` is what the caller named, or nothing.
-    pub fn burned(&self, withdrawal: B256, transaction: &str) -> Execution {
+    /// An executed withdrawal's money is gone. The key is that of a claim that names no transaction
+    /// (oracle.md 7.6): what callers name differs, and two oracles have to reach one key.
+    pub fn burned(&self, withdrawal: B256) -> Execution {
         let burn = Action::Burn {
             from: self.address,
             token: self.token,
             amount: self.amount,
         };
-        let key = id::deterministic(&[&withdrawal.to_string(), transaction]);
-        one(key, &burn)
+        one(id::deterministic(&[&withdrawal.to_string(), ""]), &burn)
     }
 
-    /// An expired withdrawal's money goes back to its owner.
-    pub fn returned(&self, withdrawal: B256, transaction: &str) -> Execution {
+    /// An expired withdrawal's money goes back to its owner; the key as in [`Escrow::burned`].
+    pub fn returned(&self, withdrawal: B256) -> Execution {
         let back = transfer(self.address, self.owner, self.token, self.amount);
-        let key = id::deterministic(&[&withdrawal.to_string(), transaction, "2"]);
-        one(key, &back)
+        one(
+            id::deterministic(&[&withdrawal.to_string(), "", "2"]),
+            &back,
+        )
     }
 
     /// Sets the money of a withdrawal apart. `settlement` is the hub's name.
@@ -153,7 +188,7 @@ fn transfer(from: EvmAddress, to: EvmAddress, token: U256, amount: Amount) -> Ac
 }
 
 /// The account of the order that a deposit names; `None` if it names none.
-fn order_account(message: &Message) -> Option<EvmAddress> {
+pub fn order_account(message: &Message) -> Option<EvmAddress> {
     let deposit: B256 = message.deposit.id.parse().ok()?;
     (!deposit.is_zero()).then(|| {
         OrderAccount {
@@ -229,13 +264,11 @@ mod tests {
             token: U256::from(3),
             amount: U256::from(4),
         };
-        let id = B256::repeat_byte(5);
-        let (burned, returned) = (escrow.burned(id, "0xa"), escrow.returned(id, "0xa"));
+        let withdrawal = B256::repeat_byte(5);
+        let (burned, returned) = (escrow.burned(withdrawal), escrow.returned(withdrawal));
         assert_ne!(burned.idempotency_key, returned.idempotency_key);
-        assert_ne!(
-            burned.idempotency_key,
-            escrow.burned(id, "").idempotency_key
-        );
+        let key = id::deterministic(&[&withdrawal.to_string(), ""]);
+        assert_eq!(burned.idempotency_key, key);
         assert_eq!(
             Action::decode(&returned.actions[0]),
             Ok(transfer(

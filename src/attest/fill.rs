@@ -5,16 +5,24 @@ use vm::{OrderCall, Receipt, RouterCall, Seen};
 
 use super::{
     Refusal,
+    backing::Backing,
     claim::malformed,
     order::{OutputTerms, Terms},
     paid::{self, Expected, Ledger, Named, Served},
+    statement::Outcome,
 };
 
 /// Refuses a fill that falls short of the order; the payments that served it.
-pub fn judge(terms: &Terms, seen: &Seen<'_>) -> Result<Vec<Served>, Refusal> {
+pub fn judge(
+    terms: &Terms,
+    backing: &Backing<'_>,
+    seen: &Seen<'_>,
+) -> Result<Vec<Served>, Refusal> {
     let output = &terms.output;
     check_ordered(output)?;
+    backing.check(terms)?;
     let receipt = paid::usable(seen, terms.id, output.deadline)?;
+    paid::check_apart(seen, backing.inputs, (terms.id, terms.solver))?;
     let mut ledger = Ledger::default();
     for (index, payment) in output.payments.iter().enumerate() {
         let mut expected = Expected {
@@ -24,8 +32,9 @@ pub fn judge(terms: &Terms, seen: &Seen<'_>) -> Result<Vec<Served>, Refusal> {
             deadline: output.deadline,
             solver: terms.solver,
             router: None,
+            payer: backing.payer(Outcome::Fill),
         };
-        let router = named(output).needed(receipt, &expected)?;
+        let router = ledger.router(seen, &expected, &named(output))?;
         expected.router = router.as_ref();
         let minimum = U1024::from(payment.minimum);
         let paid = ledger.paid(seen, &expected)?;
@@ -39,7 +48,7 @@ pub fn judge(terms: &Terms, seen: &Seen<'_>) -> Result<Vec<Served>, Refusal> {
         ledger.take(seen, &expected, minimum);
     }
     check_calls(output, receipt)?;
-    let mut served = ledger.served();
+    let mut served = ledger.served()?;
     // An order may want nothing but calls: without this they would serve every deposit of it.
     if !output.calls.is_empty() {
         served.push(Served::calls(seen));

@@ -4,6 +4,7 @@
 //! precondition of the commit that records it, so that two requests that race are decided by the
 //! store and not by who looked first. The journal judges no facts: its callers do.
 
+mod commit;
 mod halts;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use tokio::sync::OnceCell;
 use vm::protocol::signature::Signature;
 use vm::types::{Block, ChainId, EvmAddress};
 
+use self::commit::{recording, release};
 pub use self::halts::Watched;
 pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
@@ -25,7 +27,7 @@ use crate::{
     sign::{SignError, Signer},
     store::{
         Batch, Expect, Key, Outcome, Store, StoreError,
-        rows::{self, RowError, consumption, entry, halt, signature, slot, void, watch},
+        rows::{self, RowError, consumption, entry, signature, slot, void},
     },
 };
 
@@ -154,6 +156,10 @@ impl Journal {
     }
 
     /// Makes the statement durable; whether it stood before.
+    ///
+    /// A statement that stands with other payments is served by these from now on, and those are
+    /// free; where one of these serves something else, it stays as it is. Either way each payment
+    /// serves one statement, and nobody bars a true one by claiming it with another's payment first.
     async fn record(&self, statement: &Statement, now: u64) -> Result<bool, JournalError> {
         let mut known = None;
         for _ in 0..ATTEMPTS {
@@ -164,6 +170,9 @@ impl Journal {
                 .await?
             {
                 Outcome::Applied { .. } => return Ok(stood),
+                Outcome::Refused { key, .. } if stood && key.kind == rows::CONSUMPTION => {
+                    return Ok(true);
+                }
                 Outcome::Refused { key, found } => {
                     known = match self.refused(statement, &key, found).await? {
                         Next::Stands(row) => Some(row),
@@ -261,62 +270,6 @@ impl Journal {
             _ => None,
         })
     }
-}
-
-/// The commit that records a statement, or completes it if it stands as `known`.
-fn recording(
-    statement: &Statement,
-    known: Option<Vec<u8>>,
-    now: u64,
-) -> Result<Batch, JournalError> {
-    let key = entry::key(&statement.key);
-    let fresh = known.is_none();
-    let mut batch = Batch::new();
-    let chains = statement.facts.iter().map(|fact| &fact.chain);
-    for chain in chains.chain(&statement.chains) {
-        batch = batch.expect(halt::key(chain.as_str()), Expect::Absent);
-    }
-    batch = batch.expect(key.clone(), known.map_or(Expect::Absent, Expect::Equals));
-    for other in &statement.excludes {
-        batch = batch.expect(entry::key(other), Expect::Absent);
-    }
-    if let Some(slot) = &statement.slot {
-        batch = batch.claim(slot::key(slot), slot::encode(&statement.key));
-    }
-    for consumption in &statement.consumes {
-        let by = consumption::encode(&consumption.by);
-        batch = batch.claim(consumption::key(&consumption.what), by);
-    }
-    if fresh {
-        let entry = halts::entry_of(statement, now);
-        for (fact, stated) in entry.facts.iter().zip(&statement.facts) {
-            let row = watch::encode(fact, stated.early);
-            batch = batch.put(watch::key(fact, &statement.key), row);
-        }
-        batch = batch.put(key, entry.encode()?);
-    }
-    Ok(batch)
-}
-
-/// The commit that deletes an entry with everything that it holds, if it still holds it.
-fn release(key: &str, entry: &Entry) -> Result<Batch, JournalError> {
-    let mut batch = Batch::new().delete(entry::key(key));
-    if let Some(slot) = &entry.slot {
-        let place = slot::key(slot);
-        batch = batch.expect(place.clone(), Expect::AbsentOrEquals(slot::encode(key)));
-        batch = batch.delete(place);
-    }
-    for consumption in &entry.consumes {
-        let place = consumption::key(&consumption.what);
-        let by = consumption::encode(&consumption.by);
-        batch = batch
-            .expect(place.clone(), Expect::AbsentOrEquals(by))
-            .delete(place);
-    }
-    Ok(entry
-        .facts
-        .iter()
-        .fold(batch, |batch, fact| batch.delete(watch::key(fact, key))))
 }
 
 /// `bytes` as a signature, if it is `address`'s own over `digest`: nothing else is given out.

@@ -1,13 +1,14 @@
 //! The oracle's judgements, and the journal of what it has signed.
 //!
 //! One file per claim, pure over what was read: [`deposit`], [`order`] with [`fill`] and [`refund`]
-//! (both over [`paid`]), [`withdrawal`], [`mapping`]; what follows for the hub is in [`execution`],
+//! (both over [`paid`]), [`recover`], [`withdrawal`], [`mapping`]; what follows for the hub is in [`execution`],
 //! how final a block must be in [`finality`], every "no" in [`refusal`]. [`claim`] is what the judges
 //! are given.
 //! The rest does I/O: [`read`] reads what a claim names, [`journal`] signs once and for ever,
 //! [`peers`] asks others, [`service`] puts these together, [`watch`] looks whether what was signed
 //! is still there.
 
+pub mod backing;
 pub mod claim;
 pub mod deposit;
 pub mod execution;
@@ -18,7 +19,9 @@ pub mod mapping;
 pub mod order;
 pub mod paid;
 pub mod peers;
+pub mod plan;
 pub mod read;
+pub mod recover;
 pub mod refund;
 pub mod refusal;
 #[cfg(test)]

@@ -14,7 +14,7 @@ use vm::{
 use super::{
     Refusal,
     claim::{Families, bounded},
-    deposit::{self, Message},
+    deposit::{self, Deposits, Message},
     refusal::Shown,
 };
 
@@ -236,12 +236,12 @@ pub fn check_signature(solver: &str, id: B256, signature: &str) -> Result<(), Re
     }
 }
 
-/// The deposit of every input of an order, in the order of the inputs. `deposits[n]` are those of
-/// the transaction that `inputs[n]` names.
+/// The deposit of every input of an order, in the order of the inputs. Of `deposits`, the `n`-th are
+/// those of the transaction that `inputs[n]` names.
 pub fn funded(
     terms: &Terms,
     inputs: &[Input],
-    deposits: &[Result<Vec<Message>, Refusal>],
+    deposits: &Deposits,
 ) -> Result<Vec<Message>, Refusal> {
     let id = terms.name();
     let mut funded = Vec::with_capacity(terms.inputs.len());
@@ -250,20 +250,20 @@ pub fn funded(
             .iter()
             .position(|input| input.index == index)
             .ok_or(Refusal::MissingInput(index))?;
-        let messages = match deposits.get(at) {
-            Some(Ok(messages)) => messages,
+        let listed = match deposits.get(at) {
+            Some(Ok(listed)) => listed,
             Some(Err(why)) => return Err(why.clone()),
             None => return Err(Refusal::MissingInput(index)),
         };
         let onchain = &inputs[at].onchain_id;
-        let message = messages
-            .iter()
-            .find(|m| *m.deposit.id == *id && m.named(onchain))
+        let message = listed
+            .find(onchain)
+            .filter(|message| *message.deposit.id == *id)
             .ok_or_else(|| Refusal::InvalidInput {
                 index,
                 order: (&id).into(),
                 onchain: onchain.into(),
-                deposits: Shown::list(&deposit::quote(messages)),
+                deposits: Shown::list(&deposit::quote(&listed.messages)),
             })?;
         if message.deposit.currency != wanted.currency {
             return Err(Refusal::WrongCurrency {
@@ -278,19 +278,13 @@ pub fn funded(
 }
 
 /// The deposits of a forced claim: all that name the order, each once.
-pub fn forced(
-    terms: &Terms,
-    deposits: Vec<Result<Vec<Message>, Refusal>>,
-) -> Result<Vec<Message>, Refusal> {
+pub fn forced(terms: &Terms, deposits: &Deposits) -> Result<Vec<Message>, Refusal> {
     let id = terms.name();
-    let mut known = HashSet::new();
-    let mut funded = Vec::new();
-    for messages in deposits {
-        for message in messages? {
-            if *message.deposit.id == *id && known.insert(message.onchain_id) {
-                funded.push(message);
-            }
-        }
+    let (mut known, mut funded) = (HashSet::new(), Vec::new());
+    for listed in deposits.distinct() {
+        let messages = &listed.as_ref().map_err(Clone::clone)?.messages;
+        let named = messages.iter().filter(|m| *m.deposit.id == *id);
+        funded.extend(named.filter(|m| known.insert(m.onchain_id)).cloned());
     }
     Ok(funded)
 }

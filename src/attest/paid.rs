@@ -1,11 +1,15 @@
 //! Which payments of a transaction count for an order, each once (oracle.md 7.3, 7.4, 8).
 //! Pure: no I/O, no clock.
+//!
+//! A transaction's payments are sorted into [`Pot`]s once, so that the work grows with what the
+//! transaction and the order hold, never with one times the other.
 
 use std::collections::HashMap;
 
 use alloy::primitives::aliases::U1024;
 use vm::{
-    Address, B256, Bytes, ChainId, EvmAddress, Family, Payment, PaymentKind, Receipt, Seen, TxRef,
+    Address, Amount, B256, Bytes, ChainId, EvmAddress, Family, Payment, PaymentKind, Receipt, Seen,
+    TxRef,
 };
 
 use super::{Refusal, claim::malformed};
@@ -22,6 +26,17 @@ pub struct Expected<'a> {
     pub solver: EvmAddress,
     /// The fill router that counts, if this family has them.
     pub router: Option<&'a Address>,
+    pub payer: Payer,
+}
+
+/// Whose payments count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payer {
+    /// Whoever sends the transaction, the solver, and the router in anybody's transaction.
+    Sender,
+    /// The solver, and the router in the solver's own transactions: nobody else ends the order for
+    /// the solver.
+    Solver,
 }
 
 /// The fill router that an order names, still to be read.
@@ -31,14 +46,6 @@ pub struct Named<'a> {
     pub extra_data: &'a Bytes,
     /// Where it stands in the body.
     pub path: &'a str,
-}
-
-/// A transaction as payment ledger: what is taken for one payment of an order does not count again.
-#[derive(Debug, Default)]
-pub struct Ledger {
-    /// What is already taken, per transaction, recipient and currency.
-    taken: HashMap<(ChainId, Bytes, Address, Address), U1024>,
-    served: Vec<Served>,
 }
 
 /// A payment that serves an order and may serve no other.
@@ -53,15 +60,55 @@ pub struct Served {
 /// Where a transaction's calls stand among its payments: they serve one order together.
 const CALLS: u32 = u32::MAX - 1;
 
+/// The most payments that one claim may need: each is a row for ever.
+const MOST_SERVED: usize = 1_024;
+
 impl Served {
     /// The calls that `seen` made for an order.
     pub fn calls(seen: &Seen<'_>) -> Self {
+        Self::at(seen, CALLS)
+    }
+
+    fn at(seen: &Seen<'_>, index: u32) -> Self {
         Self {
             chain: seen.spec.id.clone(),
             transaction: seen.transaction.clone(),
-            index: CALLS,
+            index,
         }
     }
+}
+
+/// Transactions as a payment ledger: what is taken for one payment of an order does not count again.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    books: HashMap<(ChainId, Bytes), Book>,
+    steps: u64,
+}
+
+/// The payments of one transaction by recipient and currency.
+#[derive(Debug)]
+struct Book {
+    /// To name a payment by: two spellings are one transaction.
+    transaction: Served,
+    pots: HashMap<(Address, Address), Pot>,
+}
+
+/// What one transaction pays to one recipient in one currency, by how it is known.
+#[derive(Debug, Default)]
+struct Pot {
+    direct: HashMap<B256, Group>,
+    sent: Group,
+    routed: HashMap<Address, Group>,
+    given: HashMap<Address, Group>,
+    taken: U1024,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    sum: U1024,
+    payments: Vec<(Amount, u32)>,
+    /// Whether it counted for the order.
+    counted: bool,
 }
 
 impl Ledger {
@@ -69,33 +116,167 @@ impl Ledger {
     /// pay for this order at all.
     pub fn paid(&mut self, seen: &Seen<'_>, expected: &Expected<'_>) -> Result<U1024, Refusal> {
         let receipt = usable(seen, expected.order, expected.deadline)?;
-        let matching = matching(receipt, expected);
-        let sum = matching
-            .iter()
-            .fold(U1024::ZERO, |sum, p| sum + U1024::from(p.amount));
-        for payment in &matching {
-            let served = Served {
-                chain: seen.spec.id.clone(),
-                transaction: seen.transaction.clone(),
-                index: payment.index,
-            };
-            if !self.served.contains(&served) {
-                self.served.push(served);
-            }
-        }
-        let taken = self.taken.get(&key(seen, expected)).copied();
-        Ok(sum.saturating_sub(taken.unwrap_or_default()))
+        let sender = receipt.sender.as_ref();
+        self.steps += 1;
+        let Some(pot) = self.pot(seen, receipt, expected) else {
+            return Ok(U1024::ZERO);
+        };
+        let sum = pot.counted(sender, expected);
+        Ok(sum.saturating_sub(pot.taken))
     }
 
     /// Takes `amount` of what [`Ledger::paid`] found.
     pub fn take(&mut self, seen: &Seen<'_>, expected: &Expected<'_>, amount: U1024) {
-        let taken = self.taken.entry(key(seen, expected)).or_default();
-        *taken = taken.saturating_add(amount);
+        let book = self.books.get_mut(&key(seen));
+        if let Some(pot) = book.and_then(|book| book.pots.get_mut(&purse(expected))) {
+            pot.taken = pot.taken.saturating_add(amount);
+        }
     }
 
-    /// Every payment that served, each once.
-    pub fn served(self) -> Vec<Served> {
-        self.served
+    /// The router of `named` as far as it matters to these payments: where none of them is a
+    /// router's word, a router that cannot be read is none.
+    pub fn router(
+        &mut self,
+        seen: &Seen<'_>,
+        expected: &Expected<'_>,
+        named: &Named<'_>,
+    ) -> Result<Option<Address>, Refusal> {
+        let receipt = usable(seen, expected.order, expected.deadline)?;
+        let pot = self.pot(seen, receipt, expected);
+        match pot.is_some_and(|pot| pot.needs_router(expected)) {
+            true => named.router(),
+            false => Ok(named.router().unwrap_or_default()),
+        }
+    }
+
+    /// The payments that served, each once: of those that counted the largest, as many as were
+    /// needed. What is left over serves nothing, and costs nobody a row.
+    pub fn served(self) -> Result<Vec<Served>, Refusal> {
+        let mut served = Vec::new();
+        for book in self.books.into_values() {
+            for pot in book.pots.into_values() {
+                let indexes = pot.needed().into_iter();
+                served.extend(indexes.map(|index| Served {
+                    index,
+                    ..book.transaction.clone()
+                }));
+            }
+        }
+        served.sort_unstable_by(|a: &Served, b| {
+            let place = (&b.chain, &b.transaction.bytes, b.index);
+            (&a.chain, &a.transaction.bytes, a.index).cmp(&place)
+        });
+        if served.len() > MOST_SERVED {
+            return Err(Refusal::TooMany {
+                field: "payments",
+                most: MOST_SERVED,
+            });
+        }
+        Ok(served)
+    }
+
+    /// How many payments were looked at so far, each as often as it was.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn pot(
+        &mut self,
+        seen: &Seen<'_>,
+        receipt: &Receipt,
+        expected: &Expected<'_>,
+    ) -> Option<&mut Pot> {
+        let steps = &mut self.steps;
+        let book = self.books.entry(key(seen)).or_insert_with(|| {
+            *steps += receipt.payments.len() as u64;
+            Book::of(seen, receipt)
+        });
+        book.pots.get_mut(&purse(expected))
+    }
+}
+
+impl Book {
+    fn of(seen: &Seen<'_>, receipt: &Receipt) -> Self {
+        let mut pots: HashMap<(Address, Address), Pot> = HashMap::new();
+        for payment in &receipt.payments {
+            let purse = (payment.recipient.clone(), payment.currency.clone());
+            pots.entry(purse).or_default().put(payment);
+        }
+        Self {
+            transaction: Served::at(seen, 0),
+            pots,
+        }
+    }
+}
+
+impl Pot {
+    fn put(&mut self, payment: &Payment) {
+        let group = match &payment.kind {
+            PaymentKind::Direct { order } => self.direct.entry(*order).or_default(),
+            PaymentKind::Transfer => &mut self.sent,
+            PaymentKind::Router(router) => self.routed.entry(router.clone()).or_default(),
+            PaymentKind::TransferBy(giver) => self.given.entry(giver.clone()).or_default(),
+        };
+        group.sum += U1024::from(payment.amount);
+        group.payments.push((payment.amount, payment.index));
+    }
+
+    fn needs_router(&self, expected: &Expected<'_>) -> bool {
+        !self.routed.is_empty() && !self.direct.contains_key(&expected.order)
+    }
+
+    /// The sum of what counts. A direct payment counts alone; without one, the router's word and the
+    /// currency's own records of what the transaction's sender, the order's solver or its router gave.
+    ///
+    /// What somebody else gave is no payment of the order: whoever may claim a stranger's payout on
+    /// the recipient's behalf could put the order's id behind that call, and be paid for it.
+    fn counted(&mut self, sender: Option<&Address>, expected: &Expected<'_>) -> U1024 {
+        let solver = Address::from_parts("", Bytes::copy_from_slice(expected.solver.as_slice()));
+        let own = expected.payer == Payer::Sender || sender == Some(&solver);
+        if own && let Some(direct) = self.direct.get_mut(&expected.order) {
+            return direct.count();
+        }
+        let mut sum = self
+            .given
+            .get_mut(&solver)
+            .map_or(U1024::ZERO, Group::count);
+        if !own {
+            return sum;
+        }
+        sum += self.sent.count();
+        if let Some(router) = expected.router {
+            let routed = self.routed.get_mut(router);
+            let given = self.given.get_mut(router).filter(|_| *router != solver);
+            sum += routed.map_or(U1024::ZERO, Group::count);
+            sum += given.map_or(U1024::ZERO, Group::count);
+        }
+        sum
+    }
+
+    /// The indexes of the largest payments that counted, until they make up what was taken.
+    fn needed(self) -> Vec<u32> {
+        let groups = self.direct.into_values().chain(self.routed.into_values());
+        let groups = groups.chain(self.given.into_values()).chain([self.sent]);
+        let counted = groups.filter(|group| group.counted);
+        let mut payments: Vec<(Amount, u32)> = counted.flat_map(|g| g.payments).collect();
+        payments.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut left = self.taken;
+        let mut needed = Vec::new();
+        for (amount, index) in payments {
+            if left.is_zero() {
+                break;
+            }
+            left = left.saturating_sub(U1024::from(amount));
+            needed.push(index);
+        }
+        needed
+    }
+}
+
+impl Group {
+    fn count(&mut self) -> U1024 {
+        self.counted = true;
+        self.sum
     }
 }
 
@@ -115,6 +296,30 @@ pub fn usable<'a>(seen: &Seen<'a>, order: B256, deadline: u64) -> Result<&'a Rec
     Ok(receipt)
 }
 
+/// Refuses a transaction that funds the order: what moved there on its way into the depository paid
+/// nobody. `inputs` are the transactions that the claim names as the order's deposits.
+///
+/// A transaction of the solver's own may hold a deposit of the order besides: the order's calls can
+/// make one there, and the fill would be lost to the solver.
+pub fn check_apart(
+    seen: &Seen<'_>,
+    inputs: &[Seen<'_>],
+    (order, solver): (B256, EvmAddress),
+) -> Result<(), Refusal> {
+    let funds = || Refusal::FundsOrder(seen.text().into());
+    if inputs.iter().any(|input| key(input) == key(seen)) {
+        return Err(funds());
+    }
+    let receipt = seen.receipt()?;
+    let by_solver = receipt.sender.as_ref().map(Address::bytes) == Some(solver.as_slice());
+    let id = format!("{order:#x}");
+    let mut deposits = receipt.deposits.iter().flatten();
+    match !by_solver && deposits.any(|deposit| deposit.id.eq_ignore_ascii_case(&id)) {
+        true => Err(funds()),
+        false => Ok(()),
+    }
+}
+
 impl Named<'_> {
     /// The router; `None` for families without routers.
     pub fn router(&self) -> Result<Option<Address>, Refusal> {
@@ -124,69 +329,13 @@ impl Named<'_> {
             .transpose()
             .map_err(|error| malformed(self.path, error))
     }
-
-    /// The router as far as it matters to these payments: where none of them is a router's word,
-    /// a router that cannot be read is none.
-    pub fn needed(
-        &self,
-        receipt: &Receipt,
-        expected: &Expected<'_>,
-    ) -> Result<Option<Address>, Refusal> {
-        match needs_router(receipt, expected) {
-            true => self.router(),
-            false => Ok(self.router().unwrap_or_default()),
-        }
-    }
 }
 
-fn needs_router(receipt: &Receipt, expected: &Expected<'_>) -> bool {
-    let routed = |p: &Payment| matches!(p.kind, PaymentKind::Router(_));
-    to_recipient(receipt, expected).any(routed)
-        && !to_recipient(receipt, expected).any(|p| is_direct(p, expected))
+/// The transaction by its bytes.
+fn key(seen: &Seen<'_>) -> (ChainId, Bytes) {
+    (seen.spec.id.clone(), seen.transaction.bytes.clone())
 }
 
-fn to_recipient<'a>(
-    receipt: &'a Receipt,
-    expected: &Expected<'_>,
-) -> impl Iterator<Item = &'a Payment> {
-    let payments = receipt.payments.iter();
-    payments.filter(|p| p.recipient == *expected.recipient && p.currency == *expected.currency)
-}
-
-fn is_direct(payment: &Payment, expected: &Expected<'_>) -> bool {
-    matches!(payment.kind, PaymentKind::Direct { order } if order == expected.order)
-}
-
-/// A direct payment counts alone; without one, the router's word and the currency's own records of
-/// what the transaction's sender, the order's solver or its router gave.
-///
-/// What somebody else gave is no payment of the order: whoever may claim a stranger's payout on the
-/// recipient's behalf could put the order's id behind that call, and be paid for it.
-fn matching<'a>(receipt: &'a Receipt, expected: &Expected<'_>) -> Vec<&'a Payment> {
-    let direct: Vec<&Payment> = to_recipient(receipt, expected)
-        .filter(|payment| is_direct(payment, expected))
-        .collect();
-    if !direct.is_empty() {
-        return direct;
-    }
-    to_recipient(receipt, expected)
-        .filter(|payment| match &payment.kind {
-            PaymentKind::Direct { .. } => false,
-            PaymentKind::Router(router) => Some(router) == expected.router,
-            PaymentKind::Transfer => true,
-            PaymentKind::TransferBy(giver) => {
-                Some(giver) == expected.router || giver.bytes() == expected.solver.as_slice()
-            }
-        })
-        .collect()
-}
-
-/// The transaction by its bytes: two spellings are one transaction.
-fn key(seen: &Seen<'_>, expected: &Expected<'_>) -> (ChainId, Bytes, Address, Address) {
-    (
-        seen.spec.id.clone(),
-        seen.transaction.bytes.clone(),
-        expected.recipient.clone(),
-        expected.currency.clone(),
-    )
+fn purse(expected: &Expected<'_>) -> (Address, Address) {
+    (expected.recipient.clone(), expected.currency.clone())
 }

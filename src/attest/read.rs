@@ -5,7 +5,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures::future::try_join_all;
 use tokio::sync::OnceCell;
-use vm::{Bytes, Chain, ChainId, ChainSpec, Head, ReadError, Seen, Transaction, TxRef};
+use vm::{
+    Bytes, Chain, ChainId, ChainSpec, Head, LARGE_EVENTS, ReadError, Seen, Transaction, TxRef,
+    aside,
+};
 
 use super::Refusal;
 
@@ -22,7 +25,8 @@ pub struct Found {
     pub spec: Arc<ChainSpec>,
     pub transaction: TxRef,
     pub head: Head,
-    pub found: Transaction,
+    /// Shared by all who named the transaction: it may be large.
+    pub found: Arc<Transaction>,
 }
 
 impl Found {
@@ -35,6 +39,41 @@ impl Found {
             found: &self.found,
         }
     }
+
+    /// How much there is to look at.
+    pub fn events(&self) -> usize {
+        let Transaction::Succeeded(receipt) = &*self.found else {
+            return 0;
+        };
+        let deposits = receipt.deposits.as_ref().map_or(0, Vec::len);
+        let others = receipt.calls.len() + receipt.executions.len();
+        deposits + receipt.payments.len() + others
+    }
+}
+
+/// The most events of all transactions of one request together: judging them takes a few tenths of a
+/// second of one core. A block's gas pays for fewer on every chain that is known.
+const MOST_EVENTS: usize = 300_000;
+
+/// Refuses what would take too long to judge.
+fn check_size(found: &[Found]) -> Result<(), Unread> {
+    match found.iter().map(Found::events).sum::<usize>() > MOST_EVENTS {
+        true => Err(Refusal::TooMany {
+            field: "events of the transactions",
+            most: MOST_EVENTS,
+        }
+        .into()),
+        false => Ok(()),
+    }
+}
+
+/// Why transactions are not judged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
 }
 
 /// A chain's heads during one request.
@@ -55,7 +94,7 @@ pub const SETTLED: Judge<'static> = &|seen| {
 
 /// Reads `wanted`, answered in its order. What `judge` calls missing or not final is read once more
 /// from a head that is asked for now.
-pub async fn transactions(wanted: &[Wanted], judge: Judge<'_>) -> Result<Vec<Found>, ReadError> {
+pub async fn transactions(wanted: &[Wanted], judge: Judge<'_>) -> Result<Vec<Found>, Unread> {
     let tips = tips(wanted).await?;
     // Two claims about one transaction are one read.
     let mut distinct: Vec<&Wanted> = Vec::new();
@@ -75,6 +114,7 @@ pub async fn transactions(wanted: &[Wanted], judge: Judge<'_>) -> Result<Vec<Fou
     }
     let reads = distinct.iter().map(|one| read(one, &tips, judge));
     let found = try_join_all(reads).await?;
+    check_size(&found)?;
     let named = |(one, at): (&Wanted, usize)| Found {
         transaction: one.transaction.clone(),
         ..found[at].clone()
@@ -106,8 +146,9 @@ async fn read(
     let missing = || ReadError::Unavailable(format!("no head of {}", one.chain.spec.id));
     let tip = tips.get(&one.chain.spec.id).ok_or_else(missing)?;
     let first = tip.found(one, tip.head.clone()).await?;
+    let long = first.events() > LARGE_EVENTS;
     let early = matches!(
-        judge(&first.seen()),
+        aside(long, || judge(&first.seen())),
         Err(Refusal::NotFinalized(_) | Refusal::MissingTransaction { .. })
     );
     if !early {
@@ -134,7 +175,7 @@ impl Tip {
             spec: self.chain.spec.clone(),
             transaction: one.transaction.clone(),
             head,
-            found,
+            found: Arc::new(found),
         })
     }
 }

@@ -7,10 +7,12 @@ use vm::{Address, Seen};
 
 use super::{
     Refusal,
+    backing::Backing,
     claim::{bounded, malformed},
     deposit::Message,
-    order::{Difference, RefundTerms, Terms},
-    paid::{self, Expected, Ledger, Named, Served},
+    order::{RefundTerms, Terms},
+    paid::{self, Expected, Ledger, Named, Payer, Served},
+    statement::Outcome,
 };
 
 /// What a caller says about the refund of one input.
@@ -44,68 +46,74 @@ pub fn chosen<'a>(
     terms.inputs.iter().enumerate().map(of).collect()
 }
 
-/// Refuses refunds that fall short; the payments that served.
-/// `seen[n]` is the transaction of `refunds[n]` if an input was given back there, `funded[i]` the
-/// deposit of input `i`.
+/// Refuses refunds that fall short, or that somebody else than the solver paid; the payments that
+/// served. `seen[n]` is the transaction of `refunds[n]` if an input was given back there.
 pub fn judge(
     terms: &Terms,
     refunds: &[Refund],
-    funded: &[Message],
+    backing: &Backing<'_>,
     seen: &[Option<Seen<'_>>],
 ) -> Result<Vec<Served>, Refusal> {
-    let difference = Difference::of(terms, funded)?;
+    let difference = backing.check(terms)?;
     let mut ledger = Ledger::default();
     for (index, (at, option)) in chosen(terms, refunds)?.into_iter().enumerate() {
         let missing = || Refusal::MissingRefund(index);
         let seen = seen.get(at).and_then(Option::as_ref).ok_or_else(missing)?;
-        let deposit = funded.get(index).ok_or_else(missing)?;
-        let recipient = recipient(index, option, deposit)?;
-        let minimum = difference.scale(option.minimum);
-        refund(
-            &mut ledger,
-            terms,
-            (index, option),
-            (seen, &recipient),
-            minimum,
-        )?;
+        let deposit = backing.funded.get(index).ok_or_else(missing)?;
+        let given = Given {
+            index,
+            option,
+            recipient: recipient(index, option, deposit)?,
+            minimum: difference.scale(option.minimum),
+            payer: backing.payer(Outcome::Refund),
+        };
+        given.check(&mut ledger, terms, seen)?;
+        paid::check_apart(seen, backing.inputs, (terms.id, terms.solver))?;
     }
-    Ok(ledger.served())
+    ledger.served()
 }
 
-fn refund(
-    ledger: &mut Ledger,
-    terms: &Terms,
-    (index, option): (usize, &RefundTerms),
-    (seen, recipient): (&Seen<'_>, &Address),
+/// What one input of the order is given back by.
+struct Given<'a> {
+    index: usize,
+    option: &'a RefundTerms,
+    recipient: Address,
     minimum: U1024,
-) -> Result<(), Refusal> {
-    let mut expected = Expected {
-        order: terms.id,
-        recipient,
-        currency: &option.currency,
-        deadline: option.deadline,
-        solver: terms.solver,
-        router: None,
-    };
-    let receipt = paid::usable(seen, terms.id, option.deadline)?;
-    let named = Named {
-        family: option.family,
-        extra_data: &option.extra_data,
-        path: &format!("order.inputs[{index}].refunds.extraData"),
-    };
-    let router = named.needed(receipt, &expected)?;
-    expected.router = router.as_ref();
-    let paid = ledger.paid(seen, &expected)?;
-    // A refund of nothing gives nothing back, whatever its minimum.
-    if paid < minimum || paid.is_zero() {
-        return Err(Refusal::InsufficientRefund {
-            index,
-            paid: paid.to_string().into(),
-            minimum: minimum.to_string().into(),
-        });
+    payer: Payer,
+}
+
+impl Given<'_> {
+    fn check(&self, ledger: &mut Ledger, terms: &Terms, seen: &Seen<'_>) -> Result<(), Refusal> {
+        let (index, option) = (self.index, self.option);
+        let mut expected = Expected {
+            order: terms.id,
+            recipient: &self.recipient,
+            currency: &option.currency,
+            deadline: option.deadline,
+            solver: terms.solver,
+            router: None,
+            payer: self.payer,
+        };
+        let named = Named {
+            family: option.family,
+            extra_data: &option.extra_data,
+            path: &format!("order.inputs[{index}].refunds.extraData"),
+        };
+        let router = ledger.router(seen, &expected, &named)?;
+        expected.router = router.as_ref();
+        let paid = ledger.paid(seen, &expected)?;
+        // A refund of nothing gives nothing back, whatever its minimum.
+        let minimum = self.minimum.max(U1024::ONE);
+        if paid < minimum {
+            return Err(Refusal::InsufficientRefund {
+                index,
+                paid: paid.to_string().into(),
+                minimum: self.minimum.to_string().into(),
+            });
+        }
+        ledger.take(seen, &expected, minimum);
+        Ok(())
     }
-    ledger.take(seen, &expected, minimum);
-    Ok(())
 }
 
 /// Whom the order gives back to: the depositor where the order names the native currency's address.

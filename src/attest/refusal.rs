@@ -15,7 +15,7 @@ pub struct Shown(String);
 const SHOWN: usize = 160;
 
 /// The longest list of deposits that a refusal quotes, in bytes.
-const QUOTED: usize = 8 * 1024;
+pub const QUOTED: usize = 8 * 1024;
 
 impl Shown {
     /// A list that is longer than usual texts: cut off after 8 KiB.
@@ -136,6 +136,36 @@ pub enum Refusal {
     },
     #[error("Nothing to execute")]
     NoActions,
+    #[error("Fast mode needs an API key here: the hub takes a fee for it")]
+    FastNotAllowed,
+    #[error("Deposit with onchainId {0} not found in transaction")]
+    UnknownDeposit(Shown),
+    #[error("Deposit does not have a depositId")]
+    NoOrder,
+    #[error("Insufficient balance at order address for recovery")]
+    NothingToRecover,
+    #[error("Order data and signature are required for deposits less than 7 days old")]
+    OrderRequired,
+    #[error("Deposit depositId does not match the computed orderId")]
+    OtherOrder,
+    #[error("No fill or refund entry not found for this order")]
+    NotGivenUp,
+    #[error("The deposit has been paid for by its order's solver")]
+    PaymentVisible,
+    #[error("The order may be filled or refunded until {0}")]
+    OrderOpen(u64),
+    #[error("Nothing of the order's is deposited")]
+    NoDeposit,
+    #[error("The fees exceed what is deposited")]
+    Uncovered,
+    #[error("The deposit is not on the chain of order input payment {0}")]
+    WrongChain(usize),
+    #[error("Transaction {0} funds the order; it pays nobody")]
+    FundsOrder(Shown),
+    #[error("The deposits fall short of the order: the claim needs its solver's signature")]
+    ShortClaim,
+    #[error("Invalid solver signature of the claim")]
+    ClaimSignature,
 
     #[error("Withdrawals on chain {0} are not supported")]
     WithdrawalsUnsupported(Shown),
@@ -194,6 +224,7 @@ impl Refusal {
             Self::Malformed(_) => "INVALID_REQUEST",
             Self::TooMany { .. } => "TOO_MANY_ITEMS",
             Self::FastLimit => "FAST_MODE_LIMIT_EXCEEDED",
+            Self::FastNotAllowed => "FAST_MODE_NOT_ALLOWED",
             Self::ForceNotAllowed => "FORCE_NOT_ALLOWED",
             Self::RepeatedOnchainId => "INPUT_ONCHAIN_ID_REPEATED",
             Self::RepeatedInput => "INPUT_REPEATED",
@@ -222,6 +253,12 @@ impl Refusal {
             Self::NoRefundRecipient(_) => "REFUND_RECIPIENT_MISSING",
             Self::InsufficientRefund { .. } => "REFUND_INSUFFICIENT",
             Self::NoActions => "NOTHING_TO_EXECUTE",
+            Self::NoDeposit => "DEPOSIT_MISSING",
+            Self::Uncovered => "FEES_NOT_COVERED",
+            Self::WrongChain(_) => "INPUT_CHAIN_MISMATCH",
+            Self::FundsOrder(_) => "TRANSACTION_FUNDS_ORDER",
+            Self::ShortClaim => "SOLVER_SIGNATURE_REQUIRED",
+            Self::ClaimSignature => "SOLVER_SIGNATURE_INVALID",
             Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",
             Self::NoDepository(_) => "DEPOSITORY_NOT_CONFIGURED",
             Self::WithdrawalMismatch { .. } | Self::OtherWithdrawal => "WITHDRAWAL_MISMATCH",
@@ -233,6 +270,21 @@ impl Refusal {
             Self::InsufficientAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
             Self::SignatureChain => "SIGNATURE_CHAIN_UNSUPPORTED",
             Self::ClientSignature => "SIGNATURE_INVALID",
+            other => other.recovery_code(),
+        }
+    }
+
+    /// The codes of deposits that go back through the hub.
+    fn recovery_code(&self) -> &'static str {
+        match self {
+            Self::UnknownDeposit(_) => "DEPOSIT_NOT_FOUND",
+            Self::NoOrder => "DEPOSIT_WITHOUT_ORDER",
+            Self::NothingToRecover => "ORDER_BALANCE_INSUFFICIENT",
+            Self::OrderRequired => "ORDER_REQUIRED",
+            Self::OtherOrder => "ORDER_MISMATCH",
+            Self::NotGivenUp => "ORDER_NOT_GIVEN_UP",
+            Self::PaymentVisible => "PAYMENT_VISIBLE",
+            Self::OrderOpen(_) => "ORDER_OPEN",
             _ => "REFUSED",
         }
     }

@@ -12,11 +12,13 @@ use vm::{
 
 use super::{
     Refusal,
-    deposit::{self, Message},
+    backing::{self, Backing, Tolerance},
+    deposit::{self, Deposits, Message},
     fill,
     order::{self, Difference, Input, Terms},
     paid::Served,
     refund::{self, Refund},
+    statement::Outcome,
 };
 
 pub const RECIPIENT: &str = "0x1111111111111111111111111111111111111111";
@@ -65,6 +67,15 @@ pub fn block(number: u64) -> Block {
     }
 }
 
+/// A transaction that failed.
+pub fn failed() -> Transaction {
+    Transaction::Failed(vm::Failure {
+        block: block(10),
+        references: Vec::new(),
+        outer_call: None,
+    })
+}
+
 pub fn tx(byte: u8) -> TxRef {
     family()
         .tx(&B256::repeat_byte(byte).to_string(), None)
@@ -84,6 +95,7 @@ impl Read {
     pub fn new(chain: &str, byte: u8) -> Self {
         let receipt = Receipt {
             block: block(10),
+            sender: Some(sender()),
             deposits: Ok(Vec::new()),
             payments: Vec::new(),
             calls: Vec::new(),
@@ -148,6 +160,8 @@ pub struct Scene {
     pub fill: Read,
     pub refunds: Vec<Refund>,
     pub refunded: Vec<Read>,
+    /// The claims carry the solver's signature.
+    pub vouched: bool,
 }
 
 impl Scene {
@@ -186,6 +200,7 @@ impl Scene {
                 option: 0,
             }],
             refunded: vec![Read::new("ethereum", 0xe1)],
+            vouched: false,
         };
         scene.settle();
         scene
@@ -255,28 +270,43 @@ impl Scene {
 
     /// Everything that is checked about a fill, in the order in which it is.
     pub fn judge_fill(&self) -> Result<(Difference, Vec<Served>), Refusal> {
-        let (terms, funded) = self.funded()?;
-        let difference = Difference::of(&terms, &funded)?;
-        Ok((difference, fill::judge(&terms, &self.fill.seen())?))
+        self.judged(Outcome::Fill, |terms, backing| {
+            fill::judge(terms, backing, &self.fill.seen())
+        })
     }
 
     /// Everything that is checked about a refund.
     pub fn judge_refund(&self) -> Result<Vec<Served>, Refusal> {
-        let (terms, funded) = self.funded()?;
         let seen: Vec<_> = self.refunded.iter().map(|read| Some(read.seen())).collect();
-        refund::judge(&terms, &self.refunds, &funded, &seen)
+        let judged = self.judged(Outcome::Refund, |terms, backing| {
+            refund::judge(terms, &self.refunds, backing, &seen)
+        });
+        judged.map(|(_, served)| served)
+    }
+
+    fn judged(
+        &self,
+        outcome: Outcome,
+        judge: impl Fn(&Terms, &Backing<'_>) -> Result<Vec<Served>, Refusal>,
+    ) -> Result<(Difference, Vec<Served>), Refusal> {
+        let (terms, funded) = self.funded()?;
+        let inputs: Vec<_> = self.deposits.iter().map(Read::seen).collect();
+        let signature = self.vouched.then(|| vouch(outcome, &terms, &funded));
+        let backing = Backing {
+            funded: &funded,
+            inputs: &inputs,
+            vouched: backing::vouched(outcome, &terms, &funded, signature.as_deref())?,
+            tolerance: Tolerance::default(),
+        };
+        Ok((backing.check(&terms)?, judge(&terms, &backing)?))
     }
 
     pub fn funded(&self) -> Result<(Terms, Vec<Message>), Refusal> {
         order::check_inputs(&self.inputs)?;
         let terms = Terms::new(&self.order, &families)?;
         order::check_signature(&self.order.solver, terms.id, &self.signature)?;
-        let deposits = self
-            .deposits
-            .iter()
-            .map(|read| deposit::settled(&read.seen()));
-        let deposits: Vec<_> = deposits.collect();
-        let funded = order::funded(&terms, &self.inputs, &deposits)?;
+        let inputs: Vec<_> = self.deposits.iter().map(Read::seen).collect();
+        let funded = order::funded(&terms, &self.inputs, &Deposits::of(&inputs))?;
         Ok((terms, funded))
     }
 
@@ -292,6 +322,16 @@ impl Scene {
 
 pub fn key() -> PrivateKeySigner {
     PrivateKeySigner::from_bytes(&B256::repeat_byte(0x42)).unwrap()
+}
+
+/// The solver, which sends everything unless somebody else does.
+pub fn sender() -> Address {
+    address(&format!("{:#x}", key().address()))
+}
+
+/// The solver's word for a claim.
+pub fn vouch(outcome: Outcome, terms: &Terms, funded: &[Message]) -> String {
+    sign(backing::claim_id(outcome, terms, funded))
 }
 
 pub fn sign(id: B256) -> String {

@@ -3,13 +3,14 @@
 
 mod deposit;
 mod outcome;
+mod recover;
 mod withdrawal;
 
 use std::{collections::HashMap, sync::Arc};
 
 use serde_json::Value;
 use vm::{
-    B256, Chain, EvmAddress, Family, ReadError, TxRef,
+    B256, Chain, EvmAddress, Family, LARGE_EVENTS, ReadError, TxRef,
     protocol::{
         message::{Execution, TypedMessage},
         signature::Signature,
@@ -18,6 +19,7 @@ use vm::{
 
 pub use deposit::{DepositAnswer, DepositClaim};
 pub use outcome::{FillClaim, InputClaim, OrderClaim, OutcomeAnswer, RefundClaim, RefundPayment};
+pub use recover::RecoverClaim;
 pub use withdrawal::{
     AddressClaim, InitiatedAnswer, InitiationAnswer, InitiationClaim, WithdrawalAnswer,
     WithdrawalClaim,
@@ -25,16 +27,17 @@ pub use withdrawal::{
 
 use super::{
     Refusal,
+    backing::Tolerance,
     claim::malformed,
     journal::{Journal, JournalError},
     peers::{
         Asked, Peers, Question,
         answer::{Corroborated, Seal},
     },
-    read::Wanted,
+    read::{Found, Unread, Wanted},
     statement::Statement,
 };
-use crate::hub::Hub;
+use crate::{hub::Hub, store::requests::Requests};
 
 /// A configured chain as the oracle knows it.
 pub struct Reachable {
@@ -51,6 +54,10 @@ pub struct Oracle {
     pub hub: Hub,
     pub journal: Arc<Journal>,
     pub peers: Peers,
+    /// What this daemon's own solver has begun, if it has one.
+    pub requests: Requests,
+    /// How far a deposit may fall short without its solver's word.
+    pub tolerance: Tolerance,
     /// Unix seconds now.
     pub clock: fn() -> u64,
 }
@@ -73,6 +80,20 @@ pub enum Error {
     /// The operator's settings do not allow what they promise.
     #[error("{0}")]
     Setup(String),
+}
+
+impl From<Unread> for Error {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Read(error) => error.into(),
+            Unread::Refused(refusal) => refusal.into(),
+        }
+    }
+}
+
+/// Whether judging these takes so long that others should go on meanwhile.
+fn is_long(found: &[Found]) -> bool {
+    found.iter().map(Found::events).sum::<usize>() > LARGE_EVENTS
 }
 
 /// An execution with the signatures of those who agree on it, ours first.

@@ -5,20 +5,26 @@
 //! | statement | key | slot | excludes | consumes |
 //! |---|---|---|---|---|
 //! | deposit | `deposit/<chain>/<tx>/<mode>/<block hash>` | `deposit/<chain>/<tx>/<mode>` | | |
-//! | fill | `fill/<order>/<ids>` | | `refund/<order>/<ids>` | `deposit/<id>` each, `payment/<chain>/<tx>/<index>` each |
-//! | refund | `refund/<order>/<ids>` | | `fill/<order>/<ids>` | as a fill |
+//! | fill, refund | `outcome/<order>/<ids>` | | | `deposit/<id>` each, `payment/<chain>/<tx>/<index>` each |
 //! | withdrawal | `withdrawal/<chain>/<id>/<verdict>` | | the other verdict | |
+//! | recover | `recover/<idempotency key>` | | | `deposit/<id>` |
 //! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
+//!
+//! A fill and a refund that move the same are one statement, whoever claimed which first; where fees
+//! make them differ, the digest under the key excludes the other.
 //!
 //! Everything consumed serves the statement's own key. `<tx>` is `0x` and the hex of the
 //! transaction's canonical bytes, so that spellings do not matter; `<ids>` is the sha256 of the
 //! sorted onchain ids. The texts are stored: changing one forgets what was signed.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use alloy::{hex::encode_prefixed, primitives::Bytes};
 use sha2::{Digest, Sha256};
 use vm::types::{B256, Block, ChainId, EvmAddress, TxRef};
+
+/// What the name of a consumed payment begins with.
+const PAYMENT: &str = "payment/";
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,25 +96,18 @@ impl Statement {
     }
 
     /// `order` ended for the deposits with these onchain ids, in any order.
-    pub fn outcome(outcome: Outcome, order: B256, deposits: &[B256], digest: B256) -> Self {
+    pub fn outcome(order: B256, deposits: &[B256], digest: B256) -> Self {
         let mut ids = deposits.to_vec();
         ids.sort_unstable();
         ids.dedup();
-        let subject = format!(
-            "{order}/{}",
-            B256::from_slice(&Sha256::digest(ids.concat()))
-        );
-        let mut statement = Self::new(format!("{outcome}/{subject}"), digest);
-        statement
-            .excludes
-            .push(format!("{}/{subject}", outcome.opposite()));
+        let subject = B256::from_slice(&Sha256::digest(ids.concat()));
+        let statement = Self::new(format!("outcome/{order}/{subject}"), digest);
         ids.iter().fold(statement, |statement, id| {
             statement.consuming(format!("deposit/{id}"))
         })
     }
 
-    /// The withdrawal with this id (or request hash) on `chain` ended. The digest may depend on the
-    /// transaction that the first caller named: ask the journal for its entry before making one.
+    /// The withdrawal with this id (or request hash) on `chain` ended.
     pub fn withdrawal(chain: &ChainId, id: B256, verdict: Verdict, digest: B256) -> Self {
         let key = |verdict| format!("withdrawal/{chain}/{id}/{verdict}");
         let mut statement = Self::new(key(verdict), digest);
@@ -129,6 +128,12 @@ impl Statement {
         let mut statement = Self::new(format!("initiation/{idempotency}"), digest);
         statement.chains.push(hub.clone());
         statement.consuming(format!("initiation/{account:#x}/{nonce}"))
+    }
+
+    /// A deposit goes back to its depositor: it serves no outcome of its order.
+    pub fn recover(deposit: B256, idempotency: B256, digest: B256) -> Self {
+        let statement = Self::new(format!("recover/{idempotency}"), digest);
+        statement.consuming(format!("deposit/{deposit}"))
     }
 
     /// Adds a block that it rests on because of a transaction there.
@@ -163,7 +168,25 @@ impl Statement {
     /// Uses up a payment: `index` is the payment's in its transaction.
     #[must_use]
     pub fn paid_by(self, chain: &ChainId, tx: &TxRef, index: u32) -> Self {
-        self.consuming(format!("payment/{chain}/{}/{index}", canonical(tx)))
+        self.paid_by_all([(chain, tx, index)])
+    }
+
+    /// Uses up payments, each once.
+    #[must_use]
+    pub fn paid_by_all<'a>(
+        mut self,
+        payments: impl IntoIterator<Item = (&'a ChainId, &'a TxRef, u32)>,
+    ) -> Self {
+        let known = self.consumes.iter().map(|known| known.what.clone());
+        let mut known: HashSet<String> = known.collect();
+        for (chain, tx, index) in payments {
+            let what = format!("{PAYMENT}{chain}/{}/{index}", canonical(tx));
+            let by = self.key.clone();
+            if known.insert(what.clone()) {
+                self.consumes.push(Consumption { what, by });
+            }
+        }
+        self
     }
 
     /// Keeps the statement itself for those who ask for it again.
@@ -211,15 +234,6 @@ impl Statement {
             self.consumes.push(consumption);
         }
         self
-    }
-}
-
-impl Outcome {
-    fn opposite(self) -> Self {
-        match self {
-            Self::Fill => Self::Refund,
-            Self::Refund => Self::Fill,
-        }
     }
 }
 
@@ -305,11 +319,11 @@ mod tests {
         assert_eq!((deposit.excludes.len(), deposit.consumes.len()), (0, 0));
         assert_eq!(deposit.facts[0].transaction, "0xAB");
 
-        let fill = Statement::outcome(Outcome::Fill, b(9), &[b(2), b(1)], b(3));
+        let fill = Statement::outcome(b(9), &[b(2), b(1)], b(3));
         // sha256 of 32 bytes of 1 and 32 bytes of 2.
         let hash = "0xf818afd37a6dc3bc92fb44731011277006db4efa6e9023cd7468c02335d22a4d";
-        assert_eq!(fill.key, format!("fill/{ORDER}/{hash}"));
-        assert_eq!(fill.excludes, [format!("refund/{ORDER}/{hash}")]);
+        assert_eq!(fill.key, format!("outcome/{ORDER}/{hash}"));
+        assert!(fill.excludes.is_empty());
         let fill = fill.paid_by(&base(), &tx("AB", &[0xab]), 4);
         let what: Vec<_> = fill.consumes.iter().map(|c| c.what.as_str()).collect();
         let second = format!("deposit/{}", b(2));
@@ -333,8 +347,8 @@ mod tests {
         let lower = Statement::deposit(&base(), &tx("0xab", &[0xab]), Mode::Slow, &block(1), b(2));
         let upper = Statement::deposit(&base(), &tx("AB", &[0xab]), Mode::Slow, &block(1), b(2));
         assert_eq!(lower.key, upper.key);
-        let one = Statement::outcome(Outcome::Fill, b(9), &[b(1), b(2), b(1)], b(3));
-        let two = Statement::outcome(Outcome::Fill, b(9), &[b(2), b(1)], b(3));
+        let one = Statement::outcome(b(9), &[b(1), b(2), b(1)], b(3));
+        let two = Statement::outcome(b(9), &[b(2), b(1)], b(3));
         assert_eq!(one, two);
     }
 
@@ -353,19 +367,13 @@ mod tests {
         ] {
             assert_ne!(first, other);
         }
-        let outcome = |order, ids: &[B256]| Statement::outcome(Outcome::Fill, order, ids, b(3)).key;
+        let outcome = |order, ids: &[B256]| Statement::outcome(order, ids, b(3)).key;
         assert_ne!(outcome(b(9), &[b(1)]), outcome(b(8), &[b(1)]));
         assert_ne!(outcome(b(9), &[b(1)]), outcome(b(9), &[b(1), b(2)]));
     }
 
     #[test]
     fn opposites_exclude_each_other() {
-        let fill = Statement::outcome(Outcome::Fill, b(9), &[b(1)], b(3));
-        let refund = Statement::outcome(Outcome::Refund, b(9), &[b(1)], b(4));
-        assert_eq!(
-            (&fill.excludes[0], &refund.excludes[0]),
-            (&refund.key, &fill.key)
-        );
         let executed = Statement::withdrawal(&base(), b(1), Verdict::Executed, b(3));
         let expired = Statement::withdrawal(&base(), b(1), Verdict::Expired, b(4));
         assert_eq!(
@@ -376,7 +384,7 @@ mod tests {
 
     #[test]
     fn facts_and_consumption_are_listed_once() {
-        let paid = Statement::outcome(Outcome::Fill, b(9), &[b(1)], b(3))
+        let paid = Statement::outcome(b(9), &[b(1)], b(3))
             .paid_by(&base(), &tx("t", &[1]), 0)
             .paid_by(&base(), &tx("t", &[1]), 0)
             .resting_on(&base(), &tx("t", &[1]), &block(1))
@@ -384,6 +392,6 @@ mod tests {
             .as_of(&base(), &block(2))
             .as_of(&base(), &block(2));
         assert_eq!((paid.consumes.len(), paid.facts.len()), (2, 2));
-        assert_eq!(paid.kind(), "fill");
+        assert_eq!(paid.kind(), "outcome");
     }
 }

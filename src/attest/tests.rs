@@ -1,15 +1,18 @@
 //! The judges over the hostile histories of fills, refunds and deposits, each with the case that
 //! holds beside those that do not.
 
+use alloy::primitives::aliases::U1024;
 use vm::{PaymentKind, Transaction, U256};
 
 use super::{
+    backing,
     claim::MOST_ITEMS,
     deposit, fill,
     order::Terms,
+    paid::{Expected, Ledger, Payer},
     refund::Refund,
     scene::{self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, ROUTER, Scene, TOKEN, address},
-    statement::Mode,
+    statement::{Mode, Outcome},
 };
 
 /// The refusal and the change that causes it.
@@ -370,6 +373,7 @@ fn refund_is_complete_and_each_option_exists() {
 fn refund_minimum_follows_what_was_deposited() {
     let half = |paid: u64| {
         refunding(move |s| {
+            s.vouched = true;
             s.deposits[0].deposits()[0].amount = U256::from(500);
             s.refunded[0].receipt().payments[0].amount = U256::from(paid);
         })
@@ -384,6 +388,178 @@ fn refund_minimum_follows_what_was_deposited() {
     };
     assert_eq!(double(1800), "OK");
     assert_eq!(double(1799), "REFUND_INSUFFICIENT");
+}
+
+#[test]
+fn short_claim_needs_the_solvers_word() {
+    let deposited = |amount: u64, vouched: bool| {
+        Scene::new().with(|s| {
+            s.deposits[0].deposits()[0].amount = U256::from(amount);
+            s.vouched = vouched;
+        })
+    };
+    let missing = "SOLVER_SIGNATURE_REQUIRED";
+    for (amount, unsigned) in [(1, missing), (989, missing), (990, "OK"), (2000, "OK")] {
+        let alone = deposited(amount, false);
+        assert_eq!(filled(&alone), unsigned, "{amount}");
+        assert_eq!(filled(&deposited(amount, true)), "OK", "{amount}");
+        assert_eq!(refunded(&deposited(amount, true)) == "OK", amount <= 1000);
+    }
+    assert_eq!(refunded(&deposited(989, false)), missing);
+    assert_eq!(refunded(&deposited(990, false)), "OK");
+    // An input that weighs nothing is not let off.
+    let two = Scene::ordering(|order| {
+        let mut again = order.inputs[0].clone();
+        again.payment.currency = TOKEN.into();
+        again.payment.weight = "0".into();
+        order.inputs.push(again);
+    });
+    assert_eq!(filled(&two), "OK");
+    let short = two.with(|s| s.deposits[1].deposits()[0].amount = U256::ONE);
+    assert_eq!(filled(&short), missing);
+}
+
+#[test]
+fn solvers_word_is_for_one_claim() {
+    let scene = Scene::new();
+    let (terms, funded) = scene.funded().unwrap();
+    let word = |outcome, terms: &Terms, signature: &str| {
+        backing::vouched(outcome, terms, &funded, Some(signature)).map_err(|no| no.code())
+    };
+    let fill = scene::vouch(Outcome::Fill, &terms, &funded);
+    assert_eq!(word(Outcome::Fill, &terms, &fill), Ok(true));
+    let invalid = Err("SOLVER_SIGNATURE_INVALID");
+    assert_eq!(word(Outcome::Refund, &terms, &fill), invalid);
+    assert_eq!(word(Outcome::Fill, &terms, &scene.signature), invalid);
+    assert_eq!(word(Outcome::Fill, &terms, "0x"), invalid);
+    let mut other = terms.clone();
+    other.id = vm::B256::repeat_byte(7);
+    assert_eq!(word(Outcome::Fill, &other, &fill), invalid);
+    other = terms.clone();
+    other.solver = vm::EvmAddress::repeat_byte(7);
+    assert_eq!(word(Outcome::Fill, &other, &fill), invalid);
+    assert_eq!(
+        backing::vouched(Outcome::Fill, &terms, &funded, None),
+        Ok(false)
+    );
+}
+
+#[test]
+fn nobody_but_the_solver_refunds_for_it() {
+    let strange = |kind: fn(&Scene) -> PaymentKind| {
+        Scene::new().with(|s| {
+            let kind = kind(s);
+            let receipt = s.refunded[0].receipt();
+            receipt.payments[0].kind = kind;
+            receipt.sender = Some(address(TOKEN));
+            let fill = s.fill.receipt();
+            fill.sender = Some(address(TOKEN));
+        })
+    };
+    let kinds: &[fn(&Scene) -> PaymentKind] = &[
+        |s| PaymentKind::Direct { order: s.id() },
+        |_| PaymentKind::Transfer,
+        |_| router(),
+        |_| PaymentKind::TransferBy(address(ROUTER)),
+        |_| PaymentKind::TransferBy(address(TOKEN)),
+    ];
+    for (at, kind) in kinds.iter().enumerate() {
+        let scene = strange(*kind);
+        assert_eq!(refunded(&scene), "REFUND_INSUFFICIENT", "{at}");
+        // A fill by somebody else is the solver's gain.
+        assert_eq!(filled(&scene), "OK", "{at}");
+        let vouched = scene.with(|s| s.vouched = true);
+        assert_eq!(refunded(&vouched) == "OK", at < 4, "{at}");
+    }
+    let own = |_: &Scene| PaymentKind::TransferBy(scene::sender());
+    assert_eq!(refunded(&strange(own)), "OK");
+    let unknown = Scene::new().with(|s| s.refunded[0].receipt().sender = None);
+    assert_eq!(refunded(&unknown), "REFUND_INSUFFICIENT");
+}
+
+#[test]
+fn transaction_that_funds_the_order_pays_nobody() {
+    let code = "TRANSACTION_FUNDS_ORDER";
+    let same_chain = || {
+        Scene::ordering(|order| {
+            order.output.chain_id = "ethereum".into();
+        })
+    };
+    let named = same_chain().with(|s| {
+        s.fill.spec = scene::spec("ethereum");
+        s.fill.tx = s.deposits[0].tx.clone();
+        s.refunded[0].tx = s.deposits[0].tx.clone();
+    });
+    assert_eq!(filled(&named), code);
+    assert_eq!(refunded(&named), code);
+    // Another of the order's deposits, not named by the claim.
+    let deposit = |s: &mut Scene, sender| {
+        let another = s.deposits[0].deposits()[0].clone();
+        for read in [&mut s.fill, &mut s.refunded[0]] {
+            read.deposits().push(another.clone());
+            read.receipt().sender = Some(address(sender));
+        }
+        s.vouched = true;
+    };
+    let unnamed = Scene::new().with(|s| deposit(s, DEPOSITOR));
+    assert_eq!(filled(&unnamed), code);
+    assert_eq!(refunded(&unnamed), code);
+    // The order's own calls may deposit while the solver fills: that costs the solver nothing.
+    let own = scene::sender();
+    let solver = Scene::new().with(|s| deposit(s, own.text()));
+    assert_eq!(filled(&solver), "OK");
+    // Of another order, it is nobody's business.
+    let foreign = Scene::new().with(|s| {
+        deposit(s, DEPOSITOR);
+        s.fill.deposits()[0].id = "0x12".into();
+    });
+    assert_eq!(filled(&foreign), "OK");
+}
+
+/// Counts payments looked at, over a receipt as large as a block: nothing is looked at once per item
+/// of the order.
+#[test]
+fn work_grows_with_the_receipt_and_not_with_the_order_times_it() {
+    let steps = |payments: u32, items: usize| {
+        let scene = Scene::ordering(|order| {
+            let one = order.output.payments[0].clone();
+            order.output.payments = vec![one; items];
+        });
+        let mut read = scene.fill.clone();
+        read.receipt().payments = (0..payments)
+            .map(|index| vm::Payment {
+                index,
+                kind: router(),
+                recipient: address(RECIPIENT),
+                currency: address(NATIVE),
+                amount: U256::from(900),
+            })
+            .collect();
+        let terms = scene.terms();
+        let (mut ledger, seen) = (Ledger::default(), read.seen());
+        let router = address(ROUTER);
+        for payment in &terms.output.payments {
+            let expected = Expected {
+                order: terms.id,
+                recipient: &payment.recipient,
+                currency: &payment.currency,
+                deadline: DEADLINE,
+                solver: terms.solver,
+                router: Some(&router),
+                payer: Payer::Sender,
+            };
+            let paid = U1024::from(900);
+            assert!(ledger.paid(&seen, &expected).unwrap() >= paid);
+            ledger.take(&seen, &expected, paid);
+        }
+        let steps = ledger.steps();
+        // One row for each payment that was needed, whatever else was paid.
+        assert_eq!(ledger.served().unwrap().len(), items);
+        steps
+    };
+    assert_eq!(steps(1_000, 1), 1_001);
+    assert_eq!(steps(100_000, 1), 100_001);
+    assert_eq!(steps(100_000, 64), 100_064);
 }
 
 #[test]
@@ -473,7 +649,10 @@ fn difference_is_exact_at_the_largest_amounts() {
         order.inputs[0].payment.weight = max.clone();
     });
     assert_eq!(scene.judge_fill().unwrap().0.to_string(), "0");
-    let less = scene.with(|s| s.deposits[0].deposits()[0].amount = U256::from(1));
+    let less = scene.with(|s| {
+        s.vouched = true;
+        s.deposits[0].deposits()[0].amount = U256::from(1);
+    });
     assert_eq!(
         less.judge_fill().unwrap().0.to_string(),
         "-999999999999999999"

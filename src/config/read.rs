@@ -89,13 +89,13 @@ impl<'a> Reader<'a> {
     }
 
     /// A peer may not keep our own answer waiting past its deadline.
-    pub fn peer_timeout_ms(&mut self, text: Option<String>) -> u64 {
+    pub fn peer_timeout(&mut self, text: Option<String>) -> Duration {
         let timeout = self.parse("PEER_REQUEST_TIMEOUT_MS", text, 5000);
         if !(1..=LONGEST_PEER_MS).contains(&timeout) {
             let what = format!("expected 1 to {LONGEST_PEER_MS}");
             self.mistakes.add("PEER_REQUEST_TIMEOUT_MS", what);
         }
-        timeout
+        Duration::from_millis(timeout)
     }
 
     pub fn peers(&mut self, text: Option<SecretString>) -> Vec<PeerSetting> {

@@ -111,6 +111,43 @@ fn missing_environment_and_key_stop_the_start() {
 }
 
 #[test]
+fn force_names_known_keys_that_no_peer_is_shown() {
+    let force = |force: &str, peers: &str| {
+        let keys = ("API_KEYS", "k1:one;k2:two;k3:two");
+        let read = read(&[keys, ("FORCE_API_KEYS", force), ("PEERS", peers)]);
+        read.map(|config| config.claims.force)
+            .map_err(|mistakes| mistakes.concern("FORCE_API_KEYS"))
+    };
+    assert_eq!(read(&[]).unwrap().claims.force, [] as [&str; 0]);
+    assert_eq!(force("one", "https://a.example|k2"), Ok(vec!["one".into()]));
+    let both = vec!["one".to_owned(), "two".to_owned()];
+    assert_eq!(
+        force("one; two;", "https://a.example|pass-through"),
+        Ok(both)
+    );
+    assert_eq!(force("three", ""), Err(true));
+    assert_eq!(force("k1", ""), Err(true));
+    assert_eq!(force("one", "https://a.example|k1"), Err(true));
+    assert_eq!(
+        force("two", "https://b.example;https://a.example|k3"),
+        Err(true)
+    );
+}
+
+#[test]
+fn tolerance_of_short_claims_is_a_share() {
+    let read = |text: &str| {
+        let read = read(&[("SHORT_CLAIM_TOLERANCE_BPS", text)]);
+        read.map(|config| config.claims.short_tolerance_bps).ok()
+    };
+    assert_eq!(read(""), Some(100));
+    assert_eq!(read("0"), Some(0));
+    assert_eq!(read("10000"), Some(10_000));
+    assert_eq!(read("10001"), None);
+    assert_eq!(read("1%"), None);
+}
+
+#[test]
 fn api_keys_take_the_first_two_pieces_of_an_entry() {
     let config = read(&[("API_KEYS", "k1:one:more; k2 ;;k3:three")]).unwrap();
     let keys = config.api_keys.unwrap();

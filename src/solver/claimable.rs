@@ -8,7 +8,7 @@ use crate::{
     attest::{
         Refusal,
         claim::Families,
-        deposit::Message,
+        deposit::{Deposits, Message},
         fill,
         order::{self, Difference, Input, Terms},
     },
@@ -74,8 +74,8 @@ impl Funded {
             onchain_id: deposit.onchain_id.to_string(),
             index: 0,
         };
-        let messages = [Ok(vec![message.clone()])];
-        order::funded(&terms, &[named], &messages)?;
+        let deposits = Deposits::known(vec![message.clone()]);
+        order::funded(&terms, &[named], &deposits)?;
         Ok(Self { terms, message })
     }
 }

@@ -35,16 +35,15 @@ impl Keys {
             .find(same)
     }
 
-    /// The signature that a claim about an order carries which was promised with a former key.
+    /// The signature that a claim about an order of ours carries: oracles ask for it where the deposit
+    /// falls short of the order, and where another account than the order's solver gave it back.
     pub async fn vouched(
         &self,
         family: &Family,
         request: &Request,
         settlement: &Settlement,
     ) -> Result<Option<String>, SignError> {
-        let current = self.current.address();
-        let key = self.of(family, &request.order.solver);
-        let Some(key) = key.filter(|key| key.address() != current) else {
+        let Some(key) = self.of(family, &request.order.solver) else {
             return Ok(None);
         };
         let outcome = match settlement.purpose {

@@ -37,13 +37,7 @@ use plan::{Allowed, POWERS, Plan, Power};
 const HISTORIES: u64 = 100;
 
 /// What strangers can do that is not mended yet, and why.
-const NOT_YET: &[(Power, &str)] = &[
-    (
-        Power::DustClaim,
-        "who claims first chooses the deposit of a fill",
-    ),
-    (Power::GasBurner, "estimates run at gas price 0"),
-];
+const NOT_YET: &[(Power, &str)] = &[(Power::GasBurner, "estimates run at gas price 0")];
 /// What a provider can do that is not mended yet.
 const MANNERS_NOT_YET: &[(Manners, &str)] = &[
     (

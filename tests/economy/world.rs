@@ -119,7 +119,14 @@ impl World {
         }
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(run::listed).collect(),
-            oracle: run::oracle(&chains, settings, journal, peers(), clock::seconds),
+            oracle: run::oracle(
+                &chains,
+                settings,
+                (journal, store.clone()),
+                peers(),
+                clock::seconds,
+            ),
+            force: Vec::new(),
         });
         let oracle = Router::default().with(&state, oracle::ROUTES).unwrap();
         let oracle = Arc::new(oracle);

@@ -8,6 +8,7 @@
 //! - [`quorum`]: agreement of several providers, written once for all families.
 //! - one module per family; each is a cargo feature. The daemon meets them only in [`FAMILIES`].
 
+mod aside;
 pub mod family;
 pub mod http;
 pub mod protocol;
@@ -36,6 +37,7 @@ pub mod tron;
 #[cfg(feature = "xrp")]
 pub mod xrp;
 
+pub use aside::{LARGE_BYTES, LARGE_EVENTS, aside};
 pub use family::*;
 pub use seen::{Seen, Unusable};
 pub use spec::{ChainEntry, FinalityDefaults};

@@ -38,6 +38,7 @@ pub fn block(number: u64, name: u8) -> Block {
 pub fn receipt(block: Block) -> Receipt {
     Receipt {
         block,
+        sender: None,
         deposits: Ok(Vec::new()),
         payments: Vec::new(),
         calls: Vec::new(),

@@ -150,6 +150,8 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub block: Block,
+    /// Who sent the transaction, and so gave what it gives; `None` where that is nobody alone.
+    pub sender: Option<Address>,
     /// The deposits into a configured depository in the order of their index, or why this
     /// transaction cannot be read as one (ambiguous or impossible to attribute).
     pub deposits: Result<Vec<Deposit>, Refusal>,

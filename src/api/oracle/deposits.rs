@@ -20,7 +20,8 @@ use crate::{
 pub struct Ask {
     pub chain_id: Text,
     pub transaction_id: Text,
-    /// `fast` asks for the weaker finality of the chain's tiers, where it has any.
+    /// `fast` asks for the weaker finality of the chain's tiers, where it has any. Where the hub takes
+    /// a fee for that, it needs a key.
     pub mode: Option<Mode>,
     pub hints: Option<Hints>,
     pub request_peer_signatures: Option<Flag>,
@@ -108,6 +109,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
             Some(Mode::Fast) => statement::Mode::Fast,
             Some(Mode::Slow) | None => statement::Mode::Slow,
         },
+        keyed: request.key.is_some(),
         hints: hints.map_err(ApiError::internal)?,
     };
     let answer = state.oracle.deposit(&claim, question.as_ref()).await?;

@@ -10,10 +10,7 @@ use super::{
     question::about_order,
 };
 use crate::{
-    attest::{
-        Refusal,
-        service::{FillClaim, OrderClaim},
-    },
+    attest::service::{FillClaim, OrderClaim},
     http::{ApiError, Flag, Request, Response, Text},
 };
 
@@ -26,10 +23,18 @@ pub struct Ask {
     pub order_signature: Text,
     pub inputs: Vec<InputEntry>,
     pub fill: FillEntry,
-    /// Trusts the caller about signature and payments; needs a key. Of the peers only those are asked
-    /// that are shown the caller's own key.
+    /// Trusts the caller about the payments; needs a key that the operator allows it. The order's
+    /// signature and a deposit of the order are needed all the same. Of the peers only those are
+    /// asked that are shown the caller's own key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<Flag>,
+    /// The solver's word for this claim: personal_sign over the 32 bytes of
+    /// `sha256("claim:fill:" + idempotencyKey)`, the key being that of the execution (`0x` hex, lower
+    /// case), which is made of the onchain ids and the order id. Needed where a deposit falls short of
+    /// the order by more than the oracle tolerates (1 % by default); else 400 with the code
+    /// `SOLVER_SIGNATURE_REQUIRED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub solver_signature: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<FillHints>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,10 +68,7 @@ pub struct Message {
 
 pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask: Ask = request.json()?;
-    let force = ask.force.is_some_and(|force| force.0);
-    if force && request.key.is_none() {
-        return Err(Refusal::ForceNotAllowed.into());
-    }
+    let force = state.forced(ask.force, &request)?;
     // Only forced refunds may name another chain for an input.
     let mut entries = inputs(&ask.inputs, ask.input_hints.as_deref())?;
     entries.iter_mut().for_each(|entry| entry.chain = None);
@@ -75,6 +77,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
             order: ask.order.wire()?,
             signature: ask.order_signature.0.clone(),
             inputs: entries,
+            solver_signature: ask.solver_signature.as_ref().map(|text| text.0.clone()),
             force,
         },
         transaction: ask.fill.transaction_id.0.clone(),

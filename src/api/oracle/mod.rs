@@ -10,6 +10,7 @@ mod initiated;
 mod initiation;
 mod order;
 mod question;
+mod recover;
 mod refunds;
 mod withdrawals;
 
@@ -20,8 +21,8 @@ use hyper::Method;
 use utoipa::ToSchema;
 
 use crate::{
-    attest::service::Oracle,
-    http::{Access, ApiError, Docs, Handler, Query, Response, Route, Shape},
+    attest::{Refusal, service::Oracle},
+    http::{Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape},
 };
 
 pub use chains::Listed;
@@ -31,6 +32,27 @@ pub struct State {
     pub oracle: Oracle,
     /// Every configured chain in the order of the chains file.
     pub listed: Vec<Listed>,
+    /// Labels of the keys that may use `force`.
+    pub force: Vec<String>,
+}
+
+impl State {
+    /// Whether a claim is forced; refused unless the caller's key may.
+    fn forced(&self, wanted: Option<Flag>, request: &Request) -> Result<bool, Refusal> {
+        let wanted = wanted.is_some_and(|flag| flag.0);
+        let mut able = self.force.iter();
+        if wanted
+            && !able.any(|label| {
+                request
+                    .key
+                    .as_ref()
+                    .is_some_and(|key| key.as_str() == label)
+            })
+        {
+            return Err(Refusal::ForceNotAllowed);
+        }
+        Ok(wanted)
+    }
 }
 
 type Answer = BoxFuture<'static, Result<Response, ApiError>>;
@@ -70,6 +92,11 @@ pub static ROUTES: &[Route<State>] = &[
         "/attestations/solver-refunds/v1",
         "Attests that a solver refunded an order",
         |state, request| -> Answer { Box::pin(refunds::attest(state, request)) },
+    ),
+    attestation::<recover::Ask, recover::Body>(
+        "/attestations/recover/v1",
+        "Attests that a deposit goes back to its depositor through the hub",
+        |state, request| -> Answer { Box::pin(recover::attest(state, request)) },
     ),
     attestation::<initiation::Ask, initiation::Body>(
         "/attestations/withdrawal-initiation/v1",

@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::atomic::{AtomicUsize, Ordering},
 };
 
@@ -13,7 +13,7 @@ use vm::types::TxRef;
 
 use super::*;
 use crate::{
-    attest::statement::{self, Mode, Verdict},
+    attest::statement::{Mode, Verdict},
     sign::raw::RawKey,
     store::{memory::MemoryStore, sled::SledStore},
 };
@@ -57,16 +57,16 @@ fn deposit(transaction: u8, hash: u8, digest: u8) -> Statement {
 }
 
 fn fill(order: u8, ids: &[u8], digest: u8) -> Statement {
-    outcome(statement::Outcome::Fill, order, ids, digest)
+    outcome(order, ids, digest)
 }
 
 fn refund(order: u8, ids: &[u8], digest: u8) -> Statement {
-    outcome(statement::Outcome::Refund, order, ids, digest)
+    outcome(order, ids, digest)
 }
 
-fn outcome(outcome: statement::Outcome, order: u8, ids: &[u8], digest: u8) -> Statement {
+fn outcome(order: u8, ids: &[u8], digest: u8) -> Statement {
     let ids: Vec<_> = ids.iter().copied().map(b).collect();
-    Statement::outcome(outcome, b(order), &ids, b(digest))
+    Statement::outcome(b(order), &ids, b(digest))
 }
 
 /// A signer whose signatures differ each time, as a key service's do, and that counts its calls.
@@ -326,7 +326,7 @@ fn a_conflict_is_counted_and_raises_an_alarm() {
     metrics::with_local_recorder(&recorder, || {
         tracing::subscriber::with_default(subscriber, judge);
     });
-    let counted = r#"intentd_conflicting_statements_total{kind="refund"} 1"#;
+    let counted = r#"intentd_conflicting_statements_total{kind="outcome"} 1"#;
     assert!(handle.render().contains(counted), "{}", handle.render());
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let alarms: Vec<_> = log.lines().filter(|line| line.contains("ERROR")).collect();
@@ -361,18 +361,49 @@ impl tracing_subscriber::fmt::MakeWriter<'_> for Log {
 #[tokio::test]
 async fn opposites_are_refused_whichever_came_first() {
     let withdrawal = |verdict| Statement::withdrawal(&base(), b(1), verdict, b(8));
-    let pairs = [
-        (fill(1, &[1, 2], 1), refund(1, &[2, 1], 2)),
-        (withdrawal(Verdict::Executed), withdrawal(Verdict::Expired)),
-    ];
-    for (one, other) in pairs {
-        for (first, second) in [(&one, &other), (&other, &one)] {
-            let journal = journal();
-            journal.sign(first, 1).await.unwrap();
-            assert_eq!(conflict(&journal, second).await, first.key);
-            journal.sign(first, 1).await.unwrap();
-        }
+    let executed = withdrawal(Verdict::Executed);
+    let expired = withdrawal(Verdict::Expired);
+    for (first, second) in [(&executed, &expired), (&expired, &executed)] {
+        let journal = journal();
+        journal.sign(first, 1).await.unwrap();
+        assert_eq!(conflict(&journal, second).await, first.key);
+        journal.sign(first, 1).await.unwrap();
     }
+    let (fill, refund) = (fill(1, &[1, 2], 1), refund(1, &[2, 1], 2));
+    for (first, second) in [(&fill, &refund), (&refund, &fill)] {
+        let journal = journal();
+        journal.sign(first, 1).await.unwrap();
+        let existing = conflict(&journal, second).await;
+        assert!(existing.contains("under the same key"), "{existing}");
+        journal.sign(first, 1).await.unwrap();
+    }
+}
+
+/// A stranger claims the deposit 1 with the payment that the solver made for the deposit 2.
+#[tokio::test]
+async fn claim_with_anothers_payment_bars_no_true_claim() {
+    let paid = |id: u8, by: u8| fill(1, &[id], id).paid_by(&base(), &tx(by), 0);
+    let resting = |id, by| paid(id, by).resting_on(&base(), &tx(by), &block(u64::from(by), by));
+    let journal = journal();
+    journal.sign(&resting(1, 8), 1).await.unwrap();
+    // 8 serves 1 now, so that it does not serve 2.
+    conflict(&journal, &resting(2, 8)).await;
+    // The true claim for 1 frees it.
+    let signed = journal.sign(&resting(1, 7), 2).await.unwrap();
+    assert_eq!(signed, journal.sign(&resting(1, 8), 2).await.unwrap());
+    let entry = journal.entry(&paid(1, 7).key).await.unwrap().unwrap();
+    assert_eq!((entry.at, entry.facts.len()), (1, 1));
+    journal.sign(&resting(1, 7), 2).await.unwrap();
+    journal.sign(&resting(2, 8), 3).await.unwrap();
+    // Both stand: whichever payment is shown, each is signed again, and a third deposit is not.
+    for (id, by) in [(1, 8), (2, 7), (1, 7), (2, 8)] {
+        journal.sign(&resting(id, by), 4).await.unwrap();
+        conflict(&journal, &resting(3, by)).await;
+    }
+    // A claim that shows no payment frees none.
+    journal.sign(&fill(1, &[1], 1), 5).await.unwrap();
+    conflict(&journal, &resting(3, 7)).await;
+    conflict(&journal, &resting(3, 8)).await;
 }
 
 #[tokio::test]
@@ -388,7 +419,7 @@ async fn a_deposit_serves_one_order() {
         assert!(
             conflict(&journal, &second)
                 .await
-                .contains("which serves fill/")
+                .contains("which serves outcome/")
         );
     }
     journal.sign(&fill(2, &[3], 2), 1).await.unwrap();
@@ -401,7 +432,7 @@ async fn a_payment_serves_one_order() {
     journal.sign(&paid(1, 0), 1).await.unwrap();
     let existing = conflict(&journal, &paid(2, 0)).await;
     assert!(
-        existing.starts_with("payment/base/0x09/0, which serves fill/"),
+        existing.starts_with("payment/base/0x09/0, which serves outcome/"),
         "{existing}"
     );
     assert!(journal.entry(&paid(2, 0).key).await.unwrap().is_none());
@@ -421,7 +452,10 @@ async fn a_repeated_statement_uses_up_what_it_adds() {
         .sign(&fill(3, &[3], 3).paid_by(&base(), &tx(9), 1), 1)
         .await
         .unwrap();
-    conflict(&journal, &fill(1, &[1], 1).paid_by(&base(), &tx(9), 1)).await;
+    // What serves another statement serves no second one, and takes nothing back.
+    let borrowed = fill(1, &[1], 1).paid_by(&base(), &tx(9), 1);
+    assert_eq!(journal.sign(&borrowed, 1).await.unwrap(), forced);
+    conflict(&journal, &paid(2)).await;
 }
 
 #[tokio::test]
@@ -735,7 +769,8 @@ fn assert_compatible(won: &[(Statement, Signature)]) {
         let known = *digests.entry(&statement.key).or_insert(statement.digest);
         assert_eq!(known, statement.digest, "two digests under one key");
         assert!(signature.recover(&statement.digest).is_ok());
-        for consumption in &statement.consumes {
+        let deposits = statement.consumes.iter();
+        for consumption in deposits.filter(|c| c.what.starts_with("deposit/")) {
             let by = used.entry(&consumption.what).or_insert(&consumption.by);
             assert_eq!(*by, &consumption.by, "consumed twice");
         }
@@ -747,6 +782,7 @@ fn assert_compatible(won: &[(Statement, Signature)]) {
             );
         }
     }
+    assert_each_is_paid(won);
     for (statement, _) in won {
         assert!(
             !statement
@@ -756,6 +792,21 @@ fn assert_compatible(won: &[(Statement, Signature)]) {
             "opposites"
         );
     }
+}
+
+/// No more statements stand on payments than there are payments.
+fn assert_each_is_paid(won: &[(Statement, Signature)]) {
+    let payment = |statement: &Statement| {
+        let mut consumed = statement.consumes.iter().map(|c| c.what.clone());
+        consumed.find(|what| what.starts_with("payment/"))
+    };
+    let (mut payments, mut paid) = (HashSet::new(), HashMap::new());
+    for (statement, _) in won {
+        let by = payment(statement);
+        *paid.entry(&statement.key).or_insert(true) &= by.is_some();
+        payments.extend(by);
+    }
+    assert!(paid.values().filter(|all| **all).count() <= payments.len());
 }
 
 fn any_statement() -> impl Strategy<Value = Statement> {

@@ -1,7 +1,7 @@
 //! Deposit attestations.
 
 use serde_json::Value;
-use vm::{Amount, Seen};
+use vm::{Amount, LARGE_EVENTS, Seen, aside};
 
 use super::{Attested, Error, Oracle};
 use crate::attest::{
@@ -19,6 +19,8 @@ pub struct DepositClaim {
     pub chain: String,
     pub transaction: String,
     pub mode: Mode,
+    /// The caller showed a key.
+    pub keyed: bool,
     /// One field per family.
     pub hints: Option<Value>,
 }
@@ -47,7 +49,7 @@ impl Oracle {
             return Err(Error::Setup("one read has one answer".into()));
         };
         let seen = found.seen();
-        let judged = judge(&seen)?;
+        let judged = aside(found.events() > LARGE_EVENTS, || judge(&seen))?;
         let Some(execution) = execution::deposit(&judged.messages, judged.mode, self.fast_mint())
             .map_err(|error| Error::Setup(error.to_string()))?
         else {
@@ -57,6 +59,7 @@ impl Oracle {
             });
         };
         if judged.mode == Mode::Fast {
+            self.check_fee(claim)?;
             self.within_budget(&judged.messages).await?;
         }
         let mut statement = Statement::deposit(
@@ -74,6 +77,15 @@ impl Oracle {
             messages: judged.messages,
             attested: Some(attested),
         })
+    }
+
+    /// Where the hub takes a fee for fast deposits, it is taken from whoever the deposit is for: not
+    /// everybody may choose that for them. Without a fee nobody loses by it.
+    fn check_fee(&self, claim: &DepositClaim) -> Result<(), Refusal> {
+        match self.hub.settings.fee_calculator.is_some() && !claim.keyed {
+            true => Err(Refusal::FastNotAllowed),
+            false => Ok(()),
+        }
     }
 
     /// Refuses more than the hub's rate limiter lets through. The limiter decides again when the hub

@@ -2,19 +2,20 @@
 
 use serde_json::Value;
 use vm::{
-    B256, EvmAddress, Seen,
+    B256, EvmAddress, Seen, aside,
     protocol::{hub::alias, order::Order},
 };
 
-use super::{Attested, Error, Oracle};
+use super::{Attested, Error, Oracle, is_long};
 use crate::attest::{
     Refusal,
+    backing::{self, Backing},
     claim::{bounded, malformed},
-    deposit::{self, Message},
+    deposit::{Deposits, Message},
     execution, fill,
     order::{self, Difference, Input, Terms},
     paid::Served,
-    peers::Question,
+    peers::{Asked, Question},
     read::{self, Found, Wanted},
     refund::{self, Refund},
     statement::{Outcome, Statement},
@@ -26,7 +27,9 @@ pub struct OrderClaim {
     pub order: Order,
     pub signature: String,
     pub inputs: Vec<InputClaim>,
-    /// Neither signature nor payments are looked at: the caller is trusted.
+    /// The solver's word for this claim: see [`backing::vouched`].
+    pub solver_signature: Option<String>,
+    /// The payments are not looked at: the caller is trusted.
     pub force: bool,
 }
 
@@ -75,12 +78,10 @@ pub struct OutcomeAnswer {
 }
 
 /// An order that was judged: what is left is to sign it.
-struct Ended<'a> {
-    terms: &'a Terms,
+struct Judged {
     funded: Vec<Message>,
     served: Vec<Served>,
     difference: Difference,
-    found: Vec<Found>,
 }
 
 impl Oracle {
@@ -102,21 +103,15 @@ impl Oracle {
         }
         let asked = self.ask(question);
         let found = read::transactions(&wanted, read::SETTLED).await?;
-        let funded = funded(of, &terms, &found[..inputs])?;
-        let (mut served, mut difference) = (Vec::new(), Difference::default());
-        if let Some(paid) = found.get(inputs) {
-            difference = Difference::of(&terms, &funded)?;
-            served = fill::judge(&terms, &paid.seen())?;
-        }
-        let ended = Ended {
-            terms: &terms,
-            funded,
-            served,
-            difference,
-            found,
+        let paid = |backing: &Backing<'_>| {
+            let paid = found.get(inputs).ok_or(Refusal::NoActions)?;
+            fill::judge(&terms, backing, &paid.seen())
         };
-        let execution = self.outcome(Outcome::Fill, of, &ended)?;
-        self.end(Outcome::Fill, ended, execution, asked).await
+        let judged = aside(is_long(&found), || {
+            self.judge(Outcome::Fill, of, (&terms, &found, inputs), &paid)
+        })?;
+        self.end((Outcome::Fill, of), (&terms, judged, &found), asked)
+            .await
     }
 
     /// Attests that an order was refunded.
@@ -142,26 +137,54 @@ impl Oracle {
         }
         let asked = self.ask(question);
         let found = read::transactions(&wanted, read::SETTLED).await?;
-        let funded = funded(of, &terms, &found[..inputs])?;
-        let (mut served, mut difference) = (Vec::new(), Difference::default());
-        if !of.force {
-            difference = Difference::of(&terms, &funded)?;
+        let paid = |backing: &Backing<'_>| {
             let seen = |at: &Option<usize>| at.map(|at| found[at].seen());
             let seen: Vec<Option<Seen<'_>>> = places.iter().map(seen).collect();
-            served = refund::judge(&terms, &refunds, &funded, &seen)?;
-        }
-        let ended = Ended {
-            terms: &terms,
-            funded,
-            served,
-            difference,
-            found,
+            refund::judge(&terms, &refunds, backing, &seen)
         };
-        let execution = self.outcome(Outcome::Refund, of, &ended)?;
-        self.end(Outcome::Refund, ended, execution, asked).await
+        let judged = aside(is_long(&found), || {
+            self.judge(Outcome::Refund, of, (&terms, &found, inputs), &paid)
+        })?;
+        self.end((Outcome::Refund, of), (&terms, judged, &found), asked)
+            .await
     }
 
-    /// The order, read and (unless forced) checked as far as no chain is needed.
+    /// Judges a claim over what was read: the first `inputs` of `found` are the order's deposits.
+    fn judge(
+        &self,
+        outcome: Outcome,
+        claim: &OrderClaim,
+        (terms, found, inputs): (&Terms, &[Found], usize),
+        paid: &dyn Fn(&Backing<'_>) -> Result<Vec<Served>, Refusal>,
+    ) -> Result<Judged, Refusal> {
+        let seen: Vec<Seen<'_>> = found[..inputs].iter().map(Found::seen).collect();
+        let deposits = Deposits::of(&seen);
+        if claim.force {
+            let funded = order::forced(terms, &deposits)?;
+            execution::check_covered(terms, &funded, outcome == Outcome::Fill)?;
+            return Ok(Judged {
+                funded,
+                served: Vec::new(),
+                difference: Difference::default(),
+            });
+        }
+        let names: Vec<Input> = claim.inputs.iter().map(|i| i.input.clone()).collect();
+        let funded = order::funded(terms, &names, &deposits)?;
+        let signature = claim.solver_signature.as_deref();
+        let backing = Backing {
+            funded: &funded,
+            inputs: &seen,
+            vouched: backing::vouched(outcome, terms, &funded, signature)?,
+            tolerance: self.tolerance,
+        };
+        Ok(Judged {
+            difference: backing.check(terms)?,
+            served: paid(&backing)?,
+            funded,
+        })
+    }
+
+    /// The order, read and checked as far as no chain is needed.
     fn terms(&self, claim: &OrderClaim) -> Result<Terms, Error> {
         bounded("inputs", claim.inputs.len())?;
         let inputs: Vec<Input> = claim.inputs.iter().map(|i| i.input.clone()).collect();
@@ -169,10 +192,10 @@ impl Oracle {
             order::check_inputs(&inputs)?;
         }
         let terms = Terms::new(&claim.order, &|chain| self.family(chain))?;
+        order::check_signature(&claim.order.solver, terms.id, &claim.signature)?;
         if claim.force {
             return Ok(terms);
         }
-        order::check_signature(&claim.order.solver, terms.id, &claim.signature)?;
         let named = |index| inputs.iter().any(|input| input.index == index);
         match (0..terms.inputs.len()).find(|index| !named(*index)) {
             Some(index) => Err(Refusal::MissingInput(index).into()),
@@ -201,24 +224,8 @@ impl Oracle {
         claim.inputs.iter().enumerate().map(wanted).collect()
     }
 
-    fn outcome(
-        &self,
-        outcome: Outcome,
-        claim: &OrderClaim,
-        ended: &Ended<'_>,
-    ) -> Result<vm::protocol::message::Execution, Error> {
-        let solver = self.solver(&claim.order)?;
-        let fees = outcome == Outcome::Fill;
-        Ok(execution::outcome(
-            ended.terms,
-            solver,
-            &ended.funded,
-            fees,
-        )?)
-    }
-
     /// The solver's hub account.
-    fn solver(&self, order: &Order) -> Result<EvmAddress, Refusal> {
+    pub(super) fn solver(&self, order: &Order) -> Result<EvmAddress, Refusal> {
         let chain = &order.solver_chain_id;
         let missing = || Refusal::ChainNotAvailable(chain.into());
         let family = self.family(chain).ok_or_else(missing)?;
@@ -230,36 +237,25 @@ impl Oracle {
 
     async fn end(
         &self,
-        outcome: Outcome,
-        ended: Ended<'_>,
-        execution: vm::protocol::message::Execution,
-        asked: Option<crate::attest::peers::Asked>,
+        (outcome, claim): (Outcome, &OrderClaim),
+        (terms, judged, found): (&Terms, Judged, &[Found]),
+        asked: Option<Asked>,
     ) -> Result<OutcomeAnswer, Error> {
-        let ids: Vec<B256> = ended.funded.iter().map(|m| m.onchain_id).collect();
-        let order_id = ended.terms.id;
+        let (solver, fees) = (self.solver(&claim.order)?, outcome == Outcome::Fill);
+        let execution = execution::outcome(terms, solver, &judged.funded, fees)?;
+        let ids: Vec<B256> = judged.funded.iter().map(|m| m.onchain_id).collect();
         let digest = self.digest(&execution);
-        let mut statement = Statement::outcome(outcome, order_id, &ids, digest);
-        for served in &ended.served {
-            statement = statement.paid_by(&served.chain, &served.transaction, served.index);
-        }
-        for found in &ended.found {
+        let paid = judged.served.iter();
+        let paid = paid.map(|served| (&served.chain, &served.transaction, served.index));
+        let mut statement = Statement::outcome(terms.id, &ids, digest).paid_by_all(paid);
+        for found in found {
             let block = &found.seen().receipt().map_err(Refusal::from)?.block;
             statement = statement.resting_on(&found.spec.id, &found.transaction, block);
         }
         Ok(OutcomeAnswer {
-            order_id,
-            difference: ended.difference,
+            order_id: terms.id,
+            difference: judged.difference,
             attested: self.seal(execution, &statement, asked).await?,
         })
     }
-}
-
-/// The deposits of the order: one per input, or, forced, all that name the order.
-fn funded(claim: &OrderClaim, terms: &Terms, found: &[Found]) -> Result<Vec<Message>, Refusal> {
-    let deposits: Vec<_> = found.iter().map(|f| deposit::settled(&f.seen())).collect();
-    if claim.force {
-        return order::forced(terms, deposits);
-    }
-    let inputs: Vec<Input> = claim.inputs.iter().map(|i| i.input.clone()).collect();
-    order::funded(terms, &inputs, &deposits)
 }

@@ -20,6 +20,7 @@ use vm::{
 use super::*;
 use crate::{
     attest::{
+        backing::Tolerance,
         refund::Refund,
         scene::{self, DEPOSITOR, NATIVE, RECIPIENT, Read, Scene, address},
         statement::Mode,
@@ -27,8 +28,12 @@ use crate::{
     },
     hub::Settings,
     sign::raw::RawKey,
-    store::{Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore},
+    store::{
+        Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore, requests::Requests,
+    },
 };
+
+mod recover;
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
@@ -44,6 +49,8 @@ struct Script {
     spent: Mutex<Option<U256>>,
     /// What the allocator recorded, by payload id.
     payloads: Mutex<HashMap<B256, Bytes>>,
+    /// Whether the generic mapping has an entry.
+    mapped: Mutex<bool>,
     settled: Mutex<Option<Block>>,
     broken: Mutex<Option<ReadError>>,
     reads: AtomicUsize,
@@ -63,6 +70,7 @@ impl Script {
             balance: Mutex::default(),
             spent: Mutex::default(),
             payloads: Mutex::default(),
+            mapped: Mutex::default(),
             settled: Mutex::new(Some(scene::block(10))),
             broken: Mutex::default(),
             reads: AtomicUsize::new(0),
@@ -138,6 +146,10 @@ impl StateReader for Script {
                 let payload = payloads.get(&data[4..]).cloned().unwrap_or_default();
                 return Ok(payload.abi_encode().into());
             }
+            (68, [0xca, 0xd2, 0xab, 0x23]) if settled => {
+                let created = U256::from(u8::from(*self.mapped.lock().unwrap()));
+                return Ok((Bytes::new(), created).abi_encode_params().into());
+            }
             (36, _) => return Err(ReadError::Doubtful("not at the settled block".into())),
             _ if settled => *self.balance.lock().unwrap(),
             _ => {
@@ -194,8 +206,10 @@ fn over(store: Arc<dyn Store>) -> World {
         ]),
         hub: Hub::new(settings, Ok(chain("relay", &hub)))
             .with_allocator(Ok(chain("aurora", &aurora))),
-        journal: Arc::new(Journal::new(store, signer)),
+        journal: Arc::new(Journal::new(store.clone(), signer)),
+        requests: Requests::new(store),
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
+        tolerance: Tolerance::default(),
         clock: || 1_700_000_000,
     };
     World {
@@ -258,6 +272,17 @@ impl World {
     }
 }
 
+/// An order that owes somebody a fee once it is filled.
+fn with_fee(order: &mut vm::protocol::order::Order) {
+    order.fees.push(vm::protocol::order::Fee {
+        recipient_chain_id: "base".into(),
+        recipient: RECIPIENT.into(),
+        currency_chain_id: "ethereum".into(),
+        currency: NATIVE.into(),
+        amount: "10".into(),
+    });
+}
+
 fn order_claim(scene: &Scene) -> OrderClaim {
     let input = |(input, read): (&crate::attest::order::Input, &Read)| InputClaim {
         input: input.clone(),
@@ -274,6 +299,7 @@ fn order_claim(scene: &Scene) -> OrderClaim {
             .zip(&scene.deposits)
             .map(input)
             .collect(),
+        solver_signature: None,
         force: false,
     }
 }
@@ -291,6 +317,7 @@ fn deposit_claim(read: &Read) -> DepositClaim {
         chain: "ethereum".into(),
         transaction: read.tx.text.to_string(),
         mode: Mode::Slow,
+        keyed: false,
         hints: None,
     }
 }
@@ -439,6 +466,25 @@ async fn fast_deposit_that_is_reorged_is_signed_anew_and_halts_only_what_was_fin
 }
 
 #[tokio::test]
+async fn fee_of_fast_mode_is_chosen_with_a_key_only() {
+    let scene = Scene::new();
+    let mut world = fast_world(&scene);
+    let mut claim = fast_claim(&scene.deposits[0]);
+    // Nobody loses where there is no fee.
+    assert_eq!(word(world.oracle.deposit(&claim, None).await), "OK");
+    world.oracle.hub.settings.fee_calculator = Some(EvmAddress::repeat_byte(2));
+    let refused = word(world.oracle.deposit(&claim, None).await);
+    assert_eq!(refused, "FAST_MODE_NOT_ALLOWED");
+    claim.mode = Mode::Slow;
+    let early = word(world.oracle.deposit(&claim, None).await);
+    assert_eq!(early, "TRANSACTION_NOT_FINALIZED");
+    (claim.mode, claim.keyed) = (Mode::Fast, true);
+    let mut keyed = fast_world(&scene);
+    keyed.oracle.hub.settings.fee_calculator = Some(EvmAddress::repeat_byte(2));
+    assert_eq!(word(keyed.oracle.deposit(&claim, None).await), "OK");
+}
+
+#[tokio::test]
 async fn fast_deposit_asks_the_rate_limiter_and_slow_does_not() {
     let mut scene = Scene::new();
     let mut again = scene.deposits[0].deposits()[0].clone();
@@ -471,7 +517,8 @@ async fn fast_deposit_asks_the_rate_limiter_and_slow_does_not() {
 
 #[tokio::test]
 async fn order_ends_once_as_fill_or_as_refund() {
-    let scene = Scene::new();
+    // With a fee the two move different things.
+    let scene = Scene::ordering(with_fee);
     let one = world().playing(&scene);
     assert_eq!(word(one.fill(&scene).await), "OK");
     assert_eq!(word(one.fill(&scene).await), "OK");
@@ -479,6 +526,52 @@ async fn order_ends_once_as_fill_or_as_refund() {
     let other = world().playing(&scene);
     assert_eq!(word(other.refund(&scene).await), "OK");
     assert_eq!(word(other.fill(&scene).await), "conflict");
+}
+
+#[tokio::test]
+async fn fill_and_refund_that_move_the_same_are_one_statement() {
+    let scene = Scene::new();
+    let world = world().playing(&scene);
+    let filled = world.fill(&scene).await.unwrap();
+    let refunded = world.refund(&scene).await.unwrap();
+    assert_eq!(filled.attested, refunded.attested);
+}
+
+/// The same order deposited once more, in a transaction of its own.
+async fn deposited_again(world: &World, scene: &Scene, amount: u64) -> Scene {
+    let mut again = scene.clone();
+    again.deposits[0].tx = scene::tx(0x77);
+    again.deposits[0].deposits()[0].amount = U256::from(amount);
+    world.ethereum.put(&again.deposits[0]);
+    let claim = deposit_claim(&again.deposits[0]);
+    let second = world.oracle.deposit(&claim, None).await.unwrap();
+    again.inputs[0].onchain_id = second.messages[0].onchain_id.to_string();
+    again
+}
+
+#[tokio::test]
+async fn dust_claimed_first_bars_no_true_claim() {
+    let scene = Scene::new();
+    let world = world().playing(&scene);
+    let dust = deposited_again(&world, &scene, 1).await;
+    assert_eq!(word(world.fill(&dust).await), "SOLVER_SIGNATURE_REQUIRED");
+    assert_eq!(word(world.refund(&dust).await), "SOLVER_SIGNATURE_REQUIRED");
+    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(word(world.fill(&dust).await), "SOLVER_SIGNATURE_REQUIRED");
+}
+
+/// The solver fills one deposit and gives the other back; a stranger claims them crosswise.
+#[tokio::test]
+async fn deposits_claimed_crosswise_bar_no_true_claim() {
+    let scene = Scene::new();
+    let world = world().playing(&scene);
+    let again = deposited_again(&world, &scene, 1_000).await;
+    assert_eq!(word(world.refund(&scene).await), "OK");
+    // The refund serves the first deposit for now.
+    assert_eq!(word(world.refund(&again).await), "conflict");
+    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(word(world.refund(&again).await), "OK");
+    assert_eq!(word(world.fill(&scene).await), "OK");
 }
 
 #[tokio::test]
@@ -540,28 +633,52 @@ async fn one_payment_of_two_orders_serves_one() {
 
 #[tokio::test]
 async fn forced_fill_needs_no_payment_and_still_uses_the_deposit_up() {
-    let mut scene = Scene::new();
-    scene.signature = "0x".into();
+    let mut scene = Scene::ordering(with_fee);
     scene.fill.found = Transaction::Missing;
     let world = world().playing(&scene);
     let mut claim = fill_claim(&scene);
-    assert_eq!(
-        word(world.oracle.fill(&claim, None).await),
-        "ORDER_SIGNATURE_INVALID"
-    );
     claim.order.force = true;
     // The same transaction twice is one deposit.
     claim.order.inputs.push(claim.order.inputs[0].clone());
     let answer = world.oracle.fill(&claim, None).await.unwrap();
-    assert_eq!(answer.attested.execution.actions.len(), 1);
+    assert_eq!(answer.attested.execution.actions.len(), 2);
     assert_eq!(answer.difference.to_string(), "0");
-    scene.signature = Scene::new().signature;
     assert_eq!(word(world.refund(&scene).await), "conflict");
-    claim.order.inputs.clear();
-    assert_eq!(
-        word(world.oracle.fill(&claim, None).await),
-        "NOTHING_TO_EXECUTE"
-    );
+}
+
+#[tokio::test]
+async fn forced_claim_moves_nothing_but_what_was_deposited_for_it() {
+    let forcing = async |scene: &Scene, change: fn(&mut OrderClaim)| {
+        let world = world().playing(scene);
+        let mut claim = fill_claim(scene);
+        claim.order.force = true;
+        change(&mut claim.order);
+        word(world.oracle.fill(&claim, None).await)
+    };
+    let scene = Scene::ordering(with_fee);
+    assert_eq!(forcing(&scene, |_| {}).await, "OK");
+    let unsigned = forcing(&scene, |claim| claim.signature = "0x".into());
+    assert_eq!(unsigned.await, "ORDER_SIGNATURE_INVALID");
+    let nothing = forcing(&scene, |claim| claim.inputs.clear());
+    assert_eq!(nothing.await, "DEPOSIT_MISSING");
+    let foreign = scene
+        .clone()
+        .with(|s| s.deposits[0].deposits()[0].id = "0x12".into());
+    assert_eq!(forcing(&foreign, |_| {}).await, "DEPOSIT_MISSING");
+    let reverted = scene
+        .clone()
+        .with(|s| s.deposits[0].found = scene::failed());
+    assert_eq!(forcing(&reverted, |_| {}).await, "TRANSACTION_REVERTED");
+    let covered = scene
+        .clone()
+        .with(|s| s.deposits[0].deposits()[0].amount = U256::from(10));
+    assert_eq!(forcing(&covered, |_| {}).await, "OK");
+    let uncovered = scene
+        .clone()
+        .with(|s| s.deposits[0].deposits()[0].amount = U256::from(9));
+    assert_eq!(forcing(&uncovered, |_| {}).await, "FEES_NOT_COVERED");
+    let other = scene.with(|s| s.deposits[0].deposits()[0].currency = address(scene::TOKEN));
+    assert_eq!(forcing(&other, |_| {}).await, "FEES_NOT_COVERED");
 }
 
 #[tokio::test]
@@ -652,6 +769,11 @@ async fn withdrawal_is_burned_once_whatever_transaction_is_named() {
     let second = world.oracle.withdrawal(&claim, None).await.unwrap();
     assert!(first.attested.is_some());
     assert_eq!(first.attested, second.attested);
+    // Another oracle, which was asked the other way round, reaches the same key.
+    let elsewhere = self::world().allocating(&claim);
+    *elsewhere.ethereum.status.lock().unwrap() = WithdrawalStatus::Executed;
+    let unnamed = elsewhere.oracle.withdrawal(&claim, None).await.unwrap();
+    assert_eq!(unnamed.attested, first.attested);
     *world.ethereum.status.lock().unwrap() = WithdrawalStatus::Expired;
     assert_eq!(
         word(world.oracle.withdrawal(&claim, None).await),

@@ -1,6 +1,5 @@
 //! Withdrawals: what waits for them at the hub, and how they ended (oracle.md 7.6, 10).
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm::{
     B256, Block, Bytes, Chain, ChainId, EvmAddress, Head, ReadError, Seen, StateReader,
@@ -12,7 +11,6 @@ use super::{Attested, Error, Oracle, named};
 use crate::attest::{
     Refusal,
     claim::malformed,
-    journal::JournalError,
     peers::Question,
     statement::{Statement, Verdict},
     withdrawal::{self, AddressRequest, Owned, Withdrawal},
@@ -76,13 +74,6 @@ pub struct InitiatedAnswer {
     pub address: EvmAddress,
     /// See [`Owned::proof`].
     pub proof: String,
-}
-
-/// An execution as the journal keeps it for those who ask again.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    key: B256,
-    actions: Vec<Bytes>,
 }
 
 /// A withdrawal that a caller wants to know about.
@@ -149,7 +140,7 @@ impl Oracle {
             status: standing.status,
             attested: None,
         };
-        if let Some((execution, statement)) = self.first(&sought, &standing).await? {
+        if let Some((execution, statement)) = self.verdict(&sought, &standing) {
             answer.attested = Some(self.seal(execution, &statement, asked).await?);
         }
         Ok(answer)
@@ -247,63 +238,25 @@ impl Oracle {
         Ok(standing)
     }
 
-    /// See [`Oracle::verdict`]. Two requests that name different transactions may both find that
-    /// nothing stands; whom the journal refuses takes what the other one has put there.
-    async fn first(
-        &self,
-        sought: &Sought<'_>,
-        standing: &Standing,
-    ) -> Result<Option<(Execution, Statement)>, Error> {
-        let found = self.verdict(sought, standing).await?;
-        let Some((_, statement)) = &found else {
-            return Ok(None);
-        };
-        match self.sign(statement).await {
-            Err(Error::Journal(JournalError::Conflict { .. })) => {
-                self.verdict(sought, standing).await
-            }
-            signed => signed.map(|_| found),
-        }
-    }
-
-    /// What is to be signed about a withdrawal: the first execution if one stands already for this
-    /// escrow, whatever transaction was named then. `None` while it is pending.
-    async fn verdict(
-        &self,
-        sought: &Sought<'_>,
-        standing: &Standing,
-    ) -> Result<Option<(Execution, Statement)>, Error> {
+    /// What is to be signed about a withdrawal; `None` while it is pending. Whoever asks, naming a
+    /// transaction or not, is told the same.
+    fn verdict(&self, sought: &Sought<'_>, standing: &Standing) -> Option<(Execution, Statement)> {
         let (id, withdrawal) = (&sought.chain.spec.id, sought.withdrawal);
         let escrow = sought.owned.escrow(withdrawal.amount);
-        let transaction = standing.shown.as_ref().map(|(tx, _)| tx.text.as_ref());
-        let transaction = transaction.unwrap_or_default();
-        let (verdict, mut execution) = match standing.status {
-            WithdrawalStatus::Pending => return Ok(None),
-            WithdrawalStatus::Executed => {
-                (Verdict::Executed, escrow.burned(withdrawal.id, transaction))
-            }
-            WithdrawalStatus::Expired => (
-                Verdict::Expired,
-                escrow.returned(withdrawal.id, transaction),
-            ),
+        let (verdict, execution) = match standing.status {
+            WithdrawalStatus::Pending => return None,
+            WithdrawalStatus::Executed => (Verdict::Executed, escrow.burned(withdrawal.id)),
+            WithdrawalStatus::Expired => (Verdict::Expired, escrow.returned(withdrawal.id)),
         };
-        let statement = |execution: &Execution| {
-            let digest = self.digest(execution);
-            Statement::withdrawal(id, withdrawal.id, verdict, digest)
-        };
-        let entry = self.journal.entry(&statement(&execution).key).await?;
-        let first = entry.and_then(|entry| kept(&entry.payload));
-        if let Some(first) = first.filter(|first| first.actions == execution.actions) {
-            execution = first;
-        }
-        let mut statement = statement(&execution).keeping(keep(&execution)?);
+        let digest = self.digest(&execution);
+        let mut statement = Statement::withdrawal(id, withdrawal.id, verdict, digest);
         if let Some((tx, block)) = &standing.shown {
             statement = statement.resting_on(id, tx, block);
         }
         for (chain, block) in &standing.grounds {
             statement = statement.as_of(chain, block);
         }
-        Ok(Some((execution, statement)))
+        Some((execution, statement))
     }
 }
 
@@ -365,20 +318,4 @@ impl Sought<'_> {
         withdrawal::check_shown(receipt, transaction, depository, id)?;
         Ok(Some((transaction.clone(), receipt.block.clone())))
     }
-}
-
-fn keep(execution: &Execution) -> Result<Vec<u8>, Error> {
-    let kept = Kept {
-        key: execution.idempotency_key,
-        actions: execution.actions.clone(),
-    };
-    serde_json::to_vec(&kept).map_err(|error| Error::Setup(error.to_string()))
-}
-
-fn kept(payload: &[u8]) -> Option<Execution> {
-    let kept: Kept = serde_json::from_slice(payload).ok()?;
-    Some(Execution {
-        idempotency_key: kept.key,
-        actions: kept.actions,
-    })
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bitcoin::{Script, ScriptBuf, blockdata::script::Instruction, opcodes::all::OP_RETURN};
 
-use super::{address::Addresses, raw::RawTransaction, script};
+use super::{address::Addresses, payer, raw::RawTransaction, script};
 use crate::{
     ChainSpec, Codec, SpecError,
     types::{Address, Amount, Block, Deposit, Payment, PaymentKind, Receipt, Refusal},
@@ -55,8 +55,9 @@ pub fn decode(
     let notes = notes(transaction);
     Receipt {
         block,
+        sender: sender(transaction, spent),
         deposits: deposits(rules, transaction, spent, &notes),
-        payments: payments(rules, transaction),
+        payments: payments(rules, transaction, spent),
         calls: Vec::new(),
         executions: Vec::new(),
         references: references(&notes),
@@ -210,9 +211,31 @@ fn received(rules: &Rules, transaction: &RawTransaction) -> Result<(Address, Amo
         .ok_or_else(|| Refusal("No value sent to the depository".into()))
 }
 
-fn payments(rules: &Rules, transaction: &RawTransaction) -> Vec<Payment> {
+/// The one address that paid for the transaction.
+fn sender(transaction: &RawTransaction, spent: &[Option<ScriptBuf>]) -> Option<Address> {
+    match payer::payers(&transaction.vin, spent)?.as_slice() {
+        [one] => address(one),
+        _ => None,
+    }
+}
+
+/// Nothing without payers, and nothing out of a depository: that is a withdrawal of money that was
+/// its recipient's already. What comes back to a payer is change.
+fn payments(
+    rules: &Rules,
+    transaction: &RawTransaction,
+    spent: &[Option<ScriptBuf>],
+) -> Vec<Payment> {
+    let Some(payers) = payer::payers(&transaction.vin, spent) else {
+        return Vec::new();
+    };
+    if payers.iter().any(|payer| rules.depository(payer).is_some()) {
+        return Vec::new();
+    }
+    let is_change = |script: &Script| payers.binary_search(&script).is_ok();
     let outputs = transaction.vout.iter();
-    let payments = outputs.filter_map(|output| {
+    let payments = outputs.filter(|output| !is_change(&output.script.hex));
+    let payments = payments.filter_map(|output| {
         Some(Payment {
             index: output.n,
             kind: PaymentKind::Transfer,

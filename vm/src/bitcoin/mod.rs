@@ -8,6 +8,7 @@ mod combine;
 pub mod decode;
 pub mod owner;
 pub mod partial;
+mod payer;
 pub mod psbt;
 mod question;
 pub mod raw;

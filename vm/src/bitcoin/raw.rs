@@ -4,6 +4,8 @@
 use bitcoin::{Amount, BlockHash, ScriptBuf, Txid};
 use serde::{Deserialize, Deserializer, de::Error};
 
+use crate::types::Bytes;
+
 /// A transaction as its node decoded it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RawTransaction {
@@ -22,6 +24,22 @@ pub struct RawInput {
     pub vout: u32,
     /// The output that it spends, where the node still has its undo record.
     pub prevout: Option<RawPrevout>,
+    #[serde(rename = "scriptSig")]
+    pub script_sig: Option<RawScript>,
+    #[serde(rename = "txinwitness", default)]
+    pub witness: Vec<Hex>,
+}
+
+/// Bytes as hex without a prefix.
+#[derive(Clone, Debug)]
+pub struct Hex(pub Bytes);
+
+impl<'de> Deserialize<'de> for Hex {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = alloy::hex::decode(text).map_err(D::Error::custom)?;
+        Ok(Self(bytes.into()))
+    }
 }
 
 /// An output as its spender shows it.

@@ -3,7 +3,7 @@
 //! [`Mined::join`] refuses answers that contradict each other; [`decode`] turns what is left into
 //! chain-neutral facts. A failed transaction's logs are never looked at.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     deposit,
@@ -201,6 +201,7 @@ pub fn decode(rules: &Rules, mined: &Mined, block: &Block) -> Result<Transaction
         .collect();
     Ok(Transaction::Succeeded(Receipt {
         block: block.clone(),
+        sender: Some(rules.address(&mined.transaction.from)),
         deposits: deposit::read(rules, &logs, input),
         payments: payments(rules, mined, input, &logs)?,
         calls: calls(rules, &logs),
@@ -314,19 +315,18 @@ fn calls(rules: &Rules, logs: &[Logged]) -> Vec<RouterCall> {
 
 /// A withdrawal of several calls logs its id several times; it is one execution.
 fn executions(rules: &Rules, logs: &[Logged]) -> Vec<Execution> {
-    let mut executions: Vec<Execution> = Vec::new();
-    for log in logs {
-        if let Event::CallExecuted { depository, id, .. } = log.event {
-            let execution = Execution {
-                depository: rules.address(&depository),
-                id,
-            };
-            if !executions.contains(&execution) {
-                executions.push(execution);
+    let mut known = HashSet::new();
+    logs.iter()
+        .filter_map(|log| match log.event {
+            Event::CallExecuted { depository, id, .. } if known.insert((depository, id)) => {
+                Some(Execution {
+                    depository: rules.address(&depository),
+                    id,
+                })
             }
-        }
-    }
-    executions
+            _ => None,
+        })
+        .collect()
 }
 
 /// The last 32 bytes of the calldata: one transaction names one order.

@@ -7,7 +7,10 @@ use alloy::{
     transports::{TransportError, TransportErrorKind, TransportFut},
 };
 
-use crate::http::{Channel, PostError};
+use crate::{
+    LARGE_BYTES, aside,
+    http::{Channel, PostError},
+};
 
 /// See the module.
 #[derive(Clone)]
@@ -29,8 +32,10 @@ impl Http {
             }
             Err(PostError::Failed(why)) => return Err(TransportErrorKind::custom_str(&why)),
         };
-        serde_json::from_slice(&answer)
-            .map_err(|error| TransportErrorKind::custom(Unreadable(error)))
+        aside(answer.len() > LARGE_BYTES, || {
+            serde_json::from_slice(&answer)
+        })
+        .map_err(|error| TransportErrorKind::custom(Unreadable(error)))
     }
 }
 

@@ -23,7 +23,8 @@ use super::{
     rpc::{self, Answer, Rpc, call, doubt, expect},
 };
 use crate::{
-    ChainReader, ChainSpec, Endpoint, Finality, Provider, ReadError, SpecError, StateReader,
+    ChainReader, ChainSpec, Endpoint, Finality, LARGE_EVENTS, Provider, ReadError, SpecError,
+    StateReader, aside,
     types::{
         Address, B256, Block, Bytes, EvmAddress, Head, Transaction, TxRef, U256, WithdrawalStatus,
     },
@@ -163,7 +164,8 @@ impl Node {
         let Some(block) = block.filter(|block| block.hash == mined.hash) else {
             return Ok(Err(Doubt("the receipt is of another fork than the head")));
         };
-        Ok(decode::decode(&self.rules, &mined, &block))
+        let long = mined.logs.len() > LARGE_EVENTS;
+        Ok(aside(long, || decode::decode(&self.rules, &mined, &block)))
     }
 }
 

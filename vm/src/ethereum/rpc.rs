@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use super::{http::Http, raw::Quantity};
 use crate::http::Channel;
-use crate::{Endpoint, ReadError, types::ChainId, types::U256};
+use crate::{Endpoint, LARGE_BYTES, ReadError, aside, types::ChainId, types::U256};
 
 /// The longest silence that a provider's `Retry-After` buys.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
@@ -210,7 +210,8 @@ pub fn expect<T: DeserializeOwned>(what: &str, answer: Answer) -> Result<T, Read
     let json = answer.map_err(|refused| {
         ReadError::Unavailable(format!("{what}: {} ({})", refused.message, refused.code))
     })?;
-    serde_json::from_str(json.get())
+    let text = json.get();
+    aside(text.len() > LARGE_BYTES, || serde_json::from_str(text))
         .map_err(|error| ReadError::Doubtful(format!("{what}: {error}")))
 }
 

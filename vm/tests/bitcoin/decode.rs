@@ -39,8 +39,13 @@ fn receipt(outputs: Vec<Value>, spent: &[Option<ScriptBuf>]) -> Receipt {
             output
         })
         .collect();
+    let vin = spent.iter().map(|spent| match spent {
+        Some(_) => json!({"txid": "11".repeat(32), "scriptSig": {"hex": ""}}),
+        None => json!({"coinbase": "00"}),
+    });
+    let vin: Vec<Value> = vin.collect();
     let transaction: RawTransaction =
-        serde_json::from_value(json!({"txid": "00".repeat(32), "vin": [], "vout": numbered}))
+        serde_json::from_value(json!({"txid": "00".repeat(32), "vin": vin, "vout": numbered}))
             .unwrap();
     let block = Block {
         number: 1,
@@ -185,6 +190,32 @@ fn a_depository_among_the_inputs_makes_everything_change() {
             .unwrap()
             .is_empty()
     );
+}
+
+/// What a transaction pays to whom, in satoshis.
+fn paid(outputs: Vec<Value>, spent: &[&str]) -> Vec<(String, u64)> {
+    let spent: Vec<_> = spent.iter().map(|s| Some(of_address(s).unwrap())).collect();
+    let payments = receipt(outputs, &spent).payments.into_iter();
+    payments
+        .map(|p| (p.recipient.text().to_owned(), p.amount.to()))
+        .collect()
+}
+
+#[test]
+fn change_withdrawals_and_what_several_gave_pay_nobody() {
+    let outputs = || vec![note(ID.as_bytes()), to(SEGWIT, 0.5), to(PAYER, 0.2)];
+    let user = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46";
+    let payout = || vec![note(ID.as_bytes()), to(user, 0.5), to(PAYER, 0.2)];
+    assert_eq!(paid(payout(), &[PAYER]), [(user.to_owned(), 50_000_000)]);
+    assert_eq!(paid(payout(), &[PAYER, PAYER]).len(), 1);
+    assert_eq!(paid(outputs(), &[PAYER]).len(), 1);
+    // Out of a depository: a withdrawal. Of two owners who show no signatures: nobody's.
+    assert_eq!(paid(payout(), &[SEGWIT]), []);
+    assert_eq!(paid(payout(), &[PAYER, LEGACY]), []);
+    assert_eq!(paid(payout(), &[PAYER, user]), []);
+    assert_eq!(receipt(payout(), &[None]).payments, []);
+    let sender = |spent: &str| receipt(payout(), &[Some(of_address(spent).unwrap())]).sender;
+    assert_eq!(sender(PAYER).unwrap().text(), PAYER);
 }
 
 proptest! {

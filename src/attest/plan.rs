@@ -1,0 +1,278 @@
+//! Whether a payment that is not made yet would be attested: the judges of claims over the
+//! transaction as it is planned. For whoever pays and wants to be paid back. Pure: no I/O, no clock.
+
+use std::sync::Arc;
+
+use serde_json::Map;
+use vm::{
+    Address, Amount, B256, Block, Bytes, ChainId, ChainSpec, EvmAddress, Family, Finality, Head,
+    OrderCall, Payment, PaymentKind, Receipt, RouterCall, Seen, Transaction, TxRef, U256,
+    protocol::order::Order,
+};
+
+use super::{
+    Refusal,
+    backing::{self, Backing, Tolerance},
+    claim::Families,
+    deposit::{Deposits, Message},
+    execution, fill,
+    order::{self, Difference, Input, Terms},
+    refund::{self, Refund},
+    statement::{Mode, Outcome},
+};
+
+/// An order, and the deposits that it is to be filled or refunded for.
+#[derive(Clone, Copy)]
+pub struct Plan<'a> {
+    pub order: &'a Order,
+    /// The solver's, of the order.
+    pub signature: &'a str,
+    pub families: Families<'a>,
+    /// One per input of the order.
+    pub deposits: &'a [Funding<'a>],
+    /// What the oracles of the network tolerate.
+    pub tolerance: Tolerance,
+}
+
+/// A deposit as its chain shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Funding<'a> {
+    /// The input of the order that it pays for.
+    pub input: usize,
+    pub onchain_id: B256,
+    /// The deposit's transaction; what is not final is refused.
+    pub seen: Seen<'a>,
+}
+
+/// A transaction as it is planned. It names the order and no other.
+#[derive(Clone, Copy, Debug)]
+pub struct Planned<'a> {
+    /// The network's name.
+    pub chain: &'a str,
+    /// The latest time of its block, in unix seconds.
+    pub by: u64,
+    /// The account that sends it.
+    pub from: &'a Address,
+    /// The fill router that it goes through, if it does.
+    pub router: Option<&'a Address>,
+    pub payments: &'a [Due<'a>],
+    /// The calls that the router makes, in order.
+    pub calls: &'a [OrderCall],
+}
+
+/// What a planned transaction pays.
+#[derive(Clone, Copy, Debug)]
+pub struct Due<'a> {
+    pub recipient: &'a Address,
+    pub currency: &'a Address,
+    pub amount: Amount,
+}
+
+/// A payment that will be attested once it is final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attestable {
+    /// By how much the deposits differ from what the order asks for.
+    pub difference: Difference,
+    /// What the claim's solver has to sign for it ([`backing::claim_id`]); `None` if nothing.
+    pub to_sign: Option<B256>,
+}
+
+impl Plan<'_> {
+    /// Whether `planned` would be attested as the order's fill.
+    pub fn fill(&self, planned: &Planned<'_>) -> Result<Attestable, Refusal> {
+        let terms = self.terms()?;
+        let made = Made::of(planned, &terms, self.families)?;
+        self.judge(Outcome::Fill, &terms, &|backing| {
+            fill::judge(&terms, backing, &made.seen()).map(drop)
+        })
+    }
+
+    /// Whether `planned` would be attested as the order's refund: `refunds[n]` is given back by
+    /// `planned[n]`.
+    pub fn refund(
+        &self,
+        refunds: &[Refund],
+        planned: &[Planned<'_>],
+    ) -> Result<Attestable, Refusal> {
+        let terms = self.terms()?;
+        let made = planned.iter().map(|p| Made::of(p, &terms, self.families));
+        let made = made.collect::<Result<Vec<_>, _>>()?;
+        let seen: Vec<_> = made.iter().map(|made| Some(made.seen())).collect();
+        self.judge(Outcome::Refund, &terms, &|backing| {
+            refund::judge(&terms, refunds, backing, &seen).map(drop)
+        })
+    }
+
+    fn terms(&self) -> Result<Terms, Refusal> {
+        let terms = Terms::new(self.order, self.families)?;
+        order::check_signature(&self.order.solver, terms.id, self.signature)?;
+        Ok(terms)
+    }
+
+    fn judge(
+        &self,
+        outcome: Outcome,
+        terms: &Terms,
+        judge: &dyn Fn(&Backing<'_>) -> Result<(), Refusal>,
+    ) -> Result<Attestable, Refusal> {
+        let inputs: Vec<Seen<'_>> = self.deposits.iter().map(|funding| funding.seen).collect();
+        let funded = self.funded(terms, &inputs)?;
+        check_executions(outcome, terms, &funded)?;
+        let backed = |vouched| Backing {
+            funded: &funded,
+            inputs: &inputs,
+            vouched,
+            tolerance: self.tolerance,
+        };
+        let difference = Difference::of(terms, &funded)?;
+        let plain = judge(&backed(false));
+        let to_sign = match plain {
+            Ok(()) => None,
+            // The solver's word may be all that is missing.
+            Err(_) if judge(&backed(true)).is_ok() => {
+                Some(backing::claim_id(outcome, terms, &funded))
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        Ok(Attestable {
+            difference,
+            to_sign,
+        })
+    }
+
+    fn funded(&self, terms: &Terms, inputs: &[Seen<'_>]) -> Result<Vec<Message>, Refusal> {
+        let named = |funding: &Funding<'_>| Input {
+            onchain_id: funding.onchain_id.to_string(),
+            index: funding.input,
+        };
+        let names: Vec<Input> = self.deposits.iter().map(named).collect();
+        order::check_inputs(&names)?;
+        for funding in self.deposits {
+            let wanted = terms.inputs.get(funding.input);
+            let chain = wanted.ok_or(Refusal::MissingInput(funding.input))?;
+            if funding.seen.spec.id.as_str() != chain.chain {
+                return Err(Refusal::WrongChain(funding.input));
+            }
+        }
+        order::funded(terms, &names, &Deposits::of(inputs))
+    }
+}
+
+/// The executions that follow from the deposits can be made.
+fn check_executions(outcome: Outcome, terms: &Terms, funded: &[Message]) -> Result<(), Refusal> {
+    // Whom the money goes to makes no difference here.
+    let solver = EvmAddress::ZERO;
+    execution::outcome(terms, solver, funded, outcome == Outcome::Fill)?;
+    let deposit = execution::deposit(funded, Mode::Slow, None);
+    deposit.map(drop).map_err(|_| Refusal::NoActions)
+}
+
+/// A planned transaction as if it were final.
+struct Made {
+    spec: ChainSpec,
+    transaction: TxRef,
+    head: Head,
+    found: Transaction,
+}
+
+impl Made {
+    fn of(planned: &Planned<'_>, terms: &Terms, families: Families<'_>) -> Result<Self, Refusal> {
+        let missing = || Refusal::ChainNotAvailable(planned.chain.into());
+        let family = families(planned.chain).ok_or_else(missing)?;
+        let block = Block {
+            number: 0,
+            hash: B256::ZERO,
+            parent: B256::ZERO,
+            time: planned.by,
+        };
+        let native = family.native();
+        let native = native.map_err(|why| super::claim::malformed("native currency", why))?;
+        let payments = planned.payments.iter().enumerate();
+        let receipt = Receipt {
+            block: block.clone(),
+            sender: Some(planned.from.clone()),
+            deposits: Ok(Vec::new()),
+            payments: payments
+                .map(|(at, due)| planned.payment(at, due, (terms.id, &native)))
+                .collect(),
+            calls: planned.made(),
+            executions: Vec::new(),
+            references: vec![terms.name().into()],
+            outer_call: None,
+        };
+        Ok(Self {
+            spec: spec(planned.chain, family),
+            transaction: TxRef {
+                text: Arc::from("planned"),
+                bytes: Bytes::new(),
+                hint: None,
+            },
+            head: Head {
+                block,
+                tagged: None,
+            },
+            found: Transaction::Succeeded(receipt),
+        })
+    }
+
+    fn seen(&self) -> Seen<'_> {
+        Seen {
+            spec: &self.spec,
+            transaction: &self.transaction,
+            head: &self.head,
+            found: &self.found,
+        }
+    }
+}
+
+/// A chain on which everything is final.
+fn spec(chain: &str, family: &'static Family) -> ChainSpec {
+    ChainSpec {
+        id: ChainId::new(chain),
+        family,
+        hub_chain_id: U256::ZERO,
+        depository: None,
+        additional_depositories: Vec::new(),
+        finality: Finality {
+            blocks: 0,
+            seconds: 0,
+            tag: None,
+        },
+        watch_blocks: 0,
+        additional: Map::new(),
+    }
+}
+
+impl Planned<'_> {
+    fn payment(&self, at: usize, due: &Due<'_>, (order, native): (B256, &Address)) -> Payment {
+        let kind = match self.router {
+            Some(router) if due.currency == native => PaymentKind::Router(router.clone()),
+            Some(router) => PaymentKind::TransferBy(router.clone()),
+            None if due.currency == native => PaymentKind::Direct { order },
+            None => PaymentKind::Transfer,
+        };
+        Payment {
+            index: u32::try_from(at).unwrap_or(u32::MAX),
+            kind,
+            recipient: due.recipient.clone(),
+            currency: due.currency.clone(),
+            amount: due.amount,
+        }
+    }
+
+    fn made(&self) -> Vec<RouterCall> {
+        let made = |router: &Address| {
+            let calls = self.calls.iter().map(|call| RouterCall {
+                router: router.clone(),
+                to: call.to.clone(),
+                data: call.data.clone(),
+                value: call.value,
+            });
+            calls.collect()
+        };
+        self.router.map(made).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Whether a deposit may go back to its depositor out of its order's hub account (oracle.md 7.6).
+//! Pure: no I/O, no clock.
+//!
+//! What nobody can be paid from goes back at once: no claim is attested for a deposit in another
+//! currency or on another chain than its order's. What a fill or a refund may be claimed for goes
+//! back on the solver's word at the hub that there is none, or after [`PATIENCE`].
+
+use vm::B256;
+
+use super::{
+    Refusal,
+    deposit::{Listed, Message},
+    order::Terms,
+};
+
+/// Seconds after which a deposit goes back without its order.
+const PATIENCE: u64 = 604_800;
+
+/// The deposit `onchain` of a transaction, and the order that it names.
+pub fn named<'a>(listed: &'a Listed, onchain: &str) -> Result<(&'a Message, B256), Refusal> {
+    let unknown = || Refusal::UnknownDeposit(onchain.into());
+    let message = listed.find(onchain).ok_or_else(unknown)?;
+    let order = message.deposit.id.parse().unwrap_or_default();
+    match order == B256::ZERO {
+        true => Err(Refusal::NoOrder),
+        false => Ok((message, order)),
+    }
+}
+
+/// Whether a deposit is too young to go back without its order. `now` is unix seconds.
+pub fn is_young(message: &Message, now: u64) -> bool {
+    now.saturating_sub(message.timestamp) <= PATIENCE
+}
+
+/// Refuses another order than the one that the deposit names.
+pub fn check_order(terms: &Terms, order: B256) -> Result<(), Refusal> {
+    match terms.id == order {
+        true => Ok(()),
+        false => Err(Refusal::OtherOrder),
+    }
+}
+
+/// Whether a fill or a refund of the order may be attested for this deposit.
+pub fn is_claimable(terms: &Terms, message: &Message) -> bool {
+    terms.inputs.iter().any(|input| {
+        input.chain == message.chain.as_str() && input.currency == message.deposit.currency
+    })
+}
+
+/// Until when the order may be filled or refunded, in unix seconds.
+pub fn open_until(terms: &Terms) -> u64 {
+    let refunds = terms.inputs.iter().flat_map(|input| &input.refunds);
+    let refunds = refunds.map(|refund| refund.deadline).max();
+    refunds.unwrap_or_default().max(terms.output.deadline)
+}

@@ -1,0 +1,213 @@
+//! Deposits that go back through the hub.
+
+use super::*;
+use crate::{
+    request::fact::Purpose,
+    store::rows::claim::{self, Claim, Leg, Stage},
+};
+
+/// The refusal and the change that causes it.
+type Case = (&'static str, fn(&mut Scene, &mut RecoverClaim));
+
+fn claim(scene: &Scene, with_order: bool) -> RecoverClaim {
+    let order = (scene.order.clone(), scene.signature.clone());
+    RecoverClaim {
+        chain: "ethereum".into(),
+        transaction: scene.deposits[0].tx.text.to_string(),
+        onchain_id: scene.inputs[0].onchain_id.clone(),
+        order: with_order.then_some(order),
+        hints: None,
+    }
+}
+
+/// The order's account holds what was deposited.
+fn funded(scene: &Scene) -> World {
+    let mut world = world().playing(scene);
+    *world.hub.balance.lock().unwrap() = U256::from(1000);
+    world.oracle.hub.settings.generic_mapping = Some(EvmAddress::repeat_byte(8));
+    world
+}
+
+/// Eight days after the deposit.
+fn late(world: &mut World) {
+    world.oracle.clock = || scene::DEADLINE + 700_000;
+}
+
+async fn recovered(world: &World, claim: &RecoverClaim) -> &'static str {
+    word(world.oracle.recover(claim, None).await)
+}
+
+/// The scene with another currency deposited than its order asks for.
+fn wrong_currency() -> Scene {
+    Scene::new().with(|s| s.deposits[0].deposits()[0].currency = address(scene::TOKEN))
+}
+
+#[tokio::test]
+async fn wrong_currency_goes_back_at_once_with_its_order() {
+    let scene = wrong_currency();
+    let world = funded(&scene);
+    let attested = world
+        .oracle
+        .recover(&claim(&scene, true), None)
+        .await
+        .unwrap();
+    let key = vm::protocol::id::deterministic(&[&scene.inputs[0].onchain_id, "recover"]);
+    assert_eq!(attested.execution.idempotency_key, key);
+    let action = vm::protocol::action::Action::decode(&attested.execution.actions[0]).unwrap();
+    let vm::protocol::action::Action::Transfer { to, amount, .. } = action else {
+        panic!("{action:?}");
+    };
+    let depositor = address(DEPOSITOR);
+    let ethereum = vm::ChainId::new("ethereum");
+    assert_eq!(to, vm::protocol::hub::alias(&ethereum, &depositor));
+    assert_eq!(amount, U256::from(1000));
+    let again = world
+        .oracle
+        .recover(&claim(&scene, true), None)
+        .await
+        .unwrap();
+    assert_eq!(again, attested);
+    // Young, and nobody says for which order.
+    assert_eq!(
+        recovered(&world, &claim(&scene, false)).await,
+        "ORDER_REQUIRED"
+    );
+}
+
+#[tokio::test]
+async fn what_a_fill_may_be_claimed_for_waits_for_the_solvers_word_or_seven_days() {
+    let scene = Scene::new();
+    let world = funded(&scene);
+    assert_eq!(
+        recovered(&world, &claim(&scene, true)).await,
+        "ORDER_NOT_GIVEN_UP"
+    );
+    *world.hub.mapped.lock().unwrap() = true;
+    assert_eq!(recovered(&world, &claim(&scene, true)).await, "OK");
+    // A hub without the contract has nobody's word.
+    let mut silent = funded(&scene);
+    *silent.hub.mapped.lock().unwrap() = true;
+    silent.oracle.hub.settings.generic_mapping = None;
+    assert_eq!(
+        recovered(&silent, &claim(&scene, true)).await,
+        "ORDER_NOT_GIVEN_UP"
+    );
+    late(&mut silent);
+    assert_eq!(recovered(&silent, &claim(&scene, false)).await, "OK");
+}
+
+#[tokio::test]
+async fn recovery_is_refused_for_what_is_not_the_depositors() {
+    let cases: &[Case] = &[
+        ("DEPOSIT_NOT_FOUND", |_, c| c.onchain_id = "0x00".into()),
+        ("DEPOSIT_NOT_FOUND", |_, c| {
+            c.onchain_id = B256::ZERO.to_string();
+        }),
+        ("DEPOSIT_WITHOUT_ORDER", |s, _| {
+            s.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
+        }),
+        ("ORDER_MISMATCH", |_, c| {
+            c.order.as_mut().unwrap().0.salt = "2".into();
+        }),
+        ("ORDER_SIGNATURE_INVALID", |_, c| {
+            c.order.as_mut().unwrap().1 = "0x".into();
+        }),
+        ("ORDER_BALANCE_INSUFFICIENT", |s, _| {
+            s.deposits[0].deposits()[0].amount = U256::from(1001);
+        }),
+        ("TRANSACTION_REVERTED", |s, _| {
+            s.deposits[0].found = scene::failed();
+        }),
+        ("CHAIN_NOT_AVAILABLE", |_, c| c.chain = "nochain".into()),
+    ];
+    for (at, (code, change)) in cases.iter().enumerate() {
+        let mut scene = wrong_currency();
+        let mut claim = claim(&scene, true);
+        change(&mut scene, &mut claim);
+        let world = funded(&scene);
+        assert_eq!(recovered(&world, &claim).await, *code, "{at}");
+    }
+    let world = funded(&wrong_currency());
+    *world.hub.broken.lock().unwrap() = Some(ReadError::Quorum("two forks".into()));
+    let unread = recovered(&world, &claim(&wrong_currency(), true)).await;
+    assert_eq!(unread, "read");
+}
+
+#[tokio::test]
+async fn deposit_ends_once_as_outcome_or_recovered() {
+    let scene = Scene::new();
+    let mut world = funded(&scene);
+    late(&mut world);
+    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(recovered(&world, &claim(&scene, false)).await, "conflict");
+    let mut other = funded(&scene);
+    late(&mut other);
+    assert_eq!(recovered(&other, &claim(&scene, false)).await, "OK");
+    assert_eq!(word(other.fill(&scene).await), "conflict");
+    assert_eq!(word(other.refund(&scene).await), "conflict");
+}
+
+/// This daemon's own solver knows the order.
+async fn known(world: &World, scene: &Scene, legs: Vec<Leg>) {
+    let mut request = crate::request::scene::request(1);
+    (request.order_id, request.order) = (scene.id(), scene.order.clone());
+    let requests = &world.oracle.requests;
+    requests.insert(&request, Batch::new()).await.unwrap();
+    let row = Claim {
+        legs,
+        ..Claim::default()
+    };
+    let batch = Batch::new().put(claim::key(&request.id), row.encode().unwrap());
+    requests.store().commit(batch).await.unwrap();
+}
+
+fn leg(scene: &Scene, stage: Stage) -> Leg {
+    Leg {
+        deposit: scene.inputs[0].onchain_id.parse().unwrap(),
+        stage,
+        purpose: Purpose::Refund,
+        reason: None,
+        network: "ethereum".into(),
+        nonce: 1,
+        currency: NATIVE.into(),
+        amount: U256::from(990),
+        transaction: None,
+        payments: Vec::new(),
+        wasted: U256::ZERO,
+    }
+}
+
+#[tokio::test]
+async fn deposit_whose_payment_is_visible_is_never_handed_out() {
+    for scene in [Scene::new(), wrong_currency()] {
+        for stage in [Stage::Open, Stage::Confirmed, Stage::Final] {
+            let mut world = funded(&scene);
+            late(&mut world);
+            *world.hub.mapped.lock().unwrap() = true;
+            known(&world, &scene, vec![leg(&scene, stage)]).await;
+            for with_order in [true, false] {
+                let code = recovered(&world, &claim(&scene, with_order)).await;
+                assert_eq!(code, "PAYMENT_VISIBLE", "{stage:?}");
+            }
+        }
+        let mut world = funded(&scene);
+        late(&mut world);
+        known(&world, &scene, vec![leg(&scene, Stage::Failed)]).await;
+        assert_eq!(recovered(&world, &claim(&scene, false)).await, "OK");
+    }
+}
+
+#[tokio::test]
+async fn own_solvers_order_is_open_until_its_last_deadline() {
+    let scene = Scene::ordering(|order| order.inputs[0].refunds[0].deadline += 800_000);
+    let mut world = funded(&scene);
+    late(&mut world);
+    known(&world, &scene, Vec::new()).await;
+    assert_eq!(recovered(&world, &claim(&scene, false)).await, "ORDER_OPEN");
+    *world.hub.mapped.lock().unwrap() = true;
+    assert_eq!(recovered(&world, &claim(&scene, false)).await, "OK");
+    let mut world = funded(&scene);
+    known(&world, &scene, Vec::new()).await;
+    world.oracle.clock = || scene::DEADLINE + 800_001;
+    assert_eq!(recovered(&world, &claim(&scene, false)).await, "OK");
+}

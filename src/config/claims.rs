@@ -1,0 +1,69 @@
+//! What this oracle lets claims do beyond proving themselves.
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{ApiKey, PeerKey, PeerSetting, read::Reader};
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// Labels of the keys that may use `force`.
+    pub force: Vec<String>,
+    /// By how much a deposit may fall short without its solver's signature, in basis points.
+    pub short_tolerance_bps: u16,
+}
+
+/// All of a deposit.
+const WHOLE: u16 = 10_000;
+
+impl Reader<'_> {
+    /// Who may ask us, whom we ask, and what the former may claim: `force` and the tolerance.
+    pub fn callers(
+        &mut self,
+        keys: Option<SecretString>,
+        peers: Option<SecretString>,
+        (force, tolerance): (Option<String>, Option<String>),
+    ) -> (Option<Vec<ApiKey>>, Vec<PeerSetting>, Claims) {
+        let keys = self.api_keys("API_KEYS", keys);
+        let peers = self.peers(peers);
+        let claims = self.claims(force, tolerance, (keys.as_deref(), &peers));
+        (keys, peers, claims)
+    }
+
+    /// `force` names labels of `keys`, none of whose keys may be shown to a peer.
+    fn claims(
+        &mut self,
+        force: Option<String>,
+        tolerance: Option<String>,
+        (keys, peers): (Option<&[ApiKey]>, &[PeerSetting]),
+    ) -> Claims {
+        let variable = "SHORT_CLAIM_TOLERANCE_BPS";
+        let short_tolerance_bps = self.parse(variable, tolerance, 100);
+        if short_tolerance_bps > WHOLE {
+            self.mistake(variable, &format!("expected 0 to {WHOLE}"));
+        }
+        let force = force.unwrap_or_default();
+        let labels = force.split(';').map(str::trim).filter(|l| !l.is_empty());
+        let labels: Vec<String> = labels.map(str::to_owned).collect();
+        for label in &labels {
+            let named = keys.unwrap_or_default().iter();
+            let mut named = named.filter(|key| key.label == *label).peekable();
+            if named.peek().is_none() {
+                let what = format!("no key of API_KEYS has the label {label}");
+                self.mistake("FORCE_API_KEYS", &what);
+            }
+            if named.any(|key| peers.iter().any(|peer| is(&peer.key, &key.key))) {
+                let what = format!("a key of {label} stands in PEERS");
+                self.mistake("FORCE_API_KEYS", &what);
+            }
+        }
+        Claims {
+            force: labels,
+            short_tolerance_bps,
+        }
+    }
+}
+
+fn is(shown: &PeerKey, key: &SecretString) -> bool {
+    matches!(shown, PeerKey::Own(own) if own.expose_secret() == key.expose_secret())
+}

@@ -1,0 +1,42 @@
+//! Long work beside the other tasks of a runtime.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Bytes of an answer that take about a millisecond to read.
+pub const LARGE_BYTES: usize = 256 << 10;
+/// Events of a transaction that take about a millisecond to look at.
+pub const LARGE_EVENTS: usize = 2_000;
+
+/// Does `work`. Where it is `long`, the other tasks of this thread go on on others meanwhile; a
+/// runtime of one thread has no others.
+pub fn aside<T>(long: bool, work: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    match flavor {
+        Ok(RuntimeFlavor::MultiThread) if long => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// The long work ends only once another task of the only worker has run.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn long_work_lets_other_tasks_run() {
+        let long = tokio::spawn(async {
+            let (done, other) = mpsc::channel();
+            tokio::spawn(async move { done.send(7) });
+            aside(true, move || other.recv().ok())
+        });
+        assert_eq!(long.await.unwrap(), Some(7));
+    }
+
+    #[tokio::test]
+    async fn works_in_place_where_there_is_one_thread() {
+        assert_eq!(aside(true, || 7), 7);
+        assert_eq!(aside(false, || 7), 7);
+    }
+}
