@@ -9,7 +9,7 @@ use super::{
     clock::unix_millis,
     engine::{Base, Engine, Outside, engine},
     parts::Trading,
-    told::{Task, Telling},
+    told::{Front, Task, Telling},
 };
 use crate::{
     api::intents,
@@ -45,6 +45,8 @@ pub struct Over<'a> {
     pub reserve: Arc<Reserve>,
     pub system: &'a Arc<System>,
     pub integrators: Integrators,
+    /// What stands before it.
+    pub front: Front,
 }
 
 impl Outside {
@@ -100,7 +102,11 @@ pub async fn open(
         .with(over.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?
         .with(&fanout, &intents::events::ROUTES)?;
-    let app = Arc::new(telling.surface(trading.retirement, router).open()?);
+    let app = Arc::new(
+        telling
+            .surface(trading.retirement, over.front, router)
+            .open()?,
+    );
     Ok(Opening {
         app,
         tasks,

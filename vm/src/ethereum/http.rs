@@ -7,6 +7,7 @@ use alloy::{
     transports::{TransportError, TransportErrorKind, TransportFut},
 };
 
+use super::weight;
 use crate::http::{Channel, PostError};
 
 /// See the module.
@@ -28,9 +29,10 @@ impl Http {
                     .ok_or_else(|| failed(status, String::new(), retry_after));
             }
             Err(PostError::Failed(why)) => return Err(TransportErrorKind::custom_str(&why)),
+            Err(error @ PostError::TooLarge) => return Err(TransportErrorKind::custom(error)),
         };
-        serde_json::from_slice(&answer)
-            .map_err(|error| TransportErrorKind::custom(Unreadable(error)))
+        let packet = weight::carried(answer.len(), move || serde_json::from_slice(&answer)).await;
+        packet.map_err(|error| TransportErrorKind::custom(Unreadable(error)))
     }
 }
 
