@@ -3,6 +3,7 @@
 //!
 //! Opening makes no network traffic: a provider's chain id is checked before its first vote.
 
+mod opened;
 mod providers;
 mod settlement;
 mod views;
@@ -15,7 +16,10 @@ use vm::{Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, quorum::Quoru
 use self::providers::{Source, World, endpoints, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
 
-pub use self::views::{Answer, Views};
+pub use self::{
+    opened::{Closed, Loaded, Opened},
+    views::{Answer, Views},
+};
 
 /// `(environment, chains file, hub file)` of the lists that come with the daemon.
 const BUNDLED: &[(&str, &str, &str)] = &[
@@ -31,44 +35,6 @@ const BUNDLED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// One configured chain.
-pub struct Loaded {
-    pub id: String,
-    /// The family's name as written, also for families that this build does not have.
-    pub vm_type: String,
-    /// The primary depository as written.
-    pub depository: Option<String>,
-    /// The chain, or why it cannot be read.
-    pub chain: Result<Opened, String>,
-}
-
-/// A chain that can be read.
-#[derive(Clone)]
-pub struct Opened {
-    pub chain: Chain,
-    pub quorum: Arc<Quorum>,
-    /// Providers asked, and how many of them must agree.
-    pub providers: usize,
-    pub required: usize,
-    /// Whether the operator named the providers; else it is the chain's public endpoint.
-    pub named: bool,
-    /// The same providers in the same order, for trading; empty where the family has no trading.
-    pub trades: Vec<Trade>,
-}
-
-impl Opened {
-    /// Whether one provider's answer is enough.
-    pub fn single_decider(&self) -> bool {
-        self.required == 1
-    }
-
-    /// Whether two groups of its providers could agree on opposite answers: the operator asks for
-    /// no majority.
-    pub fn minority_decides(&self) -> bool {
-        self.required <= self.providers / 2
-    }
-}
-
 /// What the allocator's chain is called among the chains: its variables are `AURORA_RPC_URL` and
 /// `AURORA_RPC_QUORUM`.
 pub const ALLOCATOR: &str = "aurora";
@@ -77,8 +43,8 @@ pub const ALLOCATOR: &str = "aurora";
 pub struct Chains {
     list: Vec<Loaded>,
     by_id: HashMap<String, usize>,
-    hub: Result<Opened, String>,
-    allocator: Result<Opened, String>,
+    hub: Result<Opened, Closed>,
+    allocator: Result<Opened, Closed>,
     hub_entry: Map<String, Value>,
 }
 
@@ -111,6 +77,14 @@ impl Chains {
                 );
             }
         }
+        for name in config.chains.iter().flatten() {
+            if !by_id.contains_key(name) {
+                mistakes.add(
+                    "CHAINS",
+                    format!("{name} is not a chain of the chains file"),
+                );
+            }
+        }
         let settlement = settlement::read(&hub, &world, mistakes);
         Some(Self {
             list,
@@ -128,7 +102,7 @@ impl Chains {
             by_id: by_id.map(|(at, loaded)| (loaded.id.clone(), at)).collect(),
             list,
             hub: Ok(hub),
-            allocator: Err("nobody said where it is".to_owned()),
+            allocator: Err("nobody said where it is".into()),
             hub_entry,
         }
     }
@@ -142,10 +116,15 @@ impl Chains {
         let vm_type = entry.vm_type.clone().unwrap_or_default();
         let chain = open(entry, source, world).unwrap_or_else(|what| {
             mistakes.add(&source.name, format!("chain {}: {what}", entry.id));
-            Err(what)
+            Err(Closed::Unreadable(what))
         });
+        let served = match &world.config.chains {
+            Some(named) => named.contains(&entry.id),
+            None => chain.as_ref().is_ok_and(|opened| opened.named),
+        };
         Loaded {
             id: entry.id.clone(),
+            served,
             vm_type,
             depository: entry.depository.clone(),
             chain,
@@ -163,13 +142,39 @@ impl Chains {
     }
 
     /// The settlement chain, or why it cannot be read.
-    pub fn hub(&self) -> Result<&Opened, &str> {
-        self.hub.as_ref().map_err(String::as_str)
+    pub fn hub(&self) -> Result<&Opened, &Closed> {
+        self.hub.as_ref()
     }
 
-    /// The chain of the allocator that withdrawals are asked of, or why it cannot be read.
-    pub fn allocator(&self) -> Result<&Opened, &str> {
-        self.allocator.as_ref().map_err(String::as_str)
+    /// The settlement chain, or why nothing is attested that rests on it.
+    pub fn attested_hub(&self) -> Result<&Opened, Closed> {
+        opened::attested(&self.hub)
+    }
+
+    /// The chain of the allocator that withdrawals are asked of, or why nothing is attested that rests
+    /// on it.
+    pub fn allocator(&self) -> Result<&Opened, Closed> {
+        opened::attested(&self.allocator)
+    }
+
+    /// Whether the operator named who is asked about the allocator.
+    pub fn allocator_named(&self) -> bool {
+        self.allocator.as_ref().is_ok_and(|opened| opened.named)
+    }
+
+    /// Every chain that can be read, those of settlement last.
+    pub fn opened(&self) -> impl Iterator<Item = &Opened> {
+        let listed = self.list.iter().flat_map(|loaded| &loaded.chain);
+        listed.chain(&self.hub).chain(&self.allocator)
+    }
+
+    /// What nobody can be attested anything without: in production the settlement chain's providers,
+    /// whether a claim reads that chain or not.
+    pub fn foundation(&self) -> Result<(), Closed> {
+        match self.attested_hub() {
+            Err(few @ Closed::FewProviders { .. }) => Err(few),
+            _ => Ok(()),
+        }
     }
 
     /// The hub file's object, variables resolved, without its providers: they may hold credentials.
@@ -263,16 +268,23 @@ fn resolve(entry: &mut Map<String, Value>, variables: &Variables) {
     }
 }
 
+/// The providers that the operator named for a chain.
+fn named<'a>(entry: &'a ChainEntry, source: &Source, world: &World<'a>) -> Option<&'a str> {
+    let own = || world.config.variables.get(&source.name);
+    entry.http_rpc_url.as_deref().or_else(own)
+}
+
 /// `Err`: a mistake of the operator's. `Ok(Err)`: the chain is listed but cannot be read.
 fn open(
     entry: &ChainEntry,
     source: &Source,
     world: &World<'_>,
-) -> Result<Result<Opened, String>, String> {
+) -> Result<Result<Opened, Closed>, String> {
     let config = world.config;
+    let unreadable = |why| Ok(Err(Closed::Unreadable(why)));
     let Some(family) = entry.vm_type.as_deref().and_then(vm::family) else {
         let vm_type = entry.vm_type.as_deref().unwrap_or("an unnamed family");
-        return Ok(Err(format!("{vm_type} is not a family that can be read")));
+        return unreadable(format!("{vm_type} is not a family that can be read"));
     };
     let strict = config.finality_profile == FinalityProfile::Strict;
     let public = config.is_production().then(|| entry.clone().public());
@@ -281,21 +293,21 @@ fn open(
         .unwrap_or(entry)
         .spec(family, strict)
         .map_err(|error| error.to_string())?;
-    let named = entry
-        .http_rpc_url
-        .as_deref()
-        .or_else(|| config.variables.get(&source.name));
-    let Some(urls) = named.or(entry.public_rpc_url.as_deref()) else {
-        return Ok(Err(format!("no provider: set {}", source.name)));
-    };
     let Some(open) = family.open else {
-        return Ok(Err(format!(
-            "this version does not read {} chains",
-            family.name
-        )));
+        let name = family.name;
+        return unreadable(format!("this version does not read {name} chains"));
+    };
+    let named = named(entry, source, world);
+    let urls = match urls(entry, named, source, config) {
+        Ok(urls) => urls,
+        Err(nobody) => return Ok(Err(nobody)),
     };
     let endpoints = endpoints(urls, world)?;
     let required = required(endpoints.len(), source, &config.variables)?;
+    let chosen = source
+        .quorum(&config.variables)
+        .is_some_and(|text| text == "1");
+    let few = config.moves_real_money() && required < 2 && !chosen;
     let providers = endpoints
         .iter()
         .map(|endpoint| open(&spec, endpoint))
@@ -316,8 +328,27 @@ fn open(
         providers: endpoints.len(),
         required,
         named: named.is_some(),
+        few: few.then(|| source.few(endpoints.len())),
         trades,
     }))
+}
+
+/// Whom to ask: the operator's providers, or, where no real money is at stake, the public endpoint of
+/// which nobody knows who answers there.
+fn urls<'a>(
+    entry: &'a ChainEntry,
+    named: Option<&'a str>,
+    source: &Source,
+    config: &Config,
+) -> Result<&'a str, Closed> {
+    let public = entry.public_rpc_url.as_deref();
+    let public = public.filter(|_| !config.moves_real_money());
+    named
+        .or(public)
+        .ok_or_else(|| match config.moves_real_money() {
+            true => source.few(0),
+            false => Closed::Unreadable(format!("no provider: set {}", source.name)),
+        })
 }
 
 fn trades(

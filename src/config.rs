@@ -4,33 +4,31 @@
 mod claims;
 mod directories;
 mod integrator;
+mod listen;
+mod mistake;
 mod read;
+mod variables;
 
-use std::{collections::BTreeMap, fmt, net::IpAddr, path::PathBuf, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, time::Duration};
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde::Deserialize;
 use vm::EvmAddress;
 
-pub use self::claims::Claims;
-pub use self::directories::{data_dir, directories};
-pub use self::integrator::{Integrator, RequestsV2, SolverOracle};
 use self::read::Reader;
+pub use self::{
+    claims::Claims,
+    directories::{data_dir, directories},
+    integrator::{Integrator, RequestsV2, SolverOracle},
+    listen::{Listen, Rate, TrustedProxies},
+    mistake::{Mistake, Mistakes},
+    variables::Variables,
+};
 
 /// Where the store is unless `DATA_DIR` says otherwise.
 const DATA_DIR: &str = "./data";
 /// What stays free on the disk unless `DISK_RESERVE` says otherwise: a gibibyte.
 const DISK_RESERVE: u64 = 1 << 30;
-/// Secrets that no list has a use for: a file that names one finds it unset.
-const SECRETS: [&str; 7] = [
-    "API_KEYS",
-    "DATADOG_API_KEY",
-    "ECDSA_PRIVATE_KEY",
-    "PEERS",
-    "SOLVER_ORACLE_KEY",
-    "SOLVER_PREVIOUS_KEYS",
-    "SOLVER_PRIVATE_KEY",
-];
 /// Variables of the network's own oracle that do nothing here.
 const UNUSED: [&str; 1] = ["DATADOG_API_KEY"];
 
@@ -40,14 +38,12 @@ const UNUSED: [&str; 1] = ["DATADOG_API_KEY"];
 #[serde(default)]
 pub struct Raw {
     environment: Option<String>,
-    http_host: Option<String>,
-    http_port: Option<String>,
-    port: Option<String>,
     data_dir: Option<String>,
     journal_dir: Option<String>,
     disk_reserve: Option<String>,
     chains_file: Option<String>,
     hub_file: Option<String>,
+    chains: Option<String>,
     finality_profile: Option<String>,
     api_keys: Option<SecretString>,
     force_api_keys: Option<String>,
@@ -82,8 +78,7 @@ pub struct Raw {
 #[derive(Debug)]
 pub struct Config {
     pub environment: String,
-    pub http_host: IpAddr,
-    pub http_port: u16,
+    pub listen: Listen,
     pub data_dir: PathBuf,
     /// Where the signing journal is, if not there too.
     pub journal_dir: Option<PathBuf>,
@@ -91,6 +86,8 @@ pub struct Config {
     pub disk_reserve: u64,
     pub chains_file: Option<PathBuf>,
     pub hub_file: Option<PathBuf>,
+    /// What this oracle serves; `None`: the chains that the operator named providers for.
+    pub chains: Option<Vec<String>>,
     pub finality_profile: FinalityProfile,
     /// `None`: no key is asked for.
     pub api_keys: Option<Vec<ApiKey>>,
@@ -192,75 +189,6 @@ pub enum Signing {
     RawPrivateKey(SecretString),
 }
 
-/// The environment as the chain lists see it: what is set and not empty, without this daemon's own
-/// secrets. Providers' URLs and credentials are among it, so that it is never printed and wiped when
-/// it is dropped.
-#[derive(Clone, Default)]
-pub struct Variables(BTreeMap<String, SecretString>);
-
-impl Variables {
-    fn new(all: BTreeMap<String, String>) -> Self {
-        let open = all
-            .into_iter()
-            .filter(|(name, _)| !SECRETS.contains(&name.as_str()));
-        Self(open.map(|(name, value)| (name, value.into())).collect())
-    }
-
-    /// The variable's text, if it is set and not empty.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(ExposeSecret::expose_secret)
-    }
-}
-
-impl fmt::Debug for Variables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} variables", self.0.len())
-    }
-}
-
-/// One thing that is wrong, with the variable it is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    pub variable: String,
-    pub what: String,
-}
-
-/// Everything that is wrong with a configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
-pub struct Mistakes(pub Vec<Mistake>);
-
-impl fmt::Display for Mistakes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the configuration has {} mistake(s):", self.0.len())?;
-        for mistake in &self.0 {
-            write!(f, "\n  {}: {}", mistake.variable, mistake.what)?;
-        }
-        Ok(())
-    }
-}
-
-impl Mistakes {
-    pub fn add(&mut self, variable: &str, what: impl Into<String>) {
-        self.0.push(Mistake {
-            variable: variable.to_owned(),
-            what: what.into(),
-        });
-    }
-
-    /// Whether one of them is about `variable`.
-    pub fn concern(&self, variable: &str) -> bool {
-        self.0.iter().any(|mistake| mistake.variable == variable)
-    }
-
-    /// `value` unless there are mistakes.
-    pub fn or<T>(self, value: Option<T>) -> Result<T, Self> {
-        match value {
-            Some(value) if self.0.is_empty() => Ok(value),
-            _ => Err(self),
-        }
-    }
-}
-
 impl Config {
     /// Reads a configuration from `(name, value)` pairs, usually [`std::env::vars`].
     pub fn from_variables(
@@ -278,24 +206,20 @@ impl Config {
             .filter(|(_, value)| !value.trim().is_empty())
             .collect();
         let mut mistakes = Mistakes::default();
-        let raw = match envy::from_iter::<_, Raw>(variables.clone()) {
-            Ok(raw) => raw,
-            Err(error) => {
-                mistakes.add("environment", error.to_string());
-                Raw::default()
-            }
-        };
-        let config = Self::checked(raw, variables, &mut mistakes);
+        let raw: Raw = texts(&variables, &mut mistakes);
+        let listen = texts(&variables, &mut mistakes);
+        let listen = Reader::new(&mut mistakes).listen(listen);
+        let config = Self::checked((raw, listen), variables, &mut mistakes);
         (config, mistakes)
     }
 
-    fn checked(raw: Raw, variables: BTreeMap<String, String>, mistakes: &mut Mistakes) -> Self {
+    fn checked(
+        (raw, listen): (Raw, Listen),
+        variables: BTreeMap<String, String>,
+        mistakes: &mut Mistakes,
+    ) -> Self {
         let mut read = Reader::new(mistakes);
         let environment = read.required("ENVIRONMENT", raw.environment);
-        let http_port = match raw.http_port {
-            Some(text) => read.parse("HTTP_PORT", Some(text), 3000),
-            None => read.parse("PORT", raw.port, 3000),
-        };
         let keyless_limit = read.keyless_limit(
             raw.unauthenticated_rate_limit_max,
             raw.unauthenticated_rate_limit_window_ms,
@@ -322,13 +246,13 @@ impl Config {
         });
         Self {
             integrator,
-            http_host: read.parse("HTTP_HOST", raw.http_host, IpAddr::from([0, 0, 0, 0])),
-            http_port,
+            listen,
             data_dir: raw.data_dir.unwrap_or_else(|| DATA_DIR.into()).into(),
             journal_dir: raw.journal_dir.map(Into::into),
             disk_reserve: read.parse("DISK_RESERVE", raw.disk_reserve, DISK_RESERVE),
             chains_file: raw.chains_file.map(Into::into),
             hub_file: raw.hub_file.map(Into::into),
+            chains: raw.chains.as_deref().map(read::list),
             finality_profile: read.parse(
                 "FINALITY_PROFILE",
                 raw.finality_profile,
@@ -358,10 +282,27 @@ impl Config {
         integrator.is_some_and(|integrator| integrator.webhook_allow_private)
     }
 
-    /// Whether the operator says that real money is at stake here.
+    /// Whether the operator runs this for others.
     pub fn is_production(&self) -> bool {
         is_production(&self.environment)
     }
+
+    /// Whether statements move real money: production, and not a testnet's.
+    pub fn moves_real_money(&self) -> bool {
+        let name = self.environment.to_ascii_lowercase();
+        self.is_production() && (name.contains("mainnet") || !name.contains("testnet"))
+    }
+}
+
+/// The variables that `T` has fields for.
+fn texts<T: Default + serde::de::DeserializeOwned>(
+    variables: &BTreeMap<String, String>,
+    mistakes: &mut Mistakes,
+) -> T {
+    envy::from_iter(variables.clone()).unwrap_or_else(|error| {
+        mistakes.add("environment", error.to_string());
+        T::default()
+    })
 }
 
 fn unused(variables: &BTreeMap<String, String>) -> Vec<&'static str> {

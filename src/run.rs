@@ -4,6 +4,7 @@ mod background;
 mod clock;
 pub mod engine;
 mod keys;
+mod listening;
 mod parts;
 mod pricing;
 mod ready;
@@ -12,6 +13,7 @@ mod trading;
 
 use std::{
     collections::{HashMap, HashSet},
+    net::SocketAddr,
     path::PathBuf,
     sync::Arc,
 };
@@ -26,6 +28,8 @@ pub use self::parts::{Parts, Trading, signer};
 use self::{
     background::Background,
     clock::{unix_millis, unix_seconds},
+    listening::Listening,
+    told::Front,
     trading::Over,
 };
 use crate::{
@@ -38,7 +42,7 @@ use crate::{
         service::{Oracle, Reachable},
         watch::Watcher,
     },
-    chains::{Chains, Loaded, Opened},
+    chains::{Chains, Closed, Loaded, Opened},
     config::{Config, Mistakes, PeerKey},
     http::{
         Gate, Router, Surface,
@@ -62,30 +66,38 @@ use crate::{
 /// The sockets that a daemon answers on.
 pub struct Listeners {
     pub oracle: TcpListener,
+    /// Metrics and readiness.
+    pub ops: TcpListener,
     /// There when the integrator API is wanted.
     pub integrator: Option<TcpListener>,
 }
 
 impl Listeners {
-    /// Binds the configured address; port 0 takes a free one.
+    /// Binds the configured addresses; port 0 takes a free one.
     pub async fn bind(config: &Config) -> anyhow::Result<Self> {
-        let bind = async |port| {
-            let address = (config.http_host, port);
+        let bind = async |address: SocketAddr| {
             let bound = TcpListener::bind(address).await;
-            bound.with_context(|| format!("cannot listen on {}:{}", address.0, address.1))
+            bound.with_context(|| format!("cannot listen on {address}"))
         };
-        let oracle = bind(config.http_port).await?;
+        let listen = &config.listen;
+        let oracle = bind((listen.host, listen.port).into()).await?;
+        let ops = bind(listen.ops).await?;
         let integrator = match &config.integrator {
-            Some(wanted) => Some(bind(wanted.http_port).await?),
+            Some(wanted) => Some(bind((listen.host, wanted.http_port).into()).await?),
             None => None,
         };
-        Ok(Self { oracle, integrator })
+        Ok(Self {
+            oracle,
+            ops,
+            integrator,
+        })
     }
 }
 
 /// A daemon that is complete but not listening yet.
 pub struct Daemon {
     app: Arc<App>,
+    ops: Arc<App>,
     pair: Pair,
     reserve: Arc<Reserve>,
     journal: Arc<Journal>,
@@ -101,6 +113,7 @@ pub struct Daemon {
     name: String,
     plain_webhooks: bool,
     troubles: Arc<Troubles>,
+    front: Front,
 }
 
 impl Daemon {
@@ -120,7 +133,7 @@ impl Daemon {
         let contract = settings.oracle_address;
         tracing::info!(address = %format_args!("{:#x}", signer.address()), "signer loaded");
         let metrics = Metrics::install()?;
-        ready::warn_about_closed_chains(&chains);
+        ready::tell(&chains);
         ready::warn_about_quorums(&chains, config);
         ready::warn_about_multisig(config);
         let pair = Pair::open(&places(config), Making::Allowed)?;
@@ -148,19 +161,16 @@ impl Daemon {
             version: config.image_tag.clone(),
             readiness: ready::check(
                 (chains.clone(), journal.clone(), troubles.clone()),
-                config.is_production(),
+                config.moves_real_money(),
             ),
             metrics: Arc::new(move || rendered.render()),
         });
-        let router = Router::default()
-            .with(&system, &system::ROUTES)?
-            .with(&state, oracle::ROUTES)?;
-        let surface = Surface {
-            gate: gate(config),
-            ..Surface::new("oracle", "intentd oracle", router)
-        };
+        let providers = chains.opened().map(|opened| opened.providers).sum();
+        let listening = Listening::of(config, providers);
+        let (app, ops) = surfaces(config, &listening, (&system, &state))?;
         Ok(Self {
-            app: Arc::new(surface.open()?),
+            app,
+            ops,
             pair,
             reserve: Arc::new(reserve),
             watchers: watchers(&chains, &journal),
@@ -174,6 +184,7 @@ impl Daemon {
             name,
             plain_webhooks: config.plain_webhooks(),
             troubles,
+            front: Front::of(config, &listening),
         })
     }
 
@@ -186,6 +197,7 @@ impl Daemon {
     ) -> anyhow::Result<()> {
         // The store is ours by now, so a socket that lies there belongs to nobody.
         let admin = Admin::bind(&self.data_dir).context("cannot open the admin socket")?;
+        tracing::info!(address = %listeners.ops.local_addr()?, "operations listening");
         tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
         let mut background = Background::new(shutdown.clone());
         background.spawn("metrics", self.metrics.keep(shutdown.clone()));
@@ -201,8 +213,10 @@ impl Daemon {
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
         }
         let (mut webhooks, mut index, mut lanes, mut solver) = (None, None, Vec::new(), None);
-        let mut answering =
-            vec![server::serve(listeners.oracle, self.app, shutdown.clone()).boxed()];
+        let mut answering = vec![
+            server::serve(listeners.oracle, self.app, shutdown.clone()).boxed(),
+            server::serve(listeners.ops, self.ops, shutdown.clone()).boxed(),
+        ];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
             background.spawn("disk", self.reserve.clone().watch(shutdown.clone()));
             let over = Over {
@@ -211,6 +225,7 @@ impl Daemon {
                 system: &self.system,
                 integrators,
                 troubles: self.troubles,
+                front: self.front,
             };
             let opened =
                 trading::open(trading, &self.chains, over, self.contract, shutdown.clone());
@@ -241,6 +256,29 @@ impl Daemon {
     }
 }
 
+/// What the oracle's listener and the operator's answer with.
+fn surfaces(
+    config: &Config,
+    listening: &Listening,
+    (system, state): (&Arc<System>, &Arc<oracle::State>),
+) -> anyhow::Result<(Arc<App>, Arc<App>)> {
+    let router = Router::default()
+        .with(system, &system::ALIVE)?
+        .with(state, oracle::ROUTES)?;
+    let oracle = Surface {
+        gate: gate(config),
+        limits: listening.oracle,
+        proxies: listening::proxies(config),
+        ..Surface::new("oracle", "intentd oracle", router)
+    };
+    let watched = Router::default().with(system, &system::OPERATIONS)?;
+    let ops = Surface {
+        limits: listening.ops,
+        ..Surface::new("operations", "intentd operations", watched)
+    };
+    Ok((Arc::new(oracle.open()?), Arc::new(ops.open()?)))
+}
+
 /// What a service with `signer` is called in what wallets sign: unlike any other, so that a signature
 /// given to one is worth nothing to another.
 pub fn service(config: &Config, signer: EvmAddress) -> String {
@@ -261,14 +299,15 @@ pub fn oracle(
     peers: Peers,
     clock: fn() -> u64,
 ) -> Oracle {
-    let chain = |opened: Result<&Opened, &str>| {
+    let chain = |opened: Result<&Opened, Closed>| {
         let opened = opened.map(|opened| opened.chain.clone());
-        opened.map_err(str::to_owned)
+        opened.map_err(|why| why.to_string())
     };
-    let (hub, allocator) = (chain(chains.hub()), chain(chains.allocator()));
+    let (hub, allocator) = (chain(chains.attested_hub()), chain(chains.allocator()));
     let listed = chains.list().iter();
+    let listed = listed.map(|loaded| reachable(loaded, chains.foundation()));
     Oracle {
-        chains: listed.map(reachable).collect::<HashMap<_, _>>(),
+        chains: listed.collect::<HashMap<_, _>>(),
         hub: Hub::new(settings, hub).with_allocator(allocator),
         journal,
         peers,
@@ -278,12 +317,9 @@ pub fn oracle(
     }
 }
 
-fn reachable(loaded: &Loaded) -> (String, Reachable) {
-    let chain = loaded
-        .chain
-        .as_ref()
-        .map(|opened| opened.chain.clone())
-        .map_err(Clone::clone);
+fn reachable(loaded: &Loaded, foundation: Result<(), Closed>) -> (String, Reachable) {
+    let chain = loaded.attested().map(|opened| opened.chain.clone());
+    let chain = chain.and_then(|chain| foundation.map(|()| chain));
     (
         loaded.id.clone(),
         Reachable {
@@ -293,16 +329,13 @@ fn reachable(loaded: &Loaded) -> (String, Reachable) {
     )
 }
 
-/// One for each chain that can be read, those of settlement included.
+/// One for each chain that can be read, those of settlement included: what was signed before a setting
+/// changed is watched, too.
 pub fn watchers(chains: &Chains, journal: &Arc<Journal>) -> Vec<Watcher> {
-    let listed = chains.list().iter();
-    let listed = listed.filter_map(|loaded| loaded.chain.as_ref().ok());
-    let opened = listed
-        .chain(chains.hub().ok())
-        .chain(chains.allocator().ok());
     // The allocator's chain may be listed, too; its facts are watched by one.
     let mut known = HashSet::new();
-    opened
+    chains
+        .opened()
         .filter(|opened| known.insert(opened.chain.spec.id.clone()))
         .map(|opened| Watcher::new(journal.clone(), opened.chain.clone()))
         .collect()

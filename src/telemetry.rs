@@ -1,6 +1,8 @@
 //! Log lines and metrics of the process: set up once, read by `/metrics`. It names no metric; every
 //! module counts its own.
 
+mod runtimes;
+
 use std::{
     fmt,
     io::{self, IsTerminal},
@@ -9,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{
+    BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::{
@@ -23,6 +27,8 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
     util::TryInitError,
 };
+
+use self::runtimes::Runtimes;
 
 /// Upper bounds of every metric that ends in `_seconds`.
 const SECONDS: [f64; 13] = [
@@ -39,6 +45,8 @@ pub enum Error {
     Log(#[from] TryInitError),
     #[error("metrics: {0}")]
     Metrics(#[from] BuildError),
+    #[error("metrics: somebody else records them")]
+    Taken,
 }
 
 /// How log lines look.
@@ -140,22 +148,22 @@ where
     }
 }
 
-/// The process' metrics.
+/// The metrics of a daemon: of the runtime that it runs in.
 #[derive(Clone)]
 pub struct Metrics(PrometheusHandle);
 
 impl Metrics {
-    /// Takes over the `metrics` macros of the process; a second call gives the same metrics.
+    /// Takes over the `metrics` macros of the process; a second call in the same runtime gives the same
+    /// metrics.
     pub fn install() -> Result<Self, Error> {
-        static INSTALLED: Mutex<Option<Metrics>> = Mutex::new(None);
+        static INSTALLED: Mutex<Option<Runtimes>> = Mutex::new(None);
         let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(metrics) = &*installed {
-            return Ok(metrics.clone());
+        if let Some(runtimes) = &*installed {
+            return Ok(Self(runtimes.handle()));
         }
-        let handle = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)?
-            .install_recorder()?;
-        Ok(installed.insert(Self(handle)).clone())
+        builder()?;
+        let runtimes = Runtimes::install(recorder).map_err(|_| Error::Taken)?;
+        Ok(Self(installed.insert(runtimes).handle()))
     }
 
     /// Prometheus' text format.
@@ -170,6 +178,15 @@ impl Metrics {
             self.0.run_upkeep();
         }
     }
+}
+
+fn builder() -> Result<PrometheusBuilder, BuildError> {
+    PrometheusBuilder::new().set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)
+}
+
+/// What [`builder`] says was tried before the first use.
+fn recorder() -> PrometheusRecorder {
+    builder().unwrap_or_default().build_recorder()
 }
 
 #[cfg(test)]
@@ -196,6 +213,34 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn each_runtime_has_metrics_of_its_own() {
+        let runtime = || {
+            tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .build()
+        };
+        let (one, other) = (runtime().unwrap(), runtime().unwrap());
+        let count = |name: &'static str| async move {
+            let metrics = Metrics::install().unwrap();
+            let counted = async move { metrics::counter!(name).increment(1) };
+            tokio::spawn(counted).await.unwrap();
+            let blocking = move || metrics::counter!(name).increment(1);
+            tokio::task::spawn_blocking(blocking).await.unwrap();
+            metrics
+        };
+        let one = one.block_on(count("telemetry_one_total")).render();
+        let other = other.block_on(count("telemetry_other_total")).render();
+        assert!(
+            one.contains("telemetry_one_total 2") && !one.contains("telemetry_other"),
+            "{one}"
+        );
+        assert!(
+            other.contains("telemetry_other_total 2") && !other.contains("telemetry_one"),
+            "{other}"
+        );
     }
 
     #[test]

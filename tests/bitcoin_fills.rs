@@ -183,7 +183,7 @@ async fn bitcoin_fills_beside_scripted_deposits_get_their_recorded_answers() {
             target: route.path.to_owned(),
             headers: HeaderMap::from_iter(headers),
             body: case["body"].to_string().into(),
-            peer: world.address,
+            client: world.address.ip(),
             key: None,
             scopes: Arc::default(),
             params: Vec::new(),

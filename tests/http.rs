@@ -7,6 +7,8 @@
     reason = "a test may stop where it cannot go on"
 )]
 
+#[path = "http/crowds.rs"]
+mod crowds;
 #[path = "http/hostile.rs"]
 mod hostile;
 #[path = "http/keys.rs"]

@@ -61,7 +61,7 @@ impl Watched {
     }
 
     /// The first provider's lie is on record: counted by its position in the list, and named in one
-    /// log line. The metrics are of all daemons of this process, the line is of this one.
+    /// log line. The metrics are of the daemons of this test, the line is of this one.
     async fn disputed(&self) {
         let host = format!("127.0.0.1:{}", self.proxies[0].url.port().unwrap());
         let recorded = async {
@@ -319,7 +319,7 @@ async fn two_of_three_lost_is_no_quorum() {
         assert_eq!(answer.code(), "QUORUM_UNAVAILABLE");
         let text = watched.daemon.metrics().await;
         assert!(text.contains("intentd_quorum_failures_total{chain=\"origin\"}"));
-        let ready = watched.daemon.ask("GET", "/readyz", &[], None).await;
+        let ready = watched.daemon.ops("/readyz").await;
         assert_eq!(ready.status, 503, "{}", ready.body);
         watched.proxies[0].honest();
         let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;

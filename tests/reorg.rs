@@ -7,6 +7,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use alloy::primitives::{B256, Bytes};
 use devnet::{
     claim,
@@ -26,7 +28,7 @@ const DEPTH: u64 = 3;
 /// A deposit that can be sent again after a reorg: its bytes, and with them its hash, stay.
 struct Scene {
     world: Devnet,
-    proxy: LyingProxy,
+    proxies: Vec<LyingProxy>,
     daemon: Daemon,
     wire: Bytes,
     transaction: B256,
@@ -36,8 +38,8 @@ impl Scene {
     /// The deposit is in a block, which is not final.
     async fn start() -> Self {
         let world = Devnet::start().await.unwrap();
-        let proxy = LyingProxy::start(&world.origin.node.url).await.unwrap();
-        let daemon = unwatched(&world, &proxy).start().await;
+        let proxies = three(&world.origin.node.url).await;
+        let daemon = unwatched(&world, &proxies).start().await;
         let origin = &world.origin;
         // It names an order, so that what is signed depends on the block's time.
         let order = B256::repeat_byte(7);
@@ -45,7 +47,7 @@ impl Scene {
         let wire = origin.node.signed(&world.user, payload).await.unwrap();
         let mut scene = Self {
             world,
-            proxy,
+            proxies,
             daemon,
             wire,
             transaction: B256::ZERO,
@@ -73,6 +75,17 @@ impl Scene {
         assert!(receipt.is_none(), "the deposit survived the reorg");
     }
 
+    /// Every provider says this about the transaction, whatever its chain is.
+    fn freeze(&self, receipt: &Value, transaction: &Value) {
+        for proxy in &self.proxies {
+            proxy.lie(frozen(receipt.clone(), transaction.clone()));
+        }
+    }
+
+    fn honest(&self) {
+        self.proxies.iter().for_each(LyingProxy::honest);
+    }
+
     async fn ask(&self) -> Answer {
         let body = claim::deposit(&self.world.origin, self.transaction);
         self.daemon.attest(DEPOSITS, &body).await
@@ -97,14 +110,28 @@ impl Scene {
     }
 }
 
-/// A daemon that looks at the origin through `proxy` and leaves signed facts alone: what becomes of
+/// A daemon that looks at the origin through `proxies` and leaves signed facts alone: what becomes of
 /// a fact that is watched is the watcher's own test.
-fn unwatched(world: &Devnet, proxy: &LyingProxy) -> Setup {
+fn unwatched(world: &Devnet, proxies: &[LyingProxy]) -> Setup {
     let mut files = world.files();
     files.chains[0]["additionalData"]["watchBlocks"] = json!(0);
     oracle(world, 0)
         .chains(&files)
-        .with("ORIGIN_RPC_URL", proxy.url.as_str())
+        .with("ORIGIN_RPC_URL", urls(proxies))
+}
+
+fn urls(proxies: &[LyingProxy]) -> String {
+    let urls: Vec<_> = proxies.iter().map(|proxy| proxy.url.as_str()).collect();
+    urls.join(",")
+}
+
+/// Three providers of a chain, of which two must agree.
+async fn three(url: &url::Url) -> Vec<LyingProxy> {
+    let mut proxies = Vec::new();
+    for _ in 0..3 {
+        proxies.push(LyingProxy::start(url).await.unwrap());
+    }
+    proxies
 }
 
 fn refused(answer: &Answer, status: u16, code: &str) {
@@ -205,11 +232,11 @@ async fn two_live_blocks_of_one_deposit_never_both_get_a_signature() {
         object["blockNumber"] = json!(format!("{number:#x}"));
         object["blockHash"] = json!(next.hash);
     }
-    scene.proxy.lie(frozen(receipt, transaction));
+    scene.freeze(&receipt, &transaction);
     scene.world.origin.node.mine(1, 1).await.unwrap();
     let answer = scene.ask().await;
     refused(&answer, 503, "PROVIDER_UNAVAILABLE");
-    scene.proxy.honest();
+    scene.honest();
     assert_eq!(scene.signed().await, first);
     scene.daemon.stop().await;
 }
@@ -222,13 +249,13 @@ async fn receipt_and_blocks_of_different_forks_give_no_signature() {
     let transaction = scene.shown("eth_getTransactionByHash").await;
     scene.reorg().await;
     scene.finalize().await;
-    scene.proxy.lie(frozen(receipt, transaction));
+    scene.freeze(&receipt, &transaction);
     // A daemon that has seen nothing yet, ...
     refused(&scene.ask().await, 503, "QUORUM_UNAVAILABLE");
     // ... and one that follows the new fork.
     scene.finalize().await;
     refused(&scene.ask().await, 503, "QUORUM_UNAVAILABLE");
-    scene.proxy.honest();
+    scene.honest();
     scene.refused(400, "TRANSACTION_MISSING").await;
     scene.daemon.stop().await;
 }
@@ -243,7 +270,7 @@ async fn node_that_changes_forks_between_two_reads_gives_no_signature() {
     scene.finalize().await;
     scene.reorg().await;
     // Receipts come from a node that still is on the first fork, heads from one on the second.
-    scene.proxy.lie(frozen(receipt, transaction));
+    scene.freeze(&receipt, &transaction);
     for _ in 0..3 {
         let answer = scene.ask().await;
         assert_ne!(answer.status, 200, "{}", answer.body);
@@ -278,4 +305,66 @@ async fn reorg_while_it_is_asked_gives_the_old_block_or_nothing() {
         given = true;
     }
     scene.daemon.stop().await;
+}
+
+/// Nobody asks the daemon about the deposit again: its own watcher looks back, and a quorum of three
+/// providers tells it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_daemons_own_watcher_halts_the_chain_on_which_a_signed_deposit_is_gone() {
+    let world = Devnet::start().await.unwrap();
+    let origin = &world.origin;
+    let proxies = three(&origin.node.url).await;
+    let daemon = oracle(&world, 0)
+        .with("ORIGIN_RPC_URL", urls(&proxies))
+        .start()
+        .await;
+    let deposit = async |amount| {
+        let sent = origin.deposit_native(&world.user, native(amount).amount, B256::repeat_byte(7));
+        let transaction = done(sent.await).transaction_hash;
+        finalize(&world, origin).await;
+        claim::deposit(origin, transaction)
+    };
+    let kept = deposit(5).await;
+    let lost = deposit(6).await;
+    for body in [&kept, &lost] {
+        assert_eq!(daemon.attest(DEPOSITS, body).await.status, 200);
+    }
+    // One provider on another fork halts nothing.
+    let gone: Rule = Box::new(|call| match call.method {
+        "eth_getBlockByNumber" | "eth_getBlockByHash" => Some(Lie::Result(Value::Null)),
+        _ => None,
+    });
+    proxies[0].lie(gone);
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(daemon.attest(DEPOSITS, &kept).await.status, 200);
+    proxies[0].honest();
+    origin.node.reorg(DEPTH).await.unwrap();
+    origin.node.mine(6, 50).await.unwrap();
+    let halted = async {
+        loop {
+            let answer = daemon.attest(DEPOSITS, &kept).await;
+            if answer.code() == "CHAIN_HALTED" {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let halted = tokio::time::timeout(Duration::from_secs(60), halted).await;
+    assert!(halted.is_ok(), "the watcher did not look back");
+    let ready = daemon.ops("/readyz").await;
+    assert!(
+        ready.status == 503 && ready.body.contains("signing is halted"),
+        "{}",
+        ready.body
+    );
+    let metrics = daemon.metrics().await;
+    assert!(
+        metrics.contains("intentd_void_statements_total"),
+        "{metrics}"
+    );
+    let daemon = daemon.restart().await;
+    assert_eq!(daemon.attest(DEPOSITS, &kept).await.code(), "CHAIN_HALTED");
+    assert!(daemon.clear_halt("origin").await);
+    assert_eq!(daemon.attest(DEPOSITS, &kept).await.status, 200);
+    daemon.stop().await;
 }

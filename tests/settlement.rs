@@ -418,7 +418,7 @@ async fn nothing_is_attested_about_withdrawals_without_an_allocator() {
     let answer = daemon.attest(WITHDRAWALS, &withdrawal.status(None)).await;
     assert_eq!(answer.status, 503, "{}", answer.body);
     assert_eq!(answer.code(), "ALLOCATOR_UNAVAILABLE");
-    let ready = daemon.ask("GET", "/readyz", &[], None).await;
+    let ready = daemon.ops("/readyz").await;
     assert!(
         ready.body.contains("auroraAllocatorAddress"),
         "{}",

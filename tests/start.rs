@@ -113,7 +113,7 @@ fn a_good_configuration_is_shown_without_secrets() {
     assert!(output.status.success(), "{text}");
     for wanted in [
         "relay, 1 of 1 providers",
-        "set TWO_RPC_URL",
+        "serves       one",
         "DATADOG_API_KEY",
     ] {
         assert!(text.contains(wanted), "{wanted} is not in {text}");
@@ -154,10 +154,11 @@ fn chains_that_cannot_be_read_and_variables_in_vain_are_logged_once() {
         lines.retain(|line| line["level"] == "WARN");
         lines
     };
-    let plain = warnings(&[]);
-    assert_eq!(plain.len(), 1, "{plain:?}");
-    assert_eq!(plain[0]["chain"], "two");
-    assert_eq!(plain[0]["reason"], "no provider: set TWO_RPC_URL");
+    // What nobody asked for is no warning; what somebody asked for and cannot be had is one.
+    assert_eq!(warnings(&[]), Vec::<Value>::new());
+    let wanted = warnings(&[("CHAINS", "two,one")]);
+    assert_eq!(wanted.len(), 1, "{wanted:?}");
+    assert_eq!(wanted[0]["closed"], "two: no provider: set TWO_RPC_URL");
     let set = warnings(&[
         ("TWO_RPC_URL", "http://127.0.0.1:1/"),
         ("DATADOG_API_KEY", "s3cret"),
@@ -165,6 +166,119 @@ fn chains_that_cannot_be_read_and_variables_in_vain_are_logged_once() {
     assert_eq!(set.len(), 1, "{set:?}");
     assert_eq!(set[0]["variable"], "DATADOG_API_KEY");
     assert!(!format!("{set:?}").contains("s3cret"));
+}
+
+#[test]
+fn a_start_from_the_example_file_says_in_one_line_what_it_serves() {
+    let place = TempDir::new().unwrap();
+    let taken = place.path().join("taken");
+    fs::write(&taken, "").unwrap();
+    let taken = taken.display().to_string();
+    let base = [
+        ("ENVIRONMENT", "mainnets.prod"),
+        ("ECDSA_PRIVATE_KEY", KEY),
+        ("DATA_DIR", &taken),
+        ("LOG_FORMAT", "json"),
+    ];
+    let lines = |extra: &[(&str, &str)]| {
+        let text = said(&intentd("serve", &[&base, extra].concat()));
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let about = |line: &Value| line["level"] == "WARN" || line["serves"].is_string();
+        lines.filter(about).collect::<Vec<_>>()
+    };
+    let nothing = lines(&[]);
+    assert_eq!(nothing.len(), 1, "{nothing:?}");
+    assert_eq!(
+        (&nothing[0]["level"], &nothing[0]["serves"]),
+        (&"WARN".into(), &"".into())
+    );
+    let not = nothing[0]["not"].as_str().unwrap();
+    assert_eq!(not.split(", ").count(), 72, "{not}");
+    assert!(
+        nothing[0]["closed"]
+            .as_str()
+            .unwrap()
+            .contains("RELAY_RPC_URL")
+    );
+    let two = "https://a.example,https://b.example";
+    let good = lines(&[("BASE_RPC_URL", two), ("RELAY_RPC_URL", two)]);
+    assert_eq!(good.len(), 1, "{good:?}");
+    assert_eq!(
+        (&good[0]["level"], &good[0]["serves"]),
+        (&"INFO".into(), &"base".into())
+    );
+}
+
+/// The daemon with so many files, and where it answers: the public listener, the operator's.
+fn with_files(files: u32, place: &TempDir) -> (std::process::Child, [String; 2]) {
+    let (chains, hub) = (chains(place, json!({})), hub(place, ORACLE));
+    let data = place.path().join("data").display().to_string();
+    let limited = format!(
+        "ulimit -n {files} && exec {}",
+        env!("CARGO_BIN_EXE_intentd")
+    );
+    let mut child = Command::new("sh")
+        .args(["-c", &limited])
+        .env_clear()
+        .envs([
+            ("ENVIRONMENT", "test"),
+            ("ECDSA_PRIVATE_KEY", KEY),
+            ("DATA_DIR", &data),
+            ("CHAINS_FILE", &chains),
+            ("HUB_FILE", &hub),
+            ("HTTP_HOST", "127.0.0.1"),
+            ("HTTP_PORT", "0"),
+            ("OPS_HTTP_PORT", "0"),
+            ("LOG_FORMAT", "json"),
+        ])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut address = |message: &str| loop {
+        let line = lines.next().unwrap().unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap_or_default();
+        if line["message"] == message {
+            break line["address"].as_str().unwrap().to_owned();
+        }
+    };
+    let ops = address("operations listening");
+    let oracle = address("oracle listening");
+    std::thread::spawn(move || lines.for_each(drop));
+    (child, [oracle, ops])
+}
+
+fn status(address: &str, path: &str) -> Option<String> {
+    let mut client = TcpStream::connect(address).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    client.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).ok()?;
+    answer.split(' ').nth(1).map(str::to_owned)
+}
+
+#[test]
+fn more_connections_than_files_leave_the_store_and_the_operator_theirs() {
+    let place = TempDir::new().unwrap();
+    let (mut child, [oracle, ops]) = with_files(160, &place);
+    let held: Vec<_> = (0..400)
+        .map(|_| TcpStream::connect(&oracle).unwrap())
+        .collect();
+    // The listener is full; whoever operates it is not kept out.
+    let ready = status(&ops, "/readyz").unwrap();
+    assert_eq!(ready, "503", "nobody answers for the chains here");
+    let metrics = status(&ops, "/metrics").unwrap();
+    assert_eq!(metrics, "200");
+    drop(held);
+    assert_eq!(status(&oracle, "/lives/v1").as_deref(), Some("200"));
+    let term = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status();
+    assert!(term.unwrap().success());
+    assert!(child.wait().unwrap().success(), "the store is whole");
+    assert!(!place.path().join("data/store/in-doubt").exists());
 }
 
 #[test]
@@ -182,6 +296,7 @@ fn sigterm_lets_requests_under_way_finish() {
             ("HUB_FILE", &hub),
             ("HTTP_HOST", "127.0.0.1"),
             ("HTTP_PORT", "0"),
+            ("OPS_HTTP_PORT", "0"),
             ("LOG_FORMAT", "json"),
         ])
         .stderr(Stdio::piped())

@@ -67,6 +67,7 @@ impl Place {
             .env("HUB_FILE", format!("{fixtures}/hub.json"))
             .env("HTTP_HOST", "127.0.0.1")
             .env("HTTP_PORT", "0")
+            .env("OPS_HTTP_PORT", "0")
             .env("RUST_LOG", "off")
             .output()
             .unwrap()

@@ -43,6 +43,7 @@ impl Daemon {
             .env("DATA_DIR", place("data"))
             .env("HTTP_HOST", address.ip().to_string())
             .env("HTTP_PORT", address.port().to_string())
+            .env("OPS_HTTP_PORT", "0")
             .env(
                 "ECDSA_PRIVATE_KEY",
                 Account::named("benchmark oracle")?.key(),

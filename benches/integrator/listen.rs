@@ -21,7 +21,7 @@ use intentd::{
         error::ERRORS,
         retirement::{Retirement, Throttle},
     },
-    http::{Gate, KeyLabel, Keys, Known, Router, Surface, auth::Table, serve},
+    http::{Each, Gate, KeyLabel, Keys, Known, Limits, Router, Surface, auth::Table, serve},
     index::manual::Transactions,
     quote::swap::SwapRouting,
     store::{listing::Listing, requests::Requests},
@@ -66,7 +66,7 @@ pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr>
     let known = Known {
         label: KeyLabel::new("bench"),
         scopes: ["quote", "requests:read"].into(),
-        plan: &[],
+        plan: Default::default(),
         expires_at: None,
     };
     let table = Table::new([(Sha256::digest(KEY).into(), known)]);
@@ -74,6 +74,7 @@ pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr>
     let surface = Surface {
         gate: Gate::new(Some(keys), None).or_bearer(),
         errors: ERRORS,
+        limits: roomy(),
         ..Surface::new("integrator", "intentd integrator API", router)
     };
     let app = Arc::new(surface.open()?);
@@ -178,4 +179,18 @@ pub async fn ask(
         times.extend(client??);
     }
     Ok(Measured::new(times, begun.elapsed()))
+}
+
+/// Everybody comes from one address here.
+fn roomy() -> Limits {
+    let each = Each {
+        connections: 20_000,
+        requests: 20_000,
+        sockets: 20_000,
+        ..Each::default()
+    };
+    Limits {
+        each,
+        ..Limits::default()
+    }
 }

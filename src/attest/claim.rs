@@ -1,6 +1,6 @@
 //! What every claim is held to. Pure: no I/O, no clock.
 
-use vm::Family;
+use vm::{Family, protocol::limits};
 
 use super::Refusal;
 
@@ -8,7 +8,7 @@ use super::Refusal;
 pub type Families<'a> = &'a (dyn Fn(&str) -> Option<&'static Family> + Sync);
 
 /// The most inputs, refunds, payments, calls or fees that one request may bring.
-pub const MOST_ITEMS: usize = 64;
+pub const MOST_ITEMS: usize = limits::ITEMS;
 
 /// Refuses more than [`MOST_ITEMS`] items under `field`.
 pub fn bounded(field: &'static str, items: usize) -> Result<(), Refusal> {

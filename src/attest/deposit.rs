@@ -6,7 +6,10 @@ use std::{
 };
 
 use serde::Serialize;
-use vm::{B256, ChainId, Deposit, Seen, protocol::id};
+use vm::{
+    B256, ChainId, Deposit, Seen,
+    protocol::{id, limits},
+};
 
 use super::{Refusal, finality, refusal::QUOTED, statement::Mode};
 
@@ -170,6 +173,12 @@ pub fn judge(seen: &Seen<'_>, asked: Mode) -> Result<Judged, Refusal> {
     })
 }
 
+/// Whether the deposits of a transaction can be attested at all, however fresh they are: what the oracle
+/// refuses for ever is refused here, so that nobody pays for it. The refusals are the oracle's.
+pub fn attestable(seen: &Seen<'_>) -> Result<(), Refusal> {
+    messages(seen).map(drop)
+}
+
 /// The deposits of a transaction, final by the chain's own rule.
 pub fn settled(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     judge(seen, Mode::Slow).map(|judged| judged.messages)
@@ -198,6 +207,7 @@ fn messages(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
         .deposits
         .as_ref()
         .map_err(|why| Refusal::UnreadableDeposit((&why.0).into()))?;
+    limits::attestable(receipt)?;
     let mut indexes = HashSet::with_capacity(deposits.len());
     let mut messages = Vec::with_capacity(deposits.len());
     for deposit in deposits {

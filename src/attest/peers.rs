@@ -14,13 +14,12 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, value::RawValue};
 use tokio::task::JoinSet;
 use url::Url;
-use vm::{EvmAddress, http, protocol::message::Execution};
+use vm::{
+    EvmAddress, http,
+    protocol::{limits, message::Execution},
+};
 
 use answer::{Corroborated, Seal, Tally};
-
-/// The most bytes of a peer's answer that are read: an answer repeats the request (1 MiB at most)
-/// and adds its actions.
-const MOST_BYTES: usize = 2 << 20;
 
 /// One entry of `PEERS`.
 #[derive(Clone, Debug)]
@@ -193,7 +192,7 @@ async fn read(request: reqwest::RequestBuilder) -> Result<Value, &'static str> {
     if response.status() != StatusCode::OK {
         return Err("an answer other than 200");
     }
-    let body = http::capped(&mut response, MOST_BYTES).await;
+    let body = http::capped(&mut response, limits::ANSWER).await;
     let body = body.map_err(|error| error.what())?;
     serde_json::from_slice(&body).map_err(|_| "an answer that is not JSON")
 }

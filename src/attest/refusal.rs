@@ -1,11 +1,11 @@
 //! Why a claim is not attested, in the words and codes that callers know. Pure.
 //!
 //! The texts are the recorded ones wherever the reference has a reason of its own for the refusal.
-//! A refusal is final: asking again changes nothing unless the chain does.
+//! A refusal is final: asking again changes nothing. The few that time can end are [`RETRYABLE`].
 
 use std::fmt;
 
-use vm::Unusable;
+use vm::{Unusable, protocol::limits::TooLarge};
 
 /// Text from a caller, as it may stand in an answer: cut off after [`SHOWN`] characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +58,11 @@ pub enum Refusal {
     /// The family's own words for a transaction that cannot be read as a deposit.
     #[error("{0}")]
     UnreadableDeposit(Shown),
+    /// More than one execution can carry: the text says how many.
+    #[error("{0}")]
+    ExecutionTooLarge(Shown),
+    #[error("Transaction {0} is larger than what is read of one")]
+    TransactionTooLarge(Shown),
     #[error("Transaction {0} has several deposits with one onchain id")]
     AmbiguousDeposit(Shown),
     /// Something in the body that does not belong to its format; the text names the field.
@@ -195,6 +200,12 @@ pub enum Refusal {
     ClientSignature,
 }
 
+impl From<TooLarge> for Refusal {
+    fn from(error: TooLarge) -> Self {
+        Self::ExecutionTooLarge(error.to_string().into())
+    }
+}
+
 impl From<Unusable> for Refusal {
     fn from(unusable: Unusable) -> Self {
         match unusable {
@@ -211,7 +222,22 @@ impl From<Unusable> for Refusal {
     }
 }
 
+/// The codes of refusals that the same request may not get again later: the transaction is on its
+/// way, a limit fills up again, a balance grows.
+pub const RETRYABLE: &[&str] = &[
+    "TRANSACTION_MISSING",
+    "TRANSACTION_NOT_FINALIZED",
+    "FAST_MODE_LIMIT_EXCEEDED",
+    "BALANCE_INSUFFICIENT",
+    "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
+];
+
 impl Refusal {
+    /// Whether time alone may end it.
+    pub fn retryable(&self) -> bool {
+        RETRYABLE.contains(&self.code())
+    }
+
     /// Stable for programs; part of the interface.
     pub fn code(&self) -> &'static str {
         match self {
@@ -221,6 +247,8 @@ impl Refusal {
             Self::NotFinalized(_) => "TRANSACTION_NOT_FINALIZED",
             Self::UnreadableDeposit(_) => "DEPOSIT_UNREADABLE",
             Self::AmbiguousDeposit(_) => "DEPOSIT_AMBIGUOUS",
+            Self::ExecutionTooLarge(_) => "EXECUTION_TOO_LARGE",
+            Self::TransactionTooLarge(_) => "TRANSACTION_TOO_LARGE",
             Self::Malformed(_) => "INVALID_REQUEST",
             Self::TooMany { .. } => "TOO_MANY_ITEMS",
             Self::FastLimit => "FAST_MODE_LIMIT_EXCEEDED",

@@ -37,14 +37,14 @@ use super::{
     read::{Found, Unread, Wanted},
     statement::Statement,
 };
-use crate::{hub::Hub, store::requests::Requests};
+use crate::{chains::Closed, hub::Hub, store::requests::Requests};
 
 /// A configured chain as the oracle knows it.
 pub struct Reachable {
     /// `None` for a family that this build does not have.
     pub family: Option<&'static Family>,
-    /// The opened chain, or why it cannot be read.
-    pub chain: Result<Chain, String>,
+    /// The opened chain, or why nothing is attested about it.
+    pub chain: Result<Chain, Closed>,
 }
 
 /// See the module.
@@ -71,9 +71,9 @@ pub enum Error {
     Read(#[from] ReadError),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The chain is configured, but there is nobody to ask about it.
-    #[error("chain {chain} cannot be read: {why}")]
-    Closed { chain: String, why: String },
+    /// The chain is configured, but there is nobody to ask about it, or too few.
+    #[error("nothing is attested about chain {chain}: {why}")]
+    Closed { chain: String, why: Closed },
     /// There is nobody to ask whether a withdrawal has been allowed.
     #[error("the allocator cannot be asked: {0}")]
     NoAllocator(String),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use vm::Endpoint;
 
+use super::Closed;
 use crate::config::{Config, Variables};
 
 /// How long one provider may take for one read.
@@ -38,6 +39,23 @@ impl Source {
             name: named.map_or_else(|| variable(id, "RPC_URL"), str::to_owned),
             quorum_variables: [Some(own), of_url].into_iter().flatten().collect(),
         }
+    }
+}
+
+impl Source {
+    /// What is said where `named` providers are too few for an attestation.
+    pub fn few(&self, named: usize) -> Closed {
+        Closed::FewProviders {
+            named,
+            urls: self.name.clone(),
+            quorum: self.quorum_variables.first().cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The quorum as the operator wrote it.
+    pub fn quorum<'a>(&self, variables: &'a Variables) -> Option<&'a str> {
+        let mut named = self.quorum_variables.iter();
+        named.find_map(|name| variables.get(name)).map(str::trim)
     }
 }
 

@@ -3,14 +3,14 @@
 use serde_json::{Map, Value};
 use vm::ChainEntry;
 
-use super::{ALLOCATOR, Opened, Source, World, open, resolve};
+use super::{ALLOCATOR, Closed, Opened, Source, World, open, resolve};
 use crate::config::Mistakes;
 
 /// What the hub file names.
 pub(super) struct Settlement {
     pub entry: Map<String, Value>,
-    pub hub: Result<Opened, String>,
-    pub allocator: Result<Opened, String>,
+    pub hub: Result<Opened, Closed>,
+    pub allocator: Result<Opened, Closed>,
 }
 
 /// The settlement chain and the allocator's are EVM chains of their own: not in the list, no
@@ -19,8 +19,8 @@ pub(super) struct Settlement {
 pub(super) fn read(text: &str, world: &World<'_>, mistakes: &mut Mistakes) -> Settlement {
     let nothing = || Settlement {
         entry: Map::new(),
-        hub: Err("no hub file".to_owned()),
-        allocator: Err("no hub file".to_owned()),
+        hub: Err("no hub file".into()),
+        allocator: Err("no hub file".into()),
     };
     if text.is_empty() {
         return nothing();
@@ -56,7 +56,7 @@ pub(super) fn read(text: &str, world: &World<'_>, mistakes: &mut Mistakes) -> Se
     let hub = evm(hub, "hub", (&sources.0, world), mistakes);
     let allocator = match entry.contains_key("auroraAllocatorAddress") {
         true => evm(allocator, "allocator", (&sources.1, world), mistakes),
-        false => Err("the hub file names no auroraAllocatorAddress".to_owned()),
+        false => Err("the hub file names no auroraAllocatorAddress".into()),
     };
     for providers in ["httpRpcUrl", "auroraHttpRpcUrl"] {
         entry.remove(providers);
@@ -73,14 +73,14 @@ fn evm(
     what: &str,
     (source, world): (&Source, &World<'_>),
     mistakes: &mut Mistakes,
-) -> Result<Opened, String> {
+) -> Result<Opened, Closed> {
     let entry = ChainEntry {
         vm_type: Some(vm::SETTLEMENT.name.to_owned()),
         ..entry
     };
     open(&entry, source, world).unwrap_or_else(|why| {
         mistakes.add(&source.name, format!("{what}: {why}"));
-        Err(why)
+        Err(Closed::Unreadable(why))
     })
 }
 

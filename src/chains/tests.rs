@@ -30,15 +30,103 @@ fn opened<'a>(chains: &'a Chains, id: &str) -> &'a Opened {
 
 #[test]
 fn bundled_mainnets_hold_72_chains_with_their_finality() {
-    let chains = load(&[]).unwrap();
+    let named = ["BASE_RPC_URL", "POLYGON_RPC_URL"].map(|name| (name, "https://a.example"));
+    let chains = load(&named).unwrap();
     assert_eq!(chains.list().len(), 72);
     assert_eq!(opened(&chains, "polygon").chain.spec.finality.blocks, 50);
     assert_eq!(opened(&chains, "base").chain.spec.finality.blocks, 10);
     assert_eq!(opened(&chains, "base").chain.spec.finality.seconds, 60);
     assert_eq!(chains.hub_entry()["oracleVersion"], "2");
-    // No provider is published for it and the operator named none.
-    let why = chains.get("tempo").unwrap().chain.as_ref().err().unwrap();
-    assert!(why.contains("TEMPO_RPC_URL"), "{why}");
+    // No provider is published for it, one is for the other, and the operator named none.
+    for (id, variable) in [("tempo", "TEMPO_RPC_URL"), ("arbitrum", "ARBITRUM_RPC_URL")] {
+        let why = chains.get(id).unwrap().chain.as_ref().err().unwrap();
+        assert!(why.to_string().contains(variable), "{why}");
+    }
+}
+
+/// The bundled lists of mainnets where nothing real is at stake.
+const STAGING: [(&str, &str); 3] = [
+    ("ENVIRONMENT", "staging"),
+    ("CHAINS_FILE", "src/chains/mainnets.prod.json"),
+    ("HUB_FILE", "src/chains/hub.mainnets.prod.json"),
+];
+const TWO: &str = "https://a.example,https://b.example";
+
+fn why_not(chains: &Chains, id: &str) -> Option<Closed> {
+    chains.get(id).unwrap().attested().err()
+}
+
+#[test]
+fn real_money_rests_on_two_named_providers_or_on_the_operators_word() {
+    let few = |named, id: &str| {
+        Some(Closed::FewProviders {
+            named,
+            urls: variable(id, "RPC_URL"),
+            quorum: variable(id, "RPC_QUORUM"),
+        })
+    };
+    let (one, hub) = ("https://a.example", ("RELAY_RPC_URL", TWO));
+    let cases: &[(&[(&str, &str)], Option<Closed>)] = &[
+        (&[("BASE_RPC_URL", TWO)], None),
+        (&[("BASE_RPC_URL", one)], few(1, "base")),
+        (&[("BASE_RPC_URL", one), ("BASE_RPC_QUORUM", "1")], None),
+        (&[("BASE_RPC_URL", TWO), ("BASE_RPC_QUORUM", "1")], None),
+        (&[("CHAINS", "base")], few(0, "base")),
+        (
+            &[("CHAINS", "ethereum"), ("BASE_RPC_URL", TWO)],
+            Some(Closed::NotServed),
+        ),
+    ];
+    for (set, expected) in cases {
+        let chains = load(&[set, &[hub][..]].concat()).unwrap();
+        assert_eq!(why_not(&chains, "base"), *expected, "{set:?}");
+        assert_eq!(chains.foundation(), Ok(()));
+    }
+    // The same of the settlement chain, which everything rests on.
+    for (set, named) in [(&[][..], 0), (&[("RELAY_RPC_URL", one)][..], 1)] {
+        let chains = load(&[set, &[("BASE_RPC_URL", TWO)]].concat()).unwrap();
+        assert_eq!(chains.foundation().err(), few(named, "relay"));
+    }
+    let set = [("RELAY_RPC_URL", one), ("RELAY_RPC_QUORUM", "1")];
+    assert_eq!(load(&set).unwrap().foundation(), Ok(()));
+    assert!(matches!(
+        load(&[]).unwrap().allocator().err(),
+        Some(Closed::FewProviders { .. })
+    ));
+}
+
+#[test]
+fn public_endpoints_serve_development_and_testnets() {
+    let testnets = [("ENVIRONMENT", "testnets.prod"), ("CHAINS", "sepolia")];
+    for (set, id) in [(&testnets[..], "sepolia"), (&STAGING, "base")] {
+        let set = [set, &[("CHAINS", id)]].concat();
+        let chains = load(&set).unwrap();
+        let opened = chains.get(id).unwrap().attested().unwrap();
+        assert!(!opened.named);
+        assert_eq!(chains.foundation(), Ok(()));
+    }
+}
+
+#[test]
+fn what_is_served_is_what_chains_names_or_has_a_named_provider() {
+    let served = |extra: &[(&str, &str)]| {
+        let chains = load(&[&STAGING, extra].concat()).unwrap();
+        let served = chains.list().iter().filter(|loaded| loaded.served);
+        served.map(|loaded| loaded.id.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(served(&[]), Vec::<String>::new());
+    assert_eq!(served(&[("BASE_RPC_URL", TWO)]), ["base"]);
+    assert_eq!(
+        served(&[("BASE_RPC_URL", TWO), ("CHAINS", "zora, ethereum")]),
+        ["ethereum", "zora"]
+    );
+    // Nobody waits for what this version cannot read.
+    assert_eq!(served(&[("SOLANA_RPC_URL", TWO)]), Vec::<String>::new());
+    let unknown = load(&[("CHAINS", "base,bse")]).err().unwrap();
+    assert!(
+        unknown.to_string().contains("CHAINS: bse is not"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -74,7 +162,7 @@ fn majority_is_the_default_and_the_operator_may_ask_for_more() {
 
 #[test]
 fn chains_of_the_hub_file_have_quorums_and_finality_of_their_own() {
-    let chains = load(&[]).unwrap();
+    let chains = load(&STAGING).unwrap();
     let allocator = chains.allocator().unwrap();
     // The published endpoint, which nobody chose.
     assert!(!allocator.named);
@@ -88,7 +176,7 @@ fn chains_of_the_hub_file_have_quorums_and_finality_of_their_own() {
     assert!((allocator.named, allocator.providers, allocator.required) == (true, 3, 3));
     let chains = load(&[("ENVIRONMENT", "testnets.prod")]).unwrap();
     let why = chains.allocator().err().unwrap();
-    assert!(why.contains("auroraAllocatorAddress"), "{why}");
+    assert!(why.to_string().contains("auroraAllocatorAddress"), "{why}");
 
     let file = tempfile::NamedTempFile::new().unwrap();
     let hub = r#"{"id":"relay","evmChainId":"1","httpRpcUrl":"http://a/","auroraEvmChainId":"x",
@@ -100,7 +188,8 @@ fn chains_of_the_hub_file_have_quorums_and_finality_of_their_own() {
     std::fs::write(file.path(), hub.replace("\"x\"", "\"2\"")).unwrap();
     let chains = load(&[("HUB_FILE", file.path().to_str().unwrap())]).unwrap();
     assert_eq!(chains.hub().unwrap().chain.spec.finality.blocks, 2);
-    assert!(chains.allocator().err().unwrap().contains("AURORA_RPC_URL"));
+    let why = chains.allocator().err().unwrap().to_string();
+    assert!(why.contains("AURORA_RPC_URL"), "{why}");
 }
 
 #[test]
@@ -136,12 +225,13 @@ fn every_provider_is_opened_for_trading_where_the_family_trades() {
 
 #[test]
 fn strict_profile_demands_the_finalized_tag() {
-    let chains = load(&[("FINALITY_PROFILE", "strict")]).unwrap();
+    let base = ("BASE_RPC_URL", "https://a.example");
+    let chains = load(&[base, ("FINALITY_PROFILE", "strict")]).unwrap();
     assert_eq!(
         opened(&chains, "base").chain.spec.finality.tag,
         Some(vm::FinalityTag::Finalized)
     );
-    let chains = load(&[]).unwrap();
+    let chains = load(&[base]).unwrap();
     assert_eq!(opened(&chains, "base").chain.spec.finality.tag, None);
     // A chain that names no final block would never be final.
     let chains = load(&[

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    chains::{Chains, Loaded, Opened},
+    chains::{Chains, Closed, Loaded, Opened},
     config::Config,
     market::Network,
     redact,
@@ -29,7 +29,8 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
     } = Parts::of(&config, mistakes)?;
     let lines = [
         format!("environment  {}", config.environment),
-        format!("listen       {}:{}", config.http_host, config.http_port),
+        format!("listen       {}:{}", config.listen.host, config.listen.port),
+        format!("operations   {}", config.listen.ops),
         format!("data         {}", config.data_dir.display()),
         format!("signer       {:#x}", signer.address()),
         format!("finality     {:?}", config.finality_profile),
@@ -38,12 +39,17 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
             config.api_keys.as_ref().map_or(0, Vec::len)
         ),
         format!("peers        {}", config.peers.len()),
-        format!("hub          {}, {}", settings.id, settlement(chains.hub())),
+        format!(
+            "hub          {}, {}",
+            settings.id,
+            settlement(chains.attested_hub())
+        ),
         format!("allocator    {}", settlement(chains.allocator())),
         format!("integrator   {}", integrator(&config, trading.as_ref())),
         format!("prices       {}", prices(trading.as_ref())),
         format!("unused       {}", config.unused.join(" ")),
         format!("chains       {}", chains.list().len()),
+        format!("serves       {}", served(&chains)),
     ];
     drop(guard);
     let market = trading.as_ref().map(|trading| compared(trading, &chains));
@@ -91,7 +97,7 @@ fn integrator(config: &Config, trading: Option<&Trading>) -> String {
     match (&config.integrator, trading) {
         (Some(wanted), Some(trading)) => format!(
             "{}:{}, {} networks, solver {:#x} on {}, {}",
-            config.http_host,
+            config.listen.host,
             wanted.http_port,
             trading.market.networks().len(),
             trading.signer.address(),
@@ -121,22 +127,28 @@ fn prices(trading: Option<&Trading>) -> String {
     format!("WARNING: no second source, not quoted: {lonely}")
 }
 
-fn settlement(chain: Result<&Opened, &str>) -> String {
+fn served(chains: &Chains) -> String {
+    let served = chains.list().iter().filter(|loaded| loaded.served);
+    let names = served.map(|loaded| loaded.id.as_str()).collect::<Vec<_>>();
+    names.join(", ")
+}
+
+fn settlement(chain: Result<&Opened, Closed>) -> String {
     match chain {
         Ok(chain) => votes(chain),
-        Err(why) => why.to_owned(),
+        Err(why) => why.to_string(),
     }
 }
 
 fn chain(loaded: &Loaded) -> String {
-    let state = match &loaded.chain {
+    let state = match loaded.attested() {
         Ok(chain) => format!(
             "{}, {} blocks, {} s",
             votes(chain),
             chain.chain.spec.finality.blocks,
             chain.chain.spec.finality.seconds
         ),
-        Err(why) => why.clone(),
+        Err(why) => why.to_string(),
     };
     format!("  {:<14} {:<14} {state}", loaded.id, loaded.vm_type)
 }

@@ -172,6 +172,13 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The entries of a `,` list, trimmed, without empty ones.
+pub(super) fn list(text: &str) -> Vec<String> {
+    let entries = text.split(',').map(str::trim);
+    let entries = entries.filter(|entry| !entry.is_empty());
+    entries.map(str::to_owned).collect()
+}
+
 /// The entries of a `;` list, trimmed, without empty ones.
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(';')

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use secrecy::ExposeSecret;
 
-use super::*;
+use super::{variables::SECRETS, *};
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
@@ -18,8 +18,9 @@ fn read(extra: &[(&str, &str)]) -> Result<Config, Mistakes> {
 #[test]
 fn defaults_are_those_of_the_example_file() {
     let config = read(&[]).unwrap();
-    assert_eq!(config.http_host.to_string(), "0.0.0.0");
-    assert_eq!(config.http_port, 3000);
+    assert_eq!(config.listen.host.to_string(), "0.0.0.0");
+    assert_eq!(config.listen.port, 3000);
+    assert_eq!(config.listen.ops.to_string(), "127.0.0.1:3002");
     assert_eq!(config.data_dir, PathBuf::from("./data"));
     assert_eq!(config.peer_timeout, Duration::from_secs(5));
     assert_eq!(config.finality_profile, FinalityProfile::Network);
@@ -53,11 +54,12 @@ fn private_webhooks_are_allowed_only_in_so_many_words_and_never_in_production() 
 
 #[test]
 fn http_port_wins_over_port() {
-    assert_eq!(read(&[("PORT", "1")]).unwrap().http_port, 1);
+    assert_eq!(read(&[("PORT", "1")]).unwrap().listen.port, 1);
     assert_eq!(
         read(&[("PORT", "1"), ("HTTP_PORT", "2")])
             .unwrap()
-            .http_port,
+            .listen
+            .port,
         2
     );
 }
@@ -67,6 +69,8 @@ fn every_mistake_is_reported_at_once() {
     let mistakes = read(&[
         ("HTTP_PORT", "70000"),
         ("HTTP_HOST", "here"),
+        ("OPS_HTTP_HOST", "there"),
+        ("OPS_HTTP_PORT", "0x1"),
         ("FINALITY_PROFILE", "soon"),
         ("SIGNING_MODULE", "crystal-ball"),
         ("API_KEYS", ":label"),
@@ -89,6 +93,8 @@ fn every_mistake_is_reported_at_once() {
         "HTTP_HOST",
         "HTTP_PORT",
         "LOG_FORMAT",
+        "OPS_HTTP_HOST",
+        "OPS_HTTP_PORT",
         "ORACLE_SIGNERS",
         "ORACLE_SIGNERS_THRESHOLD",
         "PEERS",
@@ -97,6 +103,46 @@ fn every_mistake_is_reported_at_once() {
         "UNAUTHENTICATED_RATE_LIMIT_MAX",
     ];
     assert_eq!(named, BTreeSet::from(expected));
+}
+
+#[test]
+fn proxies_are_named_and_nobody_is_trusted_by_a_number_alone() {
+    let proxies = |text| read(&[("TRUSTED_PROXIES", text)]).map(|config| config.listen.proxies);
+    assert_eq!(proxies(" ").unwrap(), TrustedProxies::default());
+    let two = proxies("10.0.0.0/8, fd00::1,2,forwarded").unwrap();
+    assert_eq!(
+        (two.networks.len(), two.hops, two.forwarded),
+        (2, Some(2), true)
+    );
+    assert_eq!(proxies("10.0.0.7").unwrap().hops, None);
+    for wrong in [
+        "2",
+        "forwarded",
+        "10.0.0.0/33",
+        "proxy.example",
+        "10.0.0.1,0",
+    ] {
+        let mistakes = proxies(wrong).unwrap_err();
+        assert!(mistakes.concern("TRUSTED_PROXIES"), "{wrong}");
+    }
+}
+
+#[test]
+fn limits_are_numbers_in_a_window() {
+    let rates = |text| read(&[("RATE_LIMITS", text)]).map(|config| config.listen.rates);
+    let found = rates("keyless.quotes=30/m, elevated.quotes=5/s").unwrap();
+    let shown: Vec<_> = found
+        .iter()
+        .map(|r| (r.name.as_str(), r.max, r.window.as_secs()))
+        .collect();
+    assert_eq!(
+        shown,
+        [("keyless.quotes", 30, 60), ("elevated.quotes", 5, 1)]
+    );
+    for wrong in ["keyless.quotes", "a=1", "a=0/m", "a=1/d", "a=-1/m"] {
+        assert!(rates(wrong).unwrap_err().concern("RATE_LIMITS"), "{wrong}");
+    }
+    assert!(read(&[("CONNECTIONS_PER_ADDRESS", "0")]).is_err());
 }
 
 #[test]
@@ -301,16 +347,21 @@ fn a_draft_is_there_in_spite_of_mistakes() {
             == [true; 3]
     );
     assert!(!mistakes.concern("PEERS"));
-    assert_eq!((config.http_port, config.environment.as_str()), (3000, ""));
+    assert_eq!(
+        (config.listen.port, config.environment.as_str()),
+        (3000, "")
+    );
 }
 
 /// The variables that the code reads: the fields of [`Raw`], those that the bundled lists name,
 /// and what the log filter reads.
 fn variables_of_the_code() -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = serde_aux::serde_introspection::serde_introspect::<Raw>()
-        .iter()
-        .map(|name| name.to_uppercase())
-        .collect();
+    use serde_aux::serde_introspection::serde_introspect;
+    let read = [
+        serde_introspect::<Raw>(),
+        serde_introspect::<listen::Texts>(),
+    ];
+    let mut names: BTreeSet<String> = read.concat().iter().map(|n| n.to_uppercase()).collect();
     names.insert("RUST_LOG".into());
     names.insert("<ID>_RPC_URL".into());
     names.insert("<ID>_RPC_QUORUM".into());

@@ -18,7 +18,7 @@ use subtle::ConstantTimeEq;
 
 use super::{
     ApiError,
-    limit::{self, Allowance, Limiter, Standing},
+    limit::{self, Allowance, Caller, Limiter, Standing},
     router::{Access, Terms},
 };
 
@@ -64,8 +64,8 @@ pub struct Share {
     pub allowance: Allowance,
 }
 
-/// The shares of a key. What is in none of them is not counted.
-pub type Plan = &'static [Share];
+/// The shares of a key, or of callers without one. What is in none of them is not counted.
+pub type Plan = Arc<[Share]>;
 
 /// A key that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Keys {
                 let known = Known {
                     label: KeyLabel::new(label.as_ref()),
                     scopes: Arc::default(),
-                    plan: &[],
+                    plan: Plan::default(),
                     expires_at: None,
                 };
                 (digest(key.as_ref().as_bytes()), known)
@@ -166,7 +166,8 @@ pub struct Denial {
 pub struct Gate {
     keys: Option<Keys>,
     bearer: bool,
-    limiter: Option<Mutex<Limiter<IpAddr>>>,
+    keyless: Option<Plan>,
+    callers: Mutex<Limiter<(Caller, &'static str)>>,
     counters: Mutex<Limiter<(KeyLabel, &'static str)>>,
     names: StandingNames,
 }
@@ -181,10 +182,29 @@ impl Gate {
     /// `keys`: `None` asks nobody for a key. `keyless`: callers without a known key are let in
     /// within this limit instead of being refused (or instead of being free, without keys).
     pub fn new(keys: Option<Keys>, keyless: Option<Allowance>) -> Self {
+        let all = |allowance| {
+            let (bucket, counter) = ("", "");
+            Plan::from([Share {
+                bucket,
+                counter,
+                allowance,
+            }])
+        };
+        Self::planned(keys, keyless.map(all))
+    }
+
+    /// As [`Self::new`], with shares for callers without a key.
+    pub fn planned(keys: Option<Keys>, keyless: Option<Plan>) -> Self {
+        let windows = keyless.iter().flat_map(|plan| plan.iter());
+        let longest = windows.map(|share| share.allowance.window_ms).max();
         Self {
             keys,
             bearer: false,
-            limiter: keyless.map(|allowance| Mutex::new(Limiter::new(allowance))),
+            callers: Mutex::new(Limiter::new(Allowance {
+                max: 0,
+                window_ms: longest.unwrap_or(60_000),
+            })),
+            keyless,
             counters: Mutex::default(),
             names: PLAIN,
         }
@@ -222,7 +242,8 @@ impl Gate {
             .then(|| key.trim_ascii())
     }
 
-    /// 401, 403 or 429, or how the request was let in. What is refused counts, too. `now` in
+    /// 401, 403 or 429, or how the request was let in. What is refused counts, too; a key that has used
+    /// up its own share has that of callers without one, so that a key never has less. `now` in
     /// milliseconds of a clock that never goes back.
     pub fn admit(
         &self,
@@ -233,13 +254,14 @@ impl Gate {
     ) -> Result<Admission, Denial> {
         let shown = key.filter(|key| !key.is_empty());
         let known = shown.and_then(|key| self.keys.as_ref()?.find(key));
+        let shared = || self.count_caller(access, address, now);
         let standing = match (&known, access) {
             (_, Access::Open) => None,
-            (Some(known), _) => self.count(known, access, now),
-            (None, _) => self.limiter.as_ref().map(|limiter| {
-                let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
-                limiter.check(limit::caller(address), now)
-            }),
+            (None, _) => shared(),
+            (Some(known), _) => match self.count(known, access, now) {
+                Some(own) if !own.allowed => shared().filter(|s| s.allowed).or(Some(own)),
+                own => own,
+            },
         };
         let error = match standing {
             Some(standing) if !standing.allowed => Some(ApiError::RateLimited(standing)),
@@ -265,25 +287,39 @@ impl Gate {
                 closed.then_some(ApiError::Unauthorized)
             }
             (Access::Protected, None) => {
-                let closed = self.keys.is_some() && self.limiter.is_none();
+                let closed = self.keys.is_some() && self.keyless.is_none();
                 closed.then_some(ApiError::Unauthorized)
             }
             _ => None,
         }
     }
 
+    fn count_caller(&self, access: Access, address: IpAddr, now: u64) -> Option<Standing> {
+        let share = share(self.keyless.as_ref()?, access)?;
+        let counter = (limit::caller(address), share.counter);
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(callers.count(counter, share.allowance, now))
+    }
+
     fn count(&self, known: &Known, access: Access, now: u64) -> Option<Standing> {
-        let bucket = match access {
-            Access::Keyed(terms) => terms.bucket,
-            _ => "",
-        };
-        let share = known.plan.iter().find(|share| share.bucket == bucket);
-        let share = share.or_else(|| known.plan.iter().find(|share| share.bucket.is_empty()))?;
+        let share = share(&known.plan, access)?;
         let counter = (known.label.clone(), share.counter);
         let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         Some(counters.count(counter, share.allowance, now))
     }
 }
+
+/// What of a plan a route counts in.
+fn share(plan: &[Share], access: Access) -> Option<&Share> {
+    let bucket = match access {
+        Access::Keyed(terms) => terms.bucket,
+        _ => "",
+    };
+    let named = plan.iter().find(|share| share.bucket == bucket);
+    named.or_else(|| plan.iter().find(|share| share.bucket.is_empty()))
+}
+
+impl limit::Key for (KeyLabel, &'static str) {}
 
 /// How an unknown path is treated: the paths that the network's clients know as free stay so, all
 /// others count.
@@ -393,7 +429,7 @@ mod tests {
         }
     }
 
-    const PLAN: Plan = &[
+    const PLAN: [Share; 4] = [
         share("quote", "quote", 1),
         share("a", "both", 2),
         share("b", "both", 2),
@@ -406,7 +442,7 @@ mod tests {
             let known = Known {
                 label: KeyLabel::new(key),
                 scopes: scopes.into(),
-                plan: PLAN,
+                plan: PLAN.into(),
                 expires_at,
             };
             (digest(key.as_bytes()), known)
@@ -480,6 +516,10 @@ mod tests {
             keyed(None, "a", false),
             keyed(None, "b", false),
         );
+        assert_eq!(ask(quote, "bad", 0), (401, Some(1)));
+        assert_eq!(ask(quote, "worse", 0), (401, Some(0)));
+        assert_eq!(ask(quote, "bad", 0), (429, Some(0)));
+        // What a key has besides is used up by now.
         assert_eq!(ask(quote, "good", 0), (200, Some(0)));
         assert_eq!(ask(quote, "good", 1), (429, Some(0)));
         assert_eq!(ask(quote, "poor", 1), (403, Some(0)));
@@ -491,9 +531,6 @@ mod tests {
         assert_eq!(ask(Access::Counted, "good", 1), (200, Some(1)));
         assert_eq!(ask(Access::Open, "good", 1), (200, None));
         assert_eq!(ask(quote, "good", 1000), (200, Some(0)));
-        assert_eq!(ask(quote, "bad", 0), (401, Some(1)));
-        assert_eq!(ask(quote, "worse", 0), (401, Some(0)));
-        assert_eq!(ask(quote, "bad", 0), (429, Some(0)));
     }
 
     #[test]

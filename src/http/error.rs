@@ -3,13 +3,12 @@
 //! A 4xx says what to change. A 5xx says nothing of its cause: that goes to the log.
 
 use hyper::{StatusCode, header::HeaderValue};
-use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{limit::Standing, request::Response, router::Shape};
+use super::{limit::Standing, plain, request::Response, router::Shape};
 use crate::redact;
 
-const WEBSOCKET: &str = "This is a WebSocket: a handshake is expected";
+pub(super) const WEBSOCKET: &str = "This is a WebSocket: a handshake is expected";
 
 /// How a surface says no.
 #[derive(Clone, Copy)]
@@ -29,27 +28,6 @@ pub struct Described {
     pub gated: bool,
 }
 
-/// The oracle's: oracle.md section 2.
-pub const PLAIN: Errors = Errors {
-    answer: ApiError::into_response,
-    described: &[
-        Described::of::<Failure>("400", "The request cannot be used, or is refused", false),
-        Described::of::<Denied>("401", "A known key is required", true),
-        Described::of::<Failure>("409", "It contradicts what was signed before", true),
-        Described::of::<Fault>("408", "The body did not arrive in time", true),
-        Described::of::<Fault>("413", "The body is above 1 MiB", true),
-        Described::of::<Fault>("415", "The body is not JSON", true),
-        Described::of::<Denied>(
-            "429",
-            "The limit for callers without a key is used up",
-            true,
-        ),
-        Described::of::<Fault>("500", "A fault of the service's own", true),
-        Described::of::<Failure>("503", "The chain or its providers cannot be used now", true),
-        Described::of::<Fault>("504", "The answer took too long", true),
-    ],
-};
-
 impl Described {
     /// A status whose body is a `T`.
     pub const fn of<T: ToSchema>(status: &'static str, meaning: &'static str, gated: bool) -> Self {
@@ -62,47 +40,17 @@ impl Described {
     }
 }
 
-/// A 400, 409 or 503: what happened, and a code that does not change.
-#[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "only its schema is used; the mapping below writes the bytes"
-)]
-struct Failure {
-    message: String,
-    code: String,
-}
-
-/// What the server itself says no to, or fails at.
-#[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "only its schema is used; the mapping below writes the bytes"
-)]
-#[schema(rename_all = "camelCase")]
-struct Fault {
-    status_code: u16,
-    code: String,
-    error: String,
-    message: String,
-}
-
-/// A 401, 403 or 429.
-#[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "only its schema is used; the mapping below writes the bytes"
-)]
-struct Denied {
-    error: String,
-}
-
 /// Why a request got no 200.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// 400: bad input, or a refusal for a reason of the service's own.
     #[error("{code}: {message}")]
-    Refused { code: &'static str, message: String },
+    Refused {
+        code: &'static str,
+        message: String,
+        /// The same request may succeed later; false where only another one can.
+        retryable: bool,
+    },
     /// 401: the route needs a key.
     #[error("unauthorized")]
     Unauthorized,
@@ -158,6 +106,20 @@ impl ApiError {
         Self::Refused {
             code,
             message: message.into(),
+            retryable: false,
+        }
+    }
+
+    /// The same; whether a later try of the same request may succeed.
+    #[must_use]
+    pub fn or_later(self, later: bool) -> Self {
+        match self {
+            Self::Refused { code, message, .. } => Self::Refused {
+                code,
+                message,
+                retryable: later,
+            },
+            other => other,
         }
     }
 
@@ -205,6 +167,19 @@ impl ApiError {
         }
     }
 
+    /// Whether the same request may succeed later, as every answer says.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Refused { retryable, .. } => *retryable,
+            _ => {
+                let status = self.status();
+                status.is_server_error()
+                    || status == StatusCode::REQUEST_TIMEOUT
+                    || status == StatusCode::TOO_MANY_REQUESTS
+            }
+        }
+    }
+
     /// The status of the answer.
     pub fn status(&self) -> StatusCode {
         match self {
@@ -228,7 +203,7 @@ impl ApiError {
     /// The answer, after a log line for what is the service's own fault.
     pub fn into_response(self) -> Response {
         self.log();
-        let mut response = match self.body() {
+        let mut response = match plain::body(&self) {
             Ok(body) => Response::raw(self.status(), body.into()),
             Err(_) => Response::raw(StatusCode::INTERNAL_SERVER_ERROR, Default::default()),
         };
@@ -259,7 +234,7 @@ impl ApiError {
     /// What a caller is told, for surfaces with bodies of their own.
     pub fn told(&self) -> Told {
         let (code, message) = match self {
-            Self::Refused { code, message }
+            Self::Refused { code, message, .. }
             | Self::Missing { code, message }
             | Self::Gone { code, message }
             | Self::Conflict { code, message } => (*code, message.clone()),
@@ -286,47 +261,6 @@ impl ApiError {
         };
         Told { code, message }
     }
-
-    /// Shapes and field order of oracle.md section 2; what was recorded without a code got one.
-    fn body(&self) -> Result<Vec<u8>, serde_json::Error> {
-        match self {
-            Self::Refused { code, message }
-            | Self::Missing { code, message }
-            | Self::Gone { code, message }
-            | Self::Conflict { code, message } => serde_json::to_vec(&Plain { message, code }),
-            Self::Unavailable { code, message, .. } => serde_json::to_vec(&Plain { message, code }),
-            Self::Unauthorized => Ok(br#"{"error":"Unauthorized"}"#.to_vec()),
-            Self::Forbidden(_) => Ok(br#"{"error":"Forbidden"}"#.to_vec()),
-            Self::RateLimited(_) => Ok(br#"{"error":"Rate limit exceeded"}"#.to_vec()),
-            Self::NoRoute { method, path } => serde_json::to_vec(&NoRoute {
-                message: format!("Route {method}:{path} not found"),
-                error: "Not Found",
-                status_code: 404,
-                code: "ROUTE_NOT_FOUND",
-            }),
-            Self::MediaType(given) => self.named(
-                "FST_ERR_CTP_INVALID_MEDIA_TYPE",
-                &format!("Unsupported Media Type: {given}"),
-            ),
-            Self::BodyTooLarge => {
-                self.named("FST_ERR_CTP_BODY_TOO_LARGE", "Request body is too large")
-            }
-            Self::UpgradeRequired => self.named("UPGRADE_REQUIRED", WEBSOCKET),
-            Self::SlowBody => self.named("REQUEST_TIMEOUT", "The body did not arrive in time"),
-            Self::Internal { .. } => self.named("INTERNAL", "Something went wrong"),
-            Self::Deadline => self.named("DEADLINE_EXCEEDED", "The request took too long"),
-        }
-    }
-
-    fn named(&self, code: &str, message: &str) -> Result<Vec<u8>, serde_json::Error> {
-        let status = self.status();
-        serde_json::to_vec(&Named {
-            status_code: status.as_u16(),
-            code,
-            error: status.canonical_reason().unwrap_or_default(),
-            message,
-        })
-    }
 }
 
 /// See [`ApiError::told`].
@@ -336,30 +270,6 @@ pub struct Told {
     pub code: &'static str,
     /// For people.
     pub message: String,
-}
-
-#[derive(Serialize)]
-struct Plain<'a> {
-    message: &'a str,
-    code: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Named<'a> {
-    status_code: u16,
-    code: &'a str,
-    error: &'a str,
-    message: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NoRoute<'a> {
-    message: String,
-    error: &'a str,
-    status_code: u16,
-    code: &'a str,
 }
 
 impl From<vm::Refusal> for ApiError {
@@ -375,6 +285,10 @@ impl From<vm::ReadError> for ApiError {
                 "QUORUM_UNAVAILABLE",
                 "Not enough providers of the chain agree",
             ),
+            vm::ReadError::TooLarge => {
+                let what = "The transaction is larger than what is read of one";
+                return Self::refused("TRANSACTION_TOO_LARGE", what);
+            }
             vm::ReadError::Unavailable(_) => {
                 ("CHAIN_UNAVAILABLE", "The chain cannot be read right now")
             }

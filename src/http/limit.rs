@@ -1,15 +1,21 @@
-//! Fixed window per caller. Pure: time is an argument, in milliseconds of any clock that never
-//! goes back; memory is bounded whatever the number of callers.
+//! Fixed window per caller. Time is an argument, in milliseconds of any clock that never goes back;
+//! memory is bounded whatever the number of callers.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
     hash::Hash,
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::{Arc, Mutex, PoisonError},
 };
+
+use tokio::time::Instant;
 
 /// Callers with a window of their own; all beyond share one, so that memory stays bounded and a
 /// flood of addresses cannot lift the limit.
 const CALLERS: usize = 65_536;
+/// Callers of one site with a window of their own; its others share the site's, so that nobody fills the
+/// table with the addresses of one connection.
+const OF_A_SITE: usize = 256;
 
 /// Requests that a caller may make in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +47,29 @@ struct Window {
     count: u32,
 }
 
+/// Who has a window.
+pub trait Key: Eq + Hash + Clone {
+    /// Whom it shares one with when its site has too many.
+    fn site(&self) -> Option<Self> {
+        None
+    }
+}
+
+impl Key for String {}
+
 /// One window per key (rate_limiter.json in the known answers is the truth).
 #[derive(Debug)]
 pub struct Limiter<K> {
     allowance: Allowance,
     windows: HashMap<K, Window>,
+    /// How many windows there are of each site.
+    sites: HashMap<K, usize>,
     others: Window,
     purged: u64,
 }
 
 /// For keys with allowances of their own, of up to a minute each.
-impl<K: Eq + Hash> Default for Limiter<K> {
+impl<K: Key> Default for Limiter<K> {
     fn default() -> Self {
         Self::new(Allowance {
             max: 0,
@@ -60,11 +78,12 @@ impl<K: Eq + Hash> Default for Limiter<K> {
     }
 }
 
-impl<K: Eq + Hash> Limiter<K> {
+impl<K: Key> Limiter<K> {
     pub fn new(allowance: Allowance) -> Self {
         Self {
             allowance,
             windows: HashMap::new(),
+            sites: HashMap::new(),
             others: Window { start: 0, count: 0 },
             purged: 0,
         }
@@ -77,27 +96,52 @@ impl<K: Eq + Hash> Limiter<K> {
 
     /// As [`Self::check`], with an allowance of the key's own.
     pub fn count(&mut self, key: K, allowance: Allowance, now: u64) -> Standing {
-        self.make_room(now);
+        let key = self.seat(key, now);
         let full = self.windows.len() >= CALLERS;
         let window = match self.windows.entry(key) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(_) if full => &mut self.others,
-            Entry::Vacant(entry) => entry.insert(Window {
-                start: now,
-                count: 0,
-            }),
+            Entry::Vacant(entry) => {
+                if let Some(site) = entry.key().site() {
+                    *self.sites.entry(site).or_default() += 1;
+                }
+                entry.insert(Window {
+                    start: now,
+                    count: 0,
+                })
+            }
         };
         window.count_one(allowance, now)
     }
 
-    /// Forgets ended windows, at most once per window length, when the table is full.
+    /// Whose window `key` counts in: its own, or its site's.
+    fn seat(&mut self, key: K, now: u64) -> K {
+        let site = key.site().filter(|_| !self.windows.contains_key(&key));
+        let crowded = |this: &Self| {
+            let known = site.as_ref().and_then(|site| this.sites.get(site));
+            known.is_some_and(|count| *count >= OF_A_SITE)
+        };
+        if self.windows.len() >= CALLERS || crowded(self) {
+            self.make_room(now);
+        }
+        match crowded(self) {
+            true => site.unwrap_or(key),
+            false => key,
+        }
+    }
+
+    /// Forgets ended windows, at most once per window length.
     fn make_room(&mut self, now: u64) {
         let length = self.allowance.window_ms;
-        if self.windows.len() < CALLERS || now < self.purged.saturating_add(length) {
+        if now < self.purged.saturating_add(length) {
             return;
         }
         self.purged = now;
         self.windows.retain(|_, window| !window.ended(length, now));
+        self.sites.clear();
+        for site in self.windows.keys().filter_map(Key::site) {
+            *self.sites.entry(site).or_default() += 1;
+        }
     }
 }
 
@@ -123,15 +167,91 @@ impl Window {
     }
 }
 
-/// Whose window a socket address counts in: the address itself, for IPv6 its /64, which is what one
-/// caller has at hand.
-pub fn caller(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => {
-            let network = u128::from(v6) & (u128::MAX << 64);
-            IpAddr::V6(Ipv6Addr::from(network))
+/// What each caller says over all its sockets.
+#[derive(Debug)]
+pub struct Meter {
+    windows: Mutex<Limiter<Caller>>,
+    begun: Instant,
+}
+
+/// One socket's part in a [`Meter`].
+#[derive(Clone, Debug)]
+pub struct Tally {
+    meter: Arc<Meter>,
+    caller: Caller,
+}
+
+impl Meter {
+    pub fn new(each: Allowance) -> Arc<Self> {
+        Arc::new(Self {
+            windows: Mutex::new(Limiter::new(each)),
+            begun: Instant::now(),
+        })
+    }
+
+    /// For a socket of `address`.
+    pub fn of(self: &Arc<Self>, address: IpAddr) -> Tally {
+        Tally {
+            meter: self.clone(),
+            caller: caller(address),
         }
-        v4 => v4,
+    }
+}
+
+impl Tally {
+    /// Counts one more; whether it is allowed.
+    pub fn count(&self) -> bool {
+        let now = self.meter.begun.elapsed().as_millis();
+        let now = u64::try_from(now).unwrap_or(u64::MAX);
+        let windows = &self.meter.windows;
+        let mut windows = windows.lock().unwrap_or_else(PoisonError::into_inner);
+        windows.check(self.caller, now).allowed
+    }
+}
+
+/// Whom a socket address counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Caller {
+    /// The address itself, for IPv6 its /64, which is what one caller has at hand.
+    pub network: IpAddr,
+    /// For IPv6 its /48, which is what one connection to the internet comes with.
+    pub site: IpAddr,
+}
+
+/// See [`Caller`].
+pub fn caller(address: IpAddr) -> Caller {
+    let masked = |v6: Ipv6Addr, bits: u32| {
+        let network = u128::from(v6) & (u128::MAX << (128 - bits));
+        IpAddr::V6(Ipv6Addr::from(network))
+    };
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Caller {
+            network: masked(v6, 64),
+            site: masked(v6, 48),
+        },
+        v4 => Caller {
+            network: v4,
+            site: v4,
+        },
+    }
+}
+
+/// A caller in one bucket of several. The window of a site is that of the caller whose network is all of
+/// it, which no caller of its own is.
+impl Key for (Caller, &'static str) {
+    fn site(&self) -> Option<Self> {
+        let (Caller { network, site }, bucket) = *self;
+        let whole = Caller {
+            network: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            site,
+        };
+        (network.is_ipv6() && network != whole.network).then_some((whole, bucket))
+    }
+}
+
+impl Key for Caller {
+    fn site(&self) -> Option<Self> {
+        (*self, "").site().map(|(whole, _)| whole)
     }
 }
 
@@ -162,6 +282,27 @@ mod tests {
         assert!(!limiter.check("a", 0).allowed);
     }
 
+    impl Key for &'static str {}
+    impl Key for usize {}
+
+    #[test]
+    fn a_site_fills_no_table() {
+        let mut limiter = Limiter::new(TWO);
+        let of = |n: u32| caller(format!("2001:db8:7:{n:x}::1").parse().unwrap());
+        for n in 0..65_536 {
+            limiter.check(of(n), 5000);
+        }
+        assert_eq!(limiter.windows.len(), OF_A_SITE + 1);
+        // Those that came first have windows of their own, the others are one caller.
+        assert!(limiter.check(of(3), 5000).allowed);
+        assert!(!limiter.check(of(60_000), 5000).allowed);
+        let neighbour = caller("2001:db8:8::1".parse().unwrap());
+        assert!(limiter.check(neighbour, 5000).allowed);
+        // A site that was crowded once is not for ever.
+        assert!(limiter.check(of(60_000), 6000).allowed);
+        assert!(limiter.windows.len() <= 2);
+    }
+
     #[test]
     fn many_callers_share_one_window_beyond_the_bound() {
         let mut limiter = Limiter::new(TWO);
@@ -187,7 +328,7 @@ mod tests {
         ];
         for (a, b, expected) in same {
             let [a, b] = [a, b].map(|text| caller(text.parse().unwrap()));
-            assert_eq!(a == b, expected, "{a} {b}");
+            assert_eq!(a == b, expected, "{a:?} {b:?}");
         }
     }
 

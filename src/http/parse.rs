@@ -236,7 +236,7 @@ mod tests {
         let error = result.expect_err("refused");
         let status = error.status().as_u16();
         let text = match error {
-            ApiError::Refused { code, message } => format!("{code} {message}"),
+            ApiError::Refused { code, message, .. } => format!("{code} {message}"),
             other => other.to_string(),
         };
         (status, text)

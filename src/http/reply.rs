@@ -16,7 +16,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use super::socket::Upgrade;
+use super::{crowd::Member, limit::Tally, socket::Upgrade};
 
 /// The body of a [`Response`](super::Response).
 pub enum Body {
@@ -62,16 +62,27 @@ impl From<Vec<u8>> for Body {
 /// The place of one who stays: a stream or a WebSocket.
 pub struct Seat {
     surface: &'static str,
-    _permit: OwnedSemaphorePermit,
+    _place: (OwnedSemaphorePermit, Member),
+    tally: Tally,
 }
 
 impl Seat {
-    pub fn new(surface: &'static str, permit: OwnedSemaphorePermit) -> Arc<Self> {
+    pub fn new(
+        surface: &'static str,
+        place: (OwnedSemaphorePermit, Member),
+        tally: Tally,
+    ) -> Arc<Self> {
         metrics::gauge!("intentd_http_sockets", "surface" => surface).increment(1.0);
         Arc::new(Self {
             surface,
-            _permit: permit,
+            _place: place,
+            tally,
         })
+    }
+
+    /// Counts a message of its peer; whether it may send it.
+    pub fn hear(&self) -> bool {
+        self.tally.count()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a handler gets and gives: a whole request in memory, and an answer that mostly is, too.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
@@ -25,8 +25,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Empty for GET and HEAD.
     pub body: Bytes,
-    /// The socket's other end. No header changes it.
-    pub peer: SocketAddr,
+    /// Whom it comes from: the socket's other end, or whom a trusted proxy says that it was asked by.
+    pub client: IpAddr,
     /// The label of the caller's key; `None` for an unknown key or none.
     pub key: Option<KeyLabel>,
     /// What that key opens.

@@ -17,7 +17,11 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use vm::protocol::limits;
+
 use super::{
+    crowd::{Crowd, Member},
+    limit::Allowance,
     line::{Line, Signals},
     reply::Seat,
     service::App,
@@ -28,6 +32,11 @@ use super::{
 pub struct Limits {
     /// Open connections, about 25 KB each while idle; more wait in the kernel's queue.
     pub connections: usize,
+    /// What one address has of the places at one time. A trusted proxy's connections are not counted,
+    /// since they are everybody's.
+    pub each: Each,
+    /// How old a connection gets: requests under way finish, and the caller comes again.
+    pub age: Duration,
     /// Streams and WebSockets besides, under 20 KB each while idle; more get 503. A connection that
     /// carries one is counted here and not above, so that neither kind starves the other.
     pub sockets: usize,
@@ -61,13 +70,42 @@ pub struct Limits {
     pub resets: usize,
 }
 
+/// What an address (IPv6: a /64) has at one time. A /48 has four times as much.
+#[derive(Clone, Copy, Debug)]
+pub struct Each {
+    /// Connections; more are closed as they come.
+    pub connections: usize,
+    /// Requests under way, whatever connection or HTTP/2 stream they came over; more get 503.
+    pub requests: usize,
+    /// Streams and WebSockets; more get 503.
+    pub sockets: usize,
+    /// Messages over WebSockets, pings too, in a window; who sends more is cut off.
+    pub messages: Allowance,
+}
+
+impl Default for Each {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            requests: 256,
+            sockets: 128,
+            messages: Allowance {
+                max: 1200,
+                window_ms: 60_000,
+            },
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_240,
+            each: Each::default(),
+            age: Duration::from_secs(600),
             sockets: 10_240,
             requests: 1024,
-            body: 1 << 20,
+            body: limits::REQUEST,
             bodies: 256 << 20,
             head: 32 << 10,
             fields: 64,
@@ -88,6 +126,7 @@ impl Default for Limits {
 pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationToken) {
     let limits = *app.limits();
     let slots = Arc::new(Semaphore::new(limits.connections));
+    let crowd = Crowd::new(limits.each.connections);
     let tasks = Tasks::default();
     while let Some(accepted) = shutdown
         .run_until_cancelled(accept(&listener, &slots))
@@ -96,13 +135,25 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationT
         let Some((stream, peer, slot)) = accepted else {
             break;
         };
+        let member = match app.proxies().trusts(peer.ip()) {
+            true => None,
+            false => {
+                let member = crowd.enter(peer.ip());
+                if member.is_none() {
+                    metrics::counter!("intentd_http_crowded_total", "surface" => app.name())
+                        .increment(1);
+                    continue;
+                }
+                member
+            }
+        };
         // Boxed once: every wrapper around it would hold its size twice.
         let link = Link {
             peer,
             signals: Arc::default(),
             tasks: tasks.clone(),
             ending: shutdown.clone(),
-            place: Mutex::new(Place::Connection(slot)),
+            place: Mutex::new(Place::Connection(slot, member)),
         };
         let connection = Box::pin(connection(stream, app.clone(), Arc::new(link)));
         tasks.spawn(connection);
@@ -153,7 +204,8 @@ pub struct Link {
 
 /// What a connection counts as until it ends.
 enum Place {
-    Connection(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit),
+    #[expect(dead_code, reason = "held")]
+    Connection(OwnedSemaphorePermit, Option<Member>),
     Socket(#[expect(dead_code, reason = "held")] Arc<Seat>),
 }
 
@@ -161,9 +213,15 @@ impl Link {
     /// The connection counts as `seat` from now on, if it did not count as one already.
     pub fn sit(&self, seat: &Arc<Seat>) {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*place, Place::Connection(_)) {
+        if matches!(*place, Place::Connection(..)) {
             *place = Place::Socket(seat.clone());
         }
+    }
+
+    /// Whether it carries a stream, which may last.
+    fn stays(&self) -> bool {
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(*place, Place::Socket(_))
     }
 }
 
@@ -175,8 +233,9 @@ async fn connection(stream: TcpStream, app: Arc<App>, link: Arc<Link>) {
     let (peer, ending) = (link.peer, link.ending.clone());
     let line = Line::new(stream, link.signals.clone(), limits.head_time, limits.idle);
     let builder = builder(&limits, link.tasks.clone());
+    let of_service = link.clone();
     let service = service_fn(move |request| {
-        let (app, link) = (app.clone(), link.clone());
+        let (app, link) = (app.clone(), of_service.clone());
         async move { Ok::<_, Infallible>(app.answer(&link, request).await) }
     });
     let served = builder.serve_connection_with_upgrades(TokioIo::new(line), service);
@@ -186,6 +245,15 @@ async fn connection(stream: TcpStream, app: Arc<App>, link: Arc<Link>) {
         () = ending.cancelled() => {
             served.as_mut().graceful_shutdown();
             served.await
+        }
+        () = tokio::time::sleep(limits.age) => {
+            served.as_mut().graceful_shutdown();
+            match tokio::time::timeout(limits.body_time + limits.deadline, served.as_mut()).await {
+                Ok(outcome) => outcome,
+                Err(_) if link.stays() => served.await,
+                // Whoever does not take a goodbye.
+                Err(_) => return,
+            }
         }
     };
     if let Err(error) = outcome {

@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    net::SocketAddr,
+    net::IpAddr,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
@@ -26,7 +26,9 @@ use super::{
     ApiError, Body, Request, Response, Surface,
     auth::{self, Admission, KEY, StandingNames},
     body::{Bodies, Held},
-    limit::Standing,
+    crowd::Crowd,
+    forwarded::Proxies,
+    limit::{Meter, Standing},
     line::Signals,
     reply::{Outgoing, Seat},
     router::{Access, Endpoint, Params},
@@ -44,6 +46,9 @@ pub struct App {
     surface: Surface,
     slots: Semaphore,
     sockets: Arc<Semaphore>,
+    asking: Arc<Crowd>,
+    listening: Arc<Crowd>,
+    messages: Arc<Meter>,
     bodies: Bodies,
     started: Instant,
 }
@@ -53,10 +58,23 @@ impl App {
         Self {
             slots: Semaphore::new(surface.limits.requests),
             sockets: Arc::new(Semaphore::new(surface.limits.sockets)),
+            asking: Crowd::new(surface.limits.each.requests),
+            listening: Crowd::new(surface.limits.each.sockets),
+            messages: Meter::new(surface.limits.each.messages),
             bodies: Bodies::new(surface.limits),
             started: Instant::now(),
             surface,
         }
+    }
+
+    /// What logs and metrics call this listener.
+    pub fn name(&self) -> &'static str {
+        self.surface.name
+    }
+
+    /// Who may say whom a request comes from.
+    pub fn proxies(&self) -> &Proxies {
+        &self.surface.proxies
     }
 
     /// What this listener's callers may take.
@@ -101,15 +119,24 @@ impl App {
         let method = parts.method.clone();
         let found = self.surface.router.find(&method, parts.uri.path());
         let route = found.as_ref().map_or("unmatched", |(found, _)| found.path);
+        let client = self.surface.proxies.client(link.peer.ip(), &parts.headers);
         let mut standing = None;
-        let answered = match frame(&link.signals, &parts.headers) {
-            Ok(()) => {
-                let caller = (link.peer, &mut standing);
+        let answered = match (
+            frame(&link.signals, &parts.headers),
+            self.asking.enter(client),
+        ) {
+            (Ok(()), Some(_asking)) => {
+                let caller = (client, &mut standing);
                 self.routed(parts, body, found, caller).await
             }
-            Err(error) => Err(error),
+            (Ok(()), None) => Err(ApiError::unavailable(
+                "OVERLOADED",
+                "Too many requests of this address are being answered",
+                client,
+            )),
+            (Err(error), _) => Err(error),
         };
-        let seated = answered.and_then(|response| self.seated(response, link));
+        let seated = answered.and_then(|response| self.seated(response, (link, client)));
         let (mut response, seat) =
             seated.unwrap_or_else(|error| ((self.surface.errors.answer)(error), None));
         if let Some(standing) = standing {
@@ -132,17 +159,21 @@ impl App {
     fn seated(
         &self,
         response: Response,
-        link: &Link,
+        (link, client): (&Link, IpAddr),
     ) -> Result<(Response, Option<Arc<Seat>>), ApiError> {
         if response.body.whole().is_some() {
             return Ok((response, None));
         }
-        let permit = self.sockets.clone().try_acquire_owned();
-        let permit = permit.map_err(|error| {
+        let full = |error| {
             let message = "Too many subscribers are connected";
             ApiError::unavailable("TOO_MANY_SOCKETS", message, error)
-        })?;
-        let seat = Seat::new(self.surface.name, permit);
+        };
+        let member = self.listening.enter(client);
+        let member = member.ok_or_else(|| full(format!("{client} has its share")))?;
+        let permit = self.sockets.clone().try_acquire_owned();
+        let permit = permit.map_err(|error| full(error.to_string()))?;
+        let tally = self.messages.of(client);
+        let seat = Seat::new(self.surface.name, (permit, member), tally);
         link.sit(&seat);
         Ok((response, Some(seat)))
     }
@@ -152,13 +183,13 @@ impl App {
         parts: Parts,
         body: Incoming,
         found: Option<(&Arc<Endpoint>, Params)>,
-        (peer, standing): (SocketAddr, &mut Option<Standing>),
+        (client, standing): (IpAddr, &mut Option<Standing>),
     ) -> Result<Response, ApiError> {
         let access = found.as_ref().map_or_else(
             || auth::unrouted(parts.uri.path()),
             |(endpoint, _)| endpoint.access,
         );
-        let admission = self.admit(access, &parts, peer, standing)?;
+        let admission = self.admit(access, &parts, client, standing)?;
         let Some((endpoint, params)) = found else {
             return Err(no_route(&parts));
         };
@@ -179,7 +210,7 @@ impl App {
             version: parts.version,
             headers: parts.headers,
             body: body.bytes.clone(),
-            peer,
+            client,
             scopes: scopes(&admission),
             key: admission.key.map(|known| known.label.clone()),
             params,
@@ -214,7 +245,7 @@ impl App {
         &self,
         access: Access,
         parts: &Parts,
-        peer: SocketAddr,
+        client: IpAddr,
         standing: &mut Option<Standing>,
     ) -> Result<Admission, ApiError> {
         let asked = matches!(access, Access::Socket)
@@ -223,7 +254,7 @@ impl App {
         let shown = self.surface.gate.key(&parts.headers);
         let key = shown.or(asked.as_deref().map(str::as_bytes));
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let admitted = self.surface.gate.admit(access, key, peer.ip(), now);
+        let admitted = self.surface.gate.admit(access, key, client, now);
         *standing = match &admitted {
             Ok(admission) => admission.standing,
             Err(denial) => denial.standing,

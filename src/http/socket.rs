@@ -110,6 +110,7 @@ pub struct Socket {
     ping: Duration,
     heard: Instant,
     next_look: Instant,
+    seat: Arc<Seat>,
 }
 
 impl Socket {
@@ -128,6 +129,9 @@ impl Socket {
                 }
             };
             self.heard = Instant::now();
+            if !self.seat.hear() {
+                return Err(End::Misused("too many messages"));
+            }
             match came.ok_or(End::Gone)?? {
                 Message::Text(text) => return Ok(text),
                 Message::Binary(_) => return Err(End::Binary),
@@ -281,9 +285,9 @@ pub async fn run(
         ping,
         heard: now,
         next_look: now + ping,
+        seat,
     };
     (upgrade.0)(socket).await;
-    drop(seat);
 }
 
 impl fmt::Debug for Upgrade {

@@ -7,12 +7,8 @@ use hyper::{Method, header::HeaderName};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use super::{
-    Gate, Response, Router,
-    error::{self, Errors},
-    page,
-    router::RouteError,
-    server::Limits,
-    service::App,
+    Gate, Response, Router, error::Errors, forwarded::Proxies, page, plain::PLAIN,
+    router::RouteError, server::Limits, service::App,
 };
 
 /// How long a browser remembers a preflight's answer.
@@ -31,6 +27,8 @@ pub struct Surface {
     pub router: Router,
     pub gate: Gate,
     pub limits: Limits,
+    /// Who may say whom a request comes from.
+    pub proxies: Proxies,
     pub errors: Errors,
     /// What is done to every answer of a route, whoever gave it, by the route's path; unknown paths are
     /// `unmatched`. `None`: nothing.
@@ -49,7 +47,8 @@ impl Surface {
             router,
             gate: Gate::default(),
             limits: Limits::default(),
-            errors: error::PLAIN,
+            proxies: Proxies::default(),
+            errors: PLAIN,
             finish: None,
             cors: None,
         }

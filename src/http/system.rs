@@ -25,10 +25,13 @@ pub struct System {
 /// Asks everything that an attestation needs; quick, and free of side effects.
 pub type ReadinessCheck = Arc<dyn Fn() -> BoxFuture<'static, Readiness> + Send + Sync>;
 
-/// Can it attest now? `ready` is true when every chain can.
+/// Can it attest now? `ready` is true when the hub and every served chain can.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Readiness {
     pub ready: bool,
+    /// Why not, where it is no single chain's fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     pub chains: Vec<ChainReadiness>,
 }
 
@@ -37,6 +40,7 @@ impl Readiness {
     pub fn of(chains: Vec<ChainReadiness>) -> Self {
         Self {
             ready: chains.iter().all(|chain| chain.ready),
+            reason: None,
             chains,
         }
     }
@@ -90,8 +94,11 @@ const fn alive(path: &'static str) -> Route<System> {
     }
 }
 
-/// The table of this file.
-pub static ROUTES: [Route<System>; 3] = [
+/// For the oracle's surface: the path that clients of the network know.
+pub static ALIVE: [Route<System>; 1] = [alive("/lives/v1")];
+
+/// For the operator's listener only: who sees these knows what the daemon reads and how well.
+pub static OPERATIONS: [Route<System>; 3] = [
     alive("/lives/v1"),
     Route {
         method: Method::GET,
@@ -99,7 +106,7 @@ pub static ROUTES: [Route<System>; 3] = [
         access: Access::Open,
         handler: |system, _| async move { ready(&system).await }.boxed(),
         docs: Some(Docs {
-            summary: "Whether each chain can be attested now; 503 when one cannot",
+            summary: "Whether the hub and every served chain can be attested now; 503 when one cannot",
             group: "Service",
             query: Query::NONE,
             body: None,

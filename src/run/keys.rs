@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::{
-    api::intents::access,
+    api::intents::access::Plans,
     http::{KeyLabel, Keys, Known, auth::Table},
     integrator::{Integrator, Scope},
     store::integrators::{Book, Integrators},
@@ -20,8 +20,8 @@ struct Index {
 }
 
 impl Index {
-    fn of(book: Arc<Book>) -> Self {
-        let keys = book.values().flat_map(|one| known(one));
+    fn of(book: Arc<Book>, plans: &Plans) -> Self {
+        let keys = book.values().flat_map(|one| known(one, plans));
         Self {
             table: Table::new(keys),
             book,
@@ -29,22 +29,22 @@ impl Index {
     }
 }
 
-/// The keys of `integrators`, whatever becomes of them. `clock` in unix milliseconds.
-pub fn keys(integrators: &Integrators, clock: fn() -> u64) -> Keys {
+/// The keys of `integrators`, whatever becomes of them, with the `plans` of their tiers. `clock` in unix milliseconds.
+pub fn keys(integrators: &Integrators, plans: Plans, clock: fn() -> u64) -> Keys {
     let integrators = integrators.clone();
-    let index = ArcSwap::from_pointee(Index::of(integrators.book()));
+    let index = ArcSwap::from_pointee(Index::of(integrators.book(), &plans));
     Keys::looked_up(move |digest| {
         let book = integrators.book();
         let mut current = index.load_full();
         if !Arc::ptr_eq(&current.book, &book) {
-            current = Arc::new(Index::of(book));
+            current = Arc::new(Index::of(book, &plans));
             index.store(current.clone());
         }
         current.table.find(digest, clock())
     })
 }
 
-fn known(one: &Integrator) -> Vec<([u8; 32], Known)> {
+fn known(one: &Integrator, plans: &Plans) -> Vec<([u8; 32], Known)> {
     if one.revoked_at.is_some() {
         return Vec::new();
     }
@@ -53,7 +53,7 @@ fn known(one: &Integrator) -> Vec<([u8; 32], Known)> {
         let known = Known {
             label: KeyLabel::new(&one.label),
             scopes: scopes.clone(),
-            plan: access::plan(one.tier),
+            plan: plans.of_tier(one.tier),
             expires_at: key.expires_at,
         };
         (key.digest, known)
@@ -75,7 +75,7 @@ mod tests {
     async fn a_change_counts_from_the_next_request_on() {
         let integrators = Integrators::open(Arc::new(MemoryStore::new()));
         let integrators = integrators.await.unwrap();
-        let keys = keys(&integrators, || NOW);
+        let keys = keys(&integrators, Plans::of(&[]), || NOW);
         let text = |n: u8| ApiKey::new(&[n; 32]);
         let label = |n: u8| {
             let found = keys.find(text(n).expose().as_bytes());
@@ -111,7 +111,7 @@ mod tests {
         let added = integrators.change::<IntegratorsError>("app", |_| Ok(app.clone()));
         added.await.unwrap();
         for (clock, alive) in [((|| NOW + 99) as fn() -> u64, true), (|| NOW + 100, false)] {
-            let keys = keys(&integrators, clock);
+            let keys = keys(&integrators, Plans::of(&[]), clock);
             let found = |key: &ApiKey| keys.find(key.expose().as_bytes()).is_some();
             assert_eq!((found(&old), found(&new)), (alive, true));
         }

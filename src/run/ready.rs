@@ -1,4 +1,5 @@
-//! Can each chain be attested now? Asked by `/readyz`, which is quick and changes nothing.
+//! Can the hub and each served chain be attested now? Asked by `/readyz`, which is quick and changes
+//! nothing, and told once at the start.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +7,7 @@ use futures::{FutureExt, future::join_all};
 
 use crate::{
     attest::journal::Journal,
-    chains::{ALLOCATOR, Chains, Opened},
+    chains::{ALLOCATOR, Chains, Closed, Loaded, Opened},
     config::Config,
     http::system::{ChainReadiness, Readiness, ReadinessCheck},
     index::troubles::Troubles,
@@ -14,34 +15,52 @@ use crate::{
 
 /// How long a chain may take to show its head.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// What the settlement chain is called here, whatever its name.
+const HUB: &str = "hub";
 const SINGLE: &str = "a single provider decides about this chain: name several in production";
 
 const MINORITY: &str = "fewer than a majority of the providers decide about this chain: two groups \
     of them could agree on opposite answers; raise its RPC_QUORUM";
+const NOTHING: &str = "no chain is served: name providers of one, or say which with CHAINS";
 
-/// Says which configured chains nothing is attested for, and why.
-pub fn warn_about_closed_chains(chains: &Chains) {
-    for ChainReadiness { id, reason, .. } in closed(chains) {
-        let reason = reason.unwrap_or_default();
-        tracing::warn!(chain = id, reason, "chain cannot be read");
+/// Says in one line what is served, what is not, and what of it cannot be attested as things stand.
+pub fn tell(chains: &Chains) {
+    let (served, others): (Vec<_>, Vec<_>) = chains.list().iter().partition(|one| one.served);
+    let names = |list: &[&Loaded]| {
+        let names = list.iter().map(|loaded| loaded.id.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let (serves, not) = (names(&served), names(&others));
+    let closed: Vec<_> = asked(chains)
+        .filter_map(|(id, chain)| Some(format!("{id}: {}", chain.err()?)))
+        .collect();
+    if served.is_empty() || !closed.is_empty() {
+        let closed = closed.join("; ");
+        tracing::warn!(serves, not, closed, "some statements cannot be made");
+    } else {
+        tracing::info!(serves, not, "chains");
     }
 }
 
-/// Says loudly which chains rest on one provider although real money is at stake, and which do not
-/// need a majority of theirs.
+/// Says which chains rest on one provider although real money is at stake, and which do not need a
+/// majority of theirs: a line each kind.
 pub fn warn_about_quorums(chains: &Chains, config: &Config) {
-    let mut count = 0_u32;
-    for (id, opened) in opened(chains) {
-        if config.is_production() && opened.single_decider() {
-            tracing::warn!(chain = id, "{SINGLE}");
-            count += 1;
+    let opened = || asked(chains).filter_map(|(id, chain)| Some((id, chain.ok()?)));
+    let told = |what: &str, is: &dyn Fn(&Opened) -> bool| {
+        let found: Vec<_> = opened()
+            .filter(|(_, one)| is(one))
+            .map(|(id, _)| id)
+            .collect();
+        if !found.is_empty() {
+            tracing::warn!(chains = found.join(", "), "{what}");
         }
-        if opened.minority_decides() {
-            let (required, providers) = (opened.required, opened.providers);
-            tracing::warn!(chain = id, required, providers, "{MINORITY}");
-        }
-    }
-    metrics::gauge!("intentd_single_provider_chains").set(count);
+        found.len()
+    };
+    let money = config.moves_real_money();
+    let single = told(SINGLE, &|opened| money && opened.single_decider());
+    told(MINORITY, &Opened::minority_decides);
+    metrics::gauge!("intentd_single_provider_chains")
+        .set(u32::try_from(single).unwrap_or(u32::MAX));
 }
 
 /// Says when no answer can ever have as many of the multisig's signatures as are waited for.
@@ -56,29 +75,35 @@ pub fn warn_about_multisig(config: &Config) {
     }
 }
 
-/// The check. A chain that nobody configured a provider for is shown, but keeps nobody waiting.
+/// The check. What is not served is not asked about.
 pub fn check(
     (chains, journal, troubles): (Arc<Chains>, Arc<Journal>, Arc<Troubles>),
-    production: bool,
+    money: bool,
 ) -> ReadinessCheck {
     Arc::new(move || {
         let (chains, journal, troubles) = (chains.clone(), journal.clone(), troubles.clone());
         async move {
-            let asked = opened(&chains).map(|(id, opened)| async {
-                let mut shown = chain(id, opened, &journal, production).await;
-                let index = troubles.of(id);
-                shown
-                    .warnings
-                    .extend(index.map(|why| format!("not indexed: {why}")));
-                (opened.named, shown)
+            let shown = asked(&chains).map(|(id, chain)| {
+                let (journal, troubles) = (&journal, &troubles);
+                async move {
+                    let mut shown = match chain {
+                        Ok(opened) => look(id, opened, journal, money).await,
+                        Err(why) => closed(id, &why),
+                    };
+                    let index = troubles.of(id);
+                    let behind = index.map(|why| format!("not indexed: {why}"));
+                    shown.warnings.extend(behind);
+                    shown
+                }
             });
-            let asked = join_all(asked).await;
-            // A public endpoint that nobody chose is shown, but keeps nobody waiting.
-            let ready = asked.iter().all(|(named, chain)| chain.ready || !named);
-            let mut shown: Vec<_> = asked.into_iter().map(|(_, chain)| chain).collect();
-            shown.extend(closed(&chains));
+            let mut shown = join_all(shown).await;
+            let served = chains.list().iter().any(|loaded| loaded.served);
+            let ready = served && shown.iter().all(|chain| chain.ready);
+            // Without it withdrawals are refused, which keeps nobody waiting who did not name it.
+            shown.extend(unnamed(&chains).map(|why| closed(ALLOCATOR, &why)));
             Readiness {
                 ready,
+                reason: (!served).then(|| NOTHING.to_owned()),
                 chains: shown,
             }
         }
@@ -86,35 +111,36 @@ pub fn check(
     })
 }
 
-/// Every chain that has providers, those of settlement last.
-fn opened(chains: &Chains) -> impl Iterator<Item = (&str, &Opened)> {
-    let listed = chains.list().iter();
-    let listed = listed.filter_map(|l| l.chain.as_ref().ok().map(|opened| (l.id.as_str(), opened)));
-    let settlement = [chains.hub(), chains.allocator()].into_iter().flatten();
-    listed.chain(settlement.map(|opened| (opened.chain.spec.id.as_str(), opened)))
+/// What the operator wants attested, those of settlement last.
+fn asked(chains: &Chains) -> impl Iterator<Item = (&str, Result<&Opened, Closed>)> {
+    let served = chains.list().iter().filter(|loaded| loaded.served);
+    let served = served.map(|loaded| (loaded.id.as_str(), loaded.attested()));
+    let hub = match chains.attested_hub() {
+        Ok(opened) => (opened.chain.spec.id.as_str(), Ok(opened)),
+        Err(why) => (HUB, Err(why)),
+    };
+    let allocator = chains
+        .allocator_named()
+        .then(|| (ALLOCATOR, chains.allocator()));
+    served.chain([hub]).chain(allocator)
 }
 
-fn closed(chains: &Chains) -> impl Iterator<Item = ChainReadiness> {
-    let listed = chains.list().iter();
-    let listed = listed.filter_map(|l| {
-        l.chain
-            .as_ref()
-            .err()
-            .map(|why| (l.id.clone(), why.clone()))
-    });
-    let settlement = [("hub", chains.hub()), (ALLOCATOR, chains.allocator())];
-    let settlement = settlement
-        .into_iter()
-        .filter_map(|(id, chain)| chain.err().map(|why| (id.to_owned(), why.to_owned())));
-    listed.chain(settlement).map(|(id, why)| ChainReadiness {
-        id,
+/// Why the allocator is not there that nobody named.
+fn unnamed(chains: &Chains) -> Option<Closed> {
+    let allocator = chains.allocator().err();
+    allocator.filter(|_| !chains.allocator_named())
+}
+
+fn closed(id: &str, why: &Closed) -> ChainReadiness {
+    ChainReadiness {
+        id: id.to_owned(),
         ready: false,
-        reason: Some(why),
+        reason: Some(why.to_string()),
         warnings: Vec::new(),
-    })
+    }
 }
 
-async fn chain(id: &str, opened: &Opened, journal: &Journal, production: bool) -> ChainReadiness {
+async fn look(id: &str, opened: &Opened, journal: &Journal, money: bool) -> ChainReadiness {
     let reason = match journal.halted(&opened.chain.spec.id).await {
         Err(error) => Some(error.to_string()),
         Ok(Some(halt)) => Some(format!("signing is halted: {}", halt.why)),
@@ -124,7 +150,7 @@ async fn chain(id: &str, opened: &Opened, journal: &Journal, production: bool) -
             Ok(Ok(_)) => None,
         },
     };
-    let single = (production && opened.single_decider()).then_some(SINGLE);
+    let single = (money && opened.single_decider()).then_some(SINGLE);
     let minority = opened.minority_decides().then_some(MINORITY);
     ChainReadiness {
         id: id.to_owned(),

@@ -6,25 +6,44 @@ use futures::future::BoxFuture;
 use hyper::header::HeaderName;
 use tokio_util::sync::CancellationToken;
 
-use super::{clock::unix_millis, keys::keys};
+use super::{
+    clock::unix_millis,
+    keys::keys,
+    listening::{self, Listening},
+};
 use crate::{
     api::intents::{
+        access::Plans,
         error::ERRORS,
         retirement::{self, Retirement},
     },
+    config::Config,
     http::{
-        Gate, Router, Surface, any_origin, auth::RATE_LIMIT, limit::Allowance, surface::Finish,
+        Gate, Limits, Router, Surface, any_origin, auth::RATE_LIMIT, forwarded::Proxies,
+        surface::Finish,
     },
     store::{integrators::Integrators, listing::Listing, requests::Requests},
     stream::Fanout,
     webhook::{self, desk::Desk, guard::Reach, post::Courier},
 };
 
-/// Requests per minute and address of callers without a key (integrator-api.md 2).
-const KEYLESS: Allowance = Allowance {
-    max: 60 * 5,
-    window_ms: 60_000,
-};
+/// What stands before the integrator API.
+pub struct Front {
+    pub limits: Limits,
+    pub proxies: Proxies,
+    pub plans: Plans,
+}
+
+impl Front {
+    pub fn of(config: &Config, listening: &Listening) -> Self {
+        Self {
+            limits: listening.integrator,
+            proxies: listening::proxies(config),
+            plans: Plans::of(&listening::rates(&config.listen.rates)),
+        }
+    }
+}
+
 /// Something that runs until the end, and what it is called.
 pub type Task = (String, BoxFuture<'static, ()>);
 
@@ -37,12 +56,15 @@ pub struct Telling<'a> {
 
 impl Telling<'_> {
     /// What the listener answers with.
-    pub fn surface(&self, dates: Retirement, router: Router) -> Surface {
+    pub fn surface(&self, dates: Retirement, front: Front, router: Router) -> Surface {
         let exposed = ["deprecation", "sunset", "link", "retry-after"];
         let exposed = exposed.into_iter().chain(RATE_LIMIT);
-        let keys = keys(self.integrators, unix_millis);
+        let keyless = front.plans.keyless.clone();
+        let keys = keys(self.integrators, front.plans, unix_millis);
         Surface {
-            gate: Gate::new(Some(keys), Some(KEYLESS))
+            limits: front.limits,
+            proxies: front.proxies,
+            gate: Gate::planned(Some(keys), Some(keyless))
                 .or_bearer()
                 .telling(RATE_LIMIT),
             errors: ERRORS,

@@ -9,7 +9,7 @@ use super::{
     clock::unix_millis,
     engine::{Base, Engine, Outside, engine},
     parts::Trading,
-    told::{Task, Telling},
+    told::{Front, Task, Telling},
 };
 use crate::{
     api::intents,
@@ -50,6 +50,8 @@ pub struct Over<'a> {
     pub system: &'a Arc<System>,
     pub integrators: Integrators,
     pub troubles: Arc<Troubles>,
+    /// What stands before it.
+    pub front: Front,
 }
 
 impl Outside {
@@ -107,7 +109,11 @@ pub async fn open(
         .with(over.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?
         .with(&fanout, &intents::events::ROUTES)?;
-    let app = Arc::new(telling.surface(trading.retirement, router).open()?);
+    let app = Arc::new(
+        telling
+            .surface(trading.retirement, over.front, router)
+            .open()?,
+    );
     Ok(Opening {
         app,
         tasks,

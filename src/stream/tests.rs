@@ -69,7 +69,7 @@ async fn over(requests: Requests) -> Rig {
     let known = |label: &'static str, scopes: &[&'static str]| Known {
         label: KeyLabel::new(label),
         scopes: scopes.into(),
-        plan: &[],
+        plan: Default::default(),
         expires_at: None,
     };
     let digest = |key: &str| <[u8; 32]>::from(sha2::Sha256::digest(key));

@@ -165,7 +165,7 @@ impl Scene {
             }
         }
         loop {
-            let metrics = reqwest::get(format!("{}/metrics", heard.oracle)).await;
+            let metrics = reqwest::get(format!("{}/metrics", heard.ops)).await;
             let metrics = metrics.unwrap().text().await.unwrap();
             if metrics
                 .lines()

@@ -24,6 +24,7 @@ pub struct Victim {
 #[derive(Clone, Debug)]
 pub struct Urls {
     pub oracle: String,
+    pub ops: String,
     /// Empty where there is no integrator API.
     pub integrator: String,
 }
@@ -58,6 +59,7 @@ impl Victim {
         let mut lines = self.lines.take().unwrap();
         let mut urls = Urls {
             oracle: String::new(),
+            ops: String::new(),
             integrator: String::new(),
         };
         let mut log = Vec::new();
@@ -68,6 +70,7 @@ impl Victim {
             let told: Value = serde_json::from_str(&line).unwrap_or_default();
             let url = || format!("http://{}", told["address"].as_str().unwrap_or_default());
             match told["message"].as_str() {
+                Some("operations listening") => urls.ops = url(),
                 Some("oracle listening") => urls.oracle = url(),
                 Some("integrator API listening") => urls.integrator = url(),
                 _ => log.push(line),

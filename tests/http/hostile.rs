@@ -5,7 +5,7 @@ use std::time::Duration;
 use intentd::http::Limits;
 use tokio::io::AsyncReadExt;
 
-use crate::rig::{Setup, post};
+use crate::rig::{Setup, post, roomy};
 
 /// What is sent, and the status and code that it gets; no code where the HTTP library answers by
 /// itself.
@@ -154,7 +154,7 @@ async fn keys_open_protected_routes_only() {
         let answer = ask("/chains/v1", key).await;
         assert_eq!(
             (answer.status, answer.body.as_str()),
-            (401, "{\"error\":\"Unauthorized\"}")
+            (401, "{\"error\":\"Unauthorized\",\"retryable\":false}")
         );
         assert_eq!(ask("/lives/v1", key).await.status, 200);
         assert_eq!(ask("/documentation", key).await.status, 200);
@@ -201,7 +201,10 @@ async fn keyless_limit_follows_the_socket() {
         let over = ask("GET", "/chains/v1", spoof).await;
         assert_eq!(
             (over.status, over.body.as_str()),
-            (429, "{\"error\":\"Rate limit exceeded\"}")
+            (
+                429,
+                "{\"error\":\"Rate limit exceeded\",\"retryable\":true}"
+            )
         );
         assert_eq!(over.header("retry-after"), Some("3600"));
     }
@@ -226,7 +229,7 @@ async fn panic_in_a_handler_is_a_500_without_cause() {
     assert_eq!(answer.status, 500);
     assert_eq!(
         answer.body,
-        "{\"statusCode\":500,\"code\":\"INTERNAL\",\"error\":\"Internal Server Error\",\"message\":\"Something went wrong\"}"
+        "{\"statusCode\":500,\"code\":\"INTERNAL\",\"error\":\"Internal Server Error\",\"message\":\"Something went wrong\",\"retryable\":true}"
     );
     assert_eq!(rig.get("/free").await.status, 200);
 }
@@ -308,7 +311,7 @@ async fn slow_parts_of_a_request_run_into_their_limits() {
         head_time: Duration::from_millis(50),
         body_time: Duration::from_millis(50),
         deadline: Duration::from_millis(50),
-        ..Limits::default()
+        ..roomy()
     };
     let rig = Setup {
         limits,

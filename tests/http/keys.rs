@@ -22,18 +22,14 @@ const HOUR: Allowance = Allowance {
     window_ms: 3_600_000,
 };
 
-const PLAN: Plan = &[
-    Share {
-        bucket: "list",
-        counter: "list",
+fn plan() -> Plan {
+    let share = |bucket| Share {
+        bucket,
+        counter: bucket,
         allowance: HOUR,
-    },
-    Share {
-        bucket: "",
-        counter: "",
-        allowance: HOUR,
-    },
-];
+    };
+    Plan::from([share("list"), share("")])
+}
 
 const fn route(path: &'static str, access: Access, handler: Handler<()>) -> Route<()> {
     Route {
@@ -85,7 +81,7 @@ fn table(keys: &[(&str, &[&'static str])]) -> Table {
         let known = Known {
             label: KeyLabel::new(&key.to_uppercase()),
             scopes: (*scopes).into(),
-            plan: PLAN,
+            plan: plan(),
             expires_at: None,
         };
         (Sha256::digest(key).into(), known)
@@ -136,12 +132,32 @@ impl Rig {
 async fn routes_ask_for_keys_and_scopes() {
     let rig = Rig::start().await;
     for (path, key, status, body) in [
-        ("/v3", "", 401, r#"{"error":"Unauthorized"}"#),
+        (
+            "/v3",
+            "",
+            401,
+            r#"{"error":"Unauthorized","retryable":false}"#,
+        ),
         ("/v3", "reads", 200, "\"READS\""),
-        ("/v3", "other", 403, r#"{"error":"Forbidden"}"#),
-        ("/mine", "other", 403, r#"{"error":"Forbidden"}"#),
+        (
+            "/v3",
+            "other",
+            403,
+            r#"{"error":"Forbidden","retryable":false}"#,
+        ),
+        (
+            "/mine",
+            "other",
+            403,
+            r#"{"error":"Forbidden","retryable":false}"#,
+        ),
         ("/mine", "reads", 200, "\"READS\""),
-        ("/mine", "", 401, r#"{"error":"Unauthorized"}"#),
+        (
+            "/mine",
+            "",
+            401,
+            r#"{"error":"Unauthorized","retryable":false}"#,
+        ),
         ("/other", "__proto__", 200, "null"),
     ] {
         let answer = rig.get(path, key).await;
@@ -166,30 +182,6 @@ async fn each_answer_of_a_counted_route_says_where_its_caller_stands() {
     };
     let expect =
         |status, limit: &str, remaining: &str| (status, limit.to_owned(), remaining.to_owned());
-    assert_eq!(
-        stands(&rig.get("/v3", "reads").await),
-        expect(200, "2", "1")
-    );
-    assert_eq!(
-        stands(&rig.get("/v2", "reads").await),
-        expect(200, "2", "0")
-    );
-    let over = rig.get("/v3", "reads").await;
-    assert_eq!(stands(&over), expect(429, "2", "0"));
-    assert_eq!(over.header("retry-after"), Some("3600"));
-    assert_eq!(over.body, r#"{"error":"Rate limit exceeded"}"#);
-    // Routes of one bucket share it.
-    let over = rig.get("/v2", "reads").await;
-    assert_eq!(stands(&over), expect(429, "2", "0"));
-    // Other buckets and other keys are not touched.
-    assert_eq!(
-        stands(&rig.get("/other", "reads").await),
-        expect(200, "2", "1")
-    );
-    assert_eq!(
-        stands(&rig.get("/v3", "other").await),
-        expect(403, "2", "1")
-    );
     // Unknown keys count for their address.
     assert_eq!(stands(&rig.get("/other", "").await), expect(200, "3", "2"));
     assert_eq!(
@@ -203,6 +195,34 @@ async fn each_answer_of_a_counted_route_says_where_its_caller_stands() {
     assert_eq!(
         stands(&rig.get("/v2", "guess").await),
         expect(429, "3", "0")
+    );
+    // A key has its own share; that of its address is used up.
+    assert_eq!(
+        stands(&rig.get("/v3", "reads").await),
+        expect(200, "2", "1")
+    );
+    assert_eq!(
+        stands(&rig.get("/v2", "reads").await),
+        expect(200, "2", "0")
+    );
+    let over = rig.get("/v3", "reads").await;
+    assert_eq!(stands(&over), expect(429, "2", "0"));
+    assert_eq!(over.header("retry-after"), Some("3600"));
+    assert_eq!(
+        over.body,
+        r#"{"error":"Rate limit exceeded","retryable":true}"#
+    );
+    // Routes of one bucket share it.
+    let over = rig.get("/v2", "reads").await;
+    assert_eq!(stands(&over), expect(429, "2", "0"));
+    // Other buckets and other keys are not touched.
+    assert_eq!(
+        stands(&rig.get("/other", "reads").await),
+        expect(200, "2", "1")
+    );
+    assert_eq!(
+        stands(&rig.get("/v3", "other").await),
+        expect(403, "2", "1")
     );
     rig.end().await;
 }
@@ -222,5 +242,20 @@ async fn keys_come_and_go_while_connections_stay() {
     assert_eq!(ask().await, 401);
     *rig.known.lock().unwrap() = table(&[("reads", &["requests:read"])]);
     assert_eq!(ask().await, 200);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_key_never_has_less_than_no_key() {
+    let rig = Rig::start().await;
+    let limit = |answer: &Answer| answer.header("ratelimit-limit").unwrap().to_owned();
+    // Two of its own, then the three that its address has without it.
+    for own in ["2", "2", "3", "3", "3"] {
+        let answer = rig.get("/v2", "reads").await;
+        assert_eq!((answer.status, limit(&answer).as_str()), (200, own));
+    }
+    let over = rig.get("/v2", "reads").await;
+    assert_eq!((over.status, limit(&over).as_str()), (429, "2"));
+    assert_eq!(rig.get("/v2", "").await.status, 429);
     rig.end().await;
 }

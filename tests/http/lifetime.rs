@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use intentd::http::Limits;
 
-use crate::rig::{Client, Rig, Setup, post};
+use crate::rig::{Client, Rig, Setup, post, roomy};
 
 const GET: &str = "GET /free HTTP/1.1\r\nhost: a\r\n\r\n";
 const SLOW: &str = "GET /slow HTTP/1.1\r\nhost: a\r\n\r\n";
@@ -57,7 +57,7 @@ async fn head_has_the_headers_of_get_and_no_body() {
 async fn silent_connection_ends_and_a_busy_one_does_not() {
     let rig = with(Limits {
         idle: Duration::from_millis(50),
-        ..Limits::default()
+        ..roomy()
     })
     .await;
     let mut busy = rig.connect().await;
@@ -75,7 +75,7 @@ async fn silent_connection_ends_and_a_busy_one_does_not() {
 async fn connections_beyond_the_limit_wait_for_room() {
     let rig = with(Limits {
         connections: 1,
-        ..Limits::default()
+        ..roomy()
     })
     .await;
     let mut first = rig.connect().await;
@@ -93,7 +93,7 @@ async fn connections_beyond_the_limit_wait_for_room() {
 async fn requests_beyond_the_limit_are_told_so() {
     let rig = with(Limits {
         requests: 1,
-        ..Limits::default()
+        ..roomy()
     })
     .await;
     let mut first = rig.connect().await;
@@ -113,7 +113,7 @@ async fn requests_beyond_the_limit_are_told_so() {
 async fn a_body_that_drips_in_holds_no_slot() {
     let rig = with(Limits {
         requests: 1,
-        ..Limits::default()
+        ..roomy()
     })
     .await;
     let whole = post("/echo", "{\"chainId\":\"a\"}");
@@ -143,7 +143,7 @@ async fn bodies_take_no_more_memory_than_there_is_room_for() {
     let body = "{\"chainId\":\"a\"}";
     let rig = with(Limits {
         bodies: body.len(),
-        ..Limits::default()
+        ..roomy()
     })
     .await;
     for _ in 0..3 {
@@ -179,7 +179,7 @@ async fn end_finishes_what_is_under_way_and_nothing_else() {
 async fn end_does_not_wait_for_ever() {
     let rig = with(Limits {
         drain: Duration::from_millis(50),
-        ..Limits::default()
+        ..roomy()
     })
     .await;
     let mut stuck = rig.connect().await;

@@ -49,7 +49,7 @@ async fn unknown_route_repeats_what_was_asked() {
     let answer = rig.get("/nope?a=1").await;
     assert_eq!(
         answer.body,
-        "{\"message\":\"Route GET:/nope?a=1 not found\",\"error\":\"Not Found\",\"statusCode\":404,\"code\":\"ROUTE_NOT_FOUND\"}"
+        "{\"message\":\"Route GET:/nope?a=1 not found\",\"error\":\"Not Found\",\"statusCode\":404,\"code\":\"ROUTE_NOT_FOUND\",\"retryable\":false}"
     );
     let long = rig.get(&format!("/{}", "a".repeat(20_000))).await;
     assert_eq!(long.status, 404);

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use futures::{FutureExt, StreamExt, stream};
 use hyper::{Method, header::HeaderValue};
 use intentd::http::{
-    Access, ApiError, ChainReadiness, Docs, Flag, Gate, Handler, Keys, Limits, Number, Query,
+    Access, ApiError, ChainReadiness, Docs, Each, Flag, Gate, Handler, Keys, Limits, Number, Query,
     Readiness, Request, Response, Route, Router, Shape, Socket, Surface, System, Text,
-    limit::Allowance, serve, system,
+    forwarded::Proxies, limit::Allowance, serve, system,
 };
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -131,7 +131,6 @@ async fn slow(state: &State) -> Result<Response, ApiError> {
 }
 
 /// How a listener is set up.
-#[derive(Default)]
 pub struct Setup {
     pub limits: Limits,
     pub key: Option<&'static str>,
@@ -139,6 +138,38 @@ pub struct Setup {
     pub version: Option<String>,
     pub dead_chain: bool,
     pub cors: Option<CorsLayer>,
+    pub proxies: Proxies,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            limits: roomy(),
+            key: None,
+            keyless: None,
+            version: None,
+            dead_chain: false,
+            cors: None,
+            proxies: Proxies::default(),
+        }
+    }
+}
+
+/// Everybody comes from one address here.
+pub fn roomy() -> Limits {
+    let many = 100_000;
+    Limits {
+        each: Each {
+            connections: many,
+            requests: many,
+            sockets: many,
+            messages: Allowance {
+                max: u32::MAX,
+                window_ms: 60_000,
+            },
+        },
+        ..Limits::default()
+    }
 }
 
 /// A running listener.
@@ -159,12 +190,13 @@ impl Setup {
         });
         let router = Router::default()
             .with(&state, &ROUTES)
-            .and_then(|router| router.with(&Arc::new(self.system()), &system::ROUTES))
+            .and_then(|router| router.with(&Arc::new(self.system()), &system::OPERATIONS))
             .unwrap();
         let surface = Surface {
             gate: Gate::new(keys, keyless),
             limits: self.limits,
             cors: self.cors,
+            proxies: self.proxies,
             ..Surface::new("test", "Test API", router)
         };
         let app = surface.open().unwrap();

@@ -14,7 +14,7 @@ use tokio_tungstenite::{
     tungstenite::{self, Message},
 };
 
-use crate::rig::{Client, Rig, Setup};
+use crate::rig::{Client, Rig, Setup, roomy};
 
 const GET: &str = "GET /free HTTP/1.1\r\nhost: a\r\n\r\n";
 const TICKS: &str = "GET /ticks HTTP/1.1\r\nhost: a\r\n\r\n";
@@ -250,7 +250,7 @@ async fn a_peer_without_signs_of_life_is_gone() {
     let rig = with(Limits {
         ping: Duration::from_millis(100),
         idle: Duration::from_millis(20),
-        ..Limits::default()
+        ..roomy()
     })
     .await;
     let mut lively = open(&rig, "/repeat").await.unwrap();
@@ -302,7 +302,7 @@ async fn sockets_and_requests_have_places_of_their_own() {
     let rig = with(Limits {
         connections: 1,
         sockets: 2,
-        ..Limits::default()
+        ..roomy()
     })
     .await;
     let mut first = open(&rig, "/repeat").await.unwrap();

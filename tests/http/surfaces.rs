@@ -9,7 +9,7 @@ use hyper::{
 };
 use intentd::http::{
     Access, ApiError, Errors, Gate, Keys, Request, Response, Route, Router, Surface, Text,
-    any_origin, error, serve,
+    any_origin, plain, serve,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -188,6 +188,6 @@ async fn pages_read_answers_and_errors_of_a_surface_that_lets_them() {
 async fn plain_errors_are_what_a_surface_has_by_itself() {
     let surface = Surface::new("plain", "Plain", Router::default());
     assert!(surface.cors.is_none());
-    assert_eq!(surface.errors.described.len(), error::PLAIN.described.len());
+    assert_eq!(surface.errors.described.len(), plain::PLAIN.described.len());
     assert!(surface.open().is_ok());
 }

@@ -33,6 +33,9 @@ use super::http::Server;
 /// The well-known test key of the oracle that the recorded answers are from.
 pub const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
 
+/// What tests may ask: more without a key than usual, less with one than without.
+const RATES: &str = "keyless.quotes=300/m,keyless.others=300/m,default.quotes=50/m";
+
 /// What a daemon is started with.
 #[derive(Clone, Default)]
 pub struct Setup {
@@ -49,6 +52,10 @@ pub fn daemon() -> Setup {
         .with("ECDSA_PRIVATE_KEY", KEY)
         .with("HTTP_HOST", "127.0.0.1")
         .with("HTTP_PORT", "0")
+        .with("OPS_HTTP_PORT", "0")
+        // All tests come from one address.
+        .with("RATE_LIMITS", RATES)
+        .with("CONNECTIONS_PER_ADDRESS", "10000")
 }
 
 impl Setup {
@@ -135,6 +142,7 @@ impl Setup {
         self.write(&config.data_dir).await;
         let listeners = Listeners::bind(&config).await.unwrap();
         let address = listeners.oracle.local_addr().unwrap();
+        let ops = listeners.ops.local_addr().unwrap();
         let integrator = listeners.integrator.as_ref();
         let integrator = integrator.map(|listener| listener.local_addr().unwrap());
         let daemon = run::Daemon::open(&config).unwrap();
@@ -143,6 +151,7 @@ impl Setup {
         let task = tokio::spawn(async move { daemon.serve(listeners, ended).await.unwrap() });
         Daemon {
             url: format!("http://{address}"),
+            ops: format!("http://{ops}"),
             integrator: integrator.map(|address| format!("http://{address}")),
             client: reqwest::Client::new(),
             shutdown,
@@ -172,6 +181,8 @@ impl Setup {
 /// A running daemon.
 pub struct Daemon {
     pub url: String,
+    /// Where metrics and readiness are.
+    pub ops: String,
     integrator: Option<String>,
     client: reqwest::Client,
     shutdown: CancellationToken,
@@ -217,6 +228,22 @@ impl Daemon {
         body: Option<Vec<u8>>,
     ) -> Answer {
         let url = format!("{}{target}", self.url);
+        self.send(method, url, headers, body).await
+    }
+
+    /// What the operator's listener answers.
+    pub async fn ops(&self, target: &str) -> Answer {
+        let url = format!("{}{target}", self.ops);
+        self.send("GET", url, &[], None).await
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        url: String,
+        headers: &[(&str, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Answer {
         let mut request = self.client.request(method.parse().unwrap(), url);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -260,9 +287,9 @@ impl Daemon {
         self.post(route, "", body).await
     }
 
-    /// The text of `/metrics`: of all daemons of this process.
+    /// The text of `/metrics`: of the daemons of this test.
     pub async fn metrics(&self) -> String {
-        self.ask("GET", "/metrics", &[], None).await.body
+        self.ops("/metrics").await.body
     }
 
     /// What the daemon says to its operator.

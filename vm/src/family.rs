@@ -359,6 +359,8 @@ pub enum ReadError {
     /// pinned to, or the chain it should be.
     #[error("doubtful answer: {0}")]
     Doubtful(String),
+    #[error("the answer is larger than any that is read, now and later")]
+    TooLarge,
     /// Not enough providers gave one and the same answer.
     #[error("quorum unavailable: {0}")]
     Quorum(String),

@@ -3,8 +3,11 @@
 //! A node is not trusted to behave: answers are capped in size and time, never decompressed, and
 //! redirects are not followed. The URL may hold credentials and stays out of every error.
 
+mod memory;
+
 use std::{
     error::Error,
+    ops::Deref,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -19,10 +22,9 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+use self::memory::{Room, Share};
 use crate::{Endpoint, SpecError, types::ChainId};
 
-/// A receipt of a full block of logs is below this; nothing we ask for is larger.
-const MAX_ANSWER: usize = 8 << 20;
 /// Requests under way at one provider; more wait for a place, within their own timeout.
 const AT_ONCE: usize = 64;
 
@@ -38,6 +40,7 @@ struct Inner {
     provider: String,
     position: String,
     places: Semaphore,
+    share: Share,
     meters: OnceLock<Meters>,
 }
 
@@ -72,6 +75,9 @@ pub enum PostError {
         /// The answer's text, within the limits: some nodes send their errors so.
         body: Vec<u8>,
     },
+    /// The answer is longer than any that is read.
+    #[error("answer too large")]
+    TooLarge,
     #[error("{0}")]
     Failed(String),
 }
@@ -79,9 +85,24 @@ pub enum PostError {
 impl From<BodyError> for PostError {
     fn from(error: BodyError) -> Self {
         match error {
-            BodyError::TooLong => Self::Failed("answer too large".into()),
+            BodyError::TooLong => Self::TooLarge,
             BodyError::Broken(error) => failed(&error),
         }
+    }
+}
+
+/// The body of an answer. The memory that it takes is free for others once this is dropped.
+#[derive(Debug)]
+pub struct Body {
+    bytes: Vec<u8>,
+    _room: Room,
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -95,6 +116,7 @@ impl Channel {
             provider: endpoint.name(),
             position: endpoint.position.to_string(),
             places: Semaphore::new(AT_ONCE),
+            share: Share::default(),
             meters: OnceLock::new(),
         }))
     }
@@ -105,7 +127,7 @@ impl Channel {
     }
 
     /// Posts a JSON body and gives the answer's, within the endpoint's timeout.
-    pub async fn post(&self, body: Vec<u8>) -> Result<Vec<u8>, PostError> {
+    pub async fn post(&self, body: Vec<u8>) -> Result<Body, PostError> {
         let deadline = Instant::now() + self.0.timeout;
         let place = timeout_at(deadline, self.0.places.acquire()).await;
         let in_time = Instant::now() < deadline;
@@ -122,7 +144,7 @@ impl Channel {
 }
 
 impl Inner {
-    async fn exchange(&self, body: Vec<u8>, deadline: Instant) -> Result<Vec<u8>, PostError> {
+    async fn exchange(&self, body: Vec<u8>, deadline: Instant) -> Result<Body, PostError> {
         let left = deadline.saturating_duration_since(Instant::now());
         let request = self.client.post(self.url.clone()).timeout(left);
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
@@ -133,15 +155,37 @@ impl Inner {
             return Err(PostError::Failed("compressed answer".into()));
         }
         let retry_after = retry_after(status, response.headers());
-        let body = capped(&mut response, MAX_ANSWER).await?;
+        let body = self.body(&mut response, deadline).await?;
         if status.is_success() {
             return Ok(body);
         }
         Err(PostError::Status {
             status: status.as_u16(),
             retry_after,
-            body,
+            body: body.bytes,
         })
+    }
+
+    /// The whole body, within the memory that there is for answers.
+    async fn body(
+        &self,
+        response: &mut reqwest::Response,
+        deadline: Instant,
+    ) -> Result<Body, PostError> {
+        let told = usize::try_from(response.content_length().unwrap_or_default());
+        let told = told.unwrap_or(usize::MAX);
+        let mut body = Body {
+            bytes: Vec::new(),
+            _room: Room::default(),
+        };
+        self.share.room(told, &mut body._room, deadline).await?;
+        body.bytes.reserve(told);
+        while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
+            let length = body.bytes.len() + chunk.len();
+            self.share.room(length, &mut body._room, deadline).await?;
+            body.bytes.extend_from_slice(&chunk);
+        }
+        Ok(body)
     }
 
     fn meters(&self) -> &Meters {

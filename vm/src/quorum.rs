@@ -130,6 +130,10 @@ impl Quorum {
                 return Ok(answer);
             }
         }
+        let large = |(_, error): &&(Arc<Seat>, ReadError)| *error == ReadError::TooLarge;
+        if errors.iter().filter(large).count() >= self.required {
+            return Err(ReadError::TooLarge);
+        }
         Err(self.disagreement(what, &groups, &errors))
     }
 

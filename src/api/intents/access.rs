@@ -36,48 +36,87 @@ const fn keyed(scope: Option<Scope>, bucket: &'static str, required: bool) -> Ac
     })
 }
 
-/// What a key of `tier` may take.
-pub fn plan(tier: Tier) -> Plan {
-    match tier {
-        Tier::Default => DEFAULT,
-        Tier::Elevated => ELEVATED,
-        Tier::Unlimited => &[],
-    }
+/// What callers may take.
+#[derive(Clone, Debug)]
+pub struct Plans {
+    /// Each address without a key, and each with one that has used up its own.
+    pub keyless: Plan,
+    pub default: Plan,
+    pub elevated: Plan,
 }
 
-const DEFAULT: Plan = &[
-    minutely(QUOTES, QUOTES, 50),
-    minutely(REQUESTS, REQUESTS, 200),
-    minutely(REQUESTS_V3, REQUESTS, 200),
-    minutely(TRANSACTIONS, TRANSACTIONS, 200),
-    minutely("", "", 200),
+/// The limits by who and what, as operators name them: requests in so many milliseconds.
+pub const LIMITS: [(&str, &str, u32, u64); 12] = [
+    ("keyless", "quotes", 60, MINUTE),
+    ("keyless", "others", 120, MINUTE),
+    ("default", "quotes", 60, MINUTE),
+    ("default", "requests", 200, MINUTE),
+    ("default", "transactions", 200, MINUTE),
+    ("default", "others", 200, MINUTE),
+    ("elevated", "quotes", 10, SECOND),
+    ("elevated", "requests", 10, SECOND),
+    ("elevated", "requests-v3", 20, SECOND),
+    ("elevated", "transactions", 10, SECOND),
+    ("elevated", "others", 200, MINUTE),
+    // Sockets say so much, whoever has them.
+    ("address", "messages", 1200, MINUTE),
 ];
+const MINUTE: u64 = 60_000;
+const SECOND: u64 = 1000;
 
-const ELEVATED: Plan = &[
-    secondly(QUOTES, 10),
-    secondly(REQUESTS, 10),
-    secondly(REQUESTS_V3, 20),
-    secondly(TRANSACTIONS, 10),
-    minutely("", "", 200),
-];
-
-const fn minutely(bucket: &'static str, counter: &'static str, max: u32) -> Share {
-    let window_ms = 60_000;
-    let allowance = Allowance { max, window_ms };
-    Share {
-        bucket,
-        counter,
-        allowance,
-    }
+/// The limit that stands under these names; `own` are the operator's.
+pub fn limit(own: &[(String, Allowance)], who: &str, what: &str) -> Option<Allowance> {
+    let mut usual = LIMITS.iter();
+    let usual = usual.find(|(a, b, ..)| (*a, *b) == (who, what));
+    let usual = usual.map(|(_, _, max, window_ms)| Allowance {
+        max: *max,
+        window_ms: *window_ms,
+    });
+    let name = format!("{who}.{what}");
+    let own = own.iter().rev().find(|(known, _)| *known == name);
+    usual.map(|usual| own.map_or(usual, |(_, own)| *own))
 }
 
-const fn secondly(bucket: &'static str, max: u32) -> Share {
-    let window_ms = 1000;
-    let allowance = Allowance { max, window_ms };
-    Share {
-        bucket,
-        counter: bucket,
-        allowance,
+impl Plans {
+    /// With the operator's limits instead of the usual ones.
+    pub fn of(own: &[(String, Allowance)]) -> Self {
+        let share = |who: &str, what: &str, bucket, counter| {
+            let allowance = limit(own, who, what)?;
+            Some(Share {
+                bucket,
+                counter,
+                allowance,
+            })
+        };
+        let plan = |who: &str, listings: &str| -> Plan {
+            let v3 = if listings == REQUESTS {
+                REQUESTS
+            } else {
+                REQUESTS_V3
+            };
+            let shares = [
+                share(who, "quotes", QUOTES, QUOTES),
+                share(who, "requests", REQUESTS, REQUESTS),
+                share(who, listings, REQUESTS_V3, v3),
+                share(who, "transactions", TRANSACTIONS, TRANSACTIONS),
+                share(who, "others", "", ""),
+            ];
+            shares.into_iter().flatten().collect()
+        };
+        Self {
+            keyless: plan("keyless", REQUESTS),
+            default: plan("default", REQUESTS),
+            elevated: plan("elevated", REQUESTS_V3),
+        }
+    }
+
+    /// What a key of `tier` may take.
+    pub fn of_tier(&self, tier: Tier) -> Plan {
+        match tier {
+            Tier::Default => self.default.clone(),
+            Tier::Elevated => self.elevated.clone(),
+            Tier::Unlimited => Plan::default(),
+        }
     }
 }
 
@@ -88,19 +127,20 @@ mod tests {
     /// integrator-api.md 2: requests per window, and which routes share one.
     #[test]
     fn limits_are_those_of_the_document() {
-        let rows = |tier| {
+        let plans = Plans::of(&[]);
+        let rows = |plan: &Plan| {
             let row = |share: &Share| {
                 let Allowance { max, window_ms } = share.allowance;
                 (share.bucket, share.counter, max, window_ms)
             };
-            plan(tier).iter().map(row).collect::<Vec<_>>()
+            plan.iter().map(row).collect::<Vec<_>>()
         };
         let minute = |bucket, counter, max| (bucket, counter, max, 60_000);
         let second = |bucket, max| (bucket, bucket, max, 1000);
         assert_eq!(
-            rows(Tier::Default),
+            rows(&plans.of_tier(Tier::Default)),
             [
-                minute("quotes", "quotes", 50),
+                minute("quotes", "quotes", 60),
                 minute("requests", "requests", 200),
                 minute("requests-v3", "requests", 200),
                 minute("transactions", "transactions", 200),
@@ -108,7 +148,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            rows(Tier::Elevated),
+            rows(&plans.of_tier(Tier::Elevated)),
             [
                 second("quotes", 10),
                 second("requests", 10),
@@ -117,6 +157,24 @@ mod tests {
                 minute("", "", 200),
             ]
         );
-        assert!(plan(Tier::Unlimited).is_empty());
+        assert!(plans.of_tier(Tier::Unlimited).is_empty());
+        assert_eq!(
+            rows(&plans.keyless),
+            [minute("quotes", "quotes", 60), minute("", "", 120)]
+        );
+    }
+
+    #[test]
+    fn operators_change_each_limit_by_its_name() {
+        let own = |max| Allowance { max, window_ms: 7 };
+        let plans = Plans::of(&[
+            ("keyless.quotes".to_owned(), own(1)),
+            ("elevated.requests-v3".to_owned(), own(2)),
+            ("elevated.requests-v3".to_owned(), own(3)),
+        ]);
+        assert_eq!(plans.keyless[0].allowance, own(1));
+        assert_eq!(plans.elevated[2].allowance, own(3));
+        assert_eq!(plans.default, Plans::of(&[]).default);
+        assert_eq!(limit(&[], "nobody", "quotes"), None);
     }
 }

@@ -235,7 +235,7 @@ pub async fn v2(state: Shared, request: Request) -> Result<Response, ApiError> {
     if throttle.dates.over(now / 1000) {
         return retirement::gone();
     }
-    throttle.check(request.key.as_ref(), request.peer.ip(), now)?;
+    throttle.check(request.key.as_ref(), request.client, now)?;
     let page = page(&state, &request, Edition::V2, listing::v2).await?;
     Response::json(&ListV2 {
         requests: page.requests,

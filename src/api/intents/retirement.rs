@@ -167,10 +167,19 @@ pub struct Throttle {
 }
 
 /// Whose window it is.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Caller {
     Key(KeyLabel),
-    Address(IpAddr),
+    Address(limit::Caller),
+}
+
+impl limit::Key for Caller {
+    fn site(&self) -> Option<Self> {
+        match self {
+            Self::Key(_) => None,
+            Self::Address(address) => limit::Key::site(address).map(Self::Address),
+        }
+    }
 }
 
 impl Throttle {

@@ -4,12 +4,13 @@ use vm::ReadError;
 
 use crate::{
     attest::{Refusal, journal::JournalError, service::Error},
+    chains::Closed,
     http::ApiError,
 };
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
-        ApiError::refused(refusal.code(), refusal.to_string())
+        ApiError::refused(refusal.code(), refusal.to_string()).or_later(refusal.retryable())
     }
 }
 
@@ -19,11 +20,10 @@ impl From<Error> for ApiError {
             Error::Refused(refusal) => refusal.into(),
             Error::Read(error) => unread(&error),
             Error::Journal(error) => unsigned(&error),
-            Error::Closed { .. } => ApiError::unavailable(
-                "CHAIN_UNAVAILABLE",
-                "The chain cannot be read by this oracle",
-                error,
-            ),
+            Error::Closed { ref why, .. } => {
+                let (code, message) = closed(why);
+                ApiError::unavailable(code, message, error)
+            }
             Error::NoAllocator(_) => ApiError::unavailable(
                 "ALLOCATOR_UNAVAILABLE",
                 "The allocator of withdrawals cannot be read by this oracle",
@@ -34,6 +34,20 @@ impl From<Error> for ApiError {
     }
 }
 
+fn closed(why: &Closed) -> (&'static str, &'static str) {
+    match why {
+        Closed::FewProviders { .. } => (
+            "PROVIDERS_INSUFFICIENT",
+            "Too few providers of the chain or of the settlement chain are configured",
+        ),
+        Closed::Unreadable(_) => (
+            "CHAIN_UNAVAILABLE",
+            "The chain cannot be read by this oracle",
+        ),
+        Closed::NotServed => ("CHAIN_UNAVAILABLE", "This oracle does not serve the chain"),
+    }
+}
+
 fn unread(error: &ReadError) -> ApiError {
     match error {
         ReadError::Quorum(_) => ApiError::unavailable(
@@ -41,6 +55,10 @@ fn unread(error: &ReadError) -> ApiError {
             "Not enough providers of a chain agree",
             error,
         ),
+        ReadError::TooLarge => {
+            let what = "A transaction is larger than what is read of one";
+            ApiError::refused("TRANSACTION_TOO_LARGE", what)
+        }
         ReadError::Unavailable(_) | ReadError::Doubtful(_) => ApiError::unavailable(
             "PROVIDER_UNAVAILABLE",
             "A chain's provider gave no usable answer",
@@ -69,6 +87,49 @@ fn unsigned(error: &JournalError) -> ApiError {
         }
         JournalError::Signer(_) => {
             ApiError::unavailable("SIGNER_UNAVAILABLE", "The signer is not available", error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::{
+        attest::{Refusal, refusal::RETRYABLE},
+        http::{ApiError, plain::REFUSED},
+    };
+
+    /// The words of `text` that look like codes of ours.
+    fn codes(text: &str) -> BTreeSet<&str> {
+        let word = |c: char| !(c.is_ascii_uppercase() || c == '_');
+        let words = text.split(word).filter(|word| word.contains('_'));
+        words.collect()
+    }
+
+    #[test]
+    fn readme_description_and_refusals_agree_on_what_may_be_retried() {
+        let known = BTreeSet::from_iter(RETRYABLE.iter().copied());
+        assert_eq!(codes(REFUSED), known);
+        let readme = include_str!("../../../README.md");
+        let rows = readme.lines().filter(|line| line.starts_with("| 400"));
+        let (yes, no): (Vec<_>, Vec<_>) = rows.partition(|row| row.ends_with("| yes |"));
+        assert_eq!(codes(&yes.concat()), known);
+        assert_eq!((yes.len(), no.len()), (1, 1));
+        assert!(codes(&no.concat()).is_empty(), "{no:?}");
+    }
+
+    #[test]
+    fn a_refusal_tells_whether_time_may_end_it() {
+        for (refusal, later) in [
+            (Refusal::NotFinalized("0x".into()), true),
+            (Refusal::FastLimit, true),
+            (Refusal::InsufficientBalance, true),
+            (Refusal::OrderSignature, false),
+            (Refusal::ChainNotAvailable("x".into()), false),
+        ] {
+            assert_eq!(refusal.retryable(), later, "{refusal}");
+            assert_eq!(ApiError::from(refusal).retryable(), later);
         }
     }
 }

@@ -7,13 +7,14 @@ use serde_json::Value;
 use vm::{
     B256, EvmAddress,
     protocol::{
+        limits,
         message::{Domain, Execution, TypedMessage},
         signature::Signature,
     },
 };
 
 /// The most signatures of one answer that are looked at.
-const MOST_SIGNATURES: usize = 64;
+const MOST_SIGNATURES: usize = limits::SIGNATURES;
 
 /// Where executions are valid, as the answers spell it.
 #[derive(Clone, Debug, PartialEq, Eq)]

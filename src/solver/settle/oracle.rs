@@ -8,7 +8,10 @@ use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use url::Url;
-use vm::http::{self, BodyError};
+use vm::{
+    http::{self, BodyError},
+    protocol::limits,
+};
 
 use crate::{
     request::{
@@ -18,8 +21,6 @@ use crate::{
     store::rows::settlement::Settlement,
 };
 
-/// The most bytes of an answer that are read.
-const MOST_BYTES: usize = 4 << 20;
 /// Tries within one question; the worker asks again later.
 const TRIES: usize = 2;
 /// Codes of refusals that may end: the oracle's chain is not as far as ours, or its operator has not
@@ -77,7 +78,7 @@ impl Carrier for Http {
         let unreachable = |error: reqwest::Error| error.without_url().to_string();
         let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status();
-        let body = http::capped(&mut response, MOST_BYTES).await;
+        let body = http::capped(&mut response, limits::ANSWER).await;
         let bytes = body.map_err(|error| match error {
             BodyError::TooLong => error.to_string(),
             BodyError::Broken(error) => unreachable(error),
@@ -184,9 +185,13 @@ fn read(status: StatusCode, bytes: &[u8]) -> Result<Value, Refused> {
     }
     let text = |field| Some(answer.as_ref()?.get(field)?.as_str()?.to_owned());
     let code = text("code").unwrap_or_default();
+    let later = answer
+        .as_ref()
+        .is_some_and(|answer| answer["retryable"] == true);
     let why = format!("{status} {code}: {}", text("message").unwrap_or_default());
     match status {
         _ if code.is_empty() || NOT_YET.contains(&code.as_str()) => Err(Refused::Now(why)),
+        _ if later => Err(Refused::Now(why)),
         StatusCode::BAD_REQUEST | StatusCode::CONFLICT => Err(Refused::Final(why)),
         _ => Err(Refused::Now(why)),
     }

@@ -19,6 +19,15 @@ contract FakeEmitter {
         emit SolverNativeTransfer(to, amount);
     }
 
+    /// So many logs of nothing.
+    function noise(uint256 count) external {
+        for (uint256 i; i < count; ++i) {
+            assembly ("memory-safe") {
+                log1(0, 0, 1)
+            }
+        }
+    }
+
     /// Any log with one to four topics: other indexing, extra topics, extra data.
     function anything(bytes32[] calldata topics, bytes memory data) external {
         assembly {

@@ -173,6 +173,7 @@ sol! {
         function erc20Deposit(address from, address token, uint256 amount, bytes32 id) external;
         function nativePayment(address to, uint256 amount) external;
         function anything(bytes32[] topics, bytes data) external;
+        function noise(uint256 count) external;
     }
 
     #[derive(Debug, PartialEq, Eq)]

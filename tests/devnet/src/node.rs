@@ -27,6 +27,10 @@ use crate::{
 
 /// Enough for every transaction here, and given explicitly so that failing ones are mined too.
 const GAS: u64 = 8_000_000;
+/// The same for calls with much to do: just below what one transaction may have.
+const MUCH_GAS: u64 = 16_000_000;
+/// Bytes of calldata that say that a call has much to do.
+const MUCH: usize = 8 << 10;
 
 /// Wei per gas that every block accepts.
 const FEE: u128 = 100_000_000_000;
@@ -75,11 +79,16 @@ impl Payload {
     }
 
     fn request(self, from: Address) -> TransactionRequest {
+        let gas = if self.data.len() > MUCH {
+            MUCH_GAS
+        } else {
+            GAS
+        };
         let request = TransactionRequest::default()
             .with_from(from)
             .with_input(self.data)
             .with_value(self.value)
-            .with_gas_limit(GAS);
+            .with_gas_limit(gas);
         match self.to {
             Some(to) => request.with_to(to),
             None => request.into_create(),

@@ -29,15 +29,15 @@ impl Blocking {
         let late = |_| Err(PostError::Failed("timed out".into()));
         let answer = match self.runtime.block_on(answer).unwrap_or_else(late) {
             // Bitcoin Core sends its errors with a status of their own.
-            Ok(body)
-            | Err(PostError::Status {
+            Ok(body) => serde_json::from_slice(&body)?,
+            Err(PostError::Status {
                 status: 404 | 500,
                 body,
                 ..
-            }) => body,
+            }) => serde_json::from_slice(&body)?,
             Err(error) => return Err(jsonrpc::Error::Transport(Box::new(error))),
         };
-        Ok(serde_json::from_slice(&answer)?)
+        Ok(answer)
     }
 }
 

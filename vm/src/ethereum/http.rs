@@ -7,10 +7,8 @@ use alloy::{
     transports::{TransportError, TransportErrorKind, TransportFut},
 };
 
-use crate::{
-    LARGE_BYTES, aside,
-    http::{Channel, PostError},
-};
+use super::weight;
+use crate::http::{Channel, PostError};
 
 /// See the module.
 #[derive(Clone)]
@@ -31,11 +29,10 @@ impl Http {
                     .ok_or_else(|| failed(status, String::new(), retry_after));
             }
             Err(PostError::Failed(why)) => return Err(TransportErrorKind::custom_str(&why)),
+            Err(error @ PostError::TooLarge) => return Err(TransportErrorKind::custom(error)),
         };
-        aside(answer.len() > LARGE_BYTES, || {
-            serde_json::from_slice(&answer)
-        })
-        .map_err(|error| TransportErrorKind::custom(Unreadable(error)))
+        let packet = weight::carried(answer.len(), move || serde_json::from_slice(&answer)).await;
+        packet.map_err(|error| TransportErrorKind::custom(Unreadable(error)))
     }
 }
 

@@ -30,6 +30,7 @@ mod steps;
 mod suffix;
 mod trade;
 mod transaction;
+mod weight;
 pub mod withdrawal;
 mod witness;
 mod writer;

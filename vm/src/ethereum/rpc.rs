@@ -20,7 +20,7 @@ use serde_json::{Value, value::RawValue};
 use tokio::time::Instant;
 
 use super::{http::Http, raw::Quantity};
-use crate::http::Channel;
+use crate::http::{Channel, PostError};
 use crate::{Endpoint, LARGE_BYTES, ReadError, aside, types::ChainId, types::U256};
 
 /// The longest silence that a provider's `Retry-After` buys.
@@ -71,7 +71,17 @@ impl Rpc {
     }
 
     /// Sends `calls` in one round trip; answers come in the same order.
-    pub async fn round(&self, mut calls: Vec<Call>) -> Result<Vec<Answer>, ReadError> {
+    pub async fn round(&self, calls: Vec<Call>) -> Result<Vec<Answer>, ReadError> {
+        let answers = self.round_about_one(calls).await;
+        answers.map_err(|error| match error {
+            // Only what is asked about one thing of the chain is too large for ever.
+            ReadError::TooLarge => ReadError::Unavailable(error.to_string()),
+            error => error,
+        })
+    }
+
+    /// The same, about one transaction: [`ReadError::TooLarge`] says that it is.
+    pub async fn round_about_one(&self, mut calls: Vec<Call>) -> Result<Vec<Answer>, ReadError> {
         self.check_silence()?;
         let identified = self.identified.load(Relaxed);
         if !identified {
@@ -152,6 +162,9 @@ impl Rpc {
             let until = Instant::now() + delay.min(MAX_SILENCE);
             *self.silence() = Some(until);
         }
+        if is_too_large(kind) {
+            return ReadError::TooLarge;
+        }
         ReadError::Unavailable(match kind.as_http_error() {
             Some(http) => format!("HTTP status {}", http.status),
             None => kind.to_string(),
@@ -188,6 +201,13 @@ fn answered(answer: Result<Box<RawValue>, TransportError>) -> Result<Answer, Tra
         })),
         Err(error) => Err(error),
     }
+}
+
+fn is_too_large(kind: &TransportErrorKind) -> bool {
+    let TransportErrorKind::Custom(error) = kind else {
+        return false;
+    };
+    matches!(error.downcast_ref(), Some(PostError::TooLarge))
 }
 
 /// Whether a provider that takes no batches (of this size) could have answered so.

@@ -5,6 +5,7 @@ pub mod call;
 pub mod hub;
 pub mod id;
 pub mod json;
+pub mod limits;
 pub mod mapping;
 pub mod message;
 pub mod order;

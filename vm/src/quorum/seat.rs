@@ -107,6 +107,7 @@ impl Seat {
         tracing::debug!(%chain, provider = &**provider, %error, "provider failed");
         let kind = match error {
             ReadError::Unavailable(_) => "unavailable",
+            ReadError::TooLarge => "too large",
             ReadError::Doubtful(_) => "doubtful",
             ReadError::Quorum(_) => "quorum",
         };

@@ -373,3 +373,48 @@ async fn state_is_voted() {
     scripts[1].set_settled(Some(91));
     lost(quorum.settled(&head).await);
 }
+
+/// Says that the transaction is too large, and the truth about everything else.
+struct Large(Arc<Script>);
+
+#[async_trait]
+impl ChainReader for Large {
+    async fn head(&self) -> Result<Head, ReadError> {
+        self.0.head().await
+    }
+
+    async fn fresh_head(&self) -> Result<Head, ReadError> {
+        self.0.fresh_head().await
+    }
+
+    async fn contains(&self, block: &Block) -> Result<bool, ReadError> {
+        self.0.contains(block).await
+    }
+
+    async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
+        Err(ReadError::TooLarge)
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_is_too_large_when_a_quorum_says_so() {
+    for (liars, expected) in [
+        (1, Ok(honest())),
+        (2, Err(ReadError::TooLarge)),
+        (3, Err(ReadError::TooLarge)),
+    ] {
+        let (scripts, _) = three();
+        let providers = scripts.iter().enumerate().map(|(at, script)| {
+            let provider = script.provider("node");
+            match at < liars {
+                true => Provider {
+                    reader: Arc::new(Large(script.clone())),
+                    ..provider
+                },
+                false => provider,
+            }
+        });
+        let quorum = Quorum::new(&ChainId::new("ethereum"), providers.collect(), 2).unwrap();
+        assert_eq!(read(&quorum).await, expected, "{liars}");
+    }
+}

@@ -38,6 +38,8 @@ const START: Duration = Duration::from_secs(30);
 /// Running oracles, in the order of the signer set.
 pub struct Oracles {
     pub urls: Vec<Url>,
+    /// Where metrics and readiness of the first are.
+    pub ops: Url,
     /// Where the integrator API is.
     pub api: Api,
     client: reqwest::Client,
@@ -53,17 +55,23 @@ impl Oracles {
             listeners.push(listen().await?);
         }
         let urls = listeners.iter().map(url).collect::<Result<Vec<_>>>()?;
+        let mut operations = Vec::new();
+        for _ in &world.oracles {
+            operations.push(listen().await?);
+        }
+        let ops = operations.first().map(url).context("no oracle")??;
         let mut integrator = Some(listen().await?);
         let api = integrator.as_ref().map(url).context("no listener")??;
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        for (number, listener) in listeners.into_iter().enumerate() {
+        for (number, (oracle, ops)) in listeners.into_iter().zip(operations).enumerate() {
             let variables = variables(world, number, &urls, directory)?;
             let config = Config::from_variables(variables)?;
             let daemon = Daemon::open(&config)
                 .with_context(|| format!("oracle {} does not start", number + 1))?;
             let listeners = Listeners {
-                oracle: listener,
+                oracle,
+                ops,
                 integrator: integrator.take(),
             };
             tasks.spawn(daemon.serve(listeners, shutdown.clone()));
@@ -71,6 +79,7 @@ impl Oracles {
         let key = app_key(&data_dir(directory, 0)).await?;
         Ok(Self {
             urls,
+            ops,
             api: Api::new(api, key),
             client: reqwest::Client::new(),
             tasks,

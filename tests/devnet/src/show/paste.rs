@@ -25,8 +25,11 @@ pub fn print(
     page.heading("Everything stays up. Try, in another terminal:")?;
     integrator(page, world, oracles, (told, directory))?;
     page.heading("The oracles")?;
-    for path in ["lives/v1", "readyz", "metrics", "chains/v1"] {
+    for path in ["lives/v1", "chains/v1"] {
         page.line(&format!("curl -s -H 'x-api-key: {API_KEY}' {oracle}{path}"))?;
+    }
+    for path in ["readyz", "metrics"] {
+        page.line(&format!("curl -s {}{path}", oracles.ops))?;
     }
     page.line(&format!("open {oracle}documentation in a browser"))?;
     page.heading("Ask for the same attestations again: the signatures are the same")?;

@@ -1,0 +1,89 @@
+//! A configured chain: what can be asked about it, and whether what is answered may be attested.
+
+use std::sync::Arc;
+
+use vm::{Chain, quorum::Quorum, trade::Trade};
+
+/// One configured chain.
+pub struct Loaded {
+    pub id: String,
+    /// The family's name as written, also for families that this build does not have.
+    pub vm_type: String,
+    /// The primary depository as written.
+    pub depository: Option<String>,
+    /// Whether this oracle attests what happens there: `CHAINS` names it, or, without `CHAINS`, the
+    /// operator named providers for it.
+    pub served: bool,
+    /// The chain, or why it cannot be read.
+    pub chain: Result<Opened, Closed>,
+}
+
+impl Loaded {
+    /// The chain, or why nothing is attested about it.
+    pub fn attested(&self) -> Result<&Opened, Closed> {
+        if !self.served {
+            return Err(Closed::NotServed);
+        }
+        attested(&self.chain)
+    }
+}
+
+/// A chain that can be read.
+#[derive(Clone)]
+pub struct Opened {
+    pub chain: Chain,
+    pub quorum: Arc<Quorum>,
+    /// Providers asked, and how many of them must agree.
+    pub providers: usize,
+    pub required: usize,
+    /// Whether the operator named the providers; else it is the chain's public endpoint.
+    pub named: bool,
+    /// Why nothing is attested on the word of these providers.
+    pub few: Option<Closed>,
+    /// The same providers in the same order, for trading; empty where the family has no trading.
+    pub trades: Vec<Trade>,
+}
+
+impl Opened {
+    /// Whether one provider's answer is enough.
+    pub fn single_decider(&self) -> bool {
+        self.required == 1
+    }
+
+    /// Whether two groups of its providers could agree on opposite answers: the operator asks for
+    /// no majority.
+    pub fn minority_decides(&self) -> bool {
+        self.required <= self.providers / 2
+    }
+}
+
+/// Why nothing is attested about a chain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Closed {
+    /// There is nobody to ask, or nobody who could understand the answers.
+    #[error("{0}")]
+    Unreadable(String),
+    /// One provider is never enough to move anybody's money, unless the operator says so.
+    #[error(
+        "{named} named provider(s) of at least 2: name more in {urls}, or let one decide with {quorum}=1"
+    )]
+    FewProviders {
+        named: usize,
+        urls: String,
+        quorum: String,
+    },
+    #[error("this oracle does not serve it: see CHAINS")]
+    NotServed,
+}
+
+impl From<&str> for Closed {
+    fn from(why: &str) -> Self {
+        Self::Unreadable(why.to_owned())
+    }
+}
+
+/// `chain`, where its providers are enough for a statement.
+pub(super) fn attested(chain: &Result<Opened, Closed>) -> Result<&Opened, Closed> {
+    let opened = chain.as_ref().map_err(Clone::clone)?;
+    opened.few.clone().map_or(Ok(opened), Err)
+}

@@ -1,0 +1,153 @@
+//! Where the daemon answers, and what callers without a key may take: the variables of its listeners.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use serde::Deserialize;
+
+use super::read::{Reader, list};
+
+/// Where the oracle answers unless the operator says otherwise.
+const PORT: u16 = 3000;
+/// Where metrics and readiness are.
+const OPS_PORT: u16 = 3002;
+
+/// The variables, as text.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Texts {
+    http_host: Option<String>,
+    http_port: Option<String>,
+    port: Option<String>,
+    ops_http_host: Option<String>,
+    ops_http_port: Option<String>,
+    trusted_proxies: Option<String>,
+    rate_limits: Option<String>,
+    connections_per_address: Option<String>,
+    sockets_per_address: Option<String>,
+}
+
+/// Addresses of the listeners.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// Of the oracle and of the integrator API.
+    pub host: IpAddr,
+    /// Of the oracle.
+    pub port: u16,
+    /// Of metrics and readiness; nobody but this machine unless the operator says so.
+    pub ops: SocketAddr,
+    pub proxies: TrustedProxies,
+    /// The operator's limits by `who.what`, as they stand there.
+    pub rates: Vec<Rate>,
+    pub connections_per_address: usize,
+    pub sockets_per_address: usize,
+}
+
+/// `TRUSTED_PROXIES`: who may say whom a request comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies {
+    pub networks: Vec<IpNet>,
+    /// How many stand in a row; `None`: as many as there are.
+    pub hops: Option<usize>,
+    /// They write `Forwarded` instead of `X-Forwarded-For`.
+    pub forwarded: bool,
+}
+
+/// One entry of `RATE_LIMITS`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rate {
+    pub name: String,
+    pub max: u32,
+    pub window: Duration,
+}
+
+impl Reader<'_> {
+    pub fn listen(&mut self, texts: Texts) -> Listen {
+        let port = match texts.http_port {
+            Some(text) => self.parse("HTTP_PORT", Some(text), PORT),
+            None => self.parse("PORT", texts.port, PORT),
+        };
+        let anywhere = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let ops_host = self.parse("OPS_HTTP_HOST", texts.ops_http_host, here);
+        let ops_port = self.parse("OPS_HTTP_PORT", texts.ops_http_port, OPS_PORT);
+        Listen {
+            host: self.parse("HTTP_HOST", texts.http_host, anywhere),
+            port,
+            ops: SocketAddr::new(ops_host, ops_port),
+            proxies: self.proxies(texts.trusted_proxies.as_deref()),
+            rates: self.rates(texts.rate_limits.as_deref()),
+            connections_per_address: self.places(
+                "CONNECTIONS_PER_ADDRESS",
+                texts.connections_per_address,
+                256,
+            ),
+            sockets_per_address: self.places("SOCKETS_PER_ADDRESS", texts.sockets_per_address, 128),
+        }
+    }
+
+    fn places(&mut self, variable: &str, text: Option<String>, default: usize) -> usize {
+        let places = self.parse(variable, text, default);
+        if places == 0 {
+            self.mistake(variable, "must be above 0");
+        }
+        places
+    }
+
+    fn proxies(&mut self, text: Option<&str>) -> TrustedProxies {
+        let mut proxies = TrustedProxies::default();
+        for entry in list(text.unwrap_or_default()) {
+            let network = entry.parse().ok();
+            let network = network.or_else(|| Some(IpNet::from(entry.parse::<IpAddr>().ok()?)));
+            match (network, entry.parse::<usize>().ok()) {
+                (Some(network), _) => proxies.networks.push(network),
+                (None, Some(hops)) if hops > 0 => proxies.hops = Some(hops),
+                _ if entry == "forwarded" => proxies.forwarded = true,
+                _ if entry == "x-forwarded-for" => proxies.forwarded = false,
+                _ => {
+                    let what = "is no address, network, number of hops or forwarded";
+                    self.mistake("TRUSTED_PROXIES", &format!("{entry} {what}"));
+                }
+            }
+        }
+        let nobody = proxies.networks.is_empty();
+        if nobody && (proxies.hops.is_some() || proxies.forwarded) {
+            let what = "names no address: anybody's word would count";
+            self.mistake("TRUSTED_PROXIES", what);
+        }
+        proxies
+    }
+
+    fn rates(&mut self, text: Option<&str>) -> Vec<Rate> {
+        let mut rates = Vec::new();
+        for entry in list(text.unwrap_or_default()) {
+            match rate(&entry) {
+                Some(rate) => rates.push(rate),
+                None => {
+                    let what = format!("{entry}: expected who.what=number/unit, unit s, m or h");
+                    self.mistake("RATE_LIMITS", &what);
+                }
+            }
+        }
+        rates
+    }
+}
+
+fn rate(entry: &str) -> Option<Rate> {
+    let (name, limit) = entry.split_once('=')?;
+    let (max, unit) = limit.split_once('/')?;
+    let seconds = match unit.trim() {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return None,
+    };
+    Some(Rate {
+        name: name.trim().to_owned(),
+        max: max.trim().parse().ok().filter(|max| *max > 0)?,
+        window: Duration::from_secs(seconds),
+    })
+}

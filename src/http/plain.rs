@@ -1,0 +1,130 @@
+//! How the oracle says no: shapes and field order of oracle.md section 2. What was recorded without a
+//! code has one here, and every body says whether a later try may succeed.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    ApiError, Errors,
+    error::{Described, WEBSOCKET},
+};
+
+/// See the module.
+pub const PLAIN: Errors = Errors {
+    answer: ApiError::into_response,
+    described: &[
+        Described::of::<Failure>("400", REFUSED, false),
+        Described::of::<Denied>("401", "A known key is required", true),
+        Described::of::<Failure>("409", "It contradicts what was signed before", true),
+        Described::of::<Fault>("408", "The body did not arrive in time", true),
+        Described::of::<Fault>("413", "The body is above 1 MiB", true),
+        Described::of::<Fault>("415", "The body is not JSON", true),
+        Described::of::<Denied>(
+            "429",
+            "The limit for callers without a key is used up",
+            true,
+        ),
+        Described::of::<Fault>("500", "A fault of the service's own", true),
+        Described::of::<Failure>("503", "The chain or its providers cannot be used now", true),
+        Described::of::<Fault>("504", "The answer took too long", true),
+    ],
+};
+
+/// What the description says of a 400: the codes that a later try may not get again.
+pub const REFUSED: &str = "The request cannot be used, or is refused. Final, except with \
+    `retryable`: TRANSACTION_MISSING, TRANSACTION_NOT_FINALIZED, FAST_MODE_LIMIT_EXCEEDED, \
+    BALANCE_INSUFFICIENT, WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT";
+
+/// A 400, 409 or 503: what happened, and a code that does not change.
+#[derive(Serialize, ToSchema)]
+struct Failure<'a> {
+    message: &'a str,
+    code: &'a str,
+    /// Whether the same request may succeed later.
+    retryable: bool,
+}
+
+/// What the server itself says no to, or fails at.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Fault<'a> {
+    status_code: u16,
+    code: &'a str,
+    error: &'a str,
+    message: &'a str,
+    /// Whether the same request may succeed later.
+    retryable: bool,
+}
+
+/// A 401, 403 or 429.
+#[derive(Serialize, ToSchema)]
+struct Denied<'a> {
+    error: &'a str,
+    /// Whether the same request may succeed later.
+    retryable: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NoRoute<'a> {
+    message: String,
+    error: &'a str,
+    status_code: u16,
+    code: &'a str,
+    retryable: bool,
+}
+
+/// The bytes of an answer.
+pub fn body(error: &ApiError) -> Result<Vec<u8>, serde_json::Error> {
+    let retryable = error.retryable();
+    let failure = |code: &str, message: &str| {
+        serde_json::to_vec(&Failure {
+            message,
+            code,
+            retryable,
+        })
+    };
+    let denied = |error| serde_json::to_vec(&Denied { error, retryable });
+    match error {
+        ApiError::Refused { code, message, .. }
+        | ApiError::Missing { code, message }
+        | ApiError::Gone { code, message }
+        | ApiError::Conflict { code, message } => failure(code, message),
+        ApiError::Unavailable { code, message, .. } => failure(code, message),
+        ApiError::Unauthorized => denied("Unauthorized"),
+        ApiError::Forbidden(_) => denied("Forbidden"),
+        ApiError::RateLimited(_) => denied("Rate limit exceeded"),
+        ApiError::NoRoute { method, path } => serde_json::to_vec(&NoRoute {
+            message: format!("Route {method}:{path} not found"),
+            error: "Not Found",
+            status_code: 404,
+            code: "ROUTE_NOT_FOUND",
+            retryable,
+        }),
+        ApiError::MediaType(given) => fault(
+            error,
+            "FST_ERR_CTP_INVALID_MEDIA_TYPE",
+            &format!("Unsupported Media Type: {given}"),
+        ),
+        ApiError::BodyTooLarge => fault(
+            error,
+            "FST_ERR_CTP_BODY_TOO_LARGE",
+            "Request body is too large",
+        ),
+        ApiError::UpgradeRequired => fault(error, "UPGRADE_REQUIRED", WEBSOCKET),
+        ApiError::SlowBody => fault(error, "REQUEST_TIMEOUT", "The body did not arrive in time"),
+        ApiError::Internal { .. } => fault(error, "INTERNAL", "Something went wrong"),
+        ApiError::Deadline => fault(error, "DEADLINE_EXCEEDED", "The request took too long"),
+    }
+}
+
+fn fault(error: &ApiError, code: &str, message: &str) -> Result<Vec<u8>, serde_json::Error> {
+    let status = error.status();
+    serde_json::to_vec(&Fault {
+        status_code: status.as_u16(),
+        code,
+        error: status.canonical_reason().unwrap_or_default(),
+        message,
+        retryable: error.retryable(),
+    })
+}

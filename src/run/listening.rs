@@ -1,0 +1,154 @@
+//! How many places the listeners have: every connection is an open file, and the store, the providers and
+//! the webhooks need files, too.
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::{
+    api::intents::access,
+    config::{Config, Rate},
+    http::{
+        Each, Limits,
+        forwarded::{Proxies, Told},
+        limit::Allowance,
+    },
+};
+
+/// Files of the store, the logs, the operator's socket and the runtime.
+const OWN: usize = 192;
+/// Files of the operator's listener.
+const OPS: usize = 64;
+/// Connections to one provider that are usually open.
+const OF_A_PROVIDER: usize = 8;
+/// Connections of webhooks at one time.
+const WEBHOOKS: usize = 768;
+
+/// What each listener may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Listening {
+    pub oracle: Limits,
+    pub integrator: Limits,
+    pub ops: Limits,
+}
+
+impl Listening {
+    /// Within the files that this process may open now, `providers` counted over all chains.
+    pub fn of(config: &Config, providers: usize) -> Self {
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let files = usize::try_from(files).unwrap_or(usize::MAX);
+        Self::within(files, providers, config)
+    }
+
+    fn within(files: usize, providers: usize, config: &Config) -> Self {
+        let webhooks = config.integrator.as_ref().map_or(0, |_| WEBHOOKS);
+        let reserve = OWN + OPS + webhooks + providers.saturating_mul(OF_A_PROVIDER);
+        let free = files - reserve.min(files / 2);
+        // Connections and sockets of the oracle, the same of the integrator API.
+        let kinds = if config.integrator.is_some() { 3 } else { 1 };
+        let usual = Limits::default();
+        let part = (free / kinds).max(1);
+        let of = |limits: Limits| Limits {
+            connections: limits.connections.min(part),
+            sockets: limits.sockets.min(part),
+            each: each(config),
+            ..limits
+        };
+        Self {
+            oracle: Limits {
+                sockets: 0,
+                ..of(usual)
+            },
+            integrator: of(usual),
+            ops: Limits {
+                connections: OPS,
+                sockets: 0,
+                ..usual
+            },
+        }
+    }
+}
+
+fn each(config: &Config) -> Each {
+    let usual = Each::default();
+    let messages = access::limit(&rates(&config.listen.rates), "address", "messages");
+    Each {
+        connections: config.listen.connections_per_address,
+        sockets: config.listen.sockets_per_address,
+        messages: messages.unwrap_or(usual.messages),
+        ..usual
+    }
+}
+
+/// The operator's limits by their names.
+pub fn rates(own: &[Rate]) -> Vec<(String, Allowance)> {
+    let rate = |rate: &Rate| {
+        let window_ms = u64::try_from(rate.window.as_millis()).unwrap_or(u64::MAX);
+        let max = rate.max;
+        (rate.name.clone(), Allowance { max, window_ms })
+    };
+    own.iter().map(rate).collect()
+}
+
+/// The operator's proxies.
+pub fn proxies(config: &Config) -> Proxies {
+    let trusted = &config.listen.proxies;
+    Proxies {
+        networks: trusted.networks.clone(),
+        hops: trusted.hops.unwrap_or(usize::MAX),
+        told: match trusted.forwarded {
+            true => Told::Forwarded,
+            false => Told::XForwardedFor,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(extra: &[(&str, &str)]) -> Config {
+        let base = [("ENVIRONMENT", "test"), ("ECDSA_PRIVATE_KEY", "0x01")];
+        let all = base.iter().chain(extra);
+        Config::from_variables(all.map(|(k, v)| ((*k).into(), (*v).into()))).unwrap()
+    }
+
+    const TRADING: [(&str, &str); 3] = [
+        ("INTEGRATOR_HTTP_PORT", "1"),
+        ("MARKET_FILE", "m"),
+        ("SOLVER_PRIVATE_KEY", "0x01"),
+    ];
+
+    #[test]
+    fn places_and_reserve_fit_the_file_limit() {
+        for files in [256, 1024, 4096, 20_000, 1 << 20, usize::MAX] {
+            for (set, webhooks) in [(&[][..], 0), (&TRADING, WEBHOOKS)] {
+                let listening = Listening::within(files, 20, &config(set));
+                let mut taken = listening.oracle.connections;
+                if webhooks > 0 {
+                    taken += listening.integrator.connections + listening.integrator.sockets;
+                }
+                let reserve = (OWN + OPS + 160 + webhooks).min(files / 2);
+                assert!(taken + reserve <= files, "{files}: {taken} of {reserve}");
+                assert!(
+                    listening.oracle.connections > files.min(10_240) / 8,
+                    "{files}"
+                );
+            }
+        }
+        let usual = Listening::within(1 << 20, 500, &config(&TRADING));
+        assert_eq!(
+            (usual.integrator.connections, usual.integrator.sockets),
+            (10_240, 10_240)
+        );
+    }
+
+    #[test]
+    fn an_address_has_what_the_operator_says() {
+        let set = [
+            ("CONNECTIONS_PER_ADDRESS", "7"),
+            ("RATE_LIMITS", "address.messages=9/s"),
+        ];
+        let each = Listening::within(20_000, 1, &config(&set)).oracle.each;
+        assert_eq!((each.connections, each.sockets), (7, 128));
+        assert_eq!((each.messages.max, each.messages.window_ms), (9, 1000));
+    }
+}

@@ -1,0 +1,219 @@
+//! What an operator sees and what only he sees: readiness, metrics, which chains are served and on whose
+//! word.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+mod support;
+
+use devnet::{claim, world::Devnet};
+use serde_json::{Value, json};
+use support::{
+    chain::{DEPOSITS, done, finalize, finalize_hub, native, oracle},
+    daemon::{Daemon, Setup, daemon},
+    world,
+};
+
+const NOBODY: &str = "0x00000000000000000000000000000000000000000000000000000000000000ff";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_and_readiness_stand_on_the_operators_listener_only() {
+    let world = world::world().await;
+    let daemon = daemon().recorded(&world).key("k").start().await;
+    for path in ["/metrics", "/readyz"] {
+        let public = daemon.ask("GET", path, &[("x-api-key", "k")], None).await;
+        assert_eq!(
+            (public.status.as_u16(), public.code().as_str()),
+            (404, "ROUTE_NOT_FOUND")
+        );
+    }
+    let alive = daemon.ask("GET", "/lives/v1", &[], None).await;
+    assert_eq!(
+        (alive.status.as_u16(), alive.body.as_str()),
+        (200, r#"{"status":"ok"}"#)
+    );
+    assert!(
+        daemon
+            .metrics()
+            .await
+            .contains("intentd_http_requests_total")
+    );
+    let ready = daemon.ops("/readyz").await;
+    assert!(ready.json()["chains"].is_array(), "{}", ready.body);
+    assert_eq!(daemon.ops("/lives/v1").await.status, 200);
+    assert_eq!(daemon.ops("/chains/v1").await.status, 404);
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_refusal_tells_whether_to_come_again() {
+    let world = world::world().await;
+    let daemon = daemon().recorded(&world).key("k").start().await;
+    let deposit =
+        |chain: &str, transaction: &str| json!({"chainId": chain, "transactionId": transaction});
+    for (key, body, status, code, again) in [
+        (
+            "k",
+            deposit("base", NOBODY),
+            400,
+            "TRANSACTION_MISSING",
+            true,
+        ),
+        (
+            "k",
+            deposit("nowhere", NOBODY),
+            400,
+            "CHAIN_NOT_AVAILABLE",
+            false,
+        ),
+        ("k", json!({"chainId": "base"}), 400, "MISSING_FIELD", false),
+        (
+            "k",
+            deposit("solana", NOBODY),
+            503,
+            "CHAIN_UNAVAILABLE",
+            true,
+        ),
+        ("x", deposit("base", NOBODY), 401, "", false),
+    ] {
+        let answer = daemon.post(DEPOSITS, key, &body).await;
+        assert_eq!(
+            (
+                answer.status.as_u16(),
+                answer.code().as_str(),
+                &answer.json()["retryable"]
+            ),
+            (status, code, &Value::from(again)),
+            "{}",
+            answer.body
+        );
+    }
+    let missing = daemon.ask("GET", "/nope", &[], None).await;
+    assert_eq!(missing.json()["retryable"], false, "{}", missing.body);
+    daemon.stop().await;
+}
+
+/// A name for the node of `url` that is another host to whoever looks at names.
+fn twice(url: &str) -> String {
+    format!("{url},{}", url.replace("127.0.0.1", "localhost"))
+}
+
+/// A daemon where real money is at stake, over real chains.
+fn mainnet(world: &Devnet) -> Setup {
+    let (origin, hub) = (&world.origin.node.url, &world.hub.node.url);
+    oracle(world, 0)
+        .with("ENVIRONMENT", "devnet.mainnet")
+        .with("CHAINS", "origin")
+        .with("ORIGIN_RPC_URL", twice(origin.as_str()))
+        .with("RELAY_RPC_URL", twice(hub.as_str()))
+        .with("AURORA_RPC_URL", twice(hub.as_str()))
+}
+
+async fn reasons(daemon: &Daemon) -> (u16, Vec<(String, String)>) {
+    let ready = daemon.ops("/readyz").await;
+    let chains = ready.json()["chains"].as_array().cloned().unwrap();
+    let reason = |chain: &Value| {
+        let text = |field: &str| chain[field].as_str().map(str::to_owned);
+        Some((text("id")?, text("reason")?))
+    };
+    (
+        ready.status.as_u16(),
+        chains.iter().filter_map(reason).collect(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_provider_attests_nothing_where_real_money_is_at_stake() {
+    let world = Devnet::start().await.unwrap();
+    let site = &world.origin;
+    let sent = site.deposit_native(&world.user, native(5).amount, alloy::primitives::B256::ZERO);
+    let deposit = claim::deposit(site, done(sent.await).transaction_hash);
+    finalize(&world, site).await;
+    finalize_hub(&world).await;
+    let (origin, hub) = (site.node.url.as_str(), world.hub.node.url.as_str());
+    let whole = mainnet(&world);
+    let cases = [
+        (whole.clone(), None),
+        (whole.clone().with("ORIGIN_RPC_URL", origin), Some("origin")),
+        (whole.clone().with("RELAY_RPC_URL", hub), Some("hub")),
+        (
+            whole
+                .clone()
+                .with("ORIGIN_RPC_URL", origin)
+                .with("ORIGIN_RPC_QUORUM", "1"),
+            None,
+        ),
+        (
+            whole
+                .clone()
+                .with("RELAY_RPC_URL", hub)
+                .with("RELAY_RPC_QUORUM", "1"),
+            None,
+        ),
+    ];
+    for (setup, closed) in cases {
+        let daemon = setup.start().await;
+        let answer = daemon.attest(DEPOSITS, &deposit).await;
+        let (status, reasons) = reasons(&daemon).await;
+        match closed {
+            None => {
+                assert_eq!((answer.status.as_u16(), status), (200, 200), "{reasons:?}");
+                assert!(reasons.is_empty(), "{reasons:?}");
+            }
+            Some(chain) => {
+                assert_eq!(answer.code(), "PROVIDERS_INSUFFICIENT", "{}", answer.body);
+                assert_eq!((answer.status.as_u16(), status), (503, 503));
+                let [(id, why)] = &reasons[..] else {
+                    panic!("{reasons:?}")
+                };
+                assert_eq!(id, chain);
+                assert!(why.contains("RPC_QUORUM=1"), "{why}");
+            }
+        }
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_served_is_not_attested_and_keeps_nobody_waiting() {
+    let world = Devnet::start().await.unwrap();
+    finalize(&world, &world.origin).await;
+    finalize(&world, &world.destination).await;
+    finalize_hub(&world).await;
+    let daemon = oracle(&world, 0).with("CHAINS", "origin").start().await;
+    let foreign = json!({"chainId": "destination", "transactionId": NOBODY});
+    let answer = daemon.attest(DEPOSITS, &foreign).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (503, "CHAIN_UNAVAILABLE")
+    );
+    let ready = daemon.ops("/readyz").await;
+    assert_eq!(ready.status, 200, "{}", ready.body);
+    assert!(!ready.body.contains("destination"), "{}", ready.body);
+    daemon.stop().await;
+    // A served chain that has no provider, and a hub without one, are told.
+    let mut files = world.files();
+    files
+        .environment
+        .retain(|(name, _)| name != "DESTINATION_RPC_URL" && name != "RELAY_RPC_URL");
+    let files_of = &mut files.chains[1];
+    files_of["httpRpcUrl"] = "$DESTINATION_RPC_URL".into();
+    files.hub["httpRpcUrl"] = "$RELAY_RPC_URL".into();
+    let setup = daemon_over(&world, &files).with("CHAINS", "origin,destination");
+    let daemon = setup.start().await;
+    let (status, mut told) = reasons(&daemon).await;
+    told.retain(|(id, _)| id != "aurora");
+    let told: Vec<_> = told.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!((status, &told[..]), (503, &["destination", "hub"][..]));
+    daemon.stop().await;
+    let daemon = daemon_over(&world, &files)
+        .with("CHAINS", ",")
+        .start()
+        .await;
+    let nothing = daemon.ops("/readyz").await;
+    assert_eq!(nothing.status, 503);
+    assert!(nothing.json()["reason"].is_string(), "{}", nothing.body);
+    daemon.stop().await;
+}
+
+fn daemon_over(world: &Devnet, files: &devnet::world::Files) -> Setup {
+    daemon().chains(files).signer(&world.oracles[0])
+}

@@ -1,0 +1,131 @@
+//! The memory for answers, over all providers of the process. Most answers are small and free; larger ones
+//! wait for a place, of which one provider never has more than its share, so that a provider that
+//! answers at length costs the others nothing but the rare place for the largest.
+
+use std::sync::{Arc, LazyLock};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout_at},
+};
+
+use super::PostError;
+use crate::protocol::limits::PROVIDER_ANSWER;
+
+/// Bytes of an answer that waits for nothing.
+const SMALL: usize = 1 << 20;
+/// Bytes of an answer that waits for one of the many places.
+const MEDIUM: usize = 8 << 20;
+/// Answers between [`SMALL`] and [`MEDIUM`] at one time: 512 MiB.
+const MANY: usize = 64;
+/// Of those, one provider's.
+const MANY_EACH: usize = 16;
+/// Answers up to [`PROVIDER_ANSWER`] at one time: 512 MiB. One provider has one.
+const FEW: usize = 8;
+
+static MEDIUM_PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MANY)));
+static LARGE_PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(FEW)));
+
+/// What one provider may take.
+pub struct Share {
+    medium: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self {
+            medium: Arc::new(Semaphore::new(MANY_EACH)),
+            large: Arc::new(Semaphore::new(1)),
+        }
+    }
+}
+
+/// The room that an answer has by now. Who waits for more holds only places that those before it in the
+/// queue do not wait for: own before common, medium before large.
+#[derive(Debug, Default)]
+pub struct Room {
+    size: usize,
+    held: Vec<OwnedSemaphorePermit>,
+}
+
+impl Share {
+    /// Makes `room` large enough for `length` bytes, waiting until `deadline` at most.
+    pub async fn room(
+        &self,
+        length: usize,
+        room: &mut Room,
+        deadline: Instant,
+    ) -> Result<(), PostError> {
+        if length > PROVIDER_ANSWER {
+            return Err(PostError::TooLarge);
+        }
+        for (size, own, common) in [
+            (MEDIUM, &self.medium, &*MEDIUM_PLACES),
+            (PROVIDER_ANSWER, &self.large, &*LARGE_PLACES),
+        ] {
+            let below = if size == MEDIUM { SMALL } else { MEDIUM };
+            if length <= below || room.size >= size {
+                continue;
+            }
+            for places in [own, common] {
+                let place = timeout_at(deadline, places.clone().acquire_owned()).await;
+                let place = place.ok().and_then(Result::ok).ok_or_else(full)?;
+                room.held.push(place);
+            }
+            room.size = size;
+        }
+        Ok(())
+    }
+}
+
+fn full() -> PostError {
+    PostError::Failed("no memory for an answer of this size in time".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn room(share: &Share, length: usize) -> Result<Room, PostError> {
+        let mut room = Room::default();
+        let deadline = Instant::now() + Duration::from_secs(1);
+        share.room(length, &mut room, deadline).await?;
+        Ok(room)
+    }
+
+    /// One test: the common places are the process'.
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_has_its_share_and_all_together_have_so_much() {
+        let share = Share::default();
+        let too_large = room(&share, PROVIDER_ANSWER + 1).await;
+        assert_eq!(too_large.unwrap_err(), PostError::TooLarge);
+        // Small answers wait for nobody.
+        let mut small = Vec::new();
+        for _ in 0..200 {
+            small.push(room(&share, SMALL).await.unwrap());
+        }
+        let first = room(&share, PROVIDER_ANSWER).await.unwrap();
+        assert_eq!(room(&share, MEDIUM + 1).await.unwrap_err(), full());
+        assert!(room(&share, MEDIUM).await.is_ok());
+        // Others have places of their own, until all are taken.
+        let others: Vec<_> = (0..FEW).map(|_| Share::default()).collect();
+        let mut held = Vec::new();
+        for other in &others[1..] {
+            held.push(room(other, PROVIDER_ANSWER).await.unwrap());
+        }
+        assert_eq!(room(&others[0], PROVIDER_ANSWER).await.unwrap_err(), full());
+        drop(first);
+        assert!(room(&others[0], PROVIDER_ANSWER).await.is_ok());
+        // An answer that grows takes each place once.
+        let mut growing = Room::default();
+        let deadline = Instant::now() + Duration::from_secs(1);
+        for length in [1, SMALL + 1, MEDIUM, MEDIUM + 1, PROVIDER_ANSWER] {
+            let grown = share.room(length, &mut growing, deadline).await;
+            assert_eq!(grown, Ok(()), "{length}");
+        }
+        assert_eq!(growing.held.len(), 4);
+    }
+}
