@@ -105,8 +105,7 @@ impl Quoter {
         }
         if figures.swap_out.is_none() && super::intent::is_native(output) {
             let mut fill = native(intent, figures.output, &router);
-            fill.calls
-                .push(sweep_native(output, &router, &intent.recipient)?);
+            fill.calls.extend(sweeps(intent, &router)?);
             return Ok(fill);
         }
         let (payment, mut calls) = match &figures.swap_out {
@@ -119,11 +118,7 @@ impl Quoter {
             }
         };
         calls.extend(intent.calls.iter().cloned());
-        // What the calls leave is the recipient's; in the router it would be anybody's.
-        calls.push(sweep(output, &router, &intent.recipient)?);
-        if !super::intent::is_native(output) {
-            calls.push(sweep_native(output, &router, &intent.recipient)?);
-        }
+        calls.extend(sweeps(intent, &router)?);
         Ok(Fill {
             payments: vec![payment],
             calls,
@@ -285,11 +280,18 @@ fn ordered(call: Call) -> OrderCall {
     }
 }
 
-/// As [`sweep`], of the native currency: what calls leave of it ends every fill through the router.
-fn sweep_native(of: &Side<'_>, router: &Address, to: &Address) -> Result<OrderCall, CodecError> {
-    let orders = of.spec.family.orders;
+/// What the calls leave is the recipient's, in the router it would be anybody's: what was bought, and the
+/// native currency last.
+fn sweeps(intent: &Intent<'_>, router: &Address) -> Result<Vec<OrderCall>, CodecError> {
+    let (output, to) = (&intent.destination, &intent.recipient);
+    let orders = output.spec.family.orders;
     let orders = orders.ok_or_else(|| CodecError("the family has no calls".into()))?;
-    orders.sweep(router, &of.spec.family.native()?, to)
+    let mut calls = Vec::new();
+    if !super::intent::is_native(output) {
+        calls.push(sweep(output, router, to)?);
+    }
+    calls.push(orders.sweep(router, &output.spec.family.native()?, to)?);
+    Ok(calls)
 }
 
 /// A call by which the router gives all that it has of a currency.

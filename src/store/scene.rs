@@ -273,11 +273,7 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
         why: "a drill".into(),
         since: 1,
     };
-    let next = lane::Lane {
-        next: NONCE + 1,
-        skipped: Vec::new(),
-        account: "a".into(),
-    };
+    let next = lane::Lane::new(NONCE + 1, "a");
     let lease = Lease { fence: 1, since: 1 };
     vec![
         (super::rows::claim::key(&id()), claim().encode().unwrap()),

@@ -124,6 +124,15 @@ fn prefix(network: &str) -> Vec<u8> {
 }
 
 impl Lane {
+    /// Of an account that nobody else uses.
+    pub fn new(next: u64, account: &str) -> Self {
+        Self {
+            next,
+            skipped: Vec::new(),
+            account: account.into(),
+        }
+    }
+
     pub fn encode(&self) -> Result<Vec<u8>, RowError> {
         encode("lane", FORMAT, self)
     }
