@@ -141,18 +141,16 @@ impl Daemon {
         reserve.look().context("DISK_RESERVE")?;
         let name = service(config, signer.address());
         let journal = Arc::new(Journal::new(pair.journal.clone(), signer));
+        let judged = oracle(
+            &chains,
+            settings,
+            (journal.clone(), pair.store.clone()),
+            peers(config)?,
+            unix_seconds,
+        );
         let state = Arc::new(oracle::State {
             listed: chains.list().iter().map(listed).collect(),
-            oracle: Oracle {
-                tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
-                ..oracle(
-                    &chains,
-                    settings,
-                    (journal.clone(), pair.store.clone()),
-                    peers(config)?,
-                    unix_seconds,
-                )
-            },
+            oracle: claiming(config, judged),
             force: config.claims.force.clone(),
         });
         let rendered = metrics.clone();
@@ -284,6 +282,14 @@ fn surfaces(
 pub fn service(config: &Config, signer: EvmAddress) -> String {
     let name = config.service.as_deref().unwrap_or("intentd");
     format!("{name} {} {signer:#x}", config.environment)
+}
+
+/// The oracle with the operator's rules for claims.
+fn claiming(config: &Config, oracle: Oracle) -> Oracle {
+    Oracle {
+        tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
+        ..oracle
+    }
 }
 
 /// Where the stores of a daemon are.

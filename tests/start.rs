@@ -308,16 +308,15 @@ fn sigterm_lets_requests_under_way_finish() {
     let listening = lines.find(|line| line["message"] == "oracle listening");
     let address = listening.unwrap()["address"].as_str().unwrap().to_owned();
 
-    let body = json!({"chainId": "one", "transactionId": format!("0x{}", "11".repeat(32))});
-    let body = body.to_string();
+    let transaction = format!("0x{}", "11".repeat(32));
+    let body = json!({"chainId": "one", "transactionId": transaction}).to_string();
     let head = format!(
         "POST /attestations/depository-deposits/v1 HTTP/1.1\r\nhost: a\r\n\
          content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    let mut clients: Vec<_> = (0..8)
-        .map(|_| TcpStream::connect(&address).unwrap())
-        .collect();
+    let connected = (0..8).map(|_| TcpStream::connect(&address).unwrap());
+    let mut clients: Vec<_> = connected.collect();
     for client in &mut clients {
         client.write_all(head.as_bytes()).unwrap();
         let mut told = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];

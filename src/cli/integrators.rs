@@ -180,7 +180,11 @@ impl Link {
 
 /// Over the store itself. In the wrong environment there is none, and none is made unless asked for.
 async fn alone(config: &Config, order: Order, create: bool) -> anyhow::Result<Outcome> {
-    let making = if create { Making::Allowed } else { Making::Refused };
+    let making = if create {
+        Making::Allowed
+    } else {
+        Making::Refused
+    };
     let pair = Pair::open(&run::places(config), making)
         .with_context(|| "`intentd serve` makes a store, and `add --create`")?;
     let outcome = carried_out(config, pair.store.clone(), order).await;

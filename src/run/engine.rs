@@ -113,6 +113,14 @@ struct Ground<'a> {
     shutdown: CancellationToken,
 }
 
+fn patience(trading: &Trading) -> Patience {
+    Patience {
+        margin: 60,
+        funds: 300,
+        forced_by_all: !trading.production,
+    }
+}
+
 /// Puts quotes, index, solver and settlement together.
 pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::Result<Engine> {
     let places = places(&trading.market, chains)?;
@@ -146,11 +154,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         settlement: ground.settlement.clone(),
         repricing: Arc::new(Late(ground.repricer())),
         exposure: Exposure::default(),
-        patience: Patience {
-            margin: 60,
-            funds: 300,
-            forced_by_all: !trading.production,
-        },
+        patience: patience(trading),
         gap_limit: trading.gap_limit,
         breaker: Mutex::default(),
         books: watch::Sender::new(None),

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::request::{
     fact::Facts,
-    filter::{Lookup, Query, Sort, matches},
+    filter::{Lookup, Query, matches},
     name::Name,
     summary::Summary,
 };
