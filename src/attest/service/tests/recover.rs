@@ -168,6 +168,7 @@ fn leg(scene: &Scene, stage: Stage) -> Leg {
         purpose: Purpose::Refund,
         reason: None,
         network: "ethereum".into(),
+        lane: "ethereum".into(),
         nonce: 1,
         currency: NATIVE.into(),
         amount: U256::from(990),
