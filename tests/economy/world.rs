@@ -2,7 +2,7 @@
 //! process: the engine of the integrator API, the oracle, its watchers.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr},
+    net::Ipv4Addr,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -128,8 +128,7 @@ impl World {
             ),
             force: Vec::new(),
         });
-        let oracle = Router::default().with(&state, oracle::ROUTES).unwrap();
-        let oracle = Arc::new(oracle);
+        let oracle = Arc::new(Router::default().with(&state, oracle::ROUTES).unwrap());
         let outside = Outside {
             clock: clock::millis,
             entropy: clock::entropy,
@@ -217,6 +216,7 @@ impl World {
             vm_type: vm::SETTLEMENT.name.into(),
             depository: Some(market::DEPOSITORY.to_string()),
             chain: Ok(opened),
+            served: true,
         });
         let (name, number, _) = CHAINS[2];
         let entry = json!({
@@ -262,7 +262,7 @@ async fn ask(router: &Router, method: Method, target: &str, body: &Value) -> (St
         target: target.into(),
         headers,
         body: body.to_string().into_bytes().into(),
-        peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
+        client: Ipv4Addr::LOCALHOST.into(),
         key: None,
         scopes: Arc::new([]),
         params,
@@ -298,6 +298,7 @@ fn open(chain: &Arc<Chain>, providers: &[Arc<Provider>; 3]) -> Opened {
         providers: 3,
         required: 2,
         named: true,
+        few: None,
         trades: providers.iter().map(Provider::trade).collect(),
     }
 }
