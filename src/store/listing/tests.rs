@@ -745,6 +745,10 @@ async fn a_query_of_many_values_looks_at_fewer() {
         request.id = B256::from(U256::from(number + 1));
         request.order_id = !request.id;
         requests.insert(&request, Batch::new()).await.unwrap();
+        // Quotes stand in no list.
+        let paid = |facts: &mut Facts| facts.deposits.push(deposit(1, Standing::Final));
+        let recorded = requests.record(&request.id, NOW, Batch::new(), paid);
+        recorded.await.unwrap();
     }
     let listing = Listing::open(store).await.unwrap();
     listing.complete().await.unwrap();

@@ -1,6 +1,6 @@
 //! What is forgotten, and what never is.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use alloy::primitives::B256;
 
@@ -132,7 +132,10 @@ async fn after_thirty_one_days_the_first_day_is_forgotten() {
     let (mut mark, mut ids) = (0, Vec::new());
     for number in 1..=32 {
         ids.push(day(&requests, number).await);
-        mark = fan::further(&ground, mark).await.unwrap().mark;
+        mark = fan::further(&ground, mark, &BTreeSet::new())
+            .await
+            .unwrap()
+            .mark;
         let now = u64::from(number) * DAY;
         let gone = prune(&requests, now).await.unwrap().events;
         assert_eq!(gone, u64::from(number == 32), "day {number}");
