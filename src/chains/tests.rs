@@ -66,7 +66,8 @@ fn real_money_rests_on_two_named_providers_or_on_the_operators_word() {
         })
     };
     let (one, hub) = ("https://a.example", ("RELAY_RPC_URL", TWO));
-    let cases: &[(&[(&str, &str)], Option<Closed>)] = &[
+    type Variables = &'static [(&'static str, &'static str)];
+    let cases: &[(Variables, Option<Closed>)] = &[
         (&[("BASE_RPC_URL", TWO)], None),
         (&[("BASE_RPC_URL", one)], few(1, "base")),
         (&[("BASE_RPC_URL", one), ("BASE_RPC_QUORUM", "1")], None),
