@@ -66,8 +66,8 @@ fn real_money_rests_on_two_named_providers_or_on_the_operators_word() {
         })
     };
     let (one, hub) = ("https://a.example", ("RELAY_RPC_URL", TWO));
-    type Variables = &'static [(&'static str, &'static str)];
-    let cases: &[(Variables, Option<Closed>)] = &[
+    type Variables<'a> = &'a [(&'a str, &'a str)];
+    let cases: &[(Variables<'_>, Option<Closed>)] = &[
         (&[("BASE_RPC_URL", TWO)], None),
         (&[("BASE_RPC_URL", one)], few(1, "base")),
         (&[("BASE_RPC_URL", one), ("BASE_RPC_QUORUM", "1")], None),
