@@ -29,6 +29,8 @@ pub use self::{
 const DATA_DIR: &str = "./data";
 /// What stays free on the disk unless `DISK_RESERVE` says otherwise: a gibibyte.
 const DISK_RESERVE: u64 = 1 << 30;
+/// What is final unless `FINALITY_PROFILE` says otherwise.
+const FINALITY: FinalityProfile = FinalityProfile::Network;
 /// Variables of the network's own oracle that do nothing here.
 const UNUSED: [&str; 1] = ["DATADOG_API_KEY"];
 
@@ -253,11 +255,7 @@ impl Config {
             chains_file: raw.chains_file.map(Into::into),
             hub_file: raw.hub_file.map(Into::into),
             chains: raw.chains.as_deref().map(read::list),
-            finality_profile: read.parse(
-                "FINALITY_PROFILE",
-                raw.finality_profile,
-                FinalityProfile::Network,
-            ),
+            finality_profile: read.parse("FINALITY_PROFILE", raw.finality_profile, FINALITY),
             api_keys,
             claims,
             keyless_limit,

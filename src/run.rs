@@ -136,9 +136,7 @@ impl Daemon {
         ready::tell(&chains);
         ready::warn_about_quorums(&chains, config);
         ready::warn_about_multisig(config);
-        let pair = Pair::open(&places(config), Making::Allowed)?;
-        let reserve = Reserve::new(places(config).homes(), config.disk_reserve);
-        reserve.look().context("DISK_RESERVE")?;
+        let (pair, reserve) = stores(config)?;
         let name = service(config, signer.address());
         let journal = Arc::new(Journal::new(pair.journal.clone(), signer));
         let judged = oracle(
@@ -170,7 +168,7 @@ impl Daemon {
             app,
             ops,
             pair,
-            reserve: Arc::new(reserve),
+            reserve,
             watchers: watchers(&chains, &journal),
             journal,
             data_dir: config.data_dir.clone(),
@@ -197,14 +195,9 @@ impl Daemon {
         let admin = Admin::bind(&self.data_dir).context("cannot open the admin socket")?;
         tracing::info!(address = %listeners.ops.local_addr()?, "operations listening");
         tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
+        let office = self.office().await?;
         let mut background = Background::new(shutdown.clone());
         background.spawn("metrics", self.metrics.keep(shutdown.clone()));
-        let office = Office {
-            integrators: Integrators::open(self.pair.store.clone()).await?,
-            service: Some(self.name),
-            plain: self.plain_webhooks,
-            clock: unix_millis,
-        };
         let integrators = office.integrators.clone();
         for watcher in self.watchers {
             let name = format!("watcher of {}", watcher.chain());
@@ -252,6 +245,16 @@ impl Daemon {
         tracing::info!("stopped");
         Ok(())
     }
+
+    /// Whoever keeps the integrators.
+    async fn office(&self) -> anyhow::Result<Office> {
+        Ok(Office {
+            integrators: Integrators::open(self.pair.store.clone()).await?,
+            service: Some(self.name.clone()),
+            plain: self.plain_webhooks,
+            clock: unix_millis,
+        })
+    }
 }
 
 /// What the oracle's listener and the operator's answer with.
@@ -290,6 +293,15 @@ fn claiming(config: &Config, oracle: Oracle) -> Oracle {
         tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
         ..oracle
     }
+}
+
+/// The stores, and what is kept free on their disks.
+fn stores(config: &Config) -> anyhow::Result<(Pair, Arc<Reserve>)> {
+    let places = places(config);
+    let pair = Pair::open(&places, Making::Allowed)?;
+    let reserve = Reserve::new(places.homes(), config.disk_reserve);
+    reserve.look().context("DISK_RESERVE")?;
+    Ok((pair, Arc::new(reserve)))
 }
 
 /// Where the stores of a daemon are.

@@ -2,6 +2,7 @@
 //!
 //! - [`types`]: chain-neutral facts (receipts, deposits, payments).
 //! - [`family`]: the seam: what a family offers, and the reader traits.
+//! - [`finality`]: when a block counts.
 //! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
 //! - [`trade`]: what trading needs besides: scanning, accounts, writing, steps.
 //! - [`http`]: round trips to providers that are not trusted to behave.
@@ -10,6 +11,7 @@
 
 mod aside;
 pub mod family;
+pub mod finality;
 pub mod http;
 pub mod protocol;
 pub mod quorum;
@@ -39,6 +41,7 @@ pub mod xrp;
 
 pub use aside::{LARGE_BYTES, LARGE_EVENTS, aside};
 pub use family::*;
+pub use finality::{Finality, FinalityTag};
 pub use seen::{Seen, Unusable};
 pub use spec::{ChainEntry, FinalityDefaults};
 pub use types::*;

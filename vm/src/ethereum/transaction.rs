@@ -32,6 +32,10 @@ impl TransactionCodec for Transactions {
         if !(draft.authorizations.is_empty() || limits.authorizations) {
             return Err(Unfit::Type);
         }
+        let odd = |given: &Authorization| given.y_parity > 1;
+        if let Some(at) = draft.authorizations.iter().position(odd) {
+            return Err(Unfit::Authorization(at, "yParity: expected 0 or 1".into()));
+        }
         let (bytes, most) = (unsigned(chain, draft)?.len() + SIGNATURE, limits.bytes);
         if bytes > most {
             return Err(Unfit::Large { bytes, most });

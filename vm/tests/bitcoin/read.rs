@@ -389,7 +389,8 @@ async fn a_thousand_previous_transactions_are_read_and_no_more() {
     };
     let refusal = receipt.deposits.unwrap_err().0;
     assert!(refusal.contains("1000"), "{refusal}");
-    assert!(!receipt.payments.is_empty(), "a fill is a fill");
+    // Whose money it was is not known either.
+    assert!(receipt.payments.is_empty(), "{:?}", receipt.payments);
     assert!(node.state.calls.lock().unwrap().len() < asked + 20);
 }
 

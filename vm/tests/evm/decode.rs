@@ -58,13 +58,19 @@ fn every_recorded_transaction_is_readable() {
 #[test]
 fn failed_transaction_has_no_effects() {
     let hash = "0x82e32499ae916caa2e66ac09fb50e9dd00db394ce27e4bd94c00ecf5a2e875fd";
-    let found = decode_json(&chain::rules(), entry(hash)).unwrap();
-    let Transaction::Failed(failure) = found else {
-        panic!("{found:?}")
+    let failed = |entry: &Value| match decode_json(&chain::rules(), entry).unwrap() {
+        Transaction::Failed(failure) => failure,
+        found => panic!("{found:?}"),
     };
+    let failure = failed(entry(hash));
     assert_eq!(failure.block, chain::block(22));
+    assert!(failure.references.is_empty(), "four bytes name no order");
     // Whose it was and what it was for is known all the same.
-    assert_eq!(failure.references.len(), 1);
+    let order = format!("0x{}", "7e".repeat(32));
+    let mut named = entry(hash).clone();
+    named["transaction"]["input"] = format!("0xdeadbeef{}", &order[2..]).into();
+    let failure = failed(&named);
+    assert_eq!(failure.references, [order.as_str().into()]);
     assert!(failure.outer_call.is_some());
 }
 

@@ -1,0 +1,39 @@
+//! When a block counts as one that will not be undone. Pure.
+
+use crate::types::{Block, Head};
+
+/// How deep and how old a block must be before a statement about it is signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finality {
+    /// Blocks on top of the statement's block: `head - block >= blocks`.
+    pub blocks: u64,
+    /// Seconds between the statement's block and the head.
+    pub seconds: u64,
+    /// Additionally at or below the chain's own tag.
+    pub tag: Option<FinalityTag>,
+}
+
+impl Finality {
+    /// Whether `block` is final as seen from `head`. A block above the head never is.
+    pub fn met(&self, block: &Block, head: &Head) -> bool {
+        let deep = head
+            .block
+            .number
+            .checked_sub(block.number)
+            .is_some_and(|d| d >= self.blocks);
+        let old = head
+            .block
+            .time
+            .checked_sub(block.time)
+            .is_some_and(|s| s >= self.seconds);
+        let tagged = self.tag.is_none() || head.tagged.is_some_and(|n| block.number <= n);
+        deep && old && tagged
+    }
+}
+
+/// The chain's own word for "will not be undone".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinalityTag {
+    Safe,
+    Finalized,
+}
