@@ -79,6 +79,10 @@ pub struct Network {
     /// The first block that the index must look at; unset: the head at first start.
     #[serde(default)]
     pub index_from: Option<u64>,
+    /// Whether headers say, by their bloom, which logs are in their blocks. Where there is one provider
+    /// only, it is held to that; set it to false where the chain's headers do not.
+    #[serde(default = "yes")]
+    pub blooms: bool,
     /// Blocks on top of a fill before it is told as done.
     #[serde(default = "one")]
     pub fill_confirmations: u64,
@@ -268,6 +272,10 @@ impl Network {
         let same = |currency: &&Currency| spelled_alike(&currency.address, address);
         self.currencies.iter().find(same)
     }
+}
+
+const fn yes() -> bool {
+    true
 }
 
 const fn one() -> u64 {

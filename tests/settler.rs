@@ -26,6 +26,7 @@ use hyper::{Response, StatusCode};
 use intentd::{
     chains::Chains,
     config::Config,
+    price::settlement::GAS,
     request::{
         self, Operation, Request, TradeType,
         fact::{self, Applied, Facts, Place, Purpose, Standing},
@@ -233,6 +234,7 @@ impl Rig {
             late_slippage_bps: None,
             true_exact_output: false,
             fill_gas: 21_000,
+            fill_data: U256::ZERO,
             own_call: None,
             referrer: None,
             api_key: None,
@@ -341,6 +343,18 @@ impl Rig {
         assert_eq!(executions, [told.transaction.parse::<B256>().unwrap()]);
     }
 
+    /// Gas of both transactions that settled an order.
+    async fn gas(&self, told: &fact::Settlement) -> u64 {
+        let mut gas = 0;
+        for side in [&told.deposit, &told.outcome] {
+            let hash = side.as_ref().unwrap().transaction.parse().unwrap();
+            let node = &self.world.hub.node.provider;
+            let receipt = node.get_transaction_receipt(hash).await.unwrap();
+            gas += receipt.unwrap().gas_used;
+        }
+        gas
+    }
+
     /// Nothing has been settled, sent or told.
     async fn untouched(&self, ended: &Ended) {
         let row = self.row(ended).await.unwrap();
@@ -439,6 +453,10 @@ async fn fills_and_refunds_are_settled_once_and_told_as_they_were() {
         let told = rig.facts(&ended).await.settlement.unwrap();
         rig.told_truly(&ended, 0, told.deposit.as_ref()).await;
         rig.told_truly(&ended, 1, told.outcome.as_ref()).await;
+        // What quotes and refunds charge for it covers it, and is no fiction.
+        let gas = rig.gas(&told).await;
+        println!("{purpose:?}: settled with {gas} gas");
+        assert!((GAS / 4..=GAS).contains(&gas), "{purpose:?}: {gas}");
     }
     let sent = rig.sent().await;
     assert_eq!(sent, 4);

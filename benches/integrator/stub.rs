@@ -156,6 +156,10 @@ impl PriceSource for Stub {
 
 #[async_trait]
 impl Capacity for Stub {
+    async fn sound(&self, _: &str) -> Result<(), CapacityError> {
+        Ok(())
+    }
+
     async fn available(&self, _: &str, _: &Address) -> Result<Option<U256>, CapacityError> {
         Ok(Some(U256::from(10).pow(U256::from(30))))
     }
@@ -176,6 +180,10 @@ impl Scanner for Stub {
     }
 
     async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+        Ok(Vec::new())
+    }
+
+    async fn omitted(&self, _: u64, _: &Block, _: &[Sighting]) -> Result<Vec<Sighting>, ScanError> {
         Ok(Vec::new())
     }
 }

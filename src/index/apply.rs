@@ -11,6 +11,8 @@ use crate::request::{
 /// Deposits of one order that are kept: of those that pay for it, and of the others.
 const MOST_PAYING: usize = 512;
 const MOST_OTHERS: usize = 256;
+/// Deposits of an order that are kept with those that left the chain.
+const MOST_KEPT: usize = 1_024;
 /// Own transactions of one request that are kept: each does the same again.
 const MOST_OWN: usize = 16;
 
@@ -53,29 +55,43 @@ pub fn deposit(
     }
 }
 
-/// Whether the order's facts take this deposit. Anybody may deposit dust for an order: it neither makes
-/// facts grow without end nor keeps out who pays what the order asks for.
+/// Whether the order's facts take this deposit. Anybody may deposit dust for an order, and one provider
+/// may show what is not there: neither makes facts grow without end nor keeps out who pays what the
+/// order asks for.
 pub fn has_room(request: &Request, facts: &Facts, deposit: &Deposit) -> bool {
     let pays = |one: &Deposit| mismatch(request, one).is_none();
     let paying = pays(deposit);
     let most = if paying { MOST_PAYING } else { MOST_OTHERS };
     let mut all = facts.deposits.iter();
-    all.any(|one| one.onchain_id == deposit.onchain_id)
-        || facts
-            .deposits
-            .iter()
-            .filter(|one| pays(one) == paying)
-            .count()
-            < most
+    let known = all.any(|one| one.onchain_id == deposit.onchain_id);
+    let others = facts.standing().filter(|one| pays(one) == paying);
+    // What left the chain can be forgotten while nothing was done because of it.
+    let full = facts.deposits.len() >= MOST_KEPT && forgettable(facts).is_none();
+    known || (others.count() < most && !full)
 }
 
-/// A deposit is in a block. In another block than before it has to become final anew.
+/// The oldest deposit that left the chain and that nothing rests on.
+fn forgettable(facts: &Facts) -> Option<usize> {
+    let mut deposits = facts.deposits.iter();
+    let oldest = deposits.position(|one| one.standing == Standing::Reorged);
+    oldest.filter(|_| facts.attempts.is_empty())
+}
+
+/// A deposit is in a block. In another block than before it has to become final anew; what a quorum has
+/// not judged is as it was shown last.
 pub fn seen(facts: &mut Facts, deposit: &Deposit) {
     let known = |one: &&mut Deposit| one.onchain_id == deposit.onchain_id;
     match facts.deposits.iter_mut().find(known) {
-        None => facts.deposits.push(deposit.clone()),
+        None => {
+            if facts.deposits.len() >= MOST_KEPT
+                && let Some(oldest) = forgettable(facts)
+            {
+                facts.deposits.remove(oldest);
+            }
+            facts.deposits.push(deposit.clone());
+        }
         Some(before) if before.place.hash != deposit.place.hash => *before = deposit.clone(),
-        Some(before) if before.standing == Standing::Reorged => *before = deposit.clone(),
+        Some(before) if before.standing != Standing::Final => *before = deposit.clone(),
         Some(_) => {}
     }
 }
@@ -142,7 +158,7 @@ pub fn disowned(facts: &mut Facts, network: &str, transaction: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::scene;
+    use crate::request::{fact::Purpose, scene};
 
     /// Deposit 1 in block `number` of the scene.
     fn in_block(number: u64) -> Deposit {
@@ -238,6 +254,59 @@ mod tests {
         }
         let bytes = serde_json::to_vec(&facts).unwrap();
         assert!(bytes.len() < 1 << 19, "{}", bytes.len());
+    }
+
+    #[test]
+    fn what_left_the_chain_takes_nobodys_place() {
+        let request = scene::request(1);
+        let numbered = |number: u64| Deposit {
+            onchain_id: alloy::primitives::U256::from(number).into(),
+            ..scene::deposit(1, Standing::Included)
+        };
+        let mut facts = Facts::default();
+        // Again and again one provider shows as many deposits as there may be, and none is there.
+        for round in 0..4 {
+            let first = 1 + round * MOST_PAYING as u64;
+            for number in first..first + MOST_PAYING as u64 {
+                let deposit = numbered(number);
+                assert!(has_room(&request, &facts, &deposit), "{number}");
+                seen(&mut facts, &deposit);
+            }
+            assert!(!has_room(&request, &facts, &numbered(1_000_000)));
+            for deposit in facts.deposits.clone() {
+                gone(&mut facts, deposit.onchain_id, deposit.place.hash);
+            }
+        }
+        assert!(has_room(&request, &facts, &numbered(1_000_000)));
+        assert!(
+            facts.deposits.len() <= MOST_KEPT,
+            "{}",
+            facts.deposits.len()
+        );
+        // What the solver acted on stays, however much comes.
+        facts
+            .attempts
+            .push(scene::attempt(Purpose::Fill, State::Broadcast));
+        let before = facts.deposits.clone();
+        seen(&mut facts, &numbered(1_000_000));
+        assert_eq!(facts.deposits[..before.len()], before);
+    }
+
+    #[test]
+    fn a_deposit_is_what_was_shown_of_it_last_until_a_quorum_has_it() {
+        let forged = Deposit {
+            amount: vm::Amount::from(1),
+            ..in_block(5)
+        };
+        let mut facts = Facts::default();
+        seen(&mut facts, &forged);
+        seen(&mut facts, &in_block(5));
+        assert_eq!(facts.deposits, [in_block(5)]);
+        let hash = scene::place(5).hash;
+        settled(&mut facts, forged.onchain_id, hash, &scene::place(5));
+        let before = facts.clone();
+        seen(&mut facts, &forged);
+        assert_eq!(facts, before);
     }
 
     #[test]

@@ -72,6 +72,8 @@ struct State {
     failure: Option<ReadError>,
     /// Told as long as it is set: the provider forgot these blocks' deposits.
     deaf: bool,
+    /// What it shows is not what its blocks say.
+    forges: bool,
     asked: Vec<RangeInclusive<u64>>,
     /// Transactions that were asked about one by one.
     looks: usize,
@@ -142,6 +144,10 @@ impl World {
         self.with(|state| state.deaf = deaf);
     }
 
+    pub fn forge(&self, forges: bool) {
+        self.with(|state| state.forges = forges);
+    }
+
     /// How often a transaction was asked about.
     pub fn looks(&self) -> usize {
         self.with(|state| state.looks)
@@ -192,6 +198,22 @@ impl Scanner for World {
             let there = |one: &&Sighting| blocks.contains(&one.number) && !state.deaf;
             let found = state.sightings.iter().filter(there).cloned().collect();
             Ok(state.answer(found)?)
+        })
+    }
+
+    async fn omitted(
+        &self,
+        from: u64,
+        end: &Block,
+        shown: &[Sighting],
+    ) -> Result<Vec<Sighting>, ScanError> {
+        self.with(|state| {
+            if state.forges {
+                return Err(ReadError::Doubtful("not its bloom".into()).into());
+            }
+            let missing =
+                |one: &&Sighting| (from..=end.number).contains(&one.number) && !shown.contains(one);
+            Ok(state.sightings.iter().filter(missing).cloned().collect())
         })
     }
 }

@@ -16,17 +16,23 @@ const HOUR: u64 = 3_600;
 /// No price is more uncertain than this, in millionths.
 const MOST_SPREAD: u64 = 200_000;
 
-/// The first answer of several providers of one feed. `Err` when nobody gave one (the first doubt), or
-/// when two are more than `spread` basis points apart: then one of them is wrong, and nobody knows
-/// which.
+/// The first answer of several providers of one feed, restless enough that what the others say counts as
+/// well: whoever is asked first moves no price. `Err` when nobody gave one (the first doubt), or when two
+/// are more than `spread` basis points apart: then one of them is wrong, and nobody knows which.
 pub fn agreed(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doubt> {
     let mut told = answers.iter().flatten();
     let Some(first) = told.next() else {
         let doubt = answers.iter().find_map(|answer| answer.as_ref().err());
         return Err(doubt.cloned().unwrap_or(Doubt::Silent("nobody".to_owned())));
     };
-    extremes(answers.iter().flatten(), first, spread)?;
-    Ok(*first)
+    let (low, high) = extremes(answers.iter().flatten(), first, spread)?;
+    // Half of a swing counts in each direction.
+    let apart = (high - low).saturating_mul(U256::from(2 * MILLION));
+    let apart = u64::try_from(apart.div_ceil(low)).unwrap_or(u64::MAX);
+    Ok(Told {
+        swing: first.swing.max(apart),
+        ..*first
+    })
 }
 
 /// A currency's price from its feeds, in the order in which they are believed: the first is shown, and
@@ -127,8 +133,9 @@ mod tests {
         let silent = || Err(Doubt::Silent("x".to_owned()));
         for (answers, expected) in [
             (vec![told(10_000)], told(10_000)),
-            (vec![told(10_000), told(10_200)], told(10_000)),
-            (vec![told(10_200), told(10_000)], told(10_200)),
+            // 2 % apart, which counts in full in both directions.
+            (vec![told(10_000), told(10_200)], seen(10_000, 1, 40_000)),
+            (vec![told(10_200), told(10_000)], seen(10_200, 1, 40_000)),
             (vec![told(10_000), told(10_201)], Err(Doubt::Disagreement)),
             (vec![told(10_201), told(10_000)], Err(Doubt::Disagreement)),
             (

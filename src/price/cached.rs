@@ -80,7 +80,7 @@ impl Last {
         let apart = (most - least).saturating_mul(MILLION).checked_div(least);
         let swing = apart.and_then(|apart| u64::try_from(apart).ok());
         let told = Told {
-            swing: swing.unwrap_or(u64::MAX),
+            swing: swing.unwrap_or(u64::MAX).max(told.swing),
             ..told
         };
         self.price = Some(told);

@@ -12,8 +12,9 @@ use vm::trade::Trade;
 use super::{PriceError, PriceSource};
 use crate::market::Currency;
 
-/// Gas units of the two transactions that settle an order: its deposit's execution and its outcome's.
-const GAS: u64 = 500_000;
+/// Gas units that the two transactions that settle an order may take: its deposit's execution and its
+/// outcome's. `tests/settler.rs` measures them with the contracts of the development network.
+pub const GAS: u64 = 500_000;
 /// For one provider.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Seconds for which an answer is not asked for again, and for which it serves while nobody answers.

@@ -5,6 +5,7 @@ use alloy::primitives::{I256, U256};
 use super::{
     code::{Code, Refused},
     fees::{self, Fault, Level, Sum, Terms},
+    fill::FillGas,
     intent::{Intent, Side},
     offers::{Offers, Wanted},
     reads::Reads,
@@ -66,8 +67,8 @@ impl From<Fault> for Refused {
 }
 
 impl Pricing<'_, '_> {
-    /// The amounts of a request whose destination transaction takes `gas` units.
-    pub async fn figures(&self, gas: u64) -> Result<Figures, Refused> {
+    /// The amounts of a request whose destination transaction takes `gas`.
+    pub async fn figures(&self, gas: FillGas) -> Result<Figures, Refused> {
         let figures = if self.intent.own {
             self.own().await?
         } else {
@@ -87,9 +88,9 @@ impl Pricing<'_, '_> {
         given.unwrap_or_else(|| fees::automatic(usd))
     }
 
-    fn terms(&self, gas: u64) -> Result<Terms<'_>, Refused> {
+    fn terms(&self, gas: FillGas) -> Result<Terms<'_>, Refused> {
         let (intent, route, reads) = (self.intent, self.route, self.reads);
-        let wei = reads.destination_fees.price().checked_mul(U256::from(gas));
+        let wei = reads.destination_fees.cost(gas);
         let deal = &reads.deal;
         let gas = wei.and_then(|wei| deal.gas.given().usd(wei));
         let (paid, given) = (route.paid.currency, route.given.currency);
@@ -105,7 +106,7 @@ impl Pricing<'_, '_> {
         })
     }
 
-    async fn solved(&self, gas: u64) -> Result<Figures, Refused> {
+    async fn solved(&self, gas: FillGas) -> Result<Figures, Refused> {
         let terms = self.terms(gas)?;
         let mut figures = if self.intent.trade_type == TradeType::ExactInput {
             self.forward(&terms).await?

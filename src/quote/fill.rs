@@ -26,6 +26,14 @@ const TOKEN: u64 = 75_000;
 const ROUTED: u64 = 200_000;
 const CALL: u64 = 150_000;
 
+/// What a fill takes on its chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FillGas {
+    pub units: u64,
+    /// Wei that the chain charges for the transaction's bytes besides gas.
+    pub data: U256,
+}
+
 /// Payments and calls of an order.
 #[derive(Clone, Debug, Default)]
 pub struct Fill {
@@ -166,9 +174,13 @@ impl Quoter {
         Ok((payment, calls))
     }
 
-    /// Gas units of the fill as it would be sent, by agreement of providers; refused when it would revert
+    /// What the fill takes as it would be sent, by agreement of providers; refused when it would revert
     /// or no node would take it.
-    pub(super) async fn simulate(&self, intent: &Intent<'_>, fill: &Fill) -> Result<u64, Refused> {
+    pub(super) async fn simulate(
+        &self,
+        intent: &Intent<'_>,
+        fill: &Fill,
+    ) -> Result<FillGas, Refused> {
         let venue = self.venue(&intent.destination)?;
         let payments = fill.payments.iter().map(Due::payout).collect::<Vec<_>>();
         let router = router(&intent.destination)?;
@@ -193,7 +205,10 @@ impl Quoter {
             return Err(Refused::new(Code::InvalidExtraTxs, what));
         }
         match venue.providers.cost(intended).await? {
-            Ok(cost) => Ok(cost.gas),
+            Ok(cost) => Ok(FillGas {
+                units: cost.gas,
+                data: cost.data,
+            }),
             Err(revert) => Err(self.reverted(intent, &call, revert).await),
         }
     }
@@ -202,11 +217,10 @@ impl Quoter {
     /// simulation would speak of the order's calls.
     async fn ready(&self, venue: &Venue, proxy: &Address, fill: &Fill) -> Result<(), Refused> {
         for due in &fill.payments {
-            let ask = |trade: Trade| async move {
-                let accounts = trade.accounts;
-                accounts.allowance(&self.solver, proxy, &due.currency).await
-            };
-            if venue.ask(ask).await? < due.amount {
+            let allowed = venue
+                .providers
+                .allowance(&self.solver, proxy, &due.currency);
+            if allowed.await? < due.amount {
                 let what = "the solver does not make calls with this currency yet";
                 return Err(Refused::new(Code::ServiceUnavailable, what));
             }

@@ -10,6 +10,7 @@ use vm::{
 use super::{
     code::{Code, Refused},
     figures::Figures,
+    fill::FillGas,
     intent::{Intent, Side},
     route::Route,
     service::Quoter,
@@ -62,6 +63,12 @@ impl GasPrice {
 
     pub fn tip(self) -> U256 {
         U256::from(self.0.priority)
+    }
+
+    /// What a fill costs, in wei.
+    pub fn cost(self, gas: FillGas) -> Option<U256> {
+        let units = self.price().checked_mul(U256::from(gas.units))?;
+        units.checked_add(gas.data)
     }
 
     /// What it must be ready to pay while the base fee grows for some blocks.
@@ -184,9 +191,9 @@ impl Quoter {
         self.venue(side)?.ask(ask).err_into().await
     }
 
+    /// What gas costs by agreement of providers: it is what the user is charged.
     async fn fees(&self, side: &Side<'_>) -> Result<GasPrice, Refused> {
-        let ask = |trade: Trade| async move { trade.writer.fees().await };
-        Ok(GasPrice(self.venue(side)?.ask(ask).await?))
+        Ok(GasPrice(self.venue(side)?.providers.recent_fees().await?))
     }
 
     async fn allowance(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<U256, Refused> {
@@ -256,9 +263,10 @@ impl Quoter {
         let capacity = &self.parts.capacity;
         let available = futures::try_join!(
             capacity.available(network, currency),
-            capacity.sound(&route.paid.network.name)
+            capacity.sound(&route.paid.network.name),
+            capacity.sound(network)
         );
-        let (available, ()) = available.map_err(|error| {
+        let (available, (), ()) = available.map_err(|error| {
             tracing::warn!(%error, "no quote");
             Refused::new(Code::ServiceUnavailable, "the solver does not answer")
         })?;

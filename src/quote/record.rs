@@ -8,6 +8,7 @@ use super::{
     answer::{Details, Fees},
     fees,
     figures::Figures,
+    fill::FillGas,
     intent::{Intent, Side},
     steps::Planned,
 };
@@ -19,7 +20,7 @@ pub struct Promised<'a> {
     pub order_id: B256,
     pub order: Order,
     pub signature: Bytes,
-    pub fill_gas: u64,
+    pub fill_gas: FillGas,
     /// The user's transactions, first to last.
     pub steps: &'a [Planned],
     /// Unix milliseconds.
@@ -60,7 +61,8 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
         authorizations: intent.authorization_list.clone(),
         late_slippage_bps: intent.late_slippage,
         true_exact_output: intent.true_exact_output,
-        fill_gas: promised.fill_gas,
+        fill_gas: promised.fill_gas.units,
+        fill_data: promised.fill_gas.data,
         own_call: own_call(intent, promised.steps),
         referrer: intent.referrer.clone(),
         api_key: promised.key.map(str::to_owned),

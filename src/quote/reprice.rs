@@ -2,13 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use alloy::primitives::U256;
-use vm::trade::Trade;
-
 use super::{
     body,
     code::{Code, Refused},
     fees::{self, Level, Terms},
+    fill::FillGas,
     intent::app_fees,
     late::{self, Offer},
     reads::GasPrice,
@@ -20,6 +18,7 @@ use crate::{
     price::{PriceSource, SettlementPrice},
     request::{Operation, Request, quoted::Quoted},
 };
+use alloy::primitives::U256;
 
 /// See the module.
 pub struct Repricer {
@@ -38,18 +37,15 @@ struct Parties<'m> {
 }
 
 impl Repricer {
-    /// What the solver gives for `request` at `now` (unix seconds); an error where that cannot be known
-    /// now.
-    pub async fn offer(&self, request: &Request, now: u64) -> Result<Offer, Refused> {
+    /// What the solver gives for `request` at `now` (unix seconds), where the destination charges `data`
+    /// wei for its fill's bytes; an error where that cannot be known now.
+    pub async fn offer(&self, request: &Request, data: U256, now: u64) -> Result<Offer, Refused> {
         let unlisted = || Refused::new(Code::UnsupportedRoute, "no longer traded");
         let parties = self.parties(request).ok_or_else(unlisted)?;
         let native = parties.destination.native().ok_or_else(unlisted)?;
         let venue = self.venues.get(&parties.destination.name);
         let venue = venue.ok_or_else(unlisted)?;
-        let fees = async {
-            let ask = |trade: Trade| async move { trade.writer.fees().await };
-            Ok::<_, Refused>(GasPrice(venue.ask(ask).await?))
-        };
+        let fees = async { Ok::<_, Refused>(GasPrice(venue.providers.recent_fees().await?)) };
         let settlement = async { Ok(self.settlement.settlement(now).await?) };
         let (paid, given, gas, fees, settlement) = futures::try_join!(
             self.rated(parties.paid, now),
@@ -58,8 +54,10 @@ impl Repricer {
             fees,
             settlement
         )?;
-        let wei = fees.price().checked_mul(U256::from(request.fill_gas));
-        let gas = wei.and_then(|wei| gas.given().usd(wei));
+        let units = request.fill_gas;
+        let gas = fees
+            .cost(FillGas { units, data })
+            .and_then(|wei| gas.given().usd(wei));
         let unknown = || Refused::new(Code::UnknownError, "the order cannot be priced");
         let taken = Quoted::of(request).app_fees;
         let app = taken.iter().map(|fee| body::AppFee {

@@ -2,6 +2,7 @@
 
 mod exchange;
 mod market;
+mod peer;
 mod steps;
 
 use std::{
@@ -51,6 +52,8 @@ pub const DEPOSITORY: &str = "0x3333333333333333333333333333333333333333";
 /// The account of [`KEY`].
 pub const SOLVER: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+/// Says what transactions' bytes cost.
+pub const DATA_FEES: &str = "0x5555555555555555555555555555555555555555";
 pub const EXCHANGE: &str = "0x4444444444444444444444444444444444444444";
 pub const NOW: u64 = 1_700_000_000_123;
 /// Gas of every estimate, unless a test says otherwise.
@@ -137,6 +140,16 @@ pub struct World {
     pub gas: u64,
     /// Wei per unit.
     pub fee: u128,
+    /// Wei that the destination charges for any transaction's bytes; unset where it charges nothing.
+    pub data_fee: Option<u64>,
+    /// What providers but the first say of fees; unset where there is only the first.
+    pub others: Option<u128>,
+    /// A network whose market file is not what its chain says.
+    pub unsound: Option<String>,
+    /// Units of estimates that pay more than one unit of a currency.
+    pub gas_of_more: Option<u64>,
+    /// No node estimates.
+    pub mute: bool,
     pub market: fn() -> Value,
     pub revert: Option<Revert>,
     /// The authorizations of each estimate.
@@ -180,6 +193,11 @@ impl Default for Scene {
             admission: Admission::Open,
             gas: GAS,
             fee: 1_000_000_000,
+            data_fee: None,
+            others: None,
+            unsound: None,
+            gas_of_more: None,
+            mute: false,
             market: market_file,
             revert: None,
             carried: Vec::new(),
@@ -226,6 +244,17 @@ impl Scene {
             rehearsal: Arc::new(self.clone()),
             witnesses: Arc::new(vm::testing::Unseen),
         };
+        let charges = self.with(|world| world.data_fee.is_some());
+        let peers = match self.with(|world| world.others) {
+            None => Vec::new(),
+            Some(_) => vec![
+                Trade {
+                    writer: Arc::new(peer::Peer(self.clone())),
+                    ..trade.clone()
+                };
+                2
+            ],
+        };
         let venues = ["origin", "destination", "off"].map(|name| {
             let ground = Ground {
                 name: name.into(),
@@ -233,14 +262,16 @@ impl Scene {
                 codec: vm::SETTLEMENT.transactions.unwrap(),
                 limits: Limits {
                     authorizations: true,
+                    data_fees: charges.then(|| address(DATA_FEES)),
                     ..Limits::default()
                 },
-                required: 1,
+                required: 1 + peers.len() / 2,
             };
+            let asked = std::iter::once(&trade).chain(&peers).cloned();
             let venue = Venue {
                 spec: spec(name).unwrap(),
                 trades: vec![trade.clone()],
-                providers: Failover::new(ground, vec![trade.clone()]).unwrap(),
+                providers: Failover::new(ground, asked.collect()).unwrap(),
             };
             (name.to_owned(), venue)
         });
@@ -310,6 +341,15 @@ impl Scanner for Scene {
     async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
         Ok(Vec::new())
     }
+
+    async fn omitted(
+        &self,
+        _: u64,
+        _: &vm::Block,
+        _: &[Sighting],
+    ) -> Result<Vec<Sighting>, ScanError> {
+        Ok(Vec::new())
+    }
 }
 
 #[async_trait]
@@ -343,7 +383,8 @@ impl Accounts for Scene {
     }
 
     async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
-        Ok(Ok(Bytes::new()))
+        let fee = self.read(|world| world.data_fee)?.unwrap_or_default();
+        Ok(Ok(U256::from(fee).to_be_bytes_vec().into()))
     }
 }
 
@@ -365,9 +406,16 @@ impl Rehearsal for Scene {
 #[async_trait]
 impl Writer for Scene {
     async fn estimate(&self, intended: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
+        if self.with(|world| world.mute) {
+            return Err(ReadError::Unavailable("no estimates here".into()));
+        }
         self.read(|world| {
             world.carried.push(intended.authorizations.to_vec());
-            world.revert.clone().map_or(Ok(world.gas), Err)
+            let more = world
+                .gas_of_more
+                .filter(|_| intended.call.value > U256::from(1));
+            let gas = more.unwrap_or(world.gas);
+            world.revert.clone().map_or(Ok(gas), Err)
         })
     }
 

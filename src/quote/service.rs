@@ -14,7 +14,7 @@ use super::{
     code::{Code, Refused},
     details::Sheet,
     figures::{Figures, Pricing},
-    fill::{self, Fill},
+    fill::{self, Fill, FillGas},
     holds::{Holds, Stock},
     intent::{Ground, Intent},
     offers::Offers,
@@ -71,7 +71,7 @@ struct Priced<'m> {
     reads: Reads,
     figures: Figures,
     fill: Fill,
-    fill_gas: u64,
+    fill_gas: FillGas,
     /// Unix milliseconds.
     now: u64,
 }
@@ -210,26 +210,17 @@ impl Quoter {
         let intent = Intent::of(body, &ground)?;
         let route = Route::of(&intent)?;
         let now = (self.parts.clock)();
-        let plain = !intent.own && intent.calls.is_empty() && !route.swap_out;
-        let (reads, direct) = futures::join!(self.reads(&intent, &route), async {
-            if plain {
-                Some(self.direct(&intent).await)
-            } else {
-                None
-            }
-        });
-        let reads = reads?;
+        let reads = self.reads(&intent, &route).await?;
         if reads.available.is_zero() {
             return Err(drained(&route));
         }
-        let direct = direct.transpose()?;
         let pricing = Pricing {
             intent: &intent,
             route: &route,
             reads: &reads,
             offers: &self.parts.offers,
         };
-        let (figures, fill, fill_gas) = self.settled(&pricing, direct, now).await?;
+        let (figures, fill, fill_gas) = self.settled(&pricing, now).await?;
         let seconds = now / 1000;
         futures::try_join!(
             self.whole((&intent, &route), &reads, &figures, seconds),
@@ -248,49 +239,58 @@ impl Quoter {
         Ok(priced)
     }
 
-    /// A payment of the least amount, to learn whether it works and what it takes; the table's gas
-    /// where no node says. Runs beside the reads.
-    async fn direct(&self, intent: &Intent<'_>) -> Result<u64, Refused> {
-        let due = super::order::Due {
-            to: intent.recipient.clone(),
-            currency: intent.destination.address.clone(),
-            amount: U256::from(1),
-            minimum: U256::from(1),
-        };
-        let payment = Fill {
-            payments: vec![due],
-            calls: Vec::new(),
-        };
-        match self.simulate(intent, &payment).await {
-            Err(refused) if refused.code == Code::RpcHttpError => Ok(fill::table(intent, None)),
-            answer => answer,
-        }
-    }
-
-    /// Amounts and fill that agree on the gas: priced by the table, simulated, and priced again with
-    /// what the simulation took.
+    /// Amounts and fill that agree on the gas: priced by the table, simulated with the real payment, and
+    /// priced again with what that took.
     async fn settled(
         &self,
         pricing: &Pricing<'_, '_>,
-        direct: Option<u64>,
         now: u64,
-    ) -> Result<(Figures, Fill, u64), Refused> {
+    ) -> Result<(Figures, Fill, FillGas), Refused> {
         let (intent, route) = (pricing.intent, pricing.route);
         let seconds = now / 1000;
-        let guess = direct.unwrap_or_else(|| fill::table(intent, None));
-        let mut figures = pricing.figures(guess).await?;
+        let mut gas = FillGas {
+            units: fill::table(intent, None),
+            data: U256::ZERO,
+        };
+        let mut figures = match pricing.figures(gas).await {
+            // The table may be dearer than the chain.
+            Err(refused) if refused.code == Code::AmountTooLow => {
+                pricing.figures(FillGas::default()).await?
+            }
+            figures => figures?,
+        };
         let mut fill = self.fill(intent, route, &figures, seconds)?;
-        let simulated = !intent.own && direct.is_none();
-        let mut gas = guess;
-        if simulated {
+        if !intent.own {
             enough(pricing, &figures)?;
-            gas = self.simulate(intent, &fill).await?;
-            limited(intent, &figures, gas)?;
+            gas = self.taken(intent, &fill, gas).await?;
+            limited(intent, &figures, gas.units)?;
             figures = pricing.figures(gas).await?;
             fill = self.fill(intent, route, &figures, seconds)?;
         }
         enough(pricing, &figures)?;
         Ok((figures, fill, gas))
+    }
+
+    /// What the fill takes. Where no node says, a plain payment takes what the table knows, unless its
+    /// chain charges for bytes, too: that is in no table.
+    async fn taken(
+        &self,
+        intent: &Intent<'_>,
+        fill: &Fill,
+        known: FillGas,
+    ) -> Result<FillGas, Refused> {
+        let plain = fill.calls.is_empty();
+        let silent = |refused: &Refused| refused.code == Code::RpcHttpError;
+        match self.simulate(intent, fill).await {
+            Err(refused) if plain && silent(&refused) => {
+                let venue = self.venue(&intent.destination)?;
+                match venue.providers.limits().data_fees {
+                    None => Ok(known),
+                    Some(_) => Err(refused),
+                }
+            }
+            taken => taken,
+        }
     }
 
     fn order(&self, priced: &Priced<'_>) -> Result<Order, Refused> {

@@ -45,10 +45,9 @@ impl Venue {
 /// What the solver can still promise.
 #[async_trait]
 pub trait Capacity: Send + Sync {
-    /// An error where nothing may be traded: the market file is not what the chain says.
-    async fn sound(&self, _network: &str) -> Result<(), CapacityError> {
-        Ok(())
-    }
+    /// An error where nothing may be traded: the market file is not what the chain says, or nobody
+    /// knows yet.
+    async fn sound(&self, network: &str) -> Result<(), CapacityError>;
     /// Units of `currency` that are neither spent nor reserved; `None`: the solver does not hold it.
     async fn available(
         &self,

@@ -3,7 +3,8 @@
 //! are never sent: to an account that nobody has seen before, and back from there, so that a token
 //! cannot know who asks. What cannot be tried, for want of money, is let through.
 //!
-//! What the solver's own account finds holds for everybody. What a caller's finds holds for the caller
+//! What providers agree on counts: one of them switches no token off, and lets none through. What the
+//! solver's own account finds holds for everybody. What a caller's finds holds for the caller
 //! alone: whoever names an account decides how a transfer from there ends.
 
 use std::{collections::HashMap, sync::Mutex, sync::PoisonError};
@@ -12,7 +13,7 @@ use alloy::primitives::{B256, U256};
 use moka::sync::Cache;
 use vm::{
     Address,
-    trade::{Call, PaymentTerms, Spend, Trade},
+    trade::{Call, PaymentTerms, Spend},
 };
 
 use super::{
@@ -176,9 +177,8 @@ impl Quoter {
         let mut calls = trial.there.clone();
         calls.push(trial.back.clone());
         for (calls, whole) in [(&calls, true), (&trial.there, false)] {
-            let ask = |trade: Trade| async move { trade.rehearsal.rehearse(calls).await };
-            let answer = self.venue(trial.side).ok()?.ask(ask).await;
-            if answer.ok()?.is_ok() {
+            let providers = &self.venue(trial.side).ok()?.providers;
+            if providers.rehearse(calls).await.ok()?.is_ok() {
                 return Some(whole);
             }
         }

@@ -74,8 +74,8 @@ pub struct Late(pub Repricer);
 
 #[async_trait]
 impl Repricing for Late {
-    async fn reprice(&self, request: &Request, now: u64) -> Result<Repriced, Unpriced> {
-        match self.0.offer(request, now).await {
+    async fn reprice(&self, request: &Request, data: U256, now: u64) -> Result<Repriced, Unpriced> {
+        match self.0.offer(request, data, now).await {
             Ok(Offer::Promised) => Ok(Repriced::Promised),
             Ok(Offer::Less(amount)) => Ok(Repriced::Less(amount)),
             Ok(Offer::Nothing) => Ok(Repriced::Nothing),
@@ -93,8 +93,7 @@ pub struct Funds {
 #[async_trait]
 impl Capacity for Funds {
     async fn sound(&self, network: &str) -> Result<(), CapacityError> {
-        let lane = self.solver.lanes.get(network);
-        let sound = lane.map_or(Ok(()), |lane| lane.site.sound());
+        let sound = self.solver.sound(network);
         sound.map_err(|error| CapacityError(error.to_string()))
     }
 

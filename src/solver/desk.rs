@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::books::Books;
 use crate::{
-    request::fact::Facts,
+    request::{Request, fact::Facts, mismatch::mismatch},
     store::{
         Batch, Expect, Key, Kind, Outcome, Range, StoreError,
         requests::{Requests, RequestsError},
@@ -171,10 +171,9 @@ impl Desk {
             .expect(claim.clone(), Expect::Equals(found))
             .put(claim, next.encode()?)
             .put(rows::open::key(&request), rows::open::encode(now, &deposit));
-        let forget = |facts: &mut Facts| {
-            facts.endings.retain(|ending| ending.deposit != deposit);
-            facts.refund_failure = None;
-        };
+        let order = self.requests.by_id(&request).await?;
+        let order = order.ok_or(DeskError::Unknown(deposit))?;
+        let forget = |facts: &mut Facts| forget(&order, facts, deposit);
         let recorded = self.requests.record(&request, now, batch, forget).await;
         self.refused(recorded.map(drop))
     }
@@ -257,5 +256,19 @@ impl Desk {
                 return Ok(all);
             }
         }
+    }
+}
+
+/// Takes back how `deposit` ended. Why the order's own deposits are not given back is what the others of
+/// them say.
+fn forget(order: &Request, facts: &mut Facts, deposit: B256) {
+    facts.endings.retain(|ending| ending.deposit != deposit);
+    let pays = |id: B256| {
+        let mut deposits = facts.deposits.iter();
+        deposits.any(|one| one.onchain_id == id && mismatch(order, one).is_none())
+    };
+    if pays(deposit) {
+        let mut others = facts.endings.iter().filter(|one| pays(one.deposit));
+        facts.refund_failure = others.find_map(|one| one.refused);
     }
 }

@@ -13,6 +13,7 @@ use vm::{
 use super::{
     Paid, Solver, SolverError, View, claim,
     lane::{Lane, Plan},
+    late,
 };
 use crate::{
     request::{Request, fact::Purpose, reason::FailReason},
@@ -25,6 +26,10 @@ use crate::{
 /// What a fill may take beyond the gas that was charged for: an eighth, and this, which is less than what
 /// one slot of a token's storage costs when it is new.
 const GAS_ROOM: u64 = 10_000;
+
+/// How many times what was charged for its bytes a fill may pay for them: that price is another chain's,
+/// and moves by itself.
+const DATA_FOLD: u64 = 2;
 
 /// A fill as it goes on chain.
 struct Payment {
@@ -80,6 +85,12 @@ impl Solver {
         {
             return Ok(Paid::Later);
         }
+        let late = view.deposit(&deposit);
+        let late = late.is_some_and(|deposit| late::is_late(request, deposit));
+        // What came late was priced with what its bytes cost now.
+        if !late && self.is_dear(lane, request, &payment).await? {
+            return Ok(Paid::Dear);
+        }
         match self.units(lane, request, &payment).await? {
             Ok(gas) => self.pay(view, lane, (payment, gas), deposit).await,
             Err(reason) => Ok(Paid::Fails(reason)),
@@ -109,6 +120,43 @@ impl Solver {
             return Ok(Err(FailReason::QuotedGasLimitExceeded));
         }
         Ok(Ok(gas.saturating_add(gas / 4).min(most)))
+    }
+
+    /// Whether the chain charges so much more for the fill's bytes than the user paid for them that it
+    /// waits for a better minute.
+    async fn is_dear(
+        &self,
+        lane: &Lane,
+        request: &Request,
+        payment: &Payment,
+    ) -> Result<bool, SolverError> {
+        let asked = lane
+            .data_fee(&payment.call, &payment.authorizations)
+            .await?;
+        if asked.is_zero() {
+            return Ok(false);
+        }
+        let fees = lane.fees().await?;
+        let price = Amount::from(fees.base.saturating_add(fees.priority));
+        let room = price.saturating_mul(Amount::from(GAS_ROOM));
+        let charged = request.fill_data.saturating_mul(Amount::from(DATA_FOLD));
+        let most = charged.saturating_add(room);
+        if asked > most {
+            let order = request.order_id;
+            tracing::warn!(%order, %asked, %most, "a fill's bytes are too dear now");
+        }
+        Ok(asked > most)
+    }
+
+    /// What the chain charges for the bytes of the order's fill besides gas, in wei.
+    pub(super) async fn data_fee(
+        &self,
+        request: &Request,
+        amounts: &[Amount],
+    ) -> Result<Amount, SolverError> {
+        let lane = self.lane(&request.order.output.chain_id)?;
+        let payment = payment(request, lane, amounts.to_vec())?;
+        lane.data_fee(&payment.call, &payment.authorizations).await
     }
 
     async fn pay(

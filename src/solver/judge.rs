@@ -61,6 +61,8 @@ pub enum Offer {
     Held,
     /// Nothing yet: the market says no price.
     Unpriced,
+    /// Nothing yet: its chain asks more for it than was charged.
+    Dear,
     /// Not to fill the order, for this reason.
     Refuse(FailReason),
 }
@@ -190,6 +192,7 @@ pub fn fund(case: &Case<'_>, deposit: &B256, offer: &Offer) -> Funding {
         Offer::Short => late(FailReason::SolverBalanceTooLow),
         Offer::Held => late(FailReason::SolverCapacityExceeded),
         Offer::Unpriced => late(FailReason::NoQuotes),
+        Offer::Dear => late(FailReason::QuotedGasLimitExceeded),
         Offer::Refuse(reason) => Funding::Fail(*reason),
     }
 }

@@ -329,6 +329,19 @@ impl Lane {
         Ok(price.saturating_mul(Amount::from(gas)).saturating_add(data))
     }
 
+    /// What the chain charges for the bytes of a call besides gas.
+    pub async fn data_fee(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Amount, SolverError> {
+        let intended = Intended {
+            authorizations,
+            ..Intended::free(call)
+        };
+        Ok(self.site.providers.data_fee(&intended).await?)
+    }
+
     async fn check_funds(&self, slot: &Slot) -> Result<(), SolverError> {
         for (currency, needed) in inventory::needs(&self.site, slot)? {
             let available = self.available(&currency).await?;

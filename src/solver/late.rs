@@ -25,15 +25,26 @@ pub struct Unpriced(pub String);
 /// Prices orders anew.
 #[async_trait]
 pub trait Repricing: Send + Sync {
-    /// By what market and gas say at `now` (unix seconds).
-    async fn reprice(&self, request: &Request, now: u64) -> Result<Repriced, Unpriced>;
+    /// By what market and gas say at `now` (unix seconds), where the destination charges `data` wei for
+    /// the fill's bytes.
+    async fn reprice(
+        &self,
+        request: &Request,
+        data: Amount,
+        now: u64,
+    ) -> Result<Repriced, Unpriced>;
 }
 
 impl Solver {
     /// What an order gets that was quoted `amounts` and whose deposit came late.
     pub(super) async fn reprice(&self, request: &Request, amounts: Vec<Amount>, now: u64) -> Offer {
         let order = request.order_id;
-        match self.repricing.reprice(request, now).await {
+        let repriced = async {
+            let data = self.data_fee(request, &amounts).await;
+            let data = data.map_err(|error| Unpriced(error.to_string()))?;
+            self.repricing.reprice(request, data, now).await
+        };
+        match repriced.await {
             Ok(Repriced::Promised) => Offer::Pay(amounts),
             Ok(Repriced::Less(amount)) => {
                 tracing::info!(%order, %amount, "a late deposit is filled at what it is worth now");

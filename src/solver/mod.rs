@@ -147,6 +147,8 @@ enum Paid {
     Later,
     /// The solver has too little.
     Short,
+    /// Its chain asks more for it than was charged.
+    Dear,
     /// It would fail: the order fails.
     Fails(FailReason),
     /// Nothing would come of it now; why nothing would at all, if it stays so.
@@ -170,6 +172,12 @@ impl Solver {
             }
         }
         Ok(Next::Wait)
+    }
+
+    /// Whether a network may be traded on: the solver works there, and its market file is what its
+    /// providers say.
+    pub fn sound(&self, network: &str) -> Result<(), SolverError> {
+        self.lane(network)?.site.sound()
     }
 
     /// What the solver can spend of a currency: balances minus what is on its way.
@@ -231,7 +239,7 @@ impl Solver {
             Paid::Sent => Ok(true),
             Paid::NotYet(why) => self.pause(view, deposit, (why, false)).await,
             Paid::Refused(why) => self.pause(view, deposit, (why, true)).await,
-            Paid::Later | Paid::Short | Paid::Fails(_) => Ok(false),
+            Paid::Later | Paid::Short | Paid::Dear | Paid::Fails(_) => Ok(false),
         }
     }
 
@@ -250,10 +258,16 @@ impl Solver {
             Paid::Sent => Ok(true),
             Paid::Later | Paid::NotYet(_) | Paid::Refused(_) => Ok(false),
             Paid::Fails(reason) => self.fail(view, reason).await,
-            Paid::Short => match judged(&Offer::Short) {
-                Funding::Fail(reason) => self.fail(view, reason).await,
-                Funding::Wait | Funding::Pay(_) => Ok(false),
-            },
+            Paid::Short => self.delay(view, judged(&Offer::Short)).await,
+            Paid::Dear => self.delay(view, judged(&Offer::Dear)).await,
+        }
+    }
+
+    /// Fails the order where it has waited for long enough.
+    async fn delay(&self, view: &View, funding: Funding) -> Result<bool, SolverError> {
+        match funding {
+            Funding::Fail(reason) => self.fail(view, reason).await,
+            Funding::Wait | Funding::Pay(_) => Ok(false),
         }
     }
 

@@ -1032,6 +1032,33 @@ async fn operator_sees_parked_deposits_releases_and_dismisses_them() {
 }
 
 #[tokio::test]
+async fn releasing_anothers_deposit_says_nothing_of_the_orders_own() {
+    let mut rig = Rig::new();
+    let request = rig
+        .quote(1, |request| {
+            request.referrer = Some("debug-force-refund".into());
+            request.order.inputs[0].refunds[0].currency = native().into();
+        })
+        .await;
+    let stranger = B256::repeat_byte(7);
+    rig.deposit(&request, |_| ()).await;
+    rig.deposit(&request, |deposit| {
+        deposit.onchain_id = stranger;
+        deposit.transaction = B256::repeat_byte(8).to_string();
+        deposit.currency = native().into();
+    })
+    .await;
+    rig.settle(&request).await;
+    let refused = rig.facts(&request).await.refund_failure;
+    assert!(refused.is_some());
+    desk(&rig).release(stranger).await.unwrap();
+    assert_eq!(rig.facts(&request).await.refund_failure, refused);
+    assert_eq!(rig.status(&request).await, Status::Failure);
+    desk(&rig).release(B256::ZERO).await.unwrap();
+    assert_eq!(rig.facts(&request).await.refund_failure, None);
+}
+
+#[tokio::test]
 async fn unsettled_payments_are_listed_tried_at_once_and_written_off() {
     let mut rig = Rig::new();
     let request = rig.quote(1, |_| ()).await;

@@ -23,19 +23,22 @@ use crate::{
 };
 
 impl Solver {
-    /// What the gas of a reverted payment cost, at most, in native units.
+    /// What a payment cost that paid nobody, at most, in native units: its own gas and bytes where it
+    /// reverted, those of what used its nonce up where no node took it.
     pub(super) async fn wasted(&self, lane: &Lane, slot: &Slot, landing: &Landing) -> Amount {
         let Landing::Landed {
-            version,
-            success: false,
-            ..
+            version, success, ..
         } = landing
         else {
             return Amount::ZERO;
         };
+        if *success && !version.cancels {
+            return Amount::ZERO;
+        }
         let now = lane.site.fees().await;
         let now = now.map_or(u128::MAX, |fees| fees.base.saturating_add(fees.priority));
-        U256::from(slot.gas).saturating_mul(U256::from(version.max_fee.min(now)))
+        let gas = U256::from(version.gas).saturating_mul(U256::from(version.max_fee.min(now)));
+        gas.saturating_add(lane.slot_data_fee(slot, version).await)
     }
 
     /// What of `deposit` pays for fills that failed.

@@ -291,3 +291,47 @@ async fn blocks_are_read_by_their_height() {
     }));
     assert!(scanner.block(head.number).await.is_err());
 }
+
+#[tokio::test]
+async fn empty_logs_are_held_against_the_blooms_of_their_blocks() {
+    let rig = Rig::start().await;
+    let before = rig.height().await;
+    let (site, user) = (&rig.site, &rig.user);
+    site.deposit_native(user, amount(1), ORDER).await.unwrap();
+    site.transfer_to_depository(user, site.token, amount(3), Some(ORDER))
+        .await
+        .unwrap();
+    let honest = scan(&rig).await;
+    assert_eq!(honest.len(), 2);
+    let head = rig.height().await;
+    let scanner = &rig.trade.scanner;
+    let end = scanner.block(head).await.unwrap().unwrap();
+    let omitted = async |shown: &[Sighting]| scanner.omitted(1, &end, shown).await;
+    assert_eq!(omitted(&honest).await, Ok(Vec::new()));
+    // Its index is behind: whole blocks say what ranges do not.
+    rig.proxy.lie(Box::new(|call| {
+        let ranged = call.method == "eth_getLogs" && call.params[0].get("fromBlock").is_some();
+        ranged.then(|| Lie::Result(json!([])))
+    }));
+    assert_eq!(scan(&rig).await, []);
+    assert_eq!(omitted(&[]).await, Ok(honest.clone()));
+    // It shows no logs at all, or another bloom: not what its blocks say.
+    rig.proxy.lie(on("eth_getLogs", |_| Lie::Result(json!([]))));
+    let doubted = |found: Result<Vec<Sighting>, ScanError>| {
+        assert!(
+            matches!(found, Err(ScanError::Read(ReadError::Doubtful(_)))),
+            "{found:?}"
+        );
+    };
+    doubted(omitted(&[]).await);
+    assert_eq!(
+        scanner
+            .omitted(1, &scanner.block(before).await.unwrap().unwrap(), &[])
+            .await,
+        Ok(Vec::new())
+    );
+    rig.proxy.lie(on("eth_getBlockByNumber", |_| {
+        Lie::patch(|block| block["logsBloom"] = json!(format!("0x{}", "00".repeat(256))))
+    }));
+    doubted(omitted(&[]).await);
+}

@@ -44,6 +44,16 @@ pub trait Scanner: Send + Sync {
     /// Every transaction of the blocks that put something into a configured depository, in block
     /// order. A reverted transaction is never among them.
     async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError>;
+    /// What the chain itself says that `shown` leaves out of the blocks from `from` to `end`, where the
+    /// family's blocks say what is in them; an error where the provider shows something else than its
+    /// own blocks. It stands in for a second provider where there is none: what a provider forgets is
+    /// found, what it forges with care is not.
+    async fn omitted(
+        &self,
+        from: u64,
+        end: &Block,
+        shown: &[Sighting],
+    ) -> Result<Vec<Sighting>, ScanError>;
 }
 
 /// A transaction with deposits, as one provider shows it.

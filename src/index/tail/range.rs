@@ -9,7 +9,7 @@ use std::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use vm::{
     B256, Block, ReadError,
-    trade::{Scanner, Sighting},
+    trade::{ScanError, Scanner, Sighting},
 };
 
 use super::{Mark, Tail};
@@ -54,6 +54,16 @@ impl<'a> Blocks<'a> {
         let block = self.now(number).await?;
         known().insert(number, block.clone());
         Ok(block)
+    }
+
+    /// What the blocks up to `end` say that `shown` leaves out.
+    pub async fn omitted(
+        &self,
+        from: u64,
+        end: &Block,
+        shown: &[Sighting],
+    ) -> Result<Vec<Sighting>, ScanError> {
+        self.scanner.omitted(from, end, shown).await
     }
 
     /// Whether `block` is on the chain now.

@@ -1,6 +1,7 @@
 //! What a second provider shows of a range. One that leaves deposits out must not move the cursor over
 //! them, so the cursor passes only what two providers on one chain have read; whatever either of them
-//! shows is recorded. Only a deposit that both show differently is nobody's.
+//! shows is recorded. Only a deposit that both show differently is nobody's. Where there is only one
+//! provider its own blocks have to bear it out.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -98,9 +99,7 @@ impl Tail {
         (first, second): (Vec<Sighting>, Second),
     ) -> Result<Agreed, IndexError> {
         if second.is_none() {
-            let end = End::At(blocks.at(asked.to).await?);
-            let sightings = first;
-            return Ok(Agreed { sightings, end });
+            return self.unaided(blocks, asked, first).await;
         }
         let (mut ahead, mut outcome) = (second, End::Behind);
         let mut contradicted = None;
@@ -138,6 +137,31 @@ impl Tail {
         })
     }
 
+    /// What one provider shows where there is no other to ask: the cursor passes what its own blocks bear
+    /// out, unless the chain's blocks do not say what is in them.
+    async fn unaided(
+        &self,
+        blocks: &Blocks<'_>,
+        asked: Asked,
+        mut sightings: Vec<Sighting>,
+    ) -> Result<Agreed, IndexError> {
+        let end = blocks.at(asked.to).await?;
+        if !self.network.blooms {
+            let end = End::At(end);
+            return Ok(Agreed { sightings, end });
+        }
+        let omitted = blocks.omitted(asked.next, &end, &sightings).await;
+        let end = match omitted {
+            Ok(omitted) => {
+                self.left_out(omitted.len());
+                sightings.extend(omitted);
+                End::At(end)
+            }
+            Err(error) => End::Unread(error.to_string()),
+        };
+        Ok(Agreed { sightings, end })
+    }
+
     fn left_out(&self, transactions: usize) {
         if transactions > 0 {
             let (network, provider) = (&self.network.name, self.turn % self.scanners.len());
@@ -145,7 +169,7 @@ impl Tail {
                 network,
                 provider,
                 transactions,
-                "a provider left deposits out that another one shows"
+                "a provider left deposits out that another one, or its own blocks, show"
             );
             self.count("left out");
         }

@@ -56,6 +56,15 @@ impl Bench {
         self.tail_over(self.rows.clone(), vec![self.world.clone()])
     }
 
+    /// Its one provider's word is all there is.
+    fn trusting(&self) -> Tail {
+        let mut network = scene::market().by_name("origin").unwrap().clone();
+        network.index_from = self.index_from;
+        network.blooms = false;
+        let scanners: Vec<Arc<dyn Scanner>> = vec![self.world.clone()];
+        Tail::new(network, scanners, self.requests(), Arc::default())
+    }
+
     async fn request(&self, number: u8) -> Request {
         let request = request::scene::request(number);
         self.requests()
@@ -342,7 +351,8 @@ async fn logs_that_come_late_are_found_and_logs_left_out_undo_nothing() {
     let world = World::at(10);
     let bench = Bench::new(world.clone(), Some(0));
     let request = bench.request(1).await;
-    let mut tail = bench.tail();
+    // Of a chain whose blocks do not say what is in them.
+    let mut tail = bench.trusting();
     settle(&mut tail).await;
     world.deafen(true);
     let number = world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
@@ -651,6 +661,16 @@ impl Scanner for Other {
         }
         Ok(found)
     }
+
+    async fn omitted(
+        &self,
+        from: u64,
+        end: &Block,
+        shown: &[Sighting],
+    ) -> Result<Vec<Sighting>, ScanError> {
+        self.alive()?;
+        self.world.omitted(from, end, shown).await
+    }
 }
 
 /// Three providers of one chain and the tail over them.
@@ -807,5 +827,45 @@ async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
     tail.troubled(0, &Ok(Step::Idle));
     assert_eq!(troubles.of("origin"), None);
     assert_eq!(bench.told(&request).await.len(), 1);
+    assert_eq!(bench.cursor().await.next, bench.world.head_number() + 1);
+}
+
+#[tokio::test]
+async fn where_there_is_one_provider_its_own_blocks_bear_it_out() {
+    for past in [false, true] {
+        let bench = Bench::new(World::at(200), past.then_some(1));
+        let mut tail = bench.tail();
+        if !past {
+            settle(&mut tail).await;
+        }
+        let request = bench.request(1).await;
+        let paid = vec![scene::deposit(request.order_id, 0)];
+        let number = bench.world.deposit(1, paid);
+        bench.world.mine(DEEP + AGAIN + 1);
+        bench.world.deafen(true);
+        settle(&mut tail).await;
+        let told = bench.told(&request).await;
+        assert_eq!(told, [(number, Standing::Included)], "{past}");
+        // What is shown and is not in its blocks moves no cursor.
+        let before = bench.cursor().await;
+        bench.world.forge(true);
+        bench.world.mine(1);
+        let stepped = tail.step(NOW).await;
+        assert!(
+            matches!(stepped, Err(IndexError::Unconfirmed(_))),
+            "{stepped:?}"
+        );
+        assert_eq!(bench.cursor().await, before);
+    }
+}
+
+#[tokio::test]
+async fn a_chain_whose_blocks_say_nothing_is_followed_at_its_providers_word() {
+    let bench = Bench::new(World::at(200), None);
+    let mut tail = bench.trusting();
+    settle(&mut tail).await;
+    bench.world.forge(true);
+    bench.world.mine(3);
+    settle(&mut tail).await;
     assert_eq!(bench.cursor().await.next, bench.world.head_number() + 1);
 }

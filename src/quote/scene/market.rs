@@ -37,6 +37,14 @@ impl SettlementPrice for Scene {
 
 #[async_trait]
 impl Capacity for Scene {
+    async fn sound(&self, network: &str) -> Result<(), CapacityError> {
+        let wrong = self.with(|world| world.unsound == Some(network.to_owned()));
+        match wrong {
+            false => Ok(()),
+            true => Err(CapacityError("another router".into())),
+        }
+    }
+
     async fn available(&self, _: &str, _: &Address) -> Result<Option<U256>, CapacityError> {
         Ok(self.with(|world| world.available))
     }

@@ -79,7 +79,9 @@ impl StepBuilder for Steps {
             (Some(router), false) => router,
             (Some(_), true) => terms.proxy.unwrap_or(terms.solver),
         };
-        Ok(call(terms.solver, to, terms.order.to_vec(), U256::from(7)))
+        let sum = terms.payments.iter().map(|paid| paid.amount);
+        let sum = sum.fold(U256::ZERO, U256::saturating_add);
+        Ok(call(terms.solver, to, terms.order.to_vec(), sum))
     }
 
     fn explain(&self, data: &[u8]) -> Revert {

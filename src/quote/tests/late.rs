@@ -21,7 +21,11 @@ async fn later(changes: Value, change: fn(&mut super::scene::World)) -> (Request
     let answer = scene.quote(changes).await.unwrap();
     let request = stored(&scene, &answer).await;
     scene.with(change);
-    let offer = scene.repricer().offer(&request, LATER).await.unwrap();
+    let offer = scene
+        .repricer()
+        .offer(&request, U256::ZERO, LATER)
+        .await
+        .unwrap();
     (request, offer)
 }
 
@@ -162,10 +166,20 @@ async fn nobody_prices_what_the_market_does_not_know_now() {
     let answer = scene.quote(eth()).await.unwrap();
     let request = stored(&scene, &answer).await;
     scene.with(|world| world.prices = |_| Err(false));
-    let refused = scene.repricer().offer(&request, LATER).await.unwrap_err();
+    let refused = scene
+        .repricer()
+        .offer(&request, U256::ZERO, LATER)
+        .await
+        .unwrap_err();
     assert_eq!(refused.code, Code::PriceFetchFailed);
     scene.with(|world| world.down = true);
-    assert!(scene.repricer().offer(&request, LATER).await.is_err());
+    assert!(
+        scene
+            .repricer()
+            .offer(&request, U256::ZERO, LATER)
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -210,4 +224,29 @@ async fn group_member_that_lost_its_peg_buys_what_it_is_worth() {
     assert_eq!(out(lost).await, 96_870_000);
     // Nobody gets more than a unit for a unit.
     assert!((99_860_000..=99_880_000).contains(&out(gained).await));
+}
+
+#[tokio::test]
+async fn dearer_bytes_are_part_of_a_late_price() {
+    let scene = Scene::default();
+    scene.with(|world| world.data_fee = Some(1_000_000_000_000_000));
+    let answer = scene.quote(eth()).await.unwrap();
+    let request = stored(&scene, &answer).await;
+    let offer = async |data: u64| {
+        let repricer = scene.repricer();
+        repricer.offer(&request, U256::from(data), LATER).await
+    };
+    let charged = 1_000_000_000_000_000;
+    assert_eq!(request.fill_data, U256::from(charged));
+    assert_eq!(offer(charged).await, Ok(Offer::Promised));
+    // A thousandth of an ether more, at $2,500.
+    let Ok(Offer::Less(amount)) = offer(2 * charged).await else {
+        panic!("it is promised all the same");
+    };
+    let lost = request.destination.amount - amount;
+    assert!(
+        lost.abs_diff(U256::from(2_500_000)) <= U256::from(1),
+        "{lost}"
+    );
+    assert_eq!(offer(100 * charged).await, Ok(Offer::Nothing));
 }

@@ -265,3 +265,81 @@ async fn poor_offer_of_one_provider_raises_no_maximum_above_the_price_sources() 
     assert_eq!(most(10).await, bps(200));
     assert_eq!(most(900).await, bps(0));
 }
+
+#[tokio::test]
+async fn what_its_chain_charges_for_a_fills_bytes_is_charged() {
+    for changes in [json!({}), json!({"txs": [{"to": OTHER, "data": "0x12"}]})] {
+        let gas = async |fee: Option<u64>| {
+            let scene = Scene::default();
+            scene.with(|world| world.data_fee = fee);
+            let answer = scene.quote(changes.clone()).await.unwrap();
+            let request = super::stored(&scene, &answer).await;
+            assert_eq!(request.fill_data, U256::from(fee.unwrap_or_default()));
+            super::amount(&answer, "/fees/relayerGas/amount")
+        };
+        // A thousandth of an ether at $2,500.
+        let more = gas(Some(1_000_000_000_000_000)).await - gas(None).await;
+        assert_eq!(more, super::I256::try_from(2_500_000).unwrap(), "{changes}");
+    }
+}
+
+#[tokio::test]
+async fn the_real_payment_is_simulated() {
+    let changes = json!({"originCurrency": NATIVE, "destinationCurrency": NATIVE,
+                         "amount": "1000000000000000000"});
+    let scene = Scene::default();
+    // The recipient's code wakes up for more than a wei.
+    scene.with(|world| world.gas_of_more = Some(500_000));
+    let answer = scene.quote(changes).await.unwrap();
+    assert_eq!(super::stored(&scene, &answer).await.fill_gas, 500_000);
+    let wei = super::amount(&answer, "/fees/relayerGas/amount");
+    assert_eq!(
+        wei,
+        super::I256::try_from(500_000_u64 * 1_100_000_000).unwrap()
+    );
+}
+
+#[tokio::test]
+async fn where_no_node_estimates_a_payment_takes_what_the_table_knows_if_that_is_all() {
+    let scene = Scene::default();
+    scene.with(|world| world.mute = true);
+    let answer = scene.quote(json!({})).await.unwrap();
+    assert_eq!(super::stored(&scene, &answer).await.fill_gas, 75_000);
+    let calls = json!({"txs": [{"to": OTHER, "data": "0x12"}]});
+    assert_eq!(refused(&scene, calls).await.code, Code::RpcHttpError);
+    // What bytes cost is in no table.
+    scene.with(|world| world.data_fee = Some(1));
+    assert_eq!(refused(&scene, json!({})).await.code, Code::RpcHttpError);
+}
+
+#[tokio::test]
+async fn one_provider_of_three_prices_no_gas() {
+    let honest = quoted_gas(None).await;
+    for lie in [0, 1_000_000_000_000] {
+        let scene = Scene::default();
+        scene.with(|world| {
+            world.others = Some(world.fee);
+            world.fee = lie;
+        });
+        let answer = scene.quote(json!({})).await.unwrap();
+        let gas = super::amount(&answer, "/fees/relayerGas/amount");
+        assert_eq!(gas, honest, "{lie}");
+    }
+}
+
+async fn quoted_gas(others: Option<u128>) -> super::I256 {
+    let scene = Scene::default();
+    scene.with(|world| world.others = others);
+    let answer = scene.quote(json!({})).await.unwrap();
+    super::amount(&answer, "/fees/relayerGas/amount")
+}
+
+#[tokio::test]
+async fn nothing_is_quoted_where_the_market_file_is_not_what_the_chain_says() {
+    for network in ["origin", "destination"] {
+        let scene = Scene::default();
+        scene.with(|world| world.unsound = Some(network.into()));
+        let refused = refused(&scene, json!({})).await;
+        assert_eq!(refused.code, Code::ServiceUnavailable, "{network}");
+    }
+}

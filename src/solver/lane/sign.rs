@@ -1,7 +1,7 @@
 //! Versions of a slot: the first one, dearer ones, and the one that only uses the nonce up.
 
 use vm::{
-    Bytes, ReadError, U256,
+    Amount, Bytes, CodecError, ReadError, U256,
     trade::{Authorization, Call, Draft, Fees, Intended},
 };
 
@@ -134,6 +134,41 @@ impl Lane {
         Ok(Some(next))
     }
 
+    /// What the chain charged for the bytes of a version besides gas, as far as anybody says so now.
+    pub async fn slot_data_fee(&self, slot: &Slot, version: &Version) -> Amount {
+        let call = match version.cancels {
+            true => Ok((self.nothing(), Vec::new())),
+            false => self.call(slot),
+        };
+        let Ok((call, authorizations)) = call else {
+            return Amount::ZERO;
+        };
+        let fee = self.data_fee(&call, &authorizations).await;
+        fee.unwrap_or_default()
+    }
+
+    /// What a slot's transaction does.
+    fn call(&self, slot: &Slot) -> Result<(Call, Vec<Authorization>), CodecError> {
+        let family = self.site.family();
+        let call = Call {
+            from: self.owner.clone(),
+            to: family.address(&slot.to)?,
+            data: slot.data.clone(),
+            value: slot.value,
+        };
+        let authorizations = slot.authorizations.iter().map(|one| {
+            Ok(Authorization {
+                chain_id: one.chain_id,
+                address: family.address(&one.address)?,
+                nonce: one.nonce,
+                y_parity: one.y_parity,
+                r: one.r,
+                s: one.s,
+            })
+        });
+        Ok((call, authorizations.collect::<Result<_, CodecError>>()?))
+    }
+
     /// `plain`: the gas of one that only uses the nonce up.
     async fn version(
         &self,
@@ -142,30 +177,18 @@ impl Lane {
         (max_fee, max_priority_fee): Price,
         plain: Option<u64>,
     ) -> Result<Version, SolverError> {
-        let mut draft = Draft {
-            call: self.nothing(),
-            authorizations: Vec::new(),
+        let (call, authorizations) = match plain {
+            Some(_) => (self.nothing(), Vec::new()),
+            None => self.call(slot)?,
+        };
+        let draft = Draft {
+            call,
+            authorizations,
             nonce,
             gas: plain.unwrap_or(slot.gas),
             max_fee,
             max_priority_fee,
         };
-        if plain.is_none() {
-            let family = self.site.family();
-            draft.call.to = family.address(&slot.to)?;
-            draft.call.data = slot.data.clone();
-            draft.call.value = slot.value;
-            for authorization in &slot.authorizations {
-                draft.authorizations.push(Authorization {
-                    chain_id: authorization.chain_id,
-                    address: family.address(&authorization.address)?,
-                    nonce: authorization.nonce,
-                    y_parity: authorization.y_parity,
-                    r: authorization.r,
-                    s: authorization.s,
-                });
-            }
-        }
         self.signed(&draft, plain.is_some()).await
     }
 

@@ -51,6 +51,8 @@ pub struct World {
     pub decimals: Option<u8>,
     /// What proxies hand calls to.
     pub router: &'static str,
+    /// What any transaction's bytes cost; unset where they cost nothing.
+    pub data_fee: Option<u64>,
     /// What the first of the three providers says that is not so.
     pub lies: Lies,
     /// All three say it.
@@ -259,6 +261,10 @@ impl FakeChain {
             limits: Limits {
                 bytes: 2_000,
                 authorizations: true,
+                data_fees: self.with(|world| world.data_fee).map(|_| {
+                    let oracle = "0x00000000000000000000000000000000000000f0";
+                    vm::SETTLEMENT.address(oracle).unwrap()
+                }),
                 ..Limits::default()
             },
             required: 2,
@@ -678,8 +684,12 @@ impl Accounts for Provider {
         Ok(true)
     }
 
-    /// Approval proxies hand calls to this.
-    async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
+    /// Approval proxies hand calls to this; the oracle of data fees says what bytes cost.
+    async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
+        if call.to.text().ends_with("f0") {
+            let fee = self.chain.with(|world| world.data_fee).unwrap_or_default();
+            return Ok(Ok(U256::from(fee).to_be_bytes_vec().into()));
+        }
         let router = self.chain.with(|world| world.router);
         Ok(Ok(router.as_bytes().to_vec().into()))
     }
@@ -698,6 +708,10 @@ impl Scanner for FakeChain {
     async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
         Ok(Vec::new())
     }
+
+    async fn omitted(&self, _: u64, _: &Block, _: &[Sighting]) -> Result<Vec<Sighting>, ScanError> {
+        Ok(Vec::new())
+    }
 }
 
 /// Drafts as JSON.
@@ -713,8 +727,10 @@ impl TransactionCodec for Codec {
         Ok(signed.map(|one| one.address.clone()).collect())
     }
 
-    fn data_fee(&self, _: u64, draft: &Draft, _: &Address) -> Result<Call, CodecError> {
-        Ok(draft.call.clone())
+    fn data_fee(&self, _: u64, draft: &Draft, oracle: &Address) -> Result<Call, CodecError> {
+        let call = draft.call.clone();
+        let to = oracle.clone();
+        Ok(Call { to, ..call })
     }
 
     fn routing(&self, proxy: &Address, router: &Address) -> Result<(Call, Bytes), CodecError> {

@@ -46,6 +46,17 @@ async fn late_deposit_is_filled_with_what_it_is_worth() {
 }
 
 #[tokio::test]
+async fn late_deposit_is_priced_with_what_its_bytes_cost_now() {
+    let mut rig = Rig::new();
+    rig.destination
+        .with(|world| world.data_fee = Some(5_000_000));
+    let request = late(&rig).await;
+    rig.settle(&request).await;
+    assert_eq!(*rig.data.lock().unwrap(), Some(U256::from(5_000_000)));
+    rig.filled(request.order_id, 1);
+}
+
+#[tokio::test]
 async fn deposit_in_time_asks_no_market() {
     let mut rig = Rig::new();
     rig.worth = Err("nobody is to be asked");

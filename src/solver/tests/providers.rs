@@ -480,3 +480,72 @@ async fn what_an_unknown_key_promised_is_not_paid() {
     let said = solver.advance(&request.id, rig.now).await;
     assert!(matches!(said, Err(SolverError::Elsewhere(_))), "{said:?}");
 }
+
+#[tokio::test]
+async fn what_bytes_cost_is_paid_up_to_twice_the_charge_and_waited_for_a_while() {
+    let charged = 1_000_000_u64;
+    for (asked, filled) in [(charged, true), (2 * charged, true), (5 * charged, false)] {
+        let mut rig = Rig::new();
+        rig.destination.with(|world| world.data_fee = Some(asked));
+        let change = |request: &mut Request| {
+            request.fill_data = alloy::primitives::U256::from(charged);
+        };
+        let request = rig.quote(1, change).await;
+        rig.deposit(&request, |_| ()).await;
+        let solver = rig.solver().await;
+        solver.advance(&request.id, rig.now).await.unwrap();
+        assert_eq!(rig.destination.waiting(), usize::from(filled), "{asked}");
+        if filled {
+            rig.settle(&request).await;
+            rig.filled(request.order_id, 1);
+            continue;
+        }
+        // One bad minute ends no order: the price comes back in time.
+        rig.destination.with(|world| world.data_fee = Some(charged));
+        rig.settle(&request).await;
+        rig.filled(request.order_id, 1);
+    }
+}
+
+#[tokio::test]
+async fn an_order_whose_bytes_stay_too_dear_is_given_back() {
+    let mut rig = Rig::new();
+    rig.destination
+        .with(|world| world.data_fee = Some(5_000_000));
+    let request = rig.funded(1).await;
+    rig.now += 301_000;
+    rig.settle(&request).await;
+    let failure = rig.facts(&request).await.failure;
+    assert_eq!(failure, Some(FailReason::QuotedGasLimitExceeded));
+    assert_eq!(rig.destination.paid(request.order_id), []);
+    rig.refunded(request.order_id, 1);
+}
+
+#[tokio::test]
+async fn nobody_is_allowed_anything_before_the_chain_confirms_the_market_file() {
+    let rig = Rig::new();
+    let solver = rig.solver().await;
+    let lane = &solver.lanes["destination"];
+    lane.site.survey.forget();
+    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(false));
+    rig.destination
+        .with(|world| world.router = super::rig::PROXY);
+    lane.site.survey().await.unwrap();
+    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(true));
+    assert_eq!(rig.destination.waiting(), 0);
+    rig.destination
+        .with(|world| world.router = super::rig::ROUTER);
+    lane.site.survey().await.unwrap();
+    assert_eq!(solver.allow_ahead(lane, rig.now).await, Ok(false));
+    assert_eq!(rig.destination.waiting(), 1);
+}
+
+#[tokio::test]
+async fn a_network_on_which_the_solver_does_not_work_is_not_sound() {
+    let solver = Rig::new().solver().await;
+    assert_eq!(solver.sound("origin"), Ok(()));
+    assert!(matches!(
+        solver.sound("nowhere"),
+        Err(SolverError::Elsewhere(_))
+    ));
+}

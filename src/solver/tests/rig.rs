@@ -1,6 +1,9 @@
 //! Two chains, a store that survives the solver, and orders with a recipient each.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
 use alloy::primitives::{B256, U256};
 use async_trait::async_trait;
@@ -58,6 +61,8 @@ pub struct Rig {
     pub now: u64,
     /// What orders are worth whose deposits come late.
     pub worth: Result<Repriced, &'static str>,
+    /// What they were priced with that their fill's bytes cost.
+    pub data: Arc<Mutex<Option<U256>>>,
     /// What settling one costs, usd e18.
     pub settlement: U256,
     pub caps: Caps,
@@ -74,11 +79,13 @@ impl SettlementPrice for Settlement {
 
 struct Prices;
 
-struct Market(Result<Repriced, &'static str>);
+/// What orders are worth, and what was said last that their fill's bytes cost.
+struct Market(Result<Repriced, &'static str>, Arc<Mutex<Option<U256>>>);
 
 #[async_trait]
 impl Repricing for Market {
-    async fn reprice(&self, _: &Request, _: u64) -> Result<Repriced, Unpriced> {
+    async fn reprice(&self, _: &Request, data: U256, _: u64) -> Result<Repriced, Unpriced> {
+        *self.1.lock().unwrap() = Some(data);
         self.0.map_err(|why| Unpriced(why.into()))
     }
 }
@@ -147,6 +154,7 @@ impl Rig {
             fuse,
             now: (chain::GENESIS + 100) * 1_000,
             worth: Ok(Repriced::Promised),
+            data: Arc::default(),
             settlement: U256::ZERO,
             caps: Caps::default(),
         };
@@ -213,7 +221,7 @@ impl Rig {
             keys: self.keys(),
             prices: Arc::new(Prices),
             settlement: Arc::new(Settlement(self.settlement)),
-            repricing: Arc::new(Market(self.worth)),
+            repricing: Arc::new(Market(self.worth, self.data.clone())),
             exposure: Exposure::default(),
             patience: Patience {
                 margin: 60,

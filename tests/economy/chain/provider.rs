@@ -273,6 +273,10 @@ impl Scanner for Provider {
         });
         Ok(sightings.collect())
     }
+
+    async fn omitted(&self, _: u64, _: &Block, _: &[Sighting]) -> Result<Vec<Sighting>, ScanError> {
+        Ok(Vec::new())
+    }
 }
 
 #[async_trait]

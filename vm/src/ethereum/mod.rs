@@ -10,6 +10,7 @@
 mod abi;
 mod accounts;
 pub mod address;
+mod bloom;
 mod complaint;
 pub mod decode;
 mod deposit;

@@ -3,10 +3,12 @@
 
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
+use alloy::rpc::types::Header;
 use async_trait::async_trait;
 use serde_json::json;
 
 use super::{
+    bloom::{self, Summary},
     complaint,
     decode::{self, Rules},
     raw::{RawHeader, RawTransaction},
@@ -58,7 +60,66 @@ impl Scanner for Scan {
                 }
                 error => error,
             })?;
-        let mentions = sighting::group(&self.rules, found, &blocks).map_err(doubt)?;
+        Ok(self.sightings(found, &blocks).await?)
+    }
+
+    async fn omitted(
+        &self,
+        from: u64,
+        end: &Block,
+        shown: &[Sighting],
+    ) -> Result<Vec<Sighting>, ScanError> {
+        let Some(depository) = self.rules.depository.filter(|_| from <= end.number) else {
+            return Ok(Vec::new());
+        };
+        let blocks = self.summaries(from..=end.number).await?;
+        bloom::linked(&blocks, from, end).map_err(doubt)?;
+        let known = |number| shown.iter().any(|sighting| sighting.number == number);
+        let silent = blocks.iter().filter(|summary| {
+            !known(summary.block.number) && summary.may_hold(&self.rules, depository)
+        });
+        let mut omitted = Vec::new();
+        for summary in silent {
+            let filter = json!([{"blockHash": summary.block.hash}]);
+            let call = rpc::call("eth_getLogs", filter);
+            let answer = self.rpc.round(vec![call]).await?.pop();
+            let found = logs(answer.ok_or_else(|| doubt("an answer is missing"))?)?;
+            if !summary.is_made_of(&found) {
+                return Err(doubt("the logs of a block are not those of its bloom").into());
+            }
+            let number = summary.block.number;
+            omitted.extend(self.sightings(found, &(number..=number)).await?);
+        }
+        Ok(omitted)
+    }
+}
+
+impl Scan {
+    /// The headers of the range, each of which is what its hash says.
+    async fn summaries(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Summary>, ReadError> {
+        let numbers: Vec<u64> = blocks.collect();
+        let mut summaries = Vec::with_capacity(numbers.len());
+        for numbers in numbers.chunks(BATCH) {
+            let calls = numbers
+                .iter()
+                .map(|number| block_at(&format!("{number:#x}")));
+            for answer in self.rpc.round(calls.collect()).await? {
+                let header: Option<Header> = expect("eth_getBlockByNumber", answer)?;
+                let missing = || ReadError::Unavailable("a block below the head is missing".into());
+                let header = header.ok_or_else(missing)?;
+                summaries.push(Summary::of(&header).map_err(doubt)?);
+            }
+        }
+        Ok(summaries)
+    }
+
+    /// The deposits that logs of the range tell of.
+    async fn sightings(
+        &self,
+        found: Vec<Found>,
+        blocks: &RangeInclusive<u64>,
+    ) -> Result<Vec<Sighting>, ReadError> {
+        let mentions = sighting::group(&self.rules, found, blocks).map_err(doubt)?;
         let inputs = self.inputs(&mentions).await?;
         let sightings = mentions.iter().filter_map(|mention| {
             let input = inputs.get(&mention.transaction);
@@ -66,9 +127,7 @@ impl Scanner for Scan {
         });
         Ok(sightings.collect())
     }
-}
 
-impl Scan {
     /// The logs of the range, between two looks at its last block: a node that does not have it yet
     /// would answer with what it has, and one that changes forks with parts of both.
     async fn logs(

@@ -23,8 +23,8 @@ use crate::{
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Found {
-    address: EvmAddress,
-    topics: Vec<B256>,
+    pub address: EvmAddress,
+    pub topics: Vec<B256>,
     data: Bytes,
     block_hash: B256,
     block_number: Quantity,

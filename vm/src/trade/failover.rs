@@ -182,6 +182,22 @@ impl Failover {
         }
     }
 
+    /// Whether calls that need each other work one after the other, as a quorum says; see
+    /// [`Rehearsal`](super::Rehearsal).
+    pub async fn rehearse(&self, calls: &[Call]) -> Result<Result<(), Revert>, ReadError> {
+        let ask = |trade: Trade| async move { trade.rehearsal.rehearse(calls).await };
+        let said = self.gather("rehearsal", ask).await?;
+        let required = self.ground.required;
+        if said.iter().filter(|verdict| verdict.is_ok()).count() >= required {
+            return Ok(Ok(()));
+        }
+        let mut reverts: Vec<_> = said.into_iter().filter_map(Result::err).collect();
+        match reverts.len() >= required {
+            true => Ok(Err(reverts.swap_remove(0))),
+            false => Err(self.short("rehearsal", "no agreement")),
+        }
+    }
+
     /// What the chain charges for a transaction's bytes besides gas; nothing on most.
     pub async fn data_fee(&self, intended: &Intended<'_>) -> Result<Amount, ReadError> {
         let Some(contract) = &self.ground.limits.data_fees else {

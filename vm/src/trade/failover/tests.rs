@@ -107,6 +107,10 @@ impl Scanner for Says {
     async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
         Ok(Vec::new())
     }
+
+    async fn omitted(&self, _: u64, _: &Block, _: &[Sighting]) -> Result<Vec<Sighting>, ScanError> {
+        Ok(Vec::new())
+    }
 }
 
 #[async_trait]
@@ -365,4 +369,19 @@ async fn authorizations_stand_where_their_accounts_do() {
     // One that claims a queue is not believed.
     let lied = three(|odd| odd.nonce = (7, 9));
     assert_eq!(admitted(lied, &[one(7)]).await, Ok(()));
+}
+
+#[tokio::test]
+async fn one_liar_of_three_neither_fails_a_rehearsal_nor_passes_one() {
+    let rehearsed = async |said: Failover| said.rehearse(&[call()]).await;
+    let lies = three(|said| said.estimate = reverts());
+    assert_eq!(rehearsed(lies).await, Ok(Ok(())));
+    let revert = || Says {
+        estimate: reverts(),
+        ..honest()
+    };
+    let lies = among(vec![honest(), revert(), revert()], 2);
+    assert!(matches!(rehearsed(lies).await, Ok(Err(_))));
+    let lies = among(vec![honest(), revert()], 2);
+    assert!(matches!(rehearsed(lies).await, Err(ReadError::Quorum(_))));
 }
