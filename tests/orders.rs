@@ -7,11 +7,14 @@ mod support;
 
 use std::time::Duration;
 
-use alloy::primitives::{Address, B256, Bytes, U256};
+use alloy::{
+    primitives::{Address, B256, Bytes, U256},
+    providers::Provider,
+};
 use devnet::{
     node::Payload,
     proxy::{Lie, LyingProxy, rules},
-    world::{Devnet, Options, Site},
+    world::{Devnet, Files, Options, Site},
 };
 use intentd::admin::{self, solver};
 use serde_json::{Value, json};
@@ -491,4 +494,61 @@ async fn a_paused_solver_gives_no_quotes_until_it_is_resumed() {
     assert_eq!(resumed, solver::Answer::Resumed { was: true });
     scene.another(1).await;
     scene.daemon.stop().await;
+}
+
+/// A token with other decimals, and a proxy that is the router of somebody else, on the destination only.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_market_file_that_is_not_what_the_chain_says_stops_trading_there() {
+    let world = Devnet::start().await.unwrap();
+    let mut files = world.files();
+    let (origin, destination) = (0, 1);
+    let currency = |files: &Files, network: usize| {
+        let text = files.market[network]["currencies"][1]["address"].as_str();
+        text.unwrap().to_owned()
+    };
+    let given = currency(&files, destination);
+    files.market[destination]["currencies"][1]["decimals"] = json!(9);
+    files.market[destination]["fillRouter"] = json!(given);
+    let setup = oracle(&world, 0)
+        .chains(&files)
+        .solver(&world.solver, "destination");
+    let place = tempfile::TempDir::new().unwrap();
+    let checked = tokio::process::Command::new(env!("CARGO_BIN_EXE_intentd"))
+        .arg("check-config")
+        .env_clear()
+        .envs(setup.environment(place.path()))
+        .output()
+        .await
+        .unwrap();
+    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    for wanted in [
+        "WARNING: not traded: ",
+        "9 decimals, the token has 6",
+        "does not hand calls to",
+        "market origin         as its chain says",
+    ] {
+        assert!(told.contains(wanted), "{wanted} is not in {told}");
+    }
+
+    let daemon = setup.start().await;
+    let chain = |network: usize| files.market[network]["chainId"].clone();
+    let client = reqwest::Client::new();
+    for (from, to) in [(origin, destination), (destination, origin)] {
+        let body = json!({
+            "user": world.user.address(), "originChainId": chain(from),
+            "destinationChainId": chain(to), "originCurrency": Address::ZERO,
+            "destinationCurrency": Address::ZERO, "amount": AMOUNT.to_string(),
+            "tradeType": "EXACT_INPUT",
+        });
+        let url = format!("{}/quote/v2", daemon.integrator_url());
+        let refused = client.post(url).json(&body).send().await.unwrap();
+        assert_eq!(refused.status(), 503, "{from}");
+        let refused: Value = refused.json().await.unwrap();
+        assert_eq!(refused["errorCode"], "SERVICE_UNAVAILABLE");
+    }
+    // Nothing is allowed to a proxy that only the file calls one.
+    let solver = world.solver.address();
+    let node = &world.destination.node.provider;
+    assert_eq!(node.get_transaction_count(solver).await.unwrap(), 0);
+    daemon.stop().await;
 }

@@ -967,6 +967,42 @@ async fn a_failed_fill_is_paid_from_the_refund_up_to_what_was_charged_for_gas() 
 }
 
 #[tokio::test]
+async fn what_a_failed_fills_bytes_cost_is_taken_from_the_refund_too() {
+    // As much as its gas: five units more, rounded up together.
+    let bytes = 2_362_762_500_u64;
+    let mut rig = Rig::new();
+    let change = |request: &mut crate::request::Request| {
+        charging(request, 1_000);
+        request.fill_data = U256::from(bytes);
+    };
+    let request = rig.quote(1, change).await;
+    rig.destination.with(|world| {
+        world.base = 90_000;
+        world.data_fee = Some(bytes);
+        world.revert.insert(request.order_id);
+    });
+    rig.deposit(&request, |_| ()).await;
+    rig.settle(&request).await;
+    let back = rig.refunded(request.order_id, 1);
+    assert_eq!(back, U256::from(99_999_999 - 10));
+}
+
+#[tokio::test]
+async fn what_it_cost_to_use_a_refused_fills_nonce_up_is_taken_from_the_refund() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |request| charging(request, 1_000)).await;
+    rig.destination.with(|world| {
+        world.base = 40_000;
+        world.never = true;
+    });
+    rig.deposit(&request, |_| ()).await;
+    rig.settle(&request).await;
+    // 26 250 gas at 40 010 wei are three units of USDC.
+    let back = rig.refunded(request.order_id, 1);
+    assert_eq!(back, U256::from(99_999_999 - 3));
+}
+
+#[tokio::test]
 async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
     let mut rig = Rig::new();
     let (first, other) = (rig.quote(1, |_| ()).await, rig.quote(2, |_| ()).await);

@@ -2,7 +2,7 @@
 //!
 //! Key: the network's name, text. Value, format 1: [`Cursor`] in postcard.
 //!
-//! One for each network, of at most 12 KB.
+//! One for each network, of at most 12 KB; it stays.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,8 @@
 //! What fills have paid, while limits count it.
 //!
 //! Key: the request's id. Value, format 1: [`Outlay`].
+//!
+//! It lives for the hour that it counts, until the next fill where there are limits; some 200 bytes.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
