@@ -98,3 +98,30 @@ contract Wallet {
 
     receive() external payable {}
 }
+
+/// Burns gas where that costs whoever calls it: only when gas is paid for, or only once it is armed.
+contract Burner {
+    uint256 private constant MUCH = 3_000_000;
+
+    bool public armed;
+
+    function arm(bool to) external {
+        armed = to;
+    }
+
+    function paid() external payable {
+        if (tx.gasprice > 0) _burn();
+    }
+
+    function later() external payable {
+        if (armed) _burn();
+    }
+
+    function _burn() private view {
+        uint256 begun = gasleft();
+        bytes32 waste;
+        while (begun - gasleft() < MUCH) {
+            waste = keccak256(abi.encode(waste));
+        }
+    }
+}

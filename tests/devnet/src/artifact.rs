@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use crate::tools;
 
-const SOURCES: [(&str, &str); 9] = [
+const SOURCES: [(&str, &str); 10] = [
     ("Attacks.sol", include_str!("../contracts/Attacks.sol")),
     (
         "Depository.sol",
         include_str!("../contracts/Depository.sol"),
     ),
+    ("Feed.sol", include_str!("../contracts/Feed.sol")),
     (
         "FillRouter.sol",
         include_str!("../contracts/FillRouter.sol"),

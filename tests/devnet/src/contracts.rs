@@ -195,6 +195,18 @@ sol! {
     }
 
     #[derive(Debug, PartialEq, Eq)]
+    contract Burner {
+        function arm(bool to) external;
+        function paid() external payable;
+        function later() external payable;
+    }
+
+    #[derive(Debug, PartialEq, Eq)]
+    contract Feed {
+        function set(int256 to) external;
+    }
+
+    #[derive(Debug, PartialEq, Eq)]
     contract Till {
         function close(bool to) external;
         function buy(address buyer) external payable;

@@ -1,21 +1,34 @@
-//! `devnet [--once]`: local chains, contracts, three oracles and a solver, from quote to settlement.
+//! `devnet [--once | --attacks [NAME,...]]`: local chains, contracts, three oracles and a solver, from
+//! quote to settlement; or what strangers try against them.
 
+mod attacks;
 mod show;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: devnet [--once]
+const USAGE: &str = "usage: devnet [--once | --attacks [NAME,...]]
 
 Starts three local chains and three oracles, one of them with the integrator API and a solver.
 Requests are quoted, deposited, filled or refunded and settled; then a deposit, a fill, a refund
-and a withdrawal by hand. It stays up until Ctrl-C. With --once it ends when the story is told.";
+and a withdrawal by hand. It stays up until Ctrl-C. With --once it ends when the story is told.
+
+With --attacks strangers try what they can against the same, all of it or what is named, each beside an
+honest user's order; it fails if any of them gained something or changed what became of the user.";
+
+/// What is to be shown.
+enum Wanted<'a> {
+    Story { once: bool },
+    Attacks(Vec<&'a str>),
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let once = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => false,
-        ["--once"] => true,
+    let wanted = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Wanted::Story { once: false },
+        ["--once"] => Wanted::Story { once: true },
+        ["--attacks"] => Wanted::Attacks(Vec::new()),
+        ["--attacks", names] => Wanted::Attacks(names.split(',').collect()),
         _ => return end(ExitCode::from(2), USAGE),
     };
     tracing_subscriber::fmt()
@@ -27,8 +40,13 @@ async fn main() -> ExitCode {
         .init();
     // Both providers are in the dependency tree, so one has to be chosen.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    match show::run(once).await {
-        Ok(()) => ExitCode::SUCCESS,
+    let shown = match wanted {
+        Wanted::Story { once } => show::run(once).await.map(|()| true),
+        Wanted::Attacks(names) => attacks::run(&names).await,
+    };
+    match shown {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => end(ExitCode::FAILURE, &format!("devnet: {error:#}")),
     }
 }

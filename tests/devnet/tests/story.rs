@@ -184,6 +184,6 @@ async fn unknown_arguments_are_answered_with_the_usage() {
     assert!(
         complaint(&mut child)
             .await
-            .contains("usage: devnet [--once]")
+            .contains("usage: devnet [--once | --attacks")
     );
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use url::Url;
 
 /// Where the API is, and an app's key to it.
+#[derive(Clone)]
 pub struct Api {
     pub url: Url,
     pub key: String,

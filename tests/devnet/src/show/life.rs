@@ -48,12 +48,12 @@ impl Wish {
 }
 
 /// A quote as far as it is acted on.
-struct Quoted {
-    request: String,
-    order: SignedOrder,
+pub struct Quoted {
+    pub request: String,
+    pub order: SignedOrder,
     /// What the user is promised.
-    output: U256,
-    steps: Vec<Value>,
+    pub output: U256,
+    pub steps: Vec<Value>,
 }
 
 impl Story<'_> {
@@ -289,7 +289,8 @@ pub fn quote_body(world: &Devnet, wish: &Wish) -> Value {
     body
 }
 
-fn read(answer: &Value) -> Result<Quoted> {
+/// A quote's answer, asked with `includeProtocolData`.
+pub fn read(answer: &Value) -> Result<Quoted> {
     let steps = answer["steps"].as_array().context("no steps")?.clone();
     let protocol = &answer["protocol"]["v2"];
     let field = |value: &Value| {
@@ -311,7 +312,7 @@ fn read(answer: &Value) -> Result<Quoted> {
 }
 
 /// A step's transaction as the user signs it.
-fn payload(data: &Value) -> Result<Payload> {
+pub fn payload(data: &Value) -> Result<Payload> {
     let field = |name: &str| data[name].as_str().with_context(|| format!("no {name}"));
     Ok(Payload {
         to: Some(field("to")?.parse()?),

@@ -1,10 +1,10 @@
 //! The README's first command: the whole of it on one machine, then left running for the curious.
 
 mod act;
-mod api;
-mod life;
-mod oracles;
-mod page;
+pub mod api;
+pub mod life;
+pub mod oracles;
+pub mod page;
 mod paste;
 mod story;
 
@@ -12,7 +12,7 @@ use anyhow::Result;
 use devnet::world::{Devnet, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
-use oracles::Oracles;
+use oracles::{Oracles, Setup};
 use page::{Ledger, Page};
 use story::Story;
 
@@ -29,7 +29,11 @@ pub async fn run(once: bool) -> Result<()> {
     };
     page.line("starting three chains, compiling and deploying contracts ...")?;
     let world = Devnet::with(options).await?;
-    let mut oracles = Oracles::start(&world, directory.path()).await?;
+    let setup = Setup {
+        files: world.files(),
+        more: Vec::new(),
+    };
+    let mut oracles = Oracles::start(&world, &setup, directory.path()).await?;
     introduce(&page, &world, &oracles)?;
     let told = tokio::select! {
         told = tell(&world, &oracles, &page) => Some(told?),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use devnet::world::Devnet;
+use devnet::world::{Devnet, Files};
 use intentd::{
     admin::{
         self, Answer, AskError, Question,
@@ -42,14 +42,23 @@ pub struct Oracles {
     pub ops: Url,
     /// Where the integrator API is.
     pub api: Api,
+    /// The directory of the first, where the operator asks.
+    pub data_dir: PathBuf,
     client: reqwest::Client,
     tasks: JoinSet<Result<()>>,
     shutdown: CancellationToken,
 }
 
+/// What the first oracle is told of the world, and what else its operator sets. The others are told
+/// the plain truth.
+pub struct Setup {
+    pub files: Files,
+    pub more: Vec<(String, String)>,
+}
+
 impl Oracles {
     /// Starts one per key of the world, with its store and files below `directory`.
-    pub async fn start(world: &Devnet, directory: &Path) -> Result<Self> {
+    pub async fn start(world: &Devnet, setup: &Setup, directory: &Path) -> Result<Self> {
         let mut listeners = Vec::new();
         for _ in &world.oracles {
             listeners.push(listen().await?);
@@ -65,7 +74,7 @@ impl Oracles {
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
         for (number, (oracle, ops)) in listeners.into_iter().zip(operations).enumerate() {
-            let variables = variables(world, number, &urls, directory)?;
+            let variables = variables(world, (setup, number), &urls, directory)?;
             let config = Config::from_variables(variables)?;
             let daemon = Daemon::open(&config)
                 .with_context(|| format!("oracle {} does not start", number + 1))?;
@@ -76,8 +85,10 @@ impl Oracles {
             };
             tasks.spawn(daemon.serve(listeners, shutdown.clone()));
         }
-        let key = app_key(&data_dir(directory, 0)).await?;
+        let data_dir = data_dir(directory, 0);
+        let key = app_key(&data_dir).await?;
         Ok(Self {
+            data_dir,
             urls,
             ops,
             api: Api::new(api, key),
@@ -151,14 +162,14 @@ fn url(listener: &TcpListener) -> Result<Url> {
 /// The whole environment of oracle `number`: what an operator would set.
 fn variables(
     world: &Devnet,
-    number: usize,
+    (setup, number): (&Setup, usize),
     urls: &[Url],
     directory: &Path,
 ) -> Result<Vec<(String, String)>> {
     let data = data_dir(directory, number);
     let directory = directory.join(format!("oracle-{}", number + 1));
     std::fs::create_dir_all(&directory)?;
-    let files = world.files();
+    let files = &setup.files;
     let write = |name: &str, content: &Value| -> Result<String> {
         let path = directory.join(name);
         std::fs::write(&path, serde_json::to_string_pretty(content)?)?;
@@ -192,11 +203,13 @@ fn variables(
             world.options.threshold.to_string(),
         ),
     ];
-    let mut all = files.environment.clone();
+    let mut all = world.files().environment;
     all.extend(own.map(|(name, value)| (name.to_owned(), value)));
     if number == 0 {
         let market = write("market.json", &files.market)?;
+        all.extend(files.environment.clone());
         all.extend(trading(world, &urls[0], market));
+        all.extend(setup.more.clone());
     }
     Ok(all)
 }

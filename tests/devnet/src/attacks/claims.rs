@@ -1,0 +1,91 @@
+//! Claims at the oracle: before the solver's, or of what never was.
+
+use alloy::primitives::{Address, U256};
+use anyhow::Result;
+use devnet::{claim, node::Payload, world::order::text};
+use serde_json::{Value, json};
+
+use super::{
+    arena::{GUEST, TRUSTED},
+    life::Wish,
+    stranger::{Scene, paid},
+};
+
+/// An order of his own with a fee for himself, and nothing deposited: the fee would leave the solver's
+/// account at the hub.
+pub async fn forced(scene: &mut Scene) -> Result<()> {
+    let recipient = text(scene.stranger.address());
+    let fees = json!([{"recipient": recipient, "fee": "500"}]);
+    let order = scene
+        .stranger
+        .order(Wish::ETHER, |body| body["appFees"] = fees);
+    let order = order.await?.quote().await?.order.clone();
+    let deposit = scene.victim.deposit().await?;
+    let status = scene.victim.until(&["success"]).await?;
+    let fill = paid(&status)?;
+    let bodies = [
+        ("fill", "solver-fills", claim::fill(&order, &[], fill)),
+        ("refund", "solver-refunds", claim::refund(&order, &[], &[])),
+        (
+            "fill, the user's deposit",
+            "solver-fills",
+            claim::fill(&order, &[deposit], fill),
+        ),
+    ];
+    for (key, whose) in [
+        (None, "no key"),
+        (Some(GUEST), "a guest's"),
+        (Some(TRUSTED), "the one that may"),
+    ] {
+        let mut told = Vec::new();
+        for (what, route, body) in &bodies {
+            let mut body = body.clone();
+            body["force"] = true.into();
+            let said = scene.stranger.insists(route, &body, key).await?;
+            told.push(format!("{what} {said}"));
+        }
+        scene.tell(&format!("forced with {whose}"), told.join(", "));
+    }
+    let mut unsigned: Value = bodies[0].2.clone();
+    unsigned["force"] = true.into();
+    unsigned["orderSignature"] = format!("0x{}", "11".repeat(65)).into();
+    let said = scene
+        .stranger
+        .insists("solver-fills", &unsigned, Some(TRUSTED))
+        .await?;
+    scene.tell("forced with a bad signature", said);
+    Ok(())
+}
+
+pub async fn dust_first(scene: &mut Scene) -> Result<()> {
+    let order = scene.victim.quote().await?.order.clone();
+    scene.victim.deposit().await?;
+    let dust = scene.stranger.dusts(order.id).await?;
+    let status = scene.victim.until(&["submitted", "success"]).await?;
+    let body = claim::fill(&order, &[dust], paid(&status)?);
+    let said = scene.stranger.insists("solver-fills", &body, None).await?;
+    scene.tell("the fill, for the wei", said);
+    Ok(())
+}
+
+pub async fn refund(scene: &mut Scene) -> Result<()> {
+    let order = scene.victim.quote().await?.order.clone();
+    let deposit = scene.victim.deposit().await?;
+    let site = &scene.stranger.arena.world.origin;
+    let to: Address = scene.victim.who.address();
+    let wei = Payload::pay(to, U256::from(1)).suffix(order.id);
+    let wei = scene.stranger.sends(site, wei).await?.transaction_hash;
+    let body = claim::refund(&order, &[deposit], &[wei]);
+    let said = scene
+        .stranger
+        .insists("solver-refunds", &body, None)
+        .await?;
+    scene.tell("the refund of a wei, at once", said);
+    scene.victim.until(&["success"]).await?;
+    let said = scene
+        .stranger
+        .insists("solver-refunds", &body, None)
+        .await?;
+    scene.tell("again after the fill", said);
+    Ok(())
+}

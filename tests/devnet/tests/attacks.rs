@@ -1,0 +1,56 @@
+//! Strangers' attempts on real nodes, as the README's command shows them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::{process::Output, time::Duration};
+
+use tokio::process::Command;
+
+const PATIENCE: Duration = Duration::from_secs(400);
+
+async fn devnet(arguments: &[&str]) -> Output {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_devnet"));
+    let command = command
+        .args(arguments)
+        .env("TMPDIR", directory.path())
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output());
+    output.await.expect("it does not end").unwrap()
+}
+
+#[tokio::test]
+async fn strangers_gain_nothing_and_change_nobodys_outcome() {
+    let names = [
+        "dust",
+        "dust-claim",
+        "refund-claim",
+        "gas-burner",
+        "lying-nonce",
+    ];
+    let done = devnet(&["--attacks", &names.join(",")]).await;
+    let told = String::from_utf8_lossy(&done.stdout);
+    assert!(
+        done.status.success(),
+        "{told}{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    let count = |what: &str| told.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(count("gained: nothing"), names.len(), "{told}");
+    assert_eq!(count("the user beside him: "), names.len(), "{told}");
+    assert!(
+        told.contains("of his deposits 4 are parked: 4 x dust"),
+        "{told}"
+    );
+    assert!(told.contains("400 SOLVER_SIGNATURE_REQUIRED"), "{told}");
+}
+
+#[tokio::test]
+async fn unknown_attacks_are_answered_with_those_that_there_are() {
+    let done = devnet(&["--attacks", "kindness"]).await;
+    assert_eq!(done.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(
+        told.contains("no attack kindness") && told.contains("late-deposit"),
+        "{told}"
+    );
+}
