@@ -283,6 +283,7 @@ impl Rig {
                 time: self.now / 1_000,
             },
             standing: Standing::Final,
+            together: 1,
         };
         let told = self.requests.record(&request.id, self.now, batch, |facts| {
             facts.deposits.push(seen.clone());

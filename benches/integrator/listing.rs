@@ -203,6 +203,7 @@ fn filled(facts: &mut Facts, request: &request::Request, number: u64) {
         amount: request.origin.amount,
         place: place(5),
         standing: Standing::Final,
+        together: 1,
     });
     let purpose = if number.is_multiple_of(100) {
         Purpose::Refund

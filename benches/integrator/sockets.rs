@@ -247,6 +247,7 @@ fn step(facts: &mut Facts, id: B256) {
             time: 1_700_000_000,
         },
         standing: Standing::Final,
+        together: 1,
     });
 }
 

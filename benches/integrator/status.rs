@@ -146,6 +146,7 @@ fn seen(facts: &mut Facts, id: B256) {
         amount: U256::from(5),
         place: place.clone(),
         standing: Standing::Final,
+        together: 1,
     });
     facts.attempts.push(Attempt {
         purpose: Purpose::Fill,

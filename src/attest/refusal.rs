@@ -230,6 +230,8 @@ pub const RETRYABLE: &[&str] = &[
     "FAST_MODE_LIMIT_EXCEEDED",
     "BALANCE_INSUFFICIENT",
     "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
+    // The deposit may not have reached its order's account yet.
+    "ORDER_BALANCE_INSUFFICIENT",
 ];
 
 impl Refusal {

@@ -52,6 +52,7 @@ pub fn deposit(
         amount: deposit.amount,
         place: place.clone(),
         standing: Standing::Included,
+        together: 0,
     }
 }
 
@@ -107,12 +108,14 @@ pub fn lost(facts: &mut Facts, onchain_id: B256, hash: B256) {
     }
 }
 
-/// A quorum says that the deposit that stood in block `hash` is final, at `place`.
-pub fn settled(facts: &mut Facts, onchain_id: B256, hash: B256, place: &Place) {
+/// A quorum says that the deposit that stood in block `hash` is final, at `place`, and how many its
+/// transaction holds.
+pub fn settled(facts: &mut Facts, onchain_id: B256, hash: B256, (place, together): (&Place, u32)) {
     let found = at(facts, onchain_id, hash);
     if let Some(deposit) = found.filter(|one| one.standing == Standing::Included) {
         deposit.place = place.clone();
         deposit.standing = Standing::Final;
+        deposit.together = together;
     }
 }
 
@@ -183,7 +186,7 @@ mod tests {
                 Event::Seen(number) => seen(&mut facts, &in_block(*number)),
                 Event::Lost(number) => lost(&mut facts, id, hash(*number)),
                 Event::Settled(from, to) => {
-                    settled(&mut facts, id, hash(*from), &scene::place(*to));
+                    settled(&mut facts, id, hash(*from), (&scene::place(*to), 1));
                 }
                 Event::Gone(number) => gone(&mut facts, id, hash(*number)),
             }
@@ -303,7 +306,7 @@ mod tests {
         seen(&mut facts, &in_block(5));
         assert_eq!(facts.deposits, [in_block(5)]);
         let hash = scene::place(5).hash;
-        settled(&mut facts, forged.onchain_id, hash, &scene::place(5));
+        settled(&mut facts, forged.onchain_id, hash, (&scene::place(5), 1));
         let before = facts.clone();
         seen(&mut facts, &forged);
         assert_eq!(facts, before);

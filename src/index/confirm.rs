@@ -229,8 +229,9 @@ impl Confirmer {
                 self.count(deposit, "doubtful");
                 look.early = 1;
             }
-            Verdict::Final(place) => {
-                let change = |facts: &mut Facts| apply::settled(facts, id, hash, place);
+            Verdict::Final(place, together) => {
+                let told = (place, *together);
+                let change = |facts: &mut Facts| apply::settled(facts, id, hash, told);
                 self.requests
                     .record(&request.id, now, batch, change)
                     .await?;

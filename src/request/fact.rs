@@ -52,6 +52,9 @@ pub struct Deposit {
     pub amount: U256,
     pub place: Place,
     pub standing: Standing,
+    /// Deposits of its transaction that moved something, with itself: they are attested together. Known
+    /// once it is final.
+    pub together: u32,
 }
 
 /// How a deposit ends that fills nothing.

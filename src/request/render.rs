@@ -175,9 +175,10 @@ pub(super) fn updated_at(request: &Request, facts: &Facts) -> u64 {
     facts.updated_at.max(request.created_at)
 }
 
-/// The user's transactions, each once; not what strangers' dust came in.
+/// The user's transactions, each once; not what strangers deposited beside them.
 pub(super) fn incoming(request: &Request, facts: &Facts) -> Vec<String> {
-    let deposits = facts.standing().filter(|deposit| !facts.is_minor(deposit));
+    let speaks = |deposit: &&Deposit| status::speaks(request, facts, deposit);
+    let deposits = facts.standing().filter(speaks);
     let deposits = deposits.map(|deposit| &deposit.transaction);
     match request.execution {
         Execution::Solver => each_once(deposits),

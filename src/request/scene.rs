@@ -113,6 +113,7 @@ pub fn deposit(number: u8, standing: fact::Standing) -> fact::Deposit {
         amount: U256::from(100_000_000),
         place: place(number.into()),
         standing,
+        together: 1,
     }
 }
 

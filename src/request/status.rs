@@ -2,10 +2,11 @@
 //! 7). Versions of the status API are renderings of this.
 
 use serde::{Deserialize, Serialize};
+use vm::spelled_alike;
 
 use super::{
     Execution, Request,
-    fact::{Deposit, Facts, Purpose, Sent, State},
+    fact::{Deposit, Ending, Facts, Purpose, Sent, State},
     mismatch::mismatch,
     reason::{FailReason, RefundFailReason},
 };
@@ -45,6 +46,13 @@ impl Status {
     }
 }
 
+/// Whether a deposit says something of the request: it pays for it, or it is the user's and worth
+/// something. What others deposit for it ends by itself.
+pub fn speaks(request: &Request, facts: &Facts, deposit: &Deposit) -> bool {
+    let own = || spelled_alike(&deposit.depositor, &request.user);
+    mismatch(request, deposit).is_none() || (own() && !facts.is_minor(deposit))
+}
+
 /// Where `request` stands after `facts`. A failure is told only when no refund will come.
 pub fn of(request: &Request, facts: &Facts) -> Verdict {
     match request.execution {
@@ -79,8 +87,9 @@ fn solved(request: &Request, facts: &Facts) -> Verdict {
     if paying && facts.failure.is_none() && facts.refund_failure.is_none() {
         return plain(Status::Pending);
     }
-    given_back(facts, reorged, (confirmed, sent)).unwrap_or_else(|| {
-        let counts = facts.standing().any(|deposit| !facts.is_minor(deposit));
+    given_back(request, facts, reorged, (confirmed, sent)).unwrap_or_else(|| {
+        let mut standing = facts.standing();
+        let counts = standing.any(|deposit| speaks(request, facts, deposit));
         plain(match counts {
             true => Status::Pending,
             false => Status::Waiting,
@@ -90,20 +99,31 @@ fn solved(request: &Request, facts: &Facts) -> Verdict {
 
 /// Where a request stands that nothing fills, by what was given back and what was not.
 fn given_back(
+    request: &Request,
     facts: &Facts,
     reorged: bool,
     (confirmed, sent): (impl Fn(Purpose) -> bool, impl Fn(Purpose) -> bool),
 ) -> Option<Verdict> {
+    let foreign = |ending: &&Ending| {
+        let mut deposits = facts.deposits.iter();
+        let deposit = deposits.find(|one| one.onchain_id == ending.deposit);
+        deposit.is_some_and(|deposit| !speaks(request, facts, deposit))
+    };
     let ending = |back: bool| {
         let mut endings = facts.endings.iter().filter(|ending| !ending.minor);
-        endings.find(|ending| ending.refused.is_none() == back)
+        endings.find(|ending| ending.refused.is_none() == back && !foreign(ending))
     };
+    // Only others were given something back.
+    let mut endings = facts.endings.iter();
+    let others = facts.failure.is_none()
+        && ending(true).is_none()
+        && endings.any(|ending| ending.refused.is_none());
     let reason = |back| facts.failure.or(ending(back).map(|ending| ending.reason));
-    if confirmed(Purpose::Refund) {
+    if confirmed(Purpose::Refund) && !others {
         let reason = reason(true).unwrap_or(FailReason::Unknown);
         return Some(ended(Status::Refund, reason, facts.refund_failure));
     }
-    if sent(Purpose::Refund) {
+    if sent(Purpose::Refund) && !others {
         return Some(plain(Status::Pending));
     }
     let refused = ending(false).and_then(|ending| ending.refused);

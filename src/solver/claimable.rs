@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vm::{Amount, ChainId, U256};
+use vm::{Amount, ChainId, U256, protocol::limits};
 
 use crate::{
     attest::{
@@ -61,6 +61,8 @@ pub fn refund(
 impl Funded {
     fn new(request: &Request, deposit: &Deposit, families: Families<'_>) -> Result<Self, Refusal> {
         let terms = Terms::new(&request.order, families)?;
+        // All deposits of a transaction are attested together, or none of them is.
+        limits::fits(usize::try_from(deposit.together).unwrap_or(usize::MAX))?;
         let missing = || Refusal::MissingInput(0);
         let [input] = terms.inputs.as_slice() else {
             return Err(missing());
@@ -144,6 +146,10 @@ mod tests {
         assert_eq!(without, (true, None));
         let broken = judged(|request, _| request.order.output.payments[0].currency = "x".into());
         assert_eq!(broken, (false, None));
+        let crowded = judged(|_, deposit| deposit.together = 1 + limits::ACTIONS as u32);
+        assert_eq!(crowded, (false, None));
+        let full = judged(|_, deposit| deposit.together = limits::ACTIONS as u32);
+        assert_eq!(full, (true, way(0, 0)));
         let nothing = judged(|request, _| request.order.output.payments.clear());
         assert_eq!(nothing, (false, way(0, 0)));
     }

@@ -82,5 +82,6 @@ pub fn paid(facts: &mut Facts, number: u64) {
             time: 1_700_000_000,
         },
         standing: Standing::Final,
+        together: 1,
     }];
 }

@@ -146,11 +146,6 @@ async fn doubt_is_never_final() {
         Box::new(|_| Err(Refusal("two of them".into()))),
         Box::new(|bench| Ok(vec![bench.deposit(), bench.deposit()])),
         Box::new(|bench| {
-            let mut nothing = bench.deposit();
-            (nothing.index, nothing.amount) = (9, U256::ZERO);
-            Ok(vec![bench.deposit(), nothing])
-        }),
-        Box::new(|bench| {
             let (mut one, mut other) = (bench.deposit(), bench.deposit());
             (one.index, other.index) = (9, 9);
             Ok(vec![bench.deposit(), one, other])
@@ -161,6 +156,28 @@ async fn doubt_is_never_final() {
         bench.put(AT, shown(&bench));
         assert_eq!(bench.look(99).await, (AT, Standing::Included), "row {row}");
     }
+}
+
+#[tokio::test]
+async fn what_others_deposit_in_the_same_transaction_is_counted_and_blocks_nothing() {
+    let bench = bench().await;
+    let with = |index: u32, amount: u64| {
+        let mut other = bench.deposit();
+        (other.index, other.amount) = (index, U256::from(amount));
+        other
+    };
+    // The oracle leaves out what moved nothing.
+    let all = vec![
+        bench.deposit(),
+        with(9, 0),
+        with(9, 0),
+        with(10, 1),
+        with(11, 1),
+    ];
+    bench.put(AT, Ok(all));
+    assert_eq!(bench.look(10).await, (AT, Standing::Final));
+    let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+    assert_eq!(facts.deposits[0].together, 3);
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! What a quorum's reading means for a deposit. Doubt is never final.
 
-use vm::{B256, Block, Receipt, Seen, Transaction};
+use std::collections::HashSet;
+
+use vm::{B256, Block, Receipt, Seen, Transaction, protocol::limits};
 
 use crate::{
     index::apply,
@@ -12,8 +14,8 @@ use crate::{
 pub enum Verdict {
     /// Not yet.
     Early,
-    /// It is there, at this place.
-    Final(Place),
+    /// It is there, at this place, one of so many that its transaction holds.
+    Final(Place, u32),
     /// It is not there, and its block is old enough to be.
     Gone,
     /// It is there, among deposits that the oracle does not attest.
@@ -42,9 +44,10 @@ pub fn judge(seen: &Seen<'_>, order: &B256, deposit: &Deposit) -> Verdict {
     let same = |one: &&vm::Deposit| is_same(seen, order, deposit, one);
     match deposits.iter().filter(same).count() {
         0 => absent,
-        1 if !attestable(receipt) => Verdict::Doubtful,
+        1 if !distinct(receipt) => Verdict::Doubtful,
         1 if finality.met(&receipt.block, seen.head) => {
-            Verdict::Final(apply::place(&receipt.block))
+            let together = u32::try_from(limits::actions(receipt)).unwrap_or(u32::MAX);
+            Verdict::Final(apply::place(&receipt.block), together)
         }
         1 => Verdict::Early,
         _ => Verdict::Doubtful,
@@ -65,13 +68,12 @@ fn is_same(seen: &Seen<'_>, order: &B256, one: &Deposit, other: &vm::Deposit) ->
         && address(&one.depository, &other.depository)
 }
 
-/// The oracle refuses a whole transaction for one deposit of nothing, or two of one index.
-fn attestable(receipt: &Receipt) -> bool {
-    let Ok(deposits) = &receipt.deposits else {
-        return false;
+/// The oracle refuses a whole transaction for two deposits of one index; those of nothing it leaves out.
+fn distinct(receipt: &Receipt) -> bool {
+    let deposits = || {
+        let deposits = receipt.deposits.iter().flatten();
+        deposits.filter(|deposit| !deposit.amount.is_zero())
     };
-    let mut indexes: Vec<u32> = deposits.iter().map(|one| one.index).collect();
-    indexes.sort_unstable();
-    indexes.dedup();
-    indexes.len() == deposits.len() && deposits.iter().all(|one| !one.amount.is_zero())
+    let indexes: HashSet<u32> = deposits().map(|deposit| deposit.index).collect();
+    indexes.len() == deposits().count()
 }

@@ -336,7 +336,7 @@ async fn final_deposits_are_doubted_by_a_provider_not_undone() {
     bench
         .requests()
         .record(&request.id, NOW, Batch::new(), |facts| {
-            apply::settled(facts, id, place.hash, &place);
+            apply::settled(facts, id, place.hash, (&place, 1));
         })
         .await
         .unwrap();

@@ -117,8 +117,10 @@ async fn a_transaction_in_a_block_is_kept_in_full_once() {
     assert_eq!(rig.kept("destination", 1).await, None);
     // It becomes final where it was: nothing is wanted.
     let id = apply::onchain_id("origin", &tx(1).text, 0);
-    rig.changed(8, |facts| apply::settled(facts, id, place.hash, &place))
-        .await;
+    rig.changed(8, |facts| {
+        apply::settled(facts, id, place.hash, (&place, 1));
+    })
+    .await;
     assert_eq!(observer.round(u64::MAX).await, Ok(seen(0)));
     assert_eq!(rig.world.looks(), 1);
 }

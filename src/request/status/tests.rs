@@ -1,6 +1,7 @@
 use super::*;
 use crate::request::{
     fact::{Attempt, Deposit, Ending, Standing},
+    render,
     scene::{self, place, sent},
 };
 
@@ -244,6 +245,46 @@ fn deposits_that_pay_for_nothing_speak_only_while_none_pays() {
     let gone = [one, (9, Standing::Reorged)];
     let reorged = (Failure, Some(FailReason::DepositReorged));
     assert_eq!(with(&[], &gone, &[(FILL, confirmed())]), reorged);
+}
+
+/// Whatever others deposit under its order's id, and however that ends.
+#[test]
+fn deposits_of_others_say_nothing_unless_they_pay() {
+    let request = scene::request(1);
+    let told = |change: fn(&mut Deposit), refused, attempts: &[(Purpose, State)]| {
+        let mut facts = facts(&[Standing::Final], attempts);
+        let deposit = &mut facts.deposits[0];
+        deposit.depositor = scene::USDC.into();
+        change(deposit);
+        let ending = Ending {
+            deposit: deposit.onchain_id,
+            reason: FailReason::DepositChainMismatch,
+            refused,
+            minor: false,
+        };
+        let before = judged(&facts);
+        facts.end(ending);
+        let after = judged(&facts);
+        (before, after, render::v3(&request, &facts))
+    };
+    let refused = Some(RefundFailReason::ManualRefundRequired);
+    let waiting = plain(Status::Waiting);
+    let cases: [fn(&mut Deposit); 3] = [
+        |one| one.amount = alloy::primitives::U256::from(1_000_000),
+        |one| one.network = "destination".into(),
+        |one| one.currency = scene::USER.into(),
+    ];
+    for change in cases {
+        let (before, after, shown) = told(change, refused, &[]);
+        assert_eq!((before, after), (waiting, waiting));
+        let shown = serde_json::to_value(shown).unwrap();
+        assert_eq!(shown["inTxHashes"], serde_json::json!([]));
+        for state in [broadcast(), confirmed()] {
+            assert_eq!(told(change, None, &[(REFUND, state)]).1, waiting);
+        }
+    }
+    // Who pays for it pays for it.
+    assert_eq!(told(|_| (), None, &[]).0, plain(Status::Pending));
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn deposit(number: u8, standing: Standing) -> Deposit {
             time: NOW,
         },
         standing,
+        together: 1,
     }
 }
 

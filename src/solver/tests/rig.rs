@@ -261,6 +261,7 @@ impl Rig {
                 time: self.now / 1_000,
             },
             standing: Standing::Final,
+            together: 1,
         };
         change(&mut deposit);
         self.show(&deposit);

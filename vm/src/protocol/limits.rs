@@ -64,6 +64,11 @@ pub fn fits(actions: usize) -> Result<(), TooLarge> {
 /// Whether the deposits of a transaction can be attested together, as they always are: every deposit that
 /// moved something is an action.
 pub fn attestable(receipt: &Receipt) -> Result<(), TooLarge> {
+    fits(actions(receipt))
+}
+
+/// How many actions attest the deposits of a transaction.
+pub fn actions(receipt: &Receipt) -> usize {
     let deposits = receipt.deposits.iter().flatten();
-    fits(deposits.filter(|deposit| !deposit.amount.is_zero()).count())
+    deposits.filter(|deposit| !deposit.amount.is_zero()).count()
 }

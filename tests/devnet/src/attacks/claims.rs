@@ -68,24 +68,25 @@ pub async fn dust_first(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
+/// A wei, and more than the least that an order takes for its refund.
 pub async fn refund(scene: &mut Scene) -> Result<()> {
     let order = scene.victim.quote().await?.order.clone();
     let deposit = scene.victim.deposit().await?;
     let site = &scene.stranger.arena.world.origin;
     let to: Address = scene.victim.who.address();
-    let wei = Payload::pay(to, U256::from(1)).suffix(order.id);
-    let wei = scene.stranger.sends(site, wei).await?.transaction_hash;
-    let body = claim::refund(&order, &[deposit], &[wei]);
-    let said = scene
-        .stranger
-        .insists("solver-refunds", &body, None)
-        .await?;
-    scene.tell("the refund of a wei, at once", said);
-    scene.victim.until(&["success"]).await?;
-    let said = scene
-        .stranger
-        .insists("solver-refunds", &body, None)
-        .await?;
-    scene.tell("again after the fill", said);
+    let mut bodies = Vec::new();
+    for (what, amount) in [("a wei", 1), ("a fiftieth", Wish::ETHER.amount / 50)] {
+        let back = Payload::pay(to, U256::from(amount)).suffix(order.id);
+        let back = scene.stranger.sends(site, back).await?.transaction_hash;
+        let deposits = std::slice::from_ref(&deposit);
+        bodies.push((what, claim::refund(&order, deposits, &[back])));
+    }
+    for when in ["before the fill is final", "after"] {
+        for (what, body) in &bodies {
+            let said = scene.stranger.insists("solver-refunds", body, None).await?;
+            scene.tell(&format!("{what} as the refund, {when}"), said);
+        }
+        scene.victim.until(&["success"]).await?;
+    }
     Ok(())
 }

@@ -87,14 +87,18 @@ impl Judge {
             lines: Vec::new(),
             wrong: Vec::new(),
         };
-        if let Err(error) = self.happens(arena, attack, &mut verdict).await {
-            verdict.wrong.push(format!("{error:#}"));
-        }
+        let happened = self.happens(arena, attack, &mut verdict).await;
         for liar in &arena.liars {
             liar.honest();
         }
-        if let Err(error) = arena.quiet().await {
+        if let Err(error) = happened {
             verdict.wrong.push(format!("{error:#}"));
+            // What is still under way is not the next one's.
+            if arena.quiet().await.is_err() {
+                verdict
+                    .wrong
+                    .push("the solver has not come to rest".to_owned());
+            }
         }
         let gained = match verdict.wrong.as_slice() {
             [] => "gained: nothing".to_owned(),

@@ -89,11 +89,12 @@ pub struct Life {
     watching: JoinSet<()>,
 }
 
-/// The states that a request was seen in, and the last answer.
-#[derive(Clone, Debug, Default)]
+/// The states that a request was seen in, the last answer, and when it became that.
+#[derive(Clone, Debug)]
 pub struct Seen {
     pub states: Vec<String>,
     pub last: Value,
+    pub since: Instant,
 }
 
 /// How a request ended.
@@ -110,7 +111,11 @@ pub struct Outcome {
 
 impl Life {
     pub fn new(arena: &Arc<Arena>, who: Account, wish: Wish) -> Self {
-        let (tell, seen) = watch::channel(Seen::default());
+        let (tell, seen) = watch::channel(Seen {
+            states: Vec::new(),
+            last: Value::Null,
+            since: Instant::now(),
+        });
         Self {
             who,
             wish,
@@ -211,7 +216,6 @@ impl Life {
             self.deposit().await?;
         }
         self.until(&ENDS).await?;
-        let took = self.begun.elapsed();
         let received = self.held().await? - self.had;
         let deposit = self.deposit.clone().context("no deposit")?;
         let quoted = self.quoted.as_ref().context("not quoted")?;
@@ -229,7 +233,7 @@ impl Life {
             promised: quoted.output,
             received,
             deposit: deposit.transaction,
-            took,
+            took: seen.since.saturating_duration_since(self.begun),
         })
     }
 
@@ -259,6 +263,7 @@ impl Seen {
         let state = last["status"].as_str().unwrap_or_default();
         if self.states.last().is_none_or(|known| known != state) {
             self.states.push(state.to_owned());
+            self.since = Instant::now();
         }
         self.last = last;
     }
@@ -275,7 +280,7 @@ impl Outcome {
         let less = alone.promised - alone.promised / U256::from(100);
         let slow = (alone.took * 4).max(Duration::from_secs(20));
         let field = |name: &str| self.last[name] == alone.last[name];
-        let reasons = ["status", "failReason", "refundFailReason", "details"];
+        let reasons = ["status", "failReason", "refundFailReason"];
         if !known || !reasons.into_iter().all(field) {
             return Some(format!("went {:?}: {}", self.states, self.last));
         }

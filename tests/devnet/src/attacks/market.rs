@@ -19,6 +19,8 @@ const BRIDGED: Wish = Wish {
     gets: Coin::Dollar,
     amount: 1_000_000_000,
 };
+/// Dollars that a quote in a contract's name is about.
+const TRIED: u64 = 20_000_000;
 /// A price is asked for again after five seconds.
 const HEARD: Duration = Duration::from_secs(6);
 const POLL: Duration = Duration::from_millis(200);
@@ -81,7 +83,7 @@ pub async fn feed_contracts(scene: &mut Scene) -> Result<()> {
     let arena = scene.arena.clone();
     for site in [&arena.world.origin, &arena.world.destination] {
         for to in [site.router, site.proxy] {
-            let amount = U256::from(1_000_000);
+            let amount = U256::from(TRIED);
             let gift = Payload::call(site.token, &Token::transferCall { to, amount });
             scene.stranger.sends(site, gift).await?;
         }
@@ -101,14 +103,14 @@ pub async fn token_off(scene: &mut Scene) -> Result<()> {
     ];
     for (name, who) in names {
         let wish = Wish {
-            amount: 1_000_000,
+            amount: TRIED,
             ..Wish::DOLLARS
         };
         let mut body = wish.body(&arena, who)?;
-        let said = scene.stranger.asks(&body).await?;
-        body["user"] = text(scene.stranger.address()).into();
-        let to = scene.stranger.asks(&body).await?;
-        told.push(format!("{name} {said}, as recipient {to}"));
+        let both = scene.stranger.asks(&body).await?;
+        body["recipient"] = text(scene.stranger.address()).into();
+        let user = scene.stranger.asks(&body).await?;
+        told.push(format!("{name} {user}, and for itself {both}"));
     }
     scene.tell("quotes", told.join(", "));
     scene.victim.quote().await?;

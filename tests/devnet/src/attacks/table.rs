@@ -90,7 +90,7 @@ pub static ATTACKS: [Attack; 17] = [
     ),
     attack(
         "refund-claim",
-        "a wei paid to the user under the order's id, claimed as the refund",
+        "a wei, and a fiftieth, paid to the user under the order's id, claimed as the refund",
         |scene| claims::refund(scene).boxed_local(),
     ),
     Attack {
