@@ -33,6 +33,7 @@ use intentd::{
     },
     sign::raw::RawKey,
     solver::{
+        claimable,
         keys::Keys,
         lane::{Gas, Lane},
         settle::{Settler, oracle::Oracle},
@@ -51,7 +52,7 @@ use intentd::{
 };
 use serde_json::{Value, json};
 use support::{
-    chain::{DEPOSITS, Deal, FEE, FILLS, REFUNDS, finalize_hub, native, oracle},
+    chain::{DEPOSITS, Deal, FEE, FILLS, REFUNDS, done, finalize, finalize_hub, native, oracle},
     daemon::{Daemon, daemon},
     http::{self, Asked, Server},
 };
@@ -269,7 +270,16 @@ impl Rig {
         };
         let key = row::key(&request.id, &deposit.onchain_id);
         let batch = Batch::new().put(key, row.encode().unwrap());
-        let seen = fact::Deposit {
+        let seen = self.seen(deposit);
+        let told = self.requests.record(&request.id, self.now, batch, |facts| {
+            facts.deposits.push(seen.clone());
+        });
+        told.await.unwrap();
+    }
+
+    /// A deposit as the index records it.
+    fn seen(&self, deposit: &Deposit) -> fact::Deposit {
+        fact::Deposit {
             onchain_id: deposit.onchain_id,
             network: self.world.origin.id.to_owned(),
             transaction: deposit.transaction.to_string(),
@@ -284,11 +294,7 @@ impl Rig {
             },
             standing: Standing::Final,
             together: 1,
-        };
-        let told = self.requests.record(&request.id, self.now, batch, |facts| {
-            facts.deposits.push(seen.clone());
-        });
-        told.await.unwrap();
+        }
     }
 
     async fn row(&self, ended: &Ended) -> Option<Settlement> {
@@ -778,4 +784,62 @@ async fn a_settlement_chain_that_is_traded_on_has_one_lane() {
         held.push(lease.unwrap().is_some());
     }
     assert_eq!(held, [true, true, true, false]);
+}
+
+/// A deposit in a currency that its order did not ask for: the solver pays nothing for it, because real
+/// oracles refuse fill and refund alike, for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_solver_does_not_pay_for_is_what_oracles_refuse() {
+    let rig = Rig::start().await;
+    let (world, origin) = (&rig.world, &rig.world.origin);
+    let asked = Deal::new(world, native(AMOUNT), native(900), 1).await;
+    let sent = origin
+        .deposit_erc20(
+            &world.user,
+            origin.token,
+            U256::from(AMOUNT),
+            asked.order.id,
+        )
+        .await;
+    let deposit = origin.deposited(&done(sent)).await.unwrap();
+    finalize(world, origin).await;
+    let deposits = std::slice::from_ref(&deposit);
+    let gone = origin
+        .pay_erc20(
+            &world.solver,
+            (origin.token, U256::from(AMOUNT)),
+            world.user.address(),
+            asked.order.id,
+        )
+        .await;
+    let given_back = done(gone).transaction_hash;
+    finalize(world, origin).await;
+    let filled = asked.fill().await;
+    let claims = [
+        (FILLS, claim::fill(&asked.order, deposits, filled)),
+        (
+            REFUNDS,
+            claim::refund(&asked.order, deposits, &[given_back]),
+        ),
+    ];
+    for (route, body) in claims {
+        let answer = rig.oracles[0].attest(route, &body).await;
+        assert_eq!(answer.status, 400, "{}", answer.body);
+        let told = answer.json();
+        assert_eq!(told["code"], "INPUT_CURRENCY_MISMATCH", "{told}");
+        assert_eq!(told["retryable"], false, "{told}");
+    }
+    let request = rig.request(&asked, 1);
+    let seen = |currency: Address| fact::Deposit {
+        currency: format!("{currency:#x}"),
+        ..rig.seen(&deposit)
+    };
+    let families = |_: &str| Some(vm::SETTLEMENT);
+    for (currency, payable) in [(origin.token, false), (Address::ZERO, true)] {
+        let seen = seen(currency);
+        let fill = claimable::fill(&request, &seen, &families);
+        let refund = claimable::refund(&request, &seen, &families);
+        assert_eq!((fill.is_ok(), refund.is_ok()), (payable, payable));
+    }
+    rig.stop().await;
 }

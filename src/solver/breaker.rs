@@ -2,9 +2,10 @@
 //! called contract and per chain. Pure.
 //!
 //! Only what nobody paid for counts, so that nobody can hold up others with failures that he pays for
-//! himself. It starts anew with the process.
+//! himself; and of contracts only one that was called alone, so that nobody can have another's blamed
+//! beside his own. It starts anew with the process.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use crate::request::Request;
 
@@ -34,16 +35,25 @@ pub struct Breaker {
 }
 
 impl Key {
+    /// What an order may be held up for.
     fn all(request: &Request) -> Vec<Self> {
         let network = &request.destination.network;
-        let called = request.calls.iter().map(|call| call.to.as_str());
-        let contracts = called.chain([request.recipient.as_str()]);
-        let contracts = contracts.map(|to| Self::Contract(network.clone(), to.to_lowercase()));
+        let contracts = targets(request).into_iter();
+        let contracts = contracts.map(|to| Self::Contract(network.clone(), to));
         let mut keys = vec![
             Self::User(request.user.to_lowercase()),
             Self::Chain(network.clone()),
         ];
         keys.extend(contracts);
+        keys
+    }
+
+    /// What a loss of the order counts against.
+    fn blamed(request: &Request) -> Vec<Self> {
+        let mut keys = Self::all(request);
+        if targets(request).len() > 1 {
+            keys.retain(|key| !matches!(key, Self::Contract(..)));
+        }
         keys
     }
 
@@ -54,6 +64,14 @@ impl Key {
             Self::Chain(_) => MOST_OF_CHAIN,
         }
     }
+}
+
+/// Whose code runs in the order's fill: what it calls, else who is paid.
+fn targets(request: &Request) -> BTreeSet<String> {
+    let called: BTreeSet<_> = request.calls.iter().map(|call| &call.to).collect();
+    let paid = called.is_empty().then_some(&request.recipient);
+    let all = called.into_iter().chain(paid);
+    all.map(|to| to.to_lowercase()).collect()
 }
 
 impl Breaker {
@@ -67,7 +85,7 @@ impl Breaker {
             self.losses
                 .retain(|_, losses| losses.back().is_some_and(|(at, _)| young(*at)));
         }
-        for key in Key::all(request) {
+        for key in Key::blamed(request) {
             if self.losses.len() >= MOST_KEYS && !self.losses.contains_key(&key) {
                 continue;
             }
@@ -133,6 +151,30 @@ mod tests {
         }
         assert!(!breaker.is_open(&order("0xa", "0xc", "base"), 10));
         assert!(breaker.losses.is_empty());
+    }
+
+    #[test]
+    fn nobody_has_anothers_contract_or_account_blamed_beside_his_own() {
+        let mut breaker = Breaker::default();
+        let mut attack = order("0xa", "0xburner", "base");
+        attack.recipient = "0xvictim".into();
+        attack.calls.insert(
+            0,
+            Call {
+                to: "0xexchange".into(),
+                ..attack.calls[0].clone()
+            },
+        );
+        breaker.lost(&attack, 5_000, 10);
+        assert!(!breaker.is_open(&order("0xb", "0xexchange", "base"), 10));
+        let mut paid = order("0xvictim", "0xd", "base");
+        paid.calls.clear();
+        assert!(!breaker.is_open(&paid, 10));
+        // Its own, called alone, is.
+        attack.calls.remove(0);
+        breaker.lost(&attack, 5_000, 10);
+        assert!(breaker.is_open(&order("0xb", "0xburner", "base"), 10));
+        assert!(!breaker.is_open(&paid, 10));
     }
 
     #[test]

@@ -43,6 +43,10 @@ impl Solver {
         deposit: B256,
         (reason, minimum): (FailReason, Amount),
     ) -> Result<Paid, SolverError> {
+        // What an unknown key promised nobody could have settled.
+        if !self.is_ours(&view.request) {
+            return Err(SolverError::Elsewhere(view.request.order.solver.clone()));
+        }
         let Some(deposit) = view.deposit(&deposit) else {
             return Ok(Paid::Later);
         };

@@ -479,6 +479,15 @@ async fn what_an_unknown_key_promised_is_not_paid() {
     let solver = rig.solver().await;
     let said = solver.advance(&request.id, rig.now).await;
     assert!(matches!(said, Err(SolverError::Elsewhere(_))), "{said:?}");
+    // Nor given back: nobody could sign the claim. It is the operator's at the end.
+    rig.now = (u64::from(request.order.output.deadline) + 1) * 1_000;
+    let _waits = solver.advance(&request.id, rig.now).await;
+    assert_eq!(rig.claim(&request).await.legs, []);
+    let refund_by = request.order.inputs[0].refunds[0].deadline;
+    rig.now = u64::from(refund_by) * 1_000;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(rig.claim(&request).await.parked.len(), 1);
+    assert_eq!(rig.origin.paid(request.order_id), []);
 }
 
 #[tokio::test]

@@ -274,19 +274,26 @@ impl Failover {
         if said.is_empty() {
             return Err(self.short("broadcast", "no provider answers"));
         }
-        if said.contains(&Broadcast::Accepted) {
-            return Ok(Broadcast::Accepted);
-        }
         let same = |one: &&Broadcast| {
             let kind = std::mem::discriminant(*one);
             let alike = said.iter().map(std::mem::discriminant);
             alike.filter(|other| *other == kind).count() >= self.ground.required
         };
-        let agreed = said.iter().find(same).cloned();
-        Ok(agreed.unwrap_or_else(|| Broadcast::Rejected("providers do not agree".into())))
+        // One that takes it is enough where no quorum speaks against it: not where one does.
+        let accepted = said.contains(&Broadcast::Accepted);
+        let agreed: Vec<_> = said.iter().filter(same).collect();
+        let verdict = match agreed.contains(&&Broadcast::Accepted) {
+            true => None,
+            false => agreed.first().map(|one| Broadcast::clone(one)),
+        };
+        Ok(verdict.unwrap_or_else(|| match accepted {
+            true => Broadcast::Accepted,
+            false => Broadcast::Rejected("providers do not agree".into()),
+        }))
     }
 
-    /// What became of a transaction: in a block when a quorum has it in that one.
+    /// What became of a transaction: in a block when a quorum has it in that one, waiting when a quorum
+    /// knows it: what is not is sent again.
     pub async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
         let ask = |trade: Trade| async move { trade.writer.fate(transaction).await };
         let said = self.answers(ask).await;
@@ -304,8 +311,11 @@ impl Failover {
                 return Ok(fate.clone());
             }
         }
-        let known = said.iter().any(|fate| *fate != Fate::Unknown);
-        Ok(if known { Fate::Waiting } else { Fate::Unknown })
+        let known = said.iter().filter(|fate| **fate != Fate::Unknown).count();
+        Ok(match known >= self.ground.required {
+            true => Fate::Waiting,
+            false => Fate::Unknown,
+        })
     }
 
     /// The transaction as far as its length and kind go.

@@ -286,6 +286,19 @@ async fn a_fate_is_what_a_quorum_has_seen() {
     assert_eq!(agreed.fate(&hash).await, Ok(included(1)));
     let split = among(vec![behind(2), behind(1), honest()], 2);
     assert_eq!(split.fate(&hash).await, Ok(Fate::Waiting));
+    // One that claims to know it keeps nobody from sending it again.
+    let unknown = || Says {
+        fate: Fate::Unknown,
+        ..honest()
+    };
+    for lie in [Fate::Waiting, included(1)] {
+        let odd = Says {
+            fate: lie,
+            ..honest()
+        };
+        let lied = among(vec![odd, unknown(), unknown()], 2);
+        assert_eq!(lied.fate(&hash).await, Ok(Fate::Unknown));
+    }
 }
 
 #[tokio::test]
@@ -302,6 +315,13 @@ async fn a_transaction_is_refused_by_a_quorum() {
     let other = Broadcast::Underpriced;
     let agreed = among(vec![says(&other), says(&refused()), says(&refused())], 2);
     assert_eq!(agreed.broadcast(&raw).await, Ok(refused()));
+    // One that takes what the others never will holds up nobody.
+    let alone = among(vec![honest(), says(&refused()), says(&refused())], 2);
+    assert_eq!(alone.broadcast(&raw).await, Ok(refused()));
+    let taken = among(vec![honest(), says(&refused())], 1);
+    assert_eq!(taken.broadcast(&raw).await, Ok(Broadcast::Accepted));
+    let taken = among(vec![honest(), says(&other), says(&refused())], 2);
+    assert_eq!(taken.broadcast(&raw).await, Ok(Broadcast::Accepted));
     let split = among(vec![says(&other), says(&refused())], 2);
     let said = split.broadcast(&raw).await.unwrap();
     assert!(matches!(said, Broadcast::Rejected(_)), "{said:?}");
