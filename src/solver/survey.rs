@@ -1,6 +1,7 @@
-//! Whether a network is what the market file says. Decimals, the fill router and who the approval proxy
-//! hands calls to decide what money is worth and where it goes: until a quorum confirms them nothing is
-//! quoted or filled there, and a mismatch stops that for good. Refunds go on: they give back what came.
+//! Whether a network is what the market file says. Decimals, the fill router, who the approval proxy
+//! hands calls to, and who charges for bytes decide what money is worth and where it goes: until a quorum
+//! confirms them nothing is quoted or filled there, nor while they do not match. Refunds go on: they give
+//! back what came.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,8 +91,20 @@ impl Site {
         };
         let tokens = market.currencies.iter().skip(1);
         let tokens = futures::future::try_join_all(tokens.map(|token| self.token(token)));
-        let (tokens, contracts) = futures::try_join!(tokens, self.contracts())?;
-        Ok(tokens.into_iter().flatten().chain(contracts).collect())
+        let (tokens, contracts, bytes) =
+            futures::try_join!(tokens, self.contracts(), self.bytes())?;
+        let wrong = tokens.into_iter().flatten().chain(contracts);
+        Ok(wrong.chain(bytes).collect())
+    }
+
+    /// A chain that charges for bytes would be traded on at a loss where the market file does not say so.
+    async fn bytes(&self) -> Result<Option<String>, ReadError> {
+        if self.providers.limits().data_fees.is_some() {
+            return Ok(None);
+        }
+        let found = self.providers.data_fees(&self.native).await?;
+        let unsaid = |contract| format!("limits.dataFees: {contract} charges for bytes here");
+        Ok(found.map(unsaid))
     }
 
     async fn token(&self, listed: &Currency) -> Result<Option<String>, ReadError> {

@@ -27,6 +27,8 @@ pub const PACE: u64 = 2;
 pub const FINAL: u64 = 5;
 /// What any transaction uses.
 pub const GAS: u64 = 21_000;
+/// Where chains have the contract that says what bytes cost.
+const USUAL: &str = "0x00000000000000000000000000000000000000f1";
 /// What one that burns gas uses.
 const BURNT: u64 = 3_000_000;
 
@@ -51,6 +53,8 @@ pub struct World {
     pub decimals: Option<u8>,
     /// What proxies hand calls to.
     pub router: &'static str,
+    /// The contract stands there that usually says what bytes cost.
+    pub charges_for_bytes: bool,
     /// What any transaction's bytes cost; unset where they cost nothing.
     pub data_fee: Option<u64>,
     /// What the first of the three providers says that is not so.
@@ -680,8 +684,9 @@ impl Accounts for Provider {
         }))
     }
 
-    async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
-        Ok(true)
+    async fn is_contract(&self, address: &Address) -> Result<bool, ReadError> {
+        let charges = self.chain.with(|world| world.charges_for_bytes);
+        Ok(charges || address.text() != USUAL)
     }
 
     /// Approval proxies hand calls to this; the oracle of data fees says what bytes cost.
@@ -727,9 +732,15 @@ impl TransactionCodec for Codec {
         Ok(signed.map(|one| one.address.clone()).collect())
     }
 
-    fn data_fee(&self, _: u64, draft: &Draft, oracle: &Address) -> Result<Call, CodecError> {
+    fn data_fee(
+        &self,
+        _: u64,
+        draft: &Draft,
+        oracle: Option<&Address>,
+    ) -> Result<Call, CodecError> {
         let call = draft.call.clone();
-        let to = oracle.clone();
+        let usual = || vm::SETTLEMENT.address(USUAL).unwrap();
+        let to = oracle.cloned().unwrap_or_else(usual);
         Ok(Call { to, ..call })
     }
 

@@ -3,7 +3,7 @@
 use alloy::{
     consensus::{SignableTransaction, TxEip1559, TxEip7702, transaction::RlpEcdsaEncodableTx},
     eips::eip7702::{Authorization as Delegation, SignedAuthorization},
-    primitives::Signature,
+    primitives::{Signature, address},
     sol_types::{SolCall, SolValue},
 };
 
@@ -17,6 +17,8 @@ use crate::{
     types::{Address, B256, Bytes, EvmAddress, U256},
 };
 
+/// The OP stack's GasPriceOracle.
+const DATA_FEES: EvmAddress = address!("420000000000000000000000000000000000000F");
 /// Bytes that a signature adds, at most.
 const SIGNATURE: usize = 72;
 
@@ -56,14 +58,21 @@ impl TransactionCodec for Transactions {
         authorities.collect()
     }
 
-    fn data_fee(&self, chain: u64, draft: &Draft, contract: &Address) -> Result<Call, CodecError> {
-        evm(contract)?;
+    fn data_fee(
+        &self,
+        chain: u64,
+        draft: &Draft,
+        contract: Option<&Address>,
+    ) -> Result<Call, CodecError> {
+        let usual = || Address::from_parts(&format!("{DATA_FEES:#x}"), DATA_FEES.0);
+        let contract = contract.cloned().unwrap_or_else(usual);
+        evm(&contract)?;
         let question = DataFees::getL1FeeCall {
             transaction: unsigned(chain, draft)?.into(),
         };
         Ok(Call {
             from: draft.call.from.clone(),
-            to: contract.clone(),
+            to: contract,
             data: question.abi_encode().into(),
             value: U256::ZERO,
         })

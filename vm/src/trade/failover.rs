@@ -205,7 +205,7 @@ impl Failover {
         };
         let draft = self.draft(intended, intended.fees.unwrap_or_default());
         let codec = self.ground.codec;
-        let question = codec.data_fee(self.ground.number, &draft, contract);
+        let question = codec.data_fee(self.ground.number, &draft, Some(contract));
         let question = question.map_err(|error| ReadError::Doubtful(error.to_string()))?;
         let question = &question;
         let ask = |trade: Trade| async move {
@@ -216,6 +216,24 @@ impl Failover {
             })
         };
         self.number("data fee", ask).await
+    }
+
+    /// The contract that prices bytes where most such chains have one, if this chain has it. `account` is
+    /// any.
+    pub async fn data_fees(&self, account: &Address) -> Result<Option<Address>, ReadError> {
+        let nothing = Call {
+            from: account.clone(),
+            to: account.clone(),
+            data: Bytes::new(),
+            value: U256::ZERO,
+        };
+        let draft = self.draft(&Intended::free(&nothing), Fees::default());
+        let codec = self.ground.codec;
+        let Ok(question) = codec.data_fee(self.ground.number, &draft, None) else {
+            return Ok(None);
+        };
+        let there = self.is_contract(&question.to).await?;
+        Ok(there.then_some(question.to))
     }
 
     /// What a payment that somebody plans would cost now in the native currency: its gas at what gas

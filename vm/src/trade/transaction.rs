@@ -79,8 +79,13 @@ pub trait TransactionCodec: Send + Sync {
     /// Whether nodes take it, as far as it tells itself; whose authorizations it carries, in order.
     fn admit(&self, chain: u64, draft: &Draft, limits: &Limits) -> Result<Vec<Address>, Unfit>;
     /// The call that asks `contract` ([`Limits::data_fees`]) what the chain charges for the bytes; the
-    /// answer's first 32 bytes are the number.
-    fn data_fee(&self, chain: u64, draft: &Draft, contract: &Address) -> Result<Call, CodecError>;
+    /// answer's first 32 bytes are the number. `None`: the contract that most such chains have.
+    fn data_fee(
+        &self,
+        chain: u64,
+        draft: &Draft,
+        contract: Option<&Address>,
+    ) -> Result<Call, CodecError>;
     /// The call that asks an approval proxy which contract it hands calls to, and what it answers when
     /// that is `router`.
     fn routing(&self, proxy: &Address, router: &Address) -> Result<(Call, Bytes), CodecError>;

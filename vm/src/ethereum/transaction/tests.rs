@@ -244,7 +244,13 @@ fn what_no_node_takes_is_known_before_it_is_signed() {
 fn bytes_are_priced_as_they_are_sent() {
     let contract = address(EvmAddress::repeat_byte(5));
     let draft = plain_draft(1);
-    let question = Transactions.data_fee(7, &draft, &contract).unwrap();
+    let usual = Transactions.data_fee(7, &draft, None).unwrap();
+    assert_eq!(
+        usual.to.text(),
+        "0x420000000000000000000000000000000000000f"
+    );
+    let question = Transactions.data_fee(7, &draft, Some(&contract)).unwrap();
+    assert_eq!(question.data, usual.data);
     assert_eq!(question.to, contract);
     let asked = DataFees::getL1FeeCall::abi_decode(&question.data).unwrap();
     let signature = sign(7, &draft, &signer(1));

@@ -129,9 +129,14 @@ impl TransactionCodec for Codec {
         Ok(signed.map(|one| one.address.clone()).collect())
     }
 
-    fn data_fee(&self, _: u64, draft: &Draft, contract: &Address) -> Result<Call, CodecError> {
+    fn data_fee(
+        &self,
+        _: u64,
+        draft: &Draft,
+        contract: Option<&Address>,
+    ) -> Result<Call, CodecError> {
         Ok(Call {
-            to: contract.clone(),
+            to: contract.cloned().unwrap_or_else(|| account(9)),
             ..draft.call.clone()
         })
     }
