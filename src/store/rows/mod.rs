@@ -16,7 +16,7 @@
 //! | 5 watch | chain ‖0, block (8), statement text | block hash, parent hash, unix time (8); format 2: not final when signed |
 //! | 6 void | statement ‖0, count (4) | `void::Void` |
 //! | 7 halt | chain text | `halt::Halt` |
-//! | 8 request | request id | format 2: `request::Request` in JSON, a zstd frame; format 1: without the frame |
+//! | 8 request | request id | format 3: `request::Request` in JSON, a zstd frame with a dictionary; 2: without the dictionary; 1: without the frame |
 //! | 9 order | order id | request id |
 //! | 10 facts | request id | `request::fact::Facts` in JSON |
 //! | 11 cursor | network text | `cursor::Cursor` |

@@ -330,7 +330,7 @@ fn layouts_of_requests_and_their_index_never_change() {
 fn rows_of_requests_and_their_index_are_read_as_written() {
     let written = crate::request::scene::request(1);
     let bytes = request::encode(&written).unwrap();
-    assert_eq!((bytes[0], request::decode(&bytes)), (2, Ok(written)));
+    assert_eq!((bytes[0], request::decode(&bytes)), (3, Ok(written)));
     let read = cursor::Cursor::decode(&cursor().encode().unwrap());
     assert_eq!(read, Ok(cursor()));
     let key = sighting::key("base", 7, &b(3));
@@ -361,14 +361,26 @@ fn requests_are_packed_and_older_ones_are_read() {
     let json = serde_json::to_vec(&written).unwrap();
     assert!(packed.len() < json.len());
     let plain = [&[1][..], &json].concat();
-    assert_eq!(request::decode(&plain), Ok(written));
+    assert_eq!(request::decode(&plain), Ok(written.clone()));
+    let bare = zstd::bulk::compress(&json, 3).unwrap();
+    // What is usual takes no room.
+    assert!(
+        2 * packed.len() < bare.len(),
+        "{} {}",
+        packed.len(),
+        bare.len()
+    );
+    let bare = [&[2][..], &bare].concat();
+    assert_eq!(request::decode(&bare), Ok(written));
     let foreign = zstd::bulk::compress(b"{}", 1).unwrap();
     // Says that it holds 2^62 bytes.
     let bomb = b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x40\x01\0\0";
     for frame in [&json, &foreign, &packed[1..packed.len() - 1], &bomb[..]] {
-        assert!(request::decode(&[&[2][..], frame].concat()).is_err());
+        for format in [2, 3] {
+            assert!(request::decode(&[&[format][..], frame].concat()).is_err());
+        }
     }
-    assert!(request::decode(&[&[3][..], &packed[1..]].concat()).is_err());
+    assert!(request::decode(&[&[4][..], &packed[1..]].concat()).is_err());
 }
 
 #[test]
