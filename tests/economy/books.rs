@@ -139,6 +139,43 @@ pub async fn listed(world: &World, request: B256) -> usize {
         .count()
 }
 
+/// Transactions that gave back what was deposited too much.
+pub async fn excesses(world: &World, request: B256) -> Vec<B256> {
+    let claim = claim(world, request).await;
+    let legs = claim["legs"].as_array().into_iter().flatten();
+    let excess = legs.filter(|leg| leg["purpose"] == "Excess");
+    let hash = |leg: &Value| leg["transaction"].as_str()?.parse().ok();
+    excess.filter_map(hash).collect()
+}
+
+/// What was told of a request, in order.
+pub async fn events(world: &World, request: B256) -> Vec<Value> {
+    let range = rows::event::after(0, usize::MAX);
+    let rows = world.store.scan(range).await.unwrap();
+    let events = rows
+        .iter()
+        .map(|(key, value)| rows::event::row(key, value).unwrap().1);
+    let own = events.filter(|event| event.request == request);
+    own.map(|event| serde_json::from_str(&event.data).unwrap())
+        .collect()
+}
+
+/// What moves a deposit back to its depositor at the hub.
+pub fn recovery(placed: &Placed) -> B256 {
+    id::deterministic(&[&placed.id.to_string(), "recover"])
+}
+
+/// The fills and refunds that may pay for a request's deposits: transactions, where there are some, and
+/// deposits.
+pub async fn uses(world: &World, request: B256) -> Vec<(Option<B256>, B256)> {
+    let claim = claim(world, request).await;
+    let legs = claim["legs"].as_array().into_iter().flatten();
+    let live = legs.filter(|leg| leg["stage"] != "Failed" && leg["purpose"] != "Excess");
+    let word = |value: &Value| value.as_str()?.parse().ok();
+    live.filter_map(|leg| Some((word(&leg["transaction"]), word(&leg["deposit"])?)))
+        .collect()
+}
+
 /// What the solver decided about a request.
 pub async fn claim(world: &World, request: B256) -> Value {
     let rows = scan(world, rows::CLAIM).await;

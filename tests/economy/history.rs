@@ -38,6 +38,8 @@ pub struct Deal {
     pub trade: Trade,
     pub account: Address,
     pub recipient: Address,
+    /// What the recipient gets at least.
+    pub minimum: U256,
     /// Wei per gas unit on each chain when it was quoted.
     pub gas: BTreeMap<&'static str, u128>,
 }
@@ -67,6 +69,9 @@ pub enum Act {
     Strike(usize, u8),
     Weather(Weather),
     Mend(usize, usize),
+    /// A feed tells the truth again.
+    Truth(&'static str, &'static str),
+    Resume,
 }
 
 /// See the module.
@@ -85,9 +90,9 @@ pub struct History {
 impl History {
     /// Carries a plan out until everything is at rest, or should have been long ago.
     pub async fn of(plan: Plan) -> Self {
-        clock::begin(plan.seed);
+        clock::begin(plan.family);
         let mut history = Self {
-            world: World::new(&plan.accounts()),
+            world: World::new(&plan.accounts(), plan.cap),
             plan,
             deals: BTreeMap::new(),
             log: Vec::new(),
@@ -185,14 +190,16 @@ impl History {
             Act::Quote(who) => self.quote(who).await,
             Act::Deposit(who) => self.deposit(who),
             Act::Strike(at, round) => self.strike(at, round).await,
-            Act::Weather(what) => self.weather(what),
+            Act::Weather(what) => self.weather(what).await,
+            Act::Truth(chain, symbol) => self.world.prices.lie(chain, symbol, 10_000),
+            Act::Resume => self.resume().await,
             Act::Mend(chain, provider) => {
                 self.world.providers[chain][provider].set(Manners::Honest);
             }
         }
     }
 
-    fn weather(&mut self, what: Weather) {
+    async fn weather(&mut self, what: Weather) {
         let now = clock::seconds();
         self.note(format!("{what:?}"));
         match what {
@@ -216,6 +223,12 @@ impl History {
             }
             Weather::Crash(commits, late) => self.world.store.set(commits, late),
             Weather::Forget(chain) => self.world.chains[chain].forget(),
+            Weather::Feed(chain, symbol, parts, seconds) => {
+                self.world.prices.lie(chain, symbol, parts);
+                self.at(now + seconds, Act::Truth(chain, symbol));
+            }
+            Weather::Pause(seconds) => self.pause(seconds).await,
+            Weather::Verbs => self.go_through().await,
         }
     }
 
@@ -233,12 +246,17 @@ impl History {
         }
     }
 
-    /// A question to the oracle, likewise.
-    pub async fn claim(&self, path: &str, body: &Value) -> Option<(StatusCode, Value)> {
+    /// A question to an oracle, likewise: to the solver's or its peer, with a key or without.
+    pub async fn claim(
+        &self,
+        whose: (bool, bool),
+        path: &str,
+        body: &Value,
+    ) -> Option<(StatusCode, Value)> {
         tokio::select! {
             biased;
             () = self.world.store.died() => None,
-            answer = self.world.oracle(path, body) => Some(answer),
+            answer = self.world.oracle(whose, path, body) => Some(answer),
         }
     }
 
@@ -305,6 +323,9 @@ impl History {
             wire: v2["orderData"].clone(),
             signature: text(&v2["orderSignature"]),
             steps: steps.map(step).collect(),
+            minimum: text(&answer["details"]["currencyOut"]["minimumAmount"])
+                .parse()
+                .unwrap(),
             quoted,
             trade,
             account,
@@ -333,18 +354,35 @@ impl History {
         if !self.goes_on(who, &deal) {
             return;
         }
-        for step in &deal.steps {
-            self.world.by_number(step.chain).send(
-                deal.account,
-                step.to,
-                step.value,
-                step.data.clone(),
-            );
+        match who {
+            Who::Honest(at) if self.plan.honest[at].over > 0 => {
+                let (chain, currency) = deal.trade.from;
+                let asked = self.asked(&deal);
+                let over = asked * U256::from(self.plan.honest[at].over) / U256::from(100);
+                self.put((deal.account, chain, currency), asked + over, deal.order);
+            }
+            _ => self.follow(&deal),
         }
         self.note(format!("{who:?} deposits for {}", deal.order));
         if let Who::Honest(at) = who {
             self.after_deposit(at);
         }
+    }
+}
+
+impl History {
+    /// Sends what a quote wants sent.
+    fn follow(&self, deal: &Deal) {
+        for step in &deal.steps {
+            let chain = self.world.by_number(step.chain);
+            chain.send(deal.account, step.to, step.value, step.data.clone());
+        }
+    }
+
+    /// What an order wants deposited.
+    pub fn asked(&self, deal: &Deal) -> U256 {
+        let asked = &deal.wire["inputs"][0]["payment"]["amount"];
+        asked.as_str().unwrap_or_default().parse().unwrap()
     }
 }
 

@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use alloy::primitives::{Address, B256, U256};
-use hyper::Method;
+use alloy::{
+    primitives::{Address, B256, U256},
+    sol_types::SolCall,
+};
 use serde_json::{Value, json};
-use vm::protocol::{hub::token_id, id};
+use vm::protocol::{hub::token_id, id, signature::eip191};
 
 use crate::{
     books::{self, Placed},
+    chain::{Done, abi},
+    endings,
     history::{Deal, History, Who},
     market::{self, NATIVE},
-    plan::Extra,
+    promises,
+    world::{SOLVER, key},
 };
 
 /// Seconds of a deposit's block time after its quote until which the quoted price holds.
@@ -31,24 +36,25 @@ pub struct Violation {
 }
 
 /// A payment of the solver's for an order.
-struct Paid {
-    chain: &'static str,
+pub struct Paid {
+    pub chain: &'static str,
     transaction: B256,
     time: u64,
-    moved: Vec<(Address, U256)>,
+    pub moved: Vec<(Address, U256)>,
+    /// Gives back what was deposited too much: the fill's settlement pays for it.
+    excess: bool,
 }
 
 /// How an order stands on the chains.
 #[derive(Default)]
-struct Account {
-    deposits: Vec<Placed>,
-    paid: Vec<Paid>,
+pub struct Account {
+    pub deposits: Vec<Placed>,
+    pub paid: Vec<Paid>,
     /// The chain, the fee, and the price of a unit of each of its transactions.
-    gas: Vec<(&'static str, U256, U256)>,
+    pub gas: Vec<Gas>,
 }
 
-/// How a request ended for its user.
-pub type Endings = BTreeMap<usize, String>;
+pub type Gas = (&'static str, U256, U256);
 
 /// Everything that is wrong.
 pub async fn check(history: &History) -> Vec<Violation> {
@@ -57,14 +63,19 @@ pub async fn check(history: &History) -> Vec<Violation> {
         let open = books::open(&history.world).await;
         wrong.push(violation('b', format!("not at rest: {open}")));
     }
-    let (accounts, strange) = accounts(history);
+    let (mut accounts, strange) = accounts(history);
     wrong.extend(strange);
     wrong.extend(hub(history));
     for deal in history.deals.values() {
-        let nothing = Account::default();
-        let account = accounts.get(&deal.order).unwrap_or(&nothing);
+        let mut account = accounts.remove(&deal.order).unwrap_or_default();
+        let excesses = books::excesses(&history.world, deal.request).await;
+        for paid in &mut account.paid {
+            paid.excess = excesses.contains(&paid.transaction);
+        }
+        let account = &account;
         let claimable = settled(history, deal, account, &mut wrong).await;
         wrong.extend(balance(history, deal, account, &claimable));
+        wrong.extend(believed(history, deal, account).await);
         ended(history, deal, account, &mut wrong).await;
     }
     wrong
@@ -119,11 +130,37 @@ fn accounts(history: &History) -> (BTreeMap<B256, Account>, Vec<Violation>) {
                     transaction: done.tx.hash,
                     time: block.time,
                     moved: lost,
+                    excess: false,
                 });
             }
         }
     }
+    for (order, gas) in settling(history, &all) {
+        all.entry(order).or_default().gas.push(gas);
+    }
     (all, wrong)
+}
+
+/// What settling cost, by order.
+fn settling(history: &History, all: &BTreeMap<B256, Account>) -> Vec<(B256, Gas)> {
+    let deposits = all.values().flat_map(|account| &account.deposits);
+    let keys = deposits.flat_map(|placed| {
+        [
+            (deposit_key(placed), placed.order),
+            (outcome(placed), placed.order),
+        ]
+    });
+    let keys: BTreeMap<B256, B256> = keys.collect();
+    let relay = history.world.chain("relay").lock();
+    let own = relay
+        .history()
+        .filter(|(_, done)| done.tx.from == history.world.solver);
+    let of = |done: &Done| {
+        let call = abi::executeCall::abi_decode(&done.tx.data).ok()?;
+        let order = keys.get(&call.idempotencyKey)?;
+        Some((*order, ("relay", done.fee, done.price)))
+    };
+    own.filter_map(|(_, done)| of(done)).collect()
 }
 
 /// (e): the hub owes nobody more than depositories hold, and nothing left an account that was not
@@ -155,7 +192,8 @@ fn hub(history: &History) -> Vec<Violation> {
             let left = state.held(placed.account, token);
             let done = state.executed.contains(&outcome(&placed));
             let minted = state.executed.contains(&deposit_key(&placed));
-            if minted && !done && left < placed.amount {
+            let back = state.executed.contains(&books::recovery(&placed));
+            if minted && !done && !back && left < placed.amount {
                 let what = format!("{:?} left its account for something else", placed);
                 wrong.push(violation('e', what));
             }
@@ -185,26 +223,27 @@ async fn settled(
     };
     let mut got: Vec<Placed> = account.deposits.iter().filter(is_done).cloned().collect();
     let listed = books::listed(&history.world, deal.request).await;
-    if account.paid.len() > got.len() + listed {
+    let paid = account.paid.iter().filter(|paid| !paid.excess);
+    let count = paid.clone().count();
+    if count > got.len() + listed {
         let what = format!(
-            "{:?} {}: {} payments, {} settled, {listed} listed",
+            "{:?} {}: {count} payments, {} settled, {listed} listed",
             deal.of,
             deal.order,
-            account.paid.len(),
             got.len()
         );
         wrong.push(violation('d', what));
     }
-    let mut missing = account.paid.len().saturating_sub(got.len());
+    let mut missing = count.saturating_sub(got.len());
     let open = account.deposits.iter().filter(|placed| !is_done(placed));
     let open: Vec<Placed> = open.cloned().collect();
     let mut refusals = Vec::new();
-    'paid: for paid in &account.paid {
+    'paid: for paid in paid {
         for placed in &open {
             if missing == 0 || got.iter().any(|known| known.id == placed.id) {
                 continue;
             }
-            match signable(history, deal, paid, placed).await {
+            match signable(history, deal, (paid, placed), false).await {
                 Ok(()) => {
                     got.push(placed.clone());
                     missing -= 1;
@@ -224,12 +263,44 @@ async fn settled(
     got
 }
 
+/// The rest of (e): the peer of the solver's oracle signs every payment, whatever strangers had it sign
+/// before; and what was paid for did not go back through the hub.
+async fn believed(history: &History, deal: &Deal, account: &Account) -> Vec<Violation> {
+    let mut wrong = Vec::new();
+    for (transaction, deposit) in books::uses(&history.world, deal.request).await {
+        let placed = account.deposits.iter().find(|one| one.id == deposit);
+        let Some(placed) = placed else { continue };
+        let relay = history.world.chain("relay").lock().state().clone();
+        if relay.executed.contains(&books::recovery(placed)) {
+            wrong.push(violation(
+                'e',
+                format!("{placed:?} is paid for and has gone back"),
+            ));
+        }
+        let paid = account.paid.iter();
+        let Some(paid) = paid
+            .clone()
+            .find(|paid| Some(paid.transaction) == transaction)
+        else {
+            continue;
+        };
+        if let Err(why) = signable(history, deal, (paid, placed), true).await {
+            let what = format!(
+                "{:?} {}: the peer does not sign: {why}",
+                deal.of, deal.order
+            );
+            wrong.push(violation('e', what));
+        }
+    }
+    wrong
+}
+
 /// Whether the oracle signs that `paid` is what `placed` was for.
 async fn signable(
     history: &History,
     deal: &Deal,
-    paid: &Paid,
-    placed: &Placed,
+    (paid, placed): (&Paid, &Placed),
+    elsewhere: bool,
 ) -> Result<(), String> {
     let mut body = json!({
         "order": deal.wire, "orderSignature": deal.signature,
@@ -245,8 +316,16 @@ async fn signable(
         }]);
         "solver-refunds"
     };
+    let outcome = if route == "solver-fills" {
+        "fill"
+    } else {
+        "refund"
+    };
+    let claim = id::claim(outcome, &[placed.id], deal.order);
+    let word = key(SOLVER).sign(&eip191(claim.as_slice())).await.unwrap();
+    body["solverSignature"] = json!(alloy::hex::encode_prefixed(word.as_bytes()));
     let path = format!("/attestations/{route}/v1");
-    match history.claim(&path, &body).await {
+    match history.claim((elsewhere, false), &path, &body).await {
         Some((status, _)) if status.is_success() => Ok(()),
         Some((status, answer)) => Err(format!("{route} {status} {}", answer["code"])),
         None => Err("the process is dead".into()),
@@ -294,6 +373,8 @@ fn balance(history: &History, deal: &Deal, account: &Account, got: &[Placed]) ->
                 true => *fee,
                 false => *fee * quoted.min(*price) / *price,
             };
+            // The settlement chain's gas is worth what the solver's chain's is.
+            let chain = if *chain == "relay" { "alpha" } else { *chain };
             value(chain, NATIVE, charged, false)
         })
         .sum();
@@ -330,54 +411,16 @@ async fn ended(history: &History, deal: &Deal, account: &Account, wrong: &mut Ve
     if !matches!(deal.of, Who::Honest(_)) || !own {
         return;
     }
-    let ending = ending(history, deal).await;
-    if !ending.starts_with("success") && !ending.starts_with("refund") {
-        wrong.push(violation(
+    let ending = endings::status(history, deal).await;
+    let kept = promises::kept(history, deal, account, &ending);
+    wrong.extend(kept.err().map(|why| {
+        violation(
             'b',
-            format!("{:?} {}: {ending}: {claim}", deal.of, deal.order),
-        ));
-    }
+            format!("{:?} {}: {ending}: {why}: {claim}", deal.of, deal.order),
+        )
+    }));
 }
 
 fn mentions(claim: &Value, id: B256) -> bool {
     claim.to_string().contains(&id.to_string())
-}
-
-/// How a request ended, as its user sees it.
-async fn ending(history: &History, deal: &Deal) -> String {
-    let target = format!("/intents/status/v3?requestId={}", deal.request);
-    let answer = history.ask(Method::GET, &target, &Value::Null).await;
-    let status = answer.map_or(Value::Null, |(_, body)| body["status"].clone());
-    let status = status.as_str().unwrap_or("none").to_owned();
-    let got = history.world.chain(deal.trade.to.0).lock();
-    let got = got.state().balance(deal.recipient, deal.trade.to.1);
-    match status.as_str() {
-        "success" if got.is_zero() && deal.trade.extra == Extra::Nothing => {
-            "success without a payment".into()
-        }
-        _ => status,
-    }
-}
-
-/// How every honest request ended.
-pub async fn endings(history: &History) -> Endings {
-    let mut all = Endings::new();
-    for deal in history.deals.values() {
-        let Who::Honest(at) = deal.of else { continue };
-        all.insert(at, ending(history, deal).await);
-    }
-    all
-}
-
-/// (c): everybody else's ending is the same without the strangers.
-pub fn compare(with: &Endings, without: &Endings) -> Vec<Violation> {
-    let mut wrong = Vec::new();
-    for (at, ending) in without {
-        let other = with.get(at).map_or("nothing", String::as_str);
-        if other != ending {
-            let what = format!("honest {at} ends in {other}, and in {ending} without strangers");
-            wrong.push(violation('c', what));
-        }
-    }
-    wrong
 }

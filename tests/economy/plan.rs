@@ -11,15 +11,20 @@ use crate::{
 
 /// Seconds in which actors begin.
 const WINDOW: u64 = 240;
+/// Histories with the same users in the same weather: the first has no strangers.
+pub const FAMILY: u64 = 5;
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub seed: u64,
+    /// What users and weather follow from.
+    pub family: u64,
     pub honest: Vec<Honest>,
     pub strangers: Vec<Stranger>,
     /// What happens to everybody, by seconds since the beginning.
     pub weather: Vec<(u64, Weather)>,
+    /// Dollars that the solver may pay on a network in an hour.
+    pub cap: Option<u64>,
 }
 
 /// A user who wants what is quoted.
@@ -31,6 +36,8 @@ pub struct Honest {
     pub at: u64,
     /// Seconds between the quote and the deposit.
     pub pause: u64,
+    /// Percent that are deposited too much.
+    pub over: u64,
     pub trade: Trade,
 }
 
@@ -65,6 +72,10 @@ pub struct Stranger {
     pub victim: usize,
     /// Seconds after the victim's deposit was sent (may come before it is in a block).
     pub after: u64,
+    /// Asks the peer of the solver's oracle.
+    pub elsewhere: bool,
+    /// Has a key, though not one that may use `force`.
+    pub keyed: bool,
     pub trade: Trade,
 }
 
@@ -95,10 +106,14 @@ pub enum Power {
     GasBurner,
     /// Takes quotes and deposits only when the market has moved its way.
     OptionTaker,
+    /// Wants deposits back through the hub: its own in another currency, and the victim's.
+    Recoverer,
+    /// Deposits as much as the victim, and claims the refund of that for the victim's deposit.
+    Crosswise,
 }
 
 /// Every power.
-pub const POWERS: [Power; 12] = [
+pub const POWERS: [Power; 14] = [
     Power::Dust,
     Power::DustElsewhere,
     Power::Junk,
@@ -111,6 +126,8 @@ pub const POWERS: [Power; 12] = [
     Power::Forcer,
     Power::GasBurner,
     Power::OptionTaker,
+    Power::Recoverer,
+    Power::Crosswise,
 ];
 
 /// What happens to everybody.
@@ -128,6 +145,12 @@ pub enum Weather {
     Crash(i64, bool),
     /// Nodes of a chain forget what waits.
     Forget(usize),
+    /// A chain's feed of a symbol tells so many parts of ten thousand of the price for a while (seconds).
+    Feed(&'static str, &'static str, u64, u64),
+    /// The operator holds fills for a while (seconds).
+    Pause(u64),
+    /// The operator goes through what is listed: releases, asks again, heals.
+    Verbs,
 }
 
 /// What a history may hold.
@@ -155,22 +178,20 @@ fn account(seed: u64, name: &str) -> Address {
 
 impl Plan {
     pub fn of(seed: u64, allowed: &Allowed) -> Self {
-        let mut rng = stream(seed, "size");
-        let (users, strangers) = (rng.usize(1..=4), rng.usize(1..=3));
-        let honest: Vec<_> = (0..users)
-            .map(|at| Honest::of(seed, at, allowed.late))
-            .collect();
-        let strangers = match allowed.powers.is_empty() {
-            true => Vec::new(),
-            false => (0..strangers)
-                .map(|at| Stranger::of(seed, at, users, &allowed.powers))
-                .collect(),
+        let family = seed / FAMILY;
+        let users = stream(family, "size").usize(1..=4);
+        let honest = (0..users).map(|at| Honest::of(family, at, allowed.late));
+        let strangers = match allowed.powers.is_empty() || seed % FAMILY == 0 {
+            true => 0,
+            false => stream(seed, "strangers").usize(1..=3),
         };
+        let strangers = (0..strangers).map(|at| Stranger::of(seed, at, users, &allowed.powers));
         Self {
-            seed,
-            honest,
-            strangers,
-            weather: weather(seed, allowed),
+            family,
+            honest: honest.collect(),
+            strangers: strangers.collect(),
+            weather: weather(family, allowed),
+            cap: (family % 8 == 7).then(|| stream(family, "cap").u64(1_000..6_000)),
         }
     }
 
@@ -209,6 +230,10 @@ impl Honest {
                 _ => rng.u64(2..30),
             },
             trade: Trade { extra, ..trade },
+            over: match rng.u8(0..8) {
+                0 => rng.u64(1..100),
+                _ => 0,
+            },
         }
     }
 }
@@ -258,6 +283,8 @@ impl Stranger {
                 _ => rng.u64(0..300),
             },
             trade: Trade::of(&mut rng),
+            elsewhere: rng.bool(),
+            keyed: rng.bool(),
         }
     }
 }
@@ -269,7 +296,7 @@ fn weather(seed: u64, allowed: &Allowed) -> Vec<(u64, Weather)> {
     for _ in 0..rng.usize(0..8) {
         let at = rng.u64(0..WINDOW * 2);
         let chain = rng.usize(0..3);
-        let what = match rng.u8(0..12) {
+        let what = match rng.u8(0..15) {
             0..3 => Weather::Price("ETH", rng.u64(9_700..10_300)),
             3 => Weather::Price("ETH", rng.u64(8_500..11_700)),
             4 => Weather::Gas(chain, rng.u128(30..500)),
@@ -283,6 +310,9 @@ fn weather(seed: u64, allowed: &Allowed) -> Vec<(u64, Weather)> {
                 Weather::Provider(chain, provider, manners, rng.u64(5..120))
             }
             9 => Weather::Forget(chain),
+            12 => Weather::Pause(rng.u64(10..400)),
+            13 => Weather::Verbs,
+            14 => feed(&mut rng),
             10 if allowed.depeg => Weather::Price("USDCb", rng.u64(5_000..9_500)),
             _ => Weather::Crash(rng.i64(1..25), rng.bool()),
         };
@@ -290,4 +320,14 @@ fn weather(seed: u64, allowed: &Allowed) -> Vec<(u64, Weather)> {
     }
     all.sort_by_key(|(at, _)| *at);
     all
+}
+
+fn feed(rng: &mut Rng) -> Weather {
+    let chain = if rng.bool() { "alpha" } else { "beta" };
+    let symbol = if rng.bool() { "ETH" } else { "USDC" };
+    let parts = match rng.u8(0..3) {
+        0 => rng.u64(5_000..20_000),
+        _ => rng.u64(9_750..10_250),
+    };
+    Weather::Feed(chain, symbol, parts, rng.u64(10..200))
 }

@@ -11,7 +11,7 @@ use crate::{
     chain::abi,
     clock,
     history::{Act, Deal, History, Who, number},
-    market::{BURNER, DEPOSITORY, JUNK, NATIVE, ORACLE, ROUTER, TILL, USDC},
+    market::{BURNER, DEPOSITORY, JUNK, NATIVE, ROUTER, TILL, USDC},
     plan::{Extra, Power, Stranger, Trade},
 };
 
@@ -148,7 +148,9 @@ impl History {
             Power::Teller => self.tell(&stranger, &victim).await,
             Power::DustClaim => self.claim_for_dust(at, round, &victim).await,
             Power::RefundClaim => self.claim_refund(at, round, &victim).await,
-            Power::Forcer => self.force(&stranger, &victim).await,
+            Power::Forcer => self.force(&stranger, round, &victim).await,
+            Power::Recoverer => self.recover(at, round, &victim).await,
+            Power::Crosswise => self.claim_crosswise(at, round, &victim).await,
             Power::PercentFirst | Power::GasBurner | Power::OptionTaker => {}
         }
     }
@@ -165,8 +167,8 @@ impl History {
         );
     }
 
-    /// A deposit of a stranger's.
-    fn put(
+    /// A deposit.
+    pub fn put(
         &mut self,
         (account, chain, currency): (Address, &'static str, Address),
         amount: U256,
@@ -223,146 +225,10 @@ impl History {
             }
         }
     }
-
-    /// First the dust, then the claim that the victim's fill was for it.
-    async fn claim_for_dust(&mut self, at: usize, round: u8, victim: &Deal) {
-        let stranger = self.plan.strangers[at].clone();
-        if round == 0 {
-            let (chain, currency) = victim.trade.from;
-            self.put(
-                (stranger.account, chain, currency),
-                U256::from(1),
-                victim.order,
-            );
-        } else if let Some(fill) = self.paid(victim, victim.trade.to.0)
-            && let Some(dust) = self.deposited(victim, stranger.account)
-        {
-            let body = json!({
-                "order": victim.wire, "orderSignature": victim.signature,
-                "inputs": [dust], "fill": { "transactionId": fill },
-            });
-            if self
-                .submitted("solver-fills", &body, stranger.account)
-                .await
-            {
-                return;
-            }
-        }
-        // Whoever claims first: it tries as soon as it can, and again.
-        if round < 60 {
-            self.at(clock::seconds() + 2, Act::Strike(at, round + 1));
-        }
-    }
-
-    /// Pays the victim's refund address one unit, then claims that the order was refunded.
-    async fn claim_refund(&mut self, at: usize, round: u8, victim: &Deal) {
-        let stranger = self.plan.strangers[at].clone();
-        let (chain, currency) = victim.trade.from;
-        if round == 0 {
-            let chain = self.world.chain(chain).clone();
-            let (to, one) = (victim.account, U256::from(1));
-            let sent = match currency {
-                NATIVE => chain.send(stranger.account, to, one, victim.order.to_vec().into()),
-                token => {
-                    let mut data = abi::transferCall { to, amount: one }.abi_encode();
-                    data.extend(victim.order);
-                    chain.send(stranger.account, token, U256::ZERO, data.into())
-                }
-            };
-            self.note(format!("one unit for the refund in {sent}"));
-        } else if let Some(deposit) = self.deposited(victim, victim.account)
-            && let Some(refund) = self.paid_by(victim, chain, stranger.account)
-        {
-            let body = json!({
-                "order": victim.wire, "orderSignature": victim.signature, "inputs": [deposit],
-                "refunds": [{ "transactionId": refund, "inputIndex": 0, "refundIndex": 0 }],
-            });
-            if self
-                .submitted("solver-refunds", &body, stranger.account)
-                .await
-            {
-                return;
-            }
-        }
-        if round < 60 {
-            self.at(clock::seconds() + 2, Act::Strike(at, round + 1));
-        }
-    }
-
-    /// Claims whatever it likes, by force.
-    async fn force(&mut self, stranger: &Stranger, victim: &Deal) {
-        for route in ["solver-fills", "solver-refunds"] {
-            let body = json!({
-                "order": victim.wire, "orderSignature": victim.signature, "inputs": [],
-                "fill": { "transactionId": B256::repeat_byte(9) }, "refunds": [], "force": true,
-            });
-            self.submitted(route, &body, stranger.account).await;
-        }
-    }
-
-    /// Claims, and hands what is signed to the hub's contract; whether anything was signed.
-    async fn submitted(&mut self, route: &str, body: &Value, account: Address) -> bool {
-        let path = format!("/attestations/{route}/v1");
-        let Some((status, answer)) = self.claim(&path, body).await else {
-            return false;
-        };
-        let execution = &answer["execution"];
-        self.note(format!("claim at {route}: {status} {}", answer["code"]));
-        let bytes = |value: &Value| value.as_str().and_then(|text| text.parse::<Bytes>().ok());
-        let each = |field: &str| -> Vec<Value> {
-            execution[field].as_array().cloned().unwrap_or_default()
-        };
-        let Some(key) = execution["idempotencyKey"].as_str() else {
-            return false;
-        };
-        let call = abi::executeCall {
-            idempotencyKey: key.parse().unwrap(),
-            actions: each("actions").iter().filter_map(bytes).collect(),
-            signatures: each("signatures")
-                .iter()
-                .filter_map(|signed| bytes(&signed["signature"]))
-                .collect(),
-        };
-        let relay = self.world.chain("relay").clone();
-        relay.send(account, ORACLE, U256::ZERO, call.abi_encode().into());
-        true
-    }
-
-    /// The solver's payment for an order on a chain.
-    fn paid(&self, deal: &Deal, chain: &str) -> Option<B256> {
-        self.paid_by(deal, chain, self.world.solver)
-    }
-
-    fn paid_by(&self, deal: &Deal, chain: &str, payer: Address) -> Option<B256> {
-        let world = self.world.chain(chain).lock();
-        let named = |data: &Bytes| data.len() >= 32 && data[data.len() - 32..] == deal.order[..];
-        let mut done = world.history();
-        let found = done.find(|(_, done)| {
-            done.success
-                && done.tx.from == payer
-                && done.tx.to != DEPOSITORY
-                && named(&done.tx.data)
-        });
-        found.map(|(_, done)| done.tx.hash)
-    }
-
-    /// An account's deposit under an order, as claims name it.
-    fn deposited(&self, deal: &Deal, account: Address) -> Option<Value> {
-        let name = deal.trade.from.0;
-        let chain = self.world.chain(name);
-        let found = crate::books::deposits(chain);
-        let mut mine = found
-            .into_iter()
-            .filter(|one| one.order == deal.order && one.depositor == account);
-        let one = mine.next()?;
-        Some(json!({
-            "transactionId": one.transaction, "onchainId": one.id, "inputIndex": 0,
-        }))
-    }
 }
 
 impl Stranger {
-    fn has_own_order(&self) -> bool {
+    pub fn has_own_order(&self) -> bool {
         matches!(
             self.power,
             Power::PercentFirst | Power::GasBurner | Power::OptionTaker

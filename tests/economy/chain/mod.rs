@@ -8,7 +8,8 @@ pub mod state;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    ops::RangeInclusive,
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
 };
 
 use alloy::{
@@ -56,6 +57,8 @@ pub struct World {
     forks: u64,
     highest: u64,
     places: BTreeMap<B256, u64>,
+    /// Transactions that each user has sent.
+    sent: BTreeMap<Address, u64>,
     /// Wei per gas unit.
     pub base: u128,
     pub tip: u128,
@@ -103,6 +106,8 @@ pub struct Done {
     pub price: U256,
     /// What the signer had of each currency that the transaction changed, before and after, fees apart.
     pub moved: Vec<(Address, U256, U256)>,
+    /// As the family reads it.
+    decoded: OnceLock<vm::Transaction>,
 }
 
 /// What a node says to a transaction.
@@ -130,6 +135,7 @@ impl Chain {
             forks: 0,
             highest: 0,
             places: BTreeMap::new(),
+            sent: BTreeMap::new(),
             base: base.gas,
             tip: base.gas / 10,
         };
@@ -180,8 +186,9 @@ impl Chain {
     /// A user's transaction: nobody asks for its nonce or its gas.
     pub fn send(&self, from: Address, to: Address, value: U256, data: Bytes) -> B256 {
         let mut world = self.lock();
-        let place = (world.places.len(), world.pool.len(), world.blocks.len());
-        let seen = format!("{} {from} {to} {value} {data} {place:?}", self.name);
+        let nonce = world.sent.entry(from).or_default();
+        *nonce += 1;
+        let seen = format!("{} {from} {to} {value} {data} {nonce}", self.name);
         let hash = keccak256(seen);
         let tx = Tx {
             hash,
@@ -332,6 +339,7 @@ impl Chain {
             fee,
             price,
             moved,
+            decoded: OnceLock::new(),
         }
     }
 
@@ -432,6 +440,17 @@ impl World {
     /// Everything that was done, in order, with the state before and after its block.
     pub fn history(&self) -> impl Iterator<Item = (&Block, &Done)> {
         self.blocks
+            .iter()
+            .flat_map(|mined| mined.done.iter().map(|done| (&mined.block, done)))
+    }
+
+    /// What was done in some of the blocks.
+    pub fn within(&self, blocks: &RangeInclusive<u64>) -> impl Iterator<Item = (&Block, &Done)> {
+        let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let end = place(blocks.end().saturating_add(1)).min(self.blocks.len());
+        let from = place(*blocks.start()).min(end);
+        let mined = &self.blocks[from..end];
+        mined
             .iter()
             .flat_map(|mined| mined.done.iter().map(|done| (&mined.block, done)))
     }

@@ -152,7 +152,7 @@ impl Provider {
             return Some(U256::from(8).abi_encode().into());
         }
         if abi::latestRoundDataCall::abi_decode(data).is_ok() {
-            let (answer, at) = self.prices.told(to, clock::seconds())?;
+            let (answer, at) = self.prices.told(self.chain.name, to, clock::seconds())?;
             let round = U256::from(at);
             let words = (round, answer, round, round, round);
             return Some(words.abi_encode_params().into());
@@ -199,7 +199,7 @@ impl ChainReader for Provider {
         let world = self.chain.lock();
         Ok(match world.find(&hash) {
             Some((block, done)) if block.number <= head.block.number => {
-                self.chain.decoded(block, done)
+                self.chain.decoded(block, done).clone()
             }
             _ => Transaction::Missing,
         })
@@ -255,10 +255,7 @@ impl Scanner for Provider {
             return Ok(Vec::new());
         }
         let world = self.chain.lock();
-        let within = world
-            .history()
-            .filter(|(block, _)| blocks.contains(&block.number));
-        let sightings = within.filter_map(|(block, done)| {
+        let sightings = world.within(&blocks).filter_map(|(block, done)| {
             let deposits = self.chain.deposits(block, done);
             (!deposits.is_empty()).then(|| Sighting {
                 transaction: TxRef {

@@ -12,7 +12,11 @@ use vm::{
 use super::{Chain, Done};
 
 impl Chain {
-    pub(super) fn decoded(&self, block: &Block, done: &Done) -> Transaction {
+    pub(super) fn decoded<'a>(&self, block: &Block, done: &'a Done) -> &'a Transaction {
+        done.decoded.get_or_init(|| self.decode(block, done))
+    }
+
+    fn decode(&self, block: &Block, done: &Done) -> Transaction {
         let logs = done.logs.iter().enumerate().map(|(at, log)| RawLog {
             address: log.address,
             topics: log.data.topics().to_vec(),
@@ -44,7 +48,7 @@ impl Chain {
     /// What a transaction put into the depository.
     pub fn deposits(&self, block: &Block, done: &Done) -> Vec<Deposit> {
         match self.decoded(block, done) {
-            Transaction::Succeeded(receipt) => receipt.deposits.unwrap_or_default(),
+            Transaction::Succeeded(receipt) => receipt.deposits.clone().unwrap_or_default(),
             Transaction::Failed(_) | Transaction::Missing => Vec::new(),
         }
     }

@@ -33,9 +33,9 @@ pub enum Contract {
     Till {
         burns: u64,
     },
-    /// Applies what its one signer signed.
+    /// Applies what one of its signers signed.
     Oracle {
-        signer: Address,
+        signers: [Address; 2],
     },
 }
 
@@ -111,7 +111,7 @@ impl Frame {
                 self.gas += if self.priced { burns } else { 0 };
                 Ok(())
             }
-            Some(Contract::Oracle { signer }) => self.oracle(message, signer),
+            Some(Contract::Oracle { signers }) => self.oracle(message, signers),
         }
     }
 
@@ -272,7 +272,7 @@ impl Frame {
         Ok(())
     }
 
-    fn oracle(&mut self, message: &Message<'_>, signer: Address) -> Result<(), Reverted> {
+    fn oracle(&mut self, message: &Message<'_>, signers: [Address; 2]) -> Result<(), Reverted> {
         let call = abi::executeCall::abi_decode(message.data).map_err(|_| says("no function"))?;
         let key = call.idempotencyKey;
         if self.state.executed.contains(&key) {
@@ -288,7 +288,8 @@ impl Frame {
         let digest = execution.digest(&self.domain);
         let signed = call.signatures.iter().any(|signature| {
             let signature = Signature::from_bytes(signature);
-            signature.is_ok_and(|signature| signature.recover(&digest) == Ok(signer))
+            let signer = signature.ok().and_then(|one| one.recover(&digest).ok());
+            signer.is_some_and(|signer| signers.contains(&signer))
         });
         if !signed {
             return Err(says("not signed"));

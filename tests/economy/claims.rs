@@ -1,0 +1,227 @@
+//! What strangers claim at oracles: the solver's, or its peer.
+
+use alloy::{
+    primitives::{Address, B256, Bytes, U256},
+    sol_types::SolCall,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    chain::abi,
+    clock,
+    history::{Act, Deal, History},
+    market::{DEPOSITORY, NATIVE, ORACLE, USDC},
+    plan::Stranger,
+};
+
+impl History {
+    /// First the dust, then the claim that the victim's fill was for it.
+    pub async fn claim_for_dust(&mut self, at: usize, round: u8, victim: &Deal) {
+        let stranger = self.plan.strangers[at].clone();
+        if round == 0 {
+            let (chain, currency) = victim.trade.from;
+            self.put(
+                (stranger.account, chain, currency),
+                U256::from(1),
+                victim.order,
+            );
+        } else if let Some(fill) = self.paid(victim, victim.trade.to.0)
+            && let Some(dust) = self.deposited(victim, stranger.account)
+        {
+            let body = json!({
+                "order": victim.wire, "orderSignature": victim.signature,
+                "inputs": [dust], "fill": { "transactionId": fill },
+            });
+            if self.submitted("solver-fills", &body, &stranger).await {
+                return;
+            }
+        }
+        // Whoever claims first: it tries as soon as it can, and again.
+        if round < 60 {
+            self.at(clock::seconds() + 2, Act::Strike(at, round + 1));
+        }
+    }
+
+    /// Pays the victim's refund address one unit, or enough for a refund, then claims that the order was refunded.
+    pub async fn claim_refund(&mut self, at: usize, round: u8, victim: &Deal) {
+        let stranger = self.plan.strangers[at].clone();
+        let (chain, currency) = victim.trade.from;
+        if round == 0 {
+            let chain = self.world.chain(chain).clone();
+            let amount = match stranger.keyed {
+                true => U256::from(1),
+                false => victim.trade.amount / U256::from(50),
+            };
+            let to = &victim.wire["inputs"][0]["refunds"][0]["recipient"];
+            let to: Address = to.as_str().unwrap_or_default().parse().unwrap();
+            let sent = match currency {
+                NATIVE => chain.send(stranger.account, to, amount, victim.order.to_vec().into()),
+                token => {
+                    let mut data = abi::transferCall { to, amount }.abi_encode();
+                    data.extend(victim.order);
+                    chain.send(stranger.account, token, U256::ZERO, data.into())
+                }
+            };
+            self.note(format!("{amount} for the refund in {sent}"));
+        } else if let Some(deposit) = self.deposited(victim, victim.account)
+            && let Some(refund) = self.paid_by(victim, chain, stranger.account)
+        {
+            let body = json!({
+                "order": victim.wire, "orderSignature": victim.signature, "inputs": [deposit],
+                "refunds": [{ "transactionId": refund, "inputIndex": 0, "refundIndex": 0 }],
+            });
+            if self.submitted("solver-refunds", &body, &stranger).await {
+                return;
+            }
+        }
+        if round < 60 {
+            self.at(clock::seconds() + 2, Act::Strike(at, round + 1));
+        }
+    }
+
+    /// Claims whatever it likes, by force: for nothing at first, then for the victim's deposit.
+    pub async fn force(&mut self, stranger: &Stranger, round: u8, victim: &Deal) {
+        let inputs: Vec<_> = match round {
+            0 => Vec::new(),
+            _ => self.deposited(victim, victim.account).into_iter().collect(),
+        };
+        for route in ["solver-fills", "solver-refunds"] {
+            let body = json!({
+                "order": victim.wire, "orderSignature": victim.signature, "inputs": inputs,
+                "fill": { "transactionId": B256::repeat_byte(9) }, "refunds": [], "force": true,
+            });
+            self.submitted(route, &body, stranger).await;
+        }
+        if round < 8 {
+            let at = self
+                .plan
+                .strangers
+                .iter()
+                .position(|one| one.account == stranger.account);
+            self.at(clock::seconds() + 3, Act::Strike(at.unwrap(), round + 1));
+        }
+    }
+
+    /// Deposits another currency for the victim's order; then wants that back, and the victim's deposit
+    /// for the victim, who is paid twice if that works.
+    pub async fn recover(&mut self, at: usize, round: u8, victim: &Deal) {
+        let stranger = self.plan.strangers[at].clone();
+        let (chain, currency) = victim.trade.from;
+        if round == 0 {
+            let other = if currency == NATIVE { USDC } else { NATIVE };
+            let amount = crate::plan::worth(other, 40);
+            self.put((stranger.account, chain, other), amount, victim.order);
+        }
+        let whose = if round % 2 == 0 {
+            victim.account
+        } else {
+            stranger.account
+        };
+        if let Some(deposit) = self.deposited(victim, whose) {
+            let found = json!({ "chainId": chain, "transactionId": deposit["transactionId"] });
+            if round < 8 {
+                self.submitted("depository-deposits", &found, &stranger)
+                    .await;
+            }
+            let body = json!({
+                "chainId": chain, "transactionId": deposit["transactionId"],
+                "onchainId": deposit["onchainId"],
+                "order": victim.wire, "orderSignature": victim.signature,
+            });
+            self.submitted("recover", &body, &stranger).await;
+        }
+        if round < 24 {
+            self.at(clock::seconds() + 4, Act::Strike(at, round + 1));
+        }
+    }
+
+    /// Deposits what the victim did, so that it is given back; claims that as the refund of the victim's
+    /// own deposit.
+    pub async fn claim_crosswise(&mut self, at: usize, round: u8, victim: &Deal) {
+        let stranger = self.plan.strangers[at].clone();
+        let (chain, currency) = victim.trade.from;
+        if round == 0 {
+            let from = (stranger.account, chain, currency);
+            self.put(from, victim.trade.amount, victim.order);
+        } else if let Some(refund) = self.paid(victim, chain)
+            && let Some(deposit) = self.deposited(victim, victim.account)
+        {
+            let body = json!({
+                "order": victim.wire, "orderSignature": victim.signature, "inputs": [deposit],
+                "refunds": [{ "transactionId": refund, "inputIndex": 0, "refundIndex": 0 }],
+            });
+            if self.submitted("solver-refunds", &body, &stranger).await {
+                return;
+            }
+        }
+        if round < 90 {
+            self.at(clock::seconds() + 2, Act::Strike(at, round + 1));
+        }
+    }
+
+    /// Claims, and hands what is signed to the hub's contract; whether anything was signed.
+    async fn submitted(&mut self, route: &str, body: &Value, stranger: &Stranger) -> bool {
+        let path = format!("/attestations/{route}/v1");
+        let whose = (stranger.elsewhere, stranger.keyed);
+        let Some((status, answer)) = self.claim(whose, &path, body).await else {
+            return false;
+        };
+        let execution = &answer["execution"];
+        self.note(format!("claim at {route}: {status} {}", answer["code"]));
+        let bytes = |value: &Value| value.as_str().and_then(|text| text.parse::<Bytes>().ok());
+        let each = |field: &str| -> Vec<Value> {
+            execution[field].as_array().cloned().unwrap_or_default()
+        };
+        let Some(key) = execution["idempotencyKey"].as_str() else {
+            return false;
+        };
+        let call = abi::executeCall {
+            idempotencyKey: key.parse().unwrap(),
+            actions: each("actions").iter().filter_map(bytes).collect(),
+            signatures: each("signatures")
+                .iter()
+                .filter_map(|signed| bytes(&signed["signature"]))
+                .collect(),
+        };
+        let relay = self.world.chain("relay").clone();
+        relay.send(
+            stranger.account,
+            ORACLE,
+            U256::ZERO,
+            call.abi_encode().into(),
+        );
+        true
+    }
+
+    /// The solver's payment for an order on a chain.
+    fn paid(&self, deal: &Deal, chain: &str) -> Option<B256> {
+        self.paid_by(deal, chain, self.world.solver)
+    }
+
+    fn paid_by(&self, deal: &Deal, chain: &str, payer: Address) -> Option<B256> {
+        let world = self.world.chain(chain).lock();
+        let named = |data: &Bytes| data.len() >= 32 && data[data.len() - 32..] == deal.order[..];
+        let mut done = world.history();
+        let found = done.find(|(_, done)| {
+            done.success
+                && done.tx.from == payer
+                && done.tx.to != DEPOSITORY
+                && named(&done.tx.data)
+        });
+        found.map(|(_, done)| done.tx.hash)
+    }
+
+    /// An account's deposit under an order, as claims name it.
+    fn deposited(&self, deal: &Deal, account: Address) -> Option<Value> {
+        let name = deal.trade.from.0;
+        let chain = self.world.chain(name);
+        let found = crate::books::deposits(chain);
+        let mut mine = found
+            .into_iter()
+            .filter(|one| one.order == deal.order && one.depositor == account);
+        let one = mine.next()?;
+        Some(json!({
+            "transactionId": one.transaction, "onchainId": one.id, "inputIndex": 0,
+        }))
+    }
+}

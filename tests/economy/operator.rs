@@ -1,0 +1,70 @@
+//! What the operator does, in any weather.
+
+use tokio::select;
+
+use crate::{
+    clock,
+    history::{Act, History},
+};
+
+impl History {
+    /// Holds fills for so many seconds.
+    pub async fn pause(&mut self, seconds: u64) {
+        let desk = self.world.desk().clone();
+        let store = self.world.store.clone();
+        select! {
+            biased;
+            () = store.died() => return,
+            paused = desk.pause("a look at the books") => paused.unwrap(),
+        }
+        self.at(clock::seconds() + seconds, Act::Resume);
+    }
+
+    pub async fn resume(&mut self) {
+        let desk = self.world.desk().clone();
+        let store = self.world.store.clone();
+        select! {
+            biased;
+            // What has died goes on as it was: paused.
+            () = store.died() => self.at(clock::seconds() + 10, Act::Resume),
+            resumed = desk.resume() => {
+                resumed.unwrap();
+            }
+        }
+    }
+
+    /// Has everything that is parked looked at again, asks again about what is not settled, and uses up
+    /// nonces that the chains wait for.
+    pub async fn go_through(&mut self) {
+        let store = self.world.store.clone();
+        let told = select! {
+            biased;
+            () = store.died() => return,
+            told = self.verbs() => told,
+        };
+        self.note(told);
+    }
+
+    async fn verbs(&self) -> String {
+        let desk = self.world.desk();
+        let (parked, unsettled) = (desk.parked(true).await, desk.unsettled().await);
+        let (parked, unsettled) = (parked.unwrap(), unsettled.unwrap());
+        let mut refused = 0;
+        for one in &parked {
+            refused += usize::from(desk.release(one.deposit).await.is_err());
+        }
+        for one in &unsettled {
+            refused += usize::from(desk.retry(one.deposit).await.is_err());
+        }
+        let mut healed = 0;
+        for lane in self.world.lanes() {
+            // Providers that do not agree heal nothing.
+            healed += lane
+                .heal(clock::seconds())
+                .await
+                .map_or(0, |gaps| gaps.len());
+        }
+        let (parked, unsettled) = (parked.len(), unsettled.len());
+        format!("{parked} released, {unsettled} asked again, {healed} healed, {refused} refused")
+    }
+}

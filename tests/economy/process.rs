@@ -1,0 +1,296 @@
+//! The process: the engine of the integrator API, the oracle, its watchers; and beside it the oracle
+//! of somebody else, which signs for the same hub.
+
+use std::{
+    net::Ipv4Addr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use hyper::{HeaderMap, Method, StatusCode, Version, header};
+use intentd::{
+    api::{intents, oracle},
+    attest::{journal::Journal, peers::Peers},
+    chains::{Chains, Loaded, Opened},
+    http::{KeyLabel, Request, Router},
+    hub::Settings,
+    run::{
+        self, Trading,
+        engine::{Base, Engine, Outside},
+    },
+    solver::{desk::Desk, lane::Lane, settle::oracle::Carrier, worker::Pace},
+    store::Store,
+    webhook::guard::Reach,
+};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use vm::quorum::Quorum;
+
+use crate::{
+    chain::{Chain, provider::Provider},
+    clock,
+    market::{self, CHAINS},
+    world::{PEER, SIGNER, SOLVER, World, key},
+};
+
+/// What dies in a crash.
+pub struct Process {
+    api: Router,
+    oracle: Arc<Router>,
+    peer: Router,
+    desk: Desk,
+    lanes: Vec<Arc<Lane>>,
+    tasks: JoinSet<()>,
+    shutdown: CancellationToken,
+}
+
+impl World {
+    /// The process begins on what the store holds.
+    pub async fn start(&mut self) {
+        self.store.heal();
+        let shutdown = CancellationToken::new();
+        let chains = self.opened();
+        let settings = Settings::parse(chains.hub_entry()).unwrap();
+        let store: Arc<dyn Store> = self.store.clone();
+        let journal = Arc::new(Journal::new(store.clone(), key(SIGNER)));
+        let peer: Arc<dyn Store> = self.peer.clone();
+        let peer = (Arc::new(Journal::new(peer.clone(), key(PEER))), peer);
+        let mut tasks = JoinSet::new();
+        for watcher in run::watchers(&chains, &journal) {
+            tasks.spawn(watcher.run(clock::seconds, shutdown.clone()));
+        }
+        let peer = attesting(&chains, settings.clone(), peer);
+        let oracle = Arc::new(attesting(&chains, settings, (journal, store.clone())));
+        let outside = Outside {
+            clock: clock::millis,
+            entropy: clock::entropy,
+            client: client(),
+            oracle: Some(Arc::new(Inside(oracle.clone()))),
+            pace: Pace {
+                poll: Duration::from_secs(4),
+                ..Pace::default()
+            },
+        };
+        let base = Base {
+            store,
+            reserve: Arc::default(),
+            contract: market::ORACLE,
+            outside,
+            troubles: Arc::default(),
+            shutdown: shutdown.clone(),
+        };
+        let trading = self.trading();
+        let engine = run::engine::engine(&trading, &chains, base).await;
+        let Engine {
+            state,
+            solver,
+            tasks: parts,
+            lanes,
+            ..
+        } = engine.unwrap();
+        for (name, part) in parts {
+            // Transactions in full are for display.
+            if !name.starts_with("witnesses") {
+                tasks.spawn(part);
+            }
+        }
+        self.process = Some(Process {
+            api: Router::default().with(&state, intents::ROUTES).unwrap(),
+            oracle,
+            peer,
+            desk: Desk {
+                requests: solver.requests.clone(),
+                books: solver.books.subscribe(),
+                clock: clock::millis,
+            },
+            lanes,
+            tasks,
+            shutdown,
+        });
+    }
+
+    /// The process dies: what was in memory is gone.
+    pub async fn crash(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.shutdown.cancel();
+            process.tasks.shutdown().await;
+        }
+        self.start().await;
+    }
+
+    /// Whether any part of the process has died by itself.
+    pub fn is_broken(&mut self) -> Option<String> {
+        let process = self.process.as_mut()?;
+        let ended = process.tasks.try_join_next()?;
+        Some(format!("a task ended: {ended:?}"))
+    }
+
+    fn trading(&self) -> Trading {
+        Trading {
+            market: self.market.clone(),
+            signer: key(SOLVER),
+            previous: Vec::new(),
+            solver_chain: "alpha".into(),
+            oracle: None,
+            production: false,
+            quote_validity: 60,
+            gap_limit: u64::MAX,
+            retirement: intents::retirement::Retirement {
+                deprecated_at: 0,
+                throttled_from: u64::MAX,
+                sunset_at: u64::MAX,
+            },
+            reach: Reach::Public,
+        }
+    }
+
+    fn opened(&self) -> Chains {
+        let mut opened = self
+            .chains
+            .iter()
+            .zip(&self.providers)
+            .map(|(chain, providers)| open(chain, providers));
+        let (alpha, beta) = (opened.next().unwrap(), opened.next().unwrap());
+        let hub = opened.next().unwrap();
+        let list = [alpha, beta].map(|opened| Loaded {
+            id: opened.chain.spec.id.to_string(),
+            vm_type: vm::SETTLEMENT.name.into(),
+            depository: Some(market::DEPOSITORY.to_string()),
+            chain: Ok(opened),
+            served: true,
+        });
+        let (name, number, _) = CHAINS[2];
+        let entry = json!({
+            "id": name, "evmChainId": number.to_string(), "oracleVersion": "2",
+            "oracleAddress": market::ORACLE,
+        });
+        Chains::of(list.into(), hub, entry.as_object().cloned().unwrap())
+    }
+
+    /// A request to the integrator API, as a stranger sends it.
+    pub async fn api(&self, method: Method, target: &str, body: &Value) -> (StatusCode, Value) {
+        let router = &self.process.as_ref().unwrap().api;
+        ask(router, (method, target, body), None).await
+    }
+
+    /// A request to the solver's oracle, or to its peer; with a key that may not use `force`, or none.
+    pub async fn oracle(
+        &self,
+        (elsewhere, keyed): (bool, bool),
+        path: &str,
+        body: &Value,
+    ) -> (StatusCode, Value) {
+        let process = self.process.as_ref().unwrap();
+        let router: &Router = if elsewhere {
+            &process.peer
+        } else {
+            &process.oracle
+        };
+        let key = keyed.then(|| KeyLabel::new("stranger"));
+        ask(router, (Method::POST, path, body), key).await
+    }
+
+    pub fn desk(&self) -> &Desk {
+        &self.process.as_ref().unwrap().desk
+    }
+
+    pub fn lanes(&self) -> &[Arc<Lane>] {
+        &self.process.as_ref().unwrap().lanes
+    }
+}
+
+/// The oracle of the same process.
+struct Inside(Arc<Router>);
+
+#[async_trait]
+impl Carrier for Inside {
+    async fn post(&self, path: &str, body: &Value) -> Result<(StatusCode, Vec<u8>), String> {
+        let (status, answer) = ask(&self.0, (Method::POST, path, body), None).await;
+        Ok((status, answer.to_string().into_bytes()))
+    }
+}
+
+async fn ask(
+    router: &Router,
+    (method, target, body): (Method, &str, &Value),
+    key: Option<KeyLabel>,
+) -> (StatusCode, Value) {
+    let path = target.split('?').next().unwrap_or_default();
+    let (endpoint, params) = router.find(&method, path).unwrap();
+    let mut headers = HeaderMap::new();
+    let json = header::HeaderValue::from_static("application/json");
+    headers.insert(header::CONTENT_TYPE, json);
+    let request = Request {
+        method,
+        version: Version::HTTP_11,
+        target: target.into(),
+        headers,
+        body: body.to_string().into_bytes().into(),
+        client: Ipv4Addr::LOCALHOST.into(),
+        key,
+        scopes: Arc::new([]),
+        params,
+    };
+    match (endpoint.call)(request).await {
+        Ok(answer) => {
+            let whole = answer.body.whole().cloned().unwrap_or_default();
+            let body = serde_json::from_slice(&whole).unwrap_or(Value::Null);
+            (answer.status, body)
+        }
+        Err(error) => {
+            let answer = error.into_response();
+            let whole = answer.body.whole().cloned().unwrap_or_default();
+            let body = serde_json::from_slice(&whole).unwrap_or(Value::Null);
+            (answer.status, body)
+        }
+    }
+}
+
+/// An oracle with its journal.
+fn attesting(
+    chains: &Chains,
+    settings: Settings,
+    (journal, store): (Arc<Journal>, Arc<dyn Store>),
+) -> Router {
+    let state = Arc::new(oracle::State {
+        listed: chains.list().iter().map(run::listed).collect(),
+        oracle: run::oracle(chains, settings, (journal, store), peers(), clock::seconds),
+        force: Vec::new(),
+    });
+    Router::default().with(&state, oracle::ROUTES).unwrap()
+}
+
+fn open(chain: &Arc<Chain>, providers: &[Arc<Provider>; 3]) -> Opened {
+    let names = ["one", "two", "three"];
+    let readers = providers.iter().zip(names);
+    let readers = readers.map(|(provider, name)| provider.reader(name));
+    let quorum = Quorum::new(&chain.spec.id, readers.collect(), 2).unwrap();
+    let quorum = Arc::new(quorum);
+    Opened {
+        chain: vm::Chain {
+            spec: chain.spec.clone(),
+            reader: quorum.clone(),
+            state: Some(quorum.clone()),
+        },
+        quorum,
+        providers: 3,
+        required: 2,
+        named: true,
+        few: None,
+        trades: providers.iter().map(Provider::trade).collect(),
+    }
+}
+
+/// Nobody else is asked; clients take long to make.
+fn peers() -> Peers {
+    static PEERS: OnceLock<Peers> = OnceLock::new();
+    let made = || Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap();
+    PEERS.get_or_init(made).clone()
+}
+
+fn client() -> reqwest::Client {
+    static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
+    CLIENT.get_or_init(reqwest::Client::new).clone()
+}
