@@ -80,8 +80,18 @@ fn only_talk(plan: &Plan) -> bool {
         && !plan.weather.iter().any(|(_, weather)| crash(weather))
 }
 
+/// Whether both are good ends of a deposit that came late: its price depends on when prices were read,
+/// and so on who else asked for some.
+fn is_late(plan: &Plan, at: usize, one: &str, other: &str) -> bool {
+    let end = |status: &str| matches!(status, "success" | "refund");
+    plan.honest[at].pause > 50
+        && plan.strangers.iter().any(|one| one.has_own_order())
+        && end(one)
+        && end(other)
+}
+
 /// (c): everybody else's ending is the same without the strangers. Who buys what a limit leaves pays
-/// for it.
+/// for it. Nothing ends that nobody deposited for.
 pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation> {
     let mut wrong = Vec::new();
     if plan.cap.is_some() && plan.strangers.iter().any(|one| one.has_own_order()) {
@@ -96,6 +106,9 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
                 what,
             })
         };
+        if ending.status == "waiting" || is_late(plan, *at, status, &ending.status) {
+            continue;
+        }
         if status != ending.status {
             let before = &ending.status;
             violation(format!(

@@ -14,7 +14,7 @@ impl History {
         let store = self.world.store.clone();
         select! {
             biased;
-            () = store.died() => return,
+            () = store.died() => {}
             paused = desk.pause("a look at the books") => paused.unwrap(),
         }
         self.at(clock::seconds() + seconds, Act::Resume);

@@ -181,6 +181,7 @@ impl Plan {
         let family = seed / FAMILY;
         let users = stream(family, "size").usize(1..=4);
         let honest = (0..users).map(|at| Honest::of(family, at, allowed.late));
+        let honest: Vec<_> = honest.collect();
         let strangers = match allowed.powers.is_empty() || seed % FAMILY == 0 {
             true => 0,
             false => stream(seed, "strangers").usize(1..=3),
@@ -188,9 +189,9 @@ impl Plan {
         let strangers = (0..strangers).map(|at| Stranger::of(seed, at, users, &allowed.powers));
         Self {
             family,
-            honest: honest.collect(),
+            weather: weather(family, allowed, &honest),
+            honest,
             strangers: strangers.collect(),
-            weather: weather(family, allowed),
             cap: (family % 8 == 7).then(|| stream(family, "cap").u64(1_000..6_000)),
         }
     }
@@ -289,9 +290,11 @@ impl Stranger {
     }
 }
 
-fn weather(seed: u64, allowed: &Allowed) -> Vec<(u64, Weather)> {
+fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather)> {
     let mut rng = stream(seed, "weather");
     let liar = rng.usize(0..3);
+    // A crash comes sooner where more is written, and would shift what waits for the end of a pause.
+    let pauses = seed % 2 == 0;
     let mut all = Vec::new();
     for _ in 0..rng.usize(0..8) {
         let at = rng.u64(0..WINDOW * 2);
@@ -310,11 +313,19 @@ fn weather(seed: u64, allowed: &Allowed) -> Vec<(u64, Weather)> {
                 Weather::Provider(chain, provider, manners, rng.u64(5..120))
             }
             9 => Weather::Forget(chain),
-            12 => Weather::Pause(rng.u64(10..400)),
+            12 if pauses => Weather::Pause(rng.u64(10..400)),
             13 => Weather::Verbs,
             14 => feed(&mut rng),
             10 if allowed.depeg => Weather::Price("USDCb", rng.u64(5_000..9_500)),
+            _ if pauses => Weather::Verbs,
             _ => Weather::Crash(rng.i64(1..25), rng.bool()),
+        };
+        // Reorgs hurt most where somebody has just deposited.
+        let one = &honest[rng.usize(0..honest.len())];
+        let soon = one.at + one.pause + rng.u64(2..40);
+        let at = match what {
+            Weather::Reorg(..) if rng.bool() => soon,
+            _ => at,
         };
         all.push((at, what));
     }
