@@ -74,17 +74,33 @@ fn timeless(value: &mut Value) {
 /// Whether these strangers must not be seen at all: they only talk.
 fn only_talk(plan: &Plan) -> bool {
     let talk = |power: &Power| matches!(power, Power::Teller | Power::Forcer);
-    // A crash comes at another moment where more is written.
-    let crash = |weather: &Weather| matches!(weather, Weather::Crash(..));
+    // A crash comes at another moment where more is written; gas is priced when it is looked at.
+    let shifts = |weather: &Weather| matches!(weather, Weather::Crash(..) | Weather::Gas(..));
     plan.strangers.iter().all(|one| talk(&one.power))
-        && !plan.weather.iter().any(|(_, weather)| crash(weather))
+        && !plan.weather.iter().any(|(_, weather)| shifts(weather))
+}
+
+/// From where on two texts differ.
+fn difference(one: &str, other: &str) -> String {
+    let pairs = one.bytes().zip(other.bytes());
+    let same = pairs.take_while(|(one, other)| one == other).count();
+    let from = |text: &str| -> String {
+        let rest = text.chars().skip(same.saturating_sub(100));
+        rest.take(400).collect()
+    };
+    format!("{}, and without strangers {}", from(one), from(other))
+}
+
+/// Whether a deposit is priced anew, and so depends on when prices were read.
+fn is_repriced(plan: &Plan, at: usize) -> bool {
+    plan.honest[at].pause > 50
 }
 
 /// Whether both are good ends of a deposit that came late: its price depends on when prices were read,
 /// and so on who else asked for some.
 fn is_late(plan: &Plan, at: usize, one: &str, other: &str) -> bool {
     let end = |status: &str| matches!(status, "success" | "refund");
-    plan.honest[at].pause > 50
+    is_repriced(plan, at)
         && plan.strangers.iter().any(|one| one.has_own_order())
         && end(one)
         && end(other)
@@ -114,13 +130,11 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
             violation(format!(
                 "honest {at} ends in {status}, and in {before} without strangers"
             ));
-        } else if only_talk(plan) && other != Some(ending) {
-            let other = other.map(|other| &other.public);
-            let other = other.map(Value::to_string).unwrap_or_default();
-            let public = &ending.public;
-            violation(format!(
-                "honest {at} reads {other}, and without strangers {public}"
-            ));
+        } else if only_talk(plan) && !is_repriced(plan, *at) && other != Some(ending) {
+            let other = other.map(|other| other.public.to_string());
+            let other = other.unwrap_or_default();
+            let what = difference(&other, &ending.public.to_string());
+            violation(format!("honest {at} reads {what}"));
         }
     }
     wrong
