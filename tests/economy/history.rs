@@ -211,7 +211,7 @@ impl History {
             }
             Weather::Reorg(chain, depth, lost) => {
                 // What is lost does not depend on what else there is.
-                let of = |tx: &Tx| u64::from(tx.hash[0]) % (lost + 1);
+                let of = |tx: &Tx| (u64::from(tx.from[19]) + depth) % (lost + 1);
                 let mut keep = |tx: &Tx| lost == 0 || of(tx) != 0;
                 self.world.chains[chain].reorg(depth, &mut keep);
             }
