@@ -226,7 +226,7 @@ async fn what_nobody_agrees_about_for_days_is_parked_until_somebody_does() {
     let dark: Dark = |bench| {
         bench
             .script
-            .fail(Some(ReadError::Quorum("one of three".into())))
+            .fail(Some(ReadError::Quorum("one of three".into())));
     };
     for (case, doubt) in [doubtful, too_large, dark].into_iter().enumerate() {
         let bench = bench().await;
