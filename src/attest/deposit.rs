@@ -199,9 +199,8 @@ pub fn quote(messages: &[Message]) -> String {
 /// The deposits of a transaction, however fresh they are: what the oracle refuses for ever is refused
 /// here.
 pub fn attestable(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
-    let messages = listed(seen)?;
     limits::attestable(seen.receipt()?)?;
-    Ok(messages)
+    listed(seen)
 }
 
 /// The same, however many there are.

@@ -39,6 +39,9 @@ pub fn judge(seen: &Seen<'_>, order: &B256, deposit: &Deposit) -> Verdict {
     let Ok(receipt) = seen.receipt() else {
         return absent;
     };
+    if let Err(why) = limits::readable(receipt) {
+        return Verdict::Doubtful(why.to_string());
+    }
     let messages = match listed(seen) {
         Ok(messages) => messages,
         Err(refusal) => return Verdict::Doubtful(refusal.to_string()),
@@ -46,9 +49,6 @@ pub fn judge(seen: &Seen<'_>, order: &B256, deposit: &Deposit) -> Verdict {
     let same = |one: &Message| is_same(seen, order, deposit, one);
     if !messages.iter().any(same) {
         return absent;
-    }
-    if let Err(why) = limits::readable(receipt) {
-        return Verdict::Doubtful(why.to_string());
     }
     if !finality.met(&receipt.block, seen.head) {
         return Verdict::Early;
