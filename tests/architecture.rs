@@ -34,7 +34,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hub", &["chains"]),
     ("attest", &["store", "sign", "chains", "hub"]),
     ("price", &["market", "chains"]),
-    ("index", &["request", "market", "store", "chains"]),
+    (
+        "index",
+        // Of the oracle only its pure judgements: what is never attested is never called final.
+        &["request", "market", "store", "chains", "attest"],
+    ),
     (
         "quote",
         &[

@@ -123,6 +123,7 @@ fn rows() -> Vec<(Key, Vec<u8>)> {
             slot: Some(name.clone()),
             consumes: Vec::new(),
             facts: vec![fact.clone()],
+            shown: Vec::new(),
             payload: vec![number; 300].into(),
         };
         let statement = statement(number);
@@ -233,6 +234,7 @@ async fn defects_are_told_and_fail() {
         slot: None,
         consumes: Vec::new(),
         facts: Vec::new(),
+        shown: Vec::new(),
         payload: Vec::new().into(),
     }
     .encode()

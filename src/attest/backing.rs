@@ -2,7 +2,9 @@
 //! solver's word. Pure: no I/O, no clock.
 //!
 //! Anybody may claim, so that whoever claims first must not choose for the solver which of several
-//! deposits it is paid from.
+//! deposits it is paid from. What short deposits of an order cannot do without the solver's word, an
+//! order can rule out altogether: two whole deposits, one filled and one given back, could be claimed
+//! with each other's payments ([`Terms::vouched`]).
 
 use alloy::primitives::aliases::U512;
 use vm::{
@@ -63,14 +65,15 @@ pub struct Backing<'a> {
 }
 
 impl Backing<'_> {
-    /// By how much the deposits differ from the order; refused where they fall short of it and
-    /// nobody vouches for them.
+    /// By how much the deposits differ from the order; refused where they fall short of it, or the
+    /// order asks for its solver's word, and the solver does not vouch for the claim.
     pub fn check(&self, terms: &Terms) -> Result<Difference, Refusal> {
         let difference = Difference::of(terms, self.funded)?;
-        if self.is_short(terms) && !self.vouched {
-            return Err(Refusal::ShortClaim);
+        match self.vouched {
+            false if terms.vouched => Err(Refusal::Unvouched),
+            false if self.is_short(terms) => Err(Refusal::ShortClaim),
+            _ => Ok(difference),
         }
-        Ok(difference)
     }
 
     /// Whether the deposits fall short of the order by more than is tolerated.

@@ -79,11 +79,12 @@ impl Deposits {
         }
     }
 
-    /// Of one transaction, as somebody knows them already.
-    pub fn known(messages: Vec<Message>) -> Self {
+    /// Each by itself, as somebody knows them already.
+    pub fn known(messages: impl Iterator<Item = Message>) -> Self {
+        let distinct: Vec<_> = messages.map(|one| Ok(Listed::of(vec![one]))).collect();
         Self {
-            distinct: vec![Ok(Listed::of(messages))],
-            at: vec![0],
+            at: (0..distinct.len()).collect(),
+            distinct,
         }
     }
 
@@ -163,7 +164,7 @@ pub struct Judged {
 
 /// The deposits of a transaction, final enough for `asked`.
 pub fn judge(seen: &Seen<'_>, asked: Mode) -> Result<Judged, Refusal> {
-    let messages = messages(seen)?;
+    let messages = attestable(seen)?;
     let deposits: Vec<Deposit> = messages.iter().map(|m| m.deposit.clone()).collect();
     let required = finality::required(seen.spec, asked, &deposits);
     seen.final_by(&required.finality)?;
@@ -171,12 +172,6 @@ pub fn judge(seen: &Seen<'_>, asked: Mode) -> Result<Judged, Refusal> {
         messages,
         mode: required.mode,
     })
-}
-
-/// Whether the deposits of a transaction can be attested at all, however fresh they are: what the oracle
-/// refuses for ever is refused here, so that nobody pays for it. The refusals are the oracle's.
-pub fn attestable(seen: &Seen<'_>) -> Result<(), Refusal> {
-    messages(seen).map(drop)
 }
 
 /// The deposits of a transaction, final by the chain's own rule.
@@ -201,13 +196,20 @@ pub fn quote(messages: &[Message]) -> String {
     text
 }
 
-fn messages(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
+/// The deposits of a transaction, however fresh they are: what the oracle refuses for ever is refused
+/// here.
+pub fn attestable(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
+    limits::attestable(seen.receipt()?)?;
+    listed(seen)
+}
+
+/// The same, however many there are.
+pub fn listed(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     let receipt = seen.receipt()?;
     let deposits = receipt
         .deposits
         .as_ref()
         .map_err(|why| Refusal::UnreadableDeposit((&why.0).into()))?;
-    limits::attestable(receipt)?;
     let mut indexes = HashSet::with_capacity(deposits.len());
     let mut messages = Vec::with_capacity(deposits.len());
     for deposit in deposits {

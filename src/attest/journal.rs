@@ -6,6 +6,7 @@
 
 mod commit;
 mod halts;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +24,7 @@ use self::commit::{recording, release};
 pub use self::halts::Watched;
 pub use crate::store::rows::{entry::Entry, halt::Halt, void::Void};
 use crate::{
-    attest::statement::Statement,
+    attest::statement::{Statement, is_payment},
     sign::{SignError, Signer},
     store::{
         Batch, Expect, Key, Outcome, Store, StoreError,
@@ -157,29 +158,33 @@ impl Journal {
 
     /// Makes the statement durable; whether it stood before.
     ///
-    /// A statement that stands with other payments is served by these from now on, and those are
-    /// free; where one of these serves something else, it stays as it is. Either way each payment
-    /// serves one statement, and nobody bars a true one by claiming it with another's payment first.
+    /// A statement that stands and is shown other payments remembers them; it is served by them once
+    /// another statement needs those that serve it now ([`room`]). Each payment serves one statement, and
+    /// nobody bars a true one by claiming another with its payment first.
     async fn record(&self, statement: &Statement, now: u64) -> Result<bool, JournalError> {
         let mut known = None;
         for _ in 0..ATTEMPTS {
             let stood = known.is_some();
-            match self
-                .store
-                .commit(recording(statement, known.take(), now)?)
-                .await?
-            {
+            let batch = recording(statement, known.take(), now)?;
+            let (key, found) = match self.store.commit(batch).await? {
                 Outcome::Applied { .. } => return Ok(stood),
-                Outcome::Refused { key, .. } if stood && key.kind == rows::CONSUMPTION => {
-                    return Ok(true);
-                }
-                Outcome::Refused { key, found } => {
-                    known = match self.refused(statement, &key, found).await? {
-                        Next::Stands(row) => Some(row),
-                        Next::Again => None,
-                    };
+                Outcome::Refused { key, found } => (key, found),
+            };
+            if key.kind == rows::CONSUMPTION {
+                let what = String::from_utf8_lossy(&key.name);
+                let holder = found.as_deref().map(consumption::decode).transpose()?;
+                match holder {
+                    _ if stood => return Ok(true),
+                    Some(holder) if is_payment(&what) && self.freed(&what, &holder).await? => {
+                        continue;
+                    }
+                    _ => {}
                 }
             }
+            known = match self.refused(statement, &key, found).await? {
+                Next::Stands(row) => Some(row),
+                Next::Again => None,
+            };
         }
         Err(JournalError::Unsure(format!(
             "the rows of {} keep changing",

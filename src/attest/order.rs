@@ -32,6 +32,9 @@ pub struct Terms {
     pub id: B256,
     /// Who promises; an EVM account, whatever the solver's chain is.
     pub solver: EvmAddress,
+    /// Its solver asks for its own signature in every claim, so that nobody says for it which of
+    /// several deposits a payment is for.
+    pub vouched: bool,
     pub inputs: Vec<InputTerms>,
     pub output: OutputTerms,
     pub fees: Vec<FeeTerms>,
@@ -113,6 +116,7 @@ impl Terms {
         Ok(Self {
             id: typed.eip712_hash_struct(),
             solver: typed.solver,
+            vouched: wire::is_vouched(typed.salt),
             inputs: order
                 .inputs
                 .iter()

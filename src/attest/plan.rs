@@ -21,27 +21,25 @@ use super::{
     statement::{Mode, Outcome},
 };
 
-/// An order, and the deposits that it is to be filled or refunded for.
+/// An order of the payer's own, which carries its solver's signature, and the deposits that it is to be
+/// filled or refunded for.
 #[derive(Clone, Copy)]
 pub struct Plan<'a> {
     pub order: &'a Order,
-    /// The solver's, of the order.
-    pub signature: &'a str,
     pub families: Families<'a>,
     /// One per input of the order.
-    pub deposits: &'a [Funding<'a>],
+    pub deposits: &'a [Funding],
     /// What the oracles of the network tolerate.
     pub tolerance: Tolerance,
 }
 
-/// A deposit as its chain shows it.
-#[derive(Clone, Copy, Debug)]
-pub struct Funding<'a> {
+/// A final deposit, of a transaction of which the oracle attests the deposits
+/// ([`attestable`](super::deposit::attestable)).
+#[derive(Clone, Debug)]
+pub struct Funding {
     /// The input of the order that it pays for.
     pub input: usize,
-    pub onchain_id: B256,
-    /// The deposit's transaction; what is not final is refused.
-    pub seen: Seen<'a>,
+    pub message: Message,
 }
 
 /// A transaction as it is planned. It names the order and no other.
@@ -78,6 +76,13 @@ pub struct Attestable {
 }
 
 impl Plan<'_> {
+    /// Whether a claim can name the deposits at all; by how much they differ from what the order asks
+    /// for.
+    pub fn named(&self) -> Result<Difference, Refusal> {
+        let terms = self.terms()?;
+        Difference::of(&terms, &self.funded(&terms)?)
+    }
+
     /// Whether `planned` would be attested as the order's fill.
     pub fn fill(&self, planned: &Planned<'_>) -> Result<Attestable, Refusal> {
         let terms = self.terms()?;
@@ -104,9 +109,7 @@ impl Plan<'_> {
     }
 
     fn terms(&self) -> Result<Terms, Refusal> {
-        let terms = Terms::new(self.order, self.families)?;
-        order::check_signature(&self.order.solver, terms.id, self.signature)?;
-        Ok(terms)
+        Terms::new(self.order, self.families)
     }
 
     fn judge(
@@ -115,12 +118,12 @@ impl Plan<'_> {
         terms: &Terms,
         judge: &dyn Fn(&Backing<'_>) -> Result<(), Refusal>,
     ) -> Result<Attestable, Refusal> {
-        let inputs: Vec<Seen<'_>> = self.deposits.iter().map(|funding| funding.seen).collect();
-        let funded = self.funded(terms, &inputs)?;
+        let funded = self.funded(terms)?;
         check_executions(outcome, terms, &funded)?;
         let backed = |vouched| Backing {
             funded: &funded,
-            inputs: &inputs,
+            // What is planned is in none of them.
+            inputs: &[],
             vouched,
             tolerance: self.tolerance,
         };
@@ -140,21 +143,22 @@ impl Plan<'_> {
         })
     }
 
-    fn funded(&self, terms: &Terms, inputs: &[Seen<'_>]) -> Result<Vec<Message>, Refusal> {
-        let named = |funding: &Funding<'_>| Input {
-            onchain_id: funding.onchain_id.to_string(),
+    fn funded(&self, terms: &Terms) -> Result<Vec<Message>, Refusal> {
+        let named = |funding: &Funding| Input {
+            onchain_id: funding.message.onchain_id.to_string(),
             index: funding.input,
         };
         let names: Vec<Input> = self.deposits.iter().map(named).collect();
         order::check_inputs(&names)?;
         for funding in self.deposits {
             let wanted = terms.inputs.get(funding.input);
-            let chain = wanted.ok_or(Refusal::MissingInput(funding.input))?;
-            if funding.seen.spec.id.as_str() != chain.chain {
+            let wanted = wanted.ok_or(Refusal::MissingInput(funding.input))?;
+            if funding.message.chain.as_str() != wanted.chain {
                 return Err(Refusal::WrongChain(funding.input));
             }
         }
-        order::funded(terms, &names, &Deposits::of(inputs))
+        let messages = self.deposits.iter().map(|funding| funding.message.clone());
+        order::funded(terms, &names, &Deposits::known(messages))
     }
 }
 

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use tokio::sync::OnceCell;
 use vm::{
     Bytes, Chain, ChainId, ChainSpec, Head, LARGE_EVENTS, ReadError, Seen, Transaction, TxRef,
-    aside,
+    aside, protocol::limits,
 };
 
 use super::Refusal;
@@ -42,25 +42,19 @@ impl Found {
 
     /// How much there is to look at.
     pub fn events(&self) -> usize {
-        let Transaction::Succeeded(receipt) = &*self.found else {
-            return 0;
-        };
-        let deposits = receipt.deposits.as_ref().map_or(0, Vec::len);
-        let others = receipt.calls.len() + receipt.executions.len();
-        deposits + receipt.payments.len() + others
+        match &*self.found {
+            Transaction::Succeeded(receipt) => limits::events(receipt),
+            _ => 0,
+        }
     }
 }
 
-/// The most events of all transactions of one request together: judging them takes a few tenths of a
-/// second of one core. A block's gas pays for fewer on every chain that is known.
-const MOST_EVENTS: usize = 300_000;
-
 /// Refuses what would take too long to judge.
 fn check_size(found: &[Found]) -> Result<(), Unread> {
-    match found.iter().map(Found::events).sum::<usize>() > MOST_EVENTS {
+    match found.iter().map(Found::events).sum::<usize>() > limits::EVENTS {
         true => Err(Refusal::TooMany {
             field: "events of the transactions",
-            most: MOST_EVENTS,
+            most: limits::EVENTS,
         }
         .into()),
         false => Ok(()),

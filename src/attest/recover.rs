@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Seconds after which a deposit goes back without its order.
-const PATIENCE: u64 = 604_800;
+pub const PATIENCE: u64 = 604_800;
 
 /// The deposit `onchain` of a transaction, and the order that it names.
 pub fn named<'a>(listed: &'a Listed, onchain: &str) -> Result<(&'a Message, B256), Refusal> {
@@ -47,9 +47,11 @@ pub fn is_claimable(terms: &Terms, message: &Message) -> bool {
     })
 }
 
-/// Until when the order may be filled or refunded, in unix seconds.
-pub fn open_until(terms: &Terms) -> u64 {
+/// Until when the order may be filled or refunded for this deposit, in unix seconds: nobody pays for
+/// what its depositor may take back by himself.
+pub fn open_until(terms: &Terms, message: &Message) -> u64 {
     let refunds = terms.inputs.iter().flat_map(|input| &input.refunds);
     let refunds = refunds.map(|refund| refund.deadline).max();
-    refunds.unwrap_or_default().max(terms.output.deadline)
+    let last = refunds.unwrap_or_default().max(terms.output.deadline);
+    last.min(message.timestamp.saturating_add(PATIENCE))
 }

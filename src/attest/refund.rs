@@ -118,7 +118,11 @@ impl Given<'_> {
 
 /// Whom the order gives back to: the depositor where the order names the native currency's address.
 /// What goes to that address, or to one of zeros, is gone: it gives nothing back to anybody.
-fn recipient(index: usize, option: &RefundTerms, deposit: &Message) -> Result<Address, Refusal> {
+pub fn recipient(
+    index: usize,
+    option: &RefundTerms,
+    deposit: &Message,
+) -> Result<Address, Refusal> {
     let path = format!("order.inputs[{index}].refunds.recipient");
     let native = option.family.native().map_err(|e| malformed(&path, e))?;
     let recipient = match option.recipient == native {

@@ -169,6 +169,8 @@ pub enum Refusal {
     FundsOrder(Shown),
     #[error("The deposits fall short of the order: the claim needs its solver's signature")]
     ShortClaim,
+    #[error("The order asks for its solver's signature in every claim")]
+    Unvouched,
     #[error("Invalid solver signature of the claim")]
     ClaimSignature,
 
@@ -223,7 +225,7 @@ impl From<Unusable> for Refusal {
 }
 
 /// The codes of refusals that the same request may not get again later: the transaction is on its
-/// way, a limit fills up again, a balance grows.
+/// way, a limit fills up again, a balance grows, seven days pass.
 pub const RETRYABLE: &[&str] = &[
     "TRANSACTION_MISSING",
     "TRANSACTION_NOT_FINALIZED",
@@ -232,6 +234,9 @@ pub const RETRYABLE: &[&str] = &[
     "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
     // The deposit may not have reached its order's account yet.
     "ORDER_BALANCE_INSUFFICIENT",
+    "ORDER_REQUIRED",
+    "ORDER_NOT_GIVEN_UP",
+    "ORDER_OPEN",
 ];
 
 impl Refusal {
@@ -287,7 +292,7 @@ impl Refusal {
             Self::Uncovered => "FEES_NOT_COVERED",
             Self::WrongChain(_) => "INPUT_CHAIN_MISMATCH",
             Self::FundsOrder(_) => "TRANSACTION_FUNDS_ORDER",
-            Self::ShortClaim => "SOLVER_SIGNATURE_REQUIRED",
+            Self::ShortClaim | Self::Unvouched => "SOLVER_SIGNATURE_REQUIRED",
             Self::ClaimSignature => "SOLVER_SIGNATURE_INVALID",
             Self::WithdrawalsUnsupported(_) => "WITHDRAWALS_UNSUPPORTED",
             Self::NoDepository(_) => "DEPOSITORY_NOT_CONFIGURED",

@@ -26,6 +26,11 @@ use vm::types::{B256, Block, ChainId, EvmAddress, TxRef};
 /// What the name of a consumed payment begins with.
 const PAYMENT: &str = "payment/";
 
+/// Whether `what` is consumed is a payment.
+pub fn is_payment(what: &str) -> bool {
+    what.starts_with(PAYMENT)
+}
+
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {

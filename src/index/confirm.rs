@@ -1,13 +1,15 @@
 //! Asks each network's quorum about deposits that single providers have shown. Only what it finds
-//! here is final, and only what a quorum misses for as long as finality takes is gone.
+//! here is final, and only what a quorum misses for as long as finality takes is gone. What nobody
+//! agrees about for days is listed for the operator: [`shelf`].
 
+mod shelf;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -68,12 +70,18 @@ type Pending = (Request, Deposit);
 pub struct Confirmer {
     requests: Requests,
     networks: HashMap<String, Network>,
+    /// Unix milliseconds before which a deposit (its onchain id) is not looked at.
+    pauses: Mutex<HashMap<B256, u64>>,
 }
 
 impl Confirmer {
     /// `networks` by the name that orders use.
     pub fn new(requests: Requests, networks: HashMap<String, Network>) -> Self {
-        Self { requests, networks }
+        Self {
+            requests,
+            networks,
+            pauses: Mutex::default(),
+        }
     }
 
     /// Looks again and again until `shutdown`, at each network on its own: one that does not answer
@@ -104,7 +112,7 @@ impl Confirmer {
     ) -> Result<(), IndexError> {
         looks.reap();
         let mut pending: BTreeMap<String, Vec<Pending>> = BTreeMap::new();
-        for one in self.pending().await? {
+        for one in self.pending(clock()).await? {
             pending.entry(one.1.network.clone()).or_default().push(one);
         }
         for (network, deposits) in pending {
@@ -128,7 +136,7 @@ impl Confirmer {
 
     /// Looks once at every deposit of an open request that is not final. `now` in unix milliseconds.
     pub async fn look(&self, now: u64) -> Result<Look, IndexError> {
-        let pending = self.pending().await?;
+        let pending = self.pending(now).await?;
         self.look_at_all(&pending, now).await
     }
 
@@ -151,15 +159,18 @@ impl Confirmer {
     async fn look_at(&self, one: &Pending, now: u64) -> Result<Look, IndexError> {
         let (request, deposit) = one;
         match self.verdict(request, deposit).await {
-            Ok(verdict) => self.settle(request, deposit, &verdict, now).await,
-            Err(_) => Ok(Look {
-                unanswered: 1,
-                ..Look::default()
-            }),
+            Ok(verdict) => self.settle(one, &verdict, now).await,
+            Err(error) => {
+                self.shelve(one, &error.to_string(), now).await?;
+                Ok(Look {
+                    unanswered: 1,
+                    ..Look::default()
+                })
+            }
         }
     }
 
-    async fn pending(&self) -> Result<Vec<Pending>, IndexError> {
+    async fn pending(&self, now: u64) -> Result<Vec<Pending>, IndexError> {
         let mut pending = Vec::new();
         let mut after = None;
         loop {
@@ -168,7 +179,8 @@ impl Confirmer {
             for (key, value) in &page {
                 let id = open::decode(key, value)?;
                 let facts = self.requests.facts(&id).await?;
-                let mut waiting = facts.deposits.into_iter().filter(is_included).peekable();
+                let due = |one: &Deposit| is_included(one) && !self.rests(one, now);
+                let mut waiting = facts.deposits.into_iter().filter(due).peekable();
                 if waiting.peek().is_none() {
                     continue;
                 }
@@ -185,7 +197,7 @@ impl Confirmer {
 
     async fn verdict(&self, request: &Request, deposit: &Deposit) -> Result<Verdict, ReadError> {
         let Some(network) = self.networks.get(&deposit.network) else {
-            return Ok(Verdict::Early);
+            return Ok(Verdict::Doubtful("its network is not indexed".into()));
         };
         let chain = &network.chain;
         let head = chain.reader.head().await?;
@@ -201,9 +213,12 @@ impl Confirmer {
         }
         let family = chain.spec.family;
         let Ok(transaction) = family.tx(&deposit.transaction, None) else {
-            return Ok(Verdict::Doubtful);
+            return Ok(Verdict::Doubtful("no transaction of its network".into()));
         };
-        let found = chain.reader.transaction(&transaction, &head).await?;
+        let found = match chain.reader.transaction(&transaction, &head).await {
+            Err(error @ ReadError::TooLarge) => return Ok(Verdict::Doubtful(error.to_string())),
+            found => found?,
+        };
         let seen = Seen {
             spec: &chain.spec,
             transaction: &transaction,
@@ -213,25 +228,31 @@ impl Confirmer {
         Ok(judge(&seen, &request.order_id, deposit))
     }
 
-    async fn settle(
-        &self,
-        request: &Request,
-        deposit: &Deposit,
-        verdict: &Verdict,
-        now: u64,
-    ) -> Result<Look, IndexError> {
+    async fn settle(&self, one: &Pending, verdict: &Verdict, now: u64) -> Result<Look, IndexError> {
+        let (request, deposit) = one;
         let mut look = Look::default();
         let (id, hash) = (deposit.onchain_id, deposit.place.hash);
         let batch = opened(Batch::new(), request.id, id, now);
         match verdict {
-            Verdict::Early => look.early = 1,
-            Verdict::Doubtful => {
+            Verdict::Early => {
+                self.shelve(one, "its block is not final", now).await?;
+                look.early = 1;
+            }
+            Verdict::Doubtful(why) => {
                 self.count(deposit, "doubtful");
+                self.rest(deposit, now);
+                self.shelve(one, why, now).await?;
                 look.early = 1;
             }
             Verdict::Final(place, together) => {
                 let told = (place, *together);
-                let change = |facts: &mut Facts| apply::settled(facts, id, hash, told);
+                let (batch, shelved) = self.unshelve(batch, &request.id, deposit).await?;
+                let change = |facts: &mut Facts| {
+                    apply::settled(facts, id, hash, told);
+                    if shelved {
+                        shelf::forget(facts, &id);
+                    }
+                };
                 self.requests
                     .record(&request.id, now, batch, change)
                     .await?;
@@ -240,7 +261,13 @@ impl Confirmer {
             }
             Verdict::Gone => {
                 let batch = self.reread(batch, deposit).await?;
-                let change = |facts: &mut Facts| apply::gone(facts, id, hash);
+                let (batch, shelved) = self.unshelve(batch, &request.id, deposit).await?;
+                let change = |facts: &mut Facts| {
+                    apply::gone(facts, id, hash);
+                    if shelved {
+                        shelf::forget(facts, &id);
+                    }
+                };
                 match self.requests.record(&request.id, now, batch, change).await {
                     Ok(_) => look.gone = 1,
                     // The tail moved its cursor meanwhile: next time.

@@ -1,9 +1,11 @@
 //! The order of a quote: what its id promises. Pure.
 
-use alloy::primitives::{B256, U256};
+use alloy::primitives::U256;
 use vm::{
     Address, CodecError, OrderCall,
-    protocol::order::{Input, InputPayment, Order, Output, OutputPayment, Refund, VERSION},
+    protocol::order::{
+        Input, InputPayment, Order, Output, OutputPayment, Refund, VERSION, vouched_salt,
+    },
 };
 
 use super::intent::Side;
@@ -27,7 +29,7 @@ const LEAST_REFUND: u64 = 2;
 pub struct Promise<'a> {
     pub solver_chain: &'a str,
     pub solver: &'a Address,
-    pub salt: B256,
+    pub random: [u8; 16],
     pub paid: (&'a Side<'a>, U256),
     pub given: (&'a Side<'a>, U256),
     pub payments: &'a [Due],
@@ -69,7 +71,8 @@ impl Promise<'_> {
             version: VERSION.into(),
             solver_chain_id: self.solver_chain.to_owned(),
             solver: self.solver.to_string(),
-            salt: self.salt.to_string(),
+            // The solver signs its claims, so that nobody else says what its payments are for.
+            salt: vouched_salt(self.random).to_string(),
             inputs: vec![Input { payment, refunds }],
             output: Output {
                 chain_id: given.network.name.clone(),

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use alloy::primitives::{B256, Bytes, U256};
+use alloy::primitives::{B128, B256, Bytes, U256};
 use vm::{Address, protocol::order::Order, protocol::signature::eip191};
 
 use super::{
@@ -297,7 +297,7 @@ impl Quoter {
         let promise = Promise {
             solver_chain: &self.parts.solver_chain,
             solver: &self.solver,
-            salt: self.entropy()?,
+            random: B128::from_slice(&self.entropy()?[..16]).0,
             paid: (&priced.route.paid, priced.figures.sum.paid),
             given: (&priced.route.given, priced.figures.sum.given),
             payments: &priced.fill.payments,

@@ -119,6 +119,9 @@ async fn order_says_what_was_promised_and_the_solver_signs_it() {
         (order.solver_chain_id.as_str(), order.solver.as_str()),
         ("destination", SOLVER)
     );
+    // Nobody but the solver claims for it.
+    let salt = vm::protocol::text::number(&order.salt).unwrap();
+    assert!(vm::protocol::order::is_vouched(salt));
     let refunds = &order.inputs[0].refunds;
     let chains = refunds
         .iter()

@@ -178,6 +178,12 @@ impl Facts {
         endings.any(|ending| ending.minor && ending.deposit == deposit.onchain_id)
     }
 
+    /// Whether it is told that the deposit is neither filled nor given back.
+    pub fn is_refused(&self, deposit: &Deposit) -> bool {
+        let mut endings = self.endings.iter();
+        endings.any(|ending| ending.refused.is_some() && ending.deposit == deposit.onchain_id)
+    }
+
     /// Stores how a deposit ends, in place of what was known of it.
     pub fn end(&mut self, ending: Ending) {
         self.endings.retain(|known| known.deposit != ending.deposit);

@@ -71,6 +71,9 @@ fn solved(request: &Request, facts: &Facts) -> Verdict {
     let sent = |purpose| facts.alive(purpose).next().is_some();
     let pays = |deposit: &&Deposit| mismatch(request, deposit).is_none();
     let paying = facts.standing().any(|deposit| pays(&deposit));
+    let open = facts
+        .standing()
+        .any(|one| pays(&one) && !facts.is_refused(one));
     // What paid for the order was there and is gone; a fill ahead of its deposit is none of these.
     let reorged = !paying && facts.deposits.iter().any(|deposit| pays(&deposit));
     if sent(Purpose::Fill) && reorged {
@@ -84,7 +87,7 @@ fn solved(request: &Request, facts: &Facts) -> Verdict {
         return plain(Status::Submitted);
     }
     // A deposit that pays for the order decides about it, however others end.
-    if paying && facts.failure.is_none() && facts.refund_failure.is_none() {
+    if open && facts.failure.is_none() && facts.refund_failure.is_none() {
         return plain(Status::Pending);
     }
     given_back(request, facts, reorged, (confirmed, sent)).unwrap_or_else(|| {

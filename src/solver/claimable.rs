@@ -1,16 +1,22 @@
-//! What the oracle will reimburse, by the oracle's own judgements: nothing else is paid. Pure.
+//! What the oracle will reimburse, by the oracle's own judges over what is about to be paid
+//! ([`attest::plan`](crate::attest::plan)): nothing else is paid. Pure.
 
 use std::sync::Arc;
 
-use vm::{Amount, ChainId, U256, protocol::limits};
+use vm::{
+    Address, Amount, Bytes, ChainId, CodecError, OrderCall, U256, protocol::limits, trade::Payout,
+};
 
 use crate::{
     attest::{
         Refusal,
+        backing::Tolerance,
         claim::Families,
-        deposit::{Deposits, Message},
-        fill,
-        order::{self, Difference, Input, Terms},
+        deposit::Message,
+        order::Terms,
+        plan::{Attestable, Due, Funding, Plan, Planned},
+        recover::PATIENCE,
+        refund::{self, Refund},
     },
     request::{Request, fact::Deposit},
 };
@@ -26,16 +32,68 @@ pub struct Way {
     pub deadline: u64,
 }
 
-/// An order with one deposit in place of its inputs.
-struct Funded {
-    terms: Terms,
-    message: Message,
+/// A payment as it is about to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Payment<'a> {
+    pub from: &'a Address,
+    /// Unix seconds by which it is in a block.
+    pub by: u64,
+    /// The fill router that it goes through, if it does.
+    pub router: Option<&'a Address>,
+    pub payouts: &'a [Payout],
+    pub calls: &'a [OrderCall],
 }
 
-/// Whether a fill of the order would be attested with this deposit.
+/// A deposit of a request's order.
+#[derive(Clone, Copy)]
+pub struct Deposited<'a> {
+    pub request: &'a Request,
+    pub deposit: &'a Deposit,
+    pub families: Families<'a>,
+}
+
+/// Seconds in which what was paid is final and settled at the hub.
+const SETTLED: u64 = 21_600;
+
+/// Until when a deposit is paid for, in unix seconds: later its depositor can take it back through the hub
+/// (any oracle says so, whatever this one knows), and nothing would be left for whoever paid.
+pub fn until(deposit: &Deposit) -> u64 {
+    deposit.place.time.saturating_add(PATIENCE - SETTLED)
+}
+
+/// Whether a fill of the order, as it was quoted, would be attested with this deposit.
 pub fn fill(request: &Request, deposit: &Deposit, families: Families<'_>) -> Result<(), Refusal> {
-    let funded = Funded::new(request, deposit, families)?;
-    fill::check_ordered(&funded.terms.output)
+    let terms = Terms::new(&request.order, families)?;
+    let output = &terms.output;
+    let unreadable = |why: CodecError| Refusal::Malformed(why.to_string().into());
+    let codec = output.family.orders;
+    let decoded = |call: &Bytes| {
+        let codec = codec.ok_or_else(|| Refusal::CallsUnsupported((&output.chain).into()))?;
+        codec.decode_call(call).map_err(unreadable)
+    };
+    let calls = output.calls.iter().map(decoded);
+    let calls = calls.collect::<Result<Vec<_>, Refusal>>()?;
+    let payouts = output.payments.iter().map(|payment| Payout {
+        to: payment.recipient.clone(),
+        currency: payment.currency.clone(),
+        amount: payment.minimum,
+    });
+    let payouts: Vec<_> = payouts.collect();
+    let router = codec.and_then(|codec| codec.decode_extra_data(&output.extra_data).ok());
+    let routed = !calls.is_empty() || payouts.len() > 1;
+    let this = Deposited {
+        request,
+        deposit,
+        families,
+    };
+    let payment = Payment {
+        from: &solver(&terms),
+        by: 0,
+        router: router.as_ref().filter(|_| routed),
+        payouts: &payouts,
+        calls: &calls,
+    };
+    this.filled(&payment).map(drop)
 }
 
 /// How the deposit can be given back.
@@ -44,46 +102,106 @@ pub fn refund(
     deposit: &Deposit,
     families: Families<'_>,
 ) -> Result<Way, Refusal> {
-    let Funded { terms, message } = Funded::new(request, deposit, families)?;
-    let difference = Difference::of(&terms, std::slice::from_ref(&message))?;
-    let options = terms.inputs[0].refunds.iter().enumerate();
-    let mut here = options.filter(|(_, option)| {
+    let this = Deposited {
+        request,
+        deposit,
+        families,
+    };
+    let terms = Terms::new(&request.order, families)?;
+    let message = this.message(&terms)?;
+    let difference = this.judge(|plan| plan.named())?;
+    let input = terms.inputs.first().ok_or(Refusal::MissingInput(0))?;
+    let mut here = input.refunds.iter().enumerate().filter(|(_, option)| {
         option.chain == deposit.network && option.currency == message.deposit.currency
     });
     let (at, option) = here.next().ok_or(Refusal::InvalidRefund(0))?;
+    let whole = [Payout {
+        to: refund::recipient(0, option, &message)?,
+        currency: option.currency.clone(),
+        amount: deposit.amount,
+    }];
+    let payment = Payment {
+        from: &solver(&terms),
+        by: 0,
+        router: None,
+        payouts: &whole,
+        calls: &[],
+    };
+    this.refunded(at, &payment)?;
     Ok(Way {
         option: at,
         minimum: U256::saturating_from(difference.scale(option.minimum)),
-        deadline: option.deadline,
+        deadline: option.deadline.min(until(deposit)),
     })
 }
 
-impl Funded {
-    fn new(request: &Request, deposit: &Deposit, families: Families<'_>) -> Result<Self, Refusal> {
-        let terms = Terms::new(&request.order, families)?;
-        // All deposits of a transaction are attested together, or none of them is.
-        limits::fits(usize::try_from(deposit.together).unwrap_or(usize::MAX))?;
-        let missing = || Refusal::MissingInput(0);
-        let [input] = terms.inputs.as_slice() else {
-            return Err(missing());
-        };
-        // A deposit on another chain is not there where the oracle looks for it.
-        if input.chain != deposit.network {
-            return Err(missing());
-        }
-        let message = message(&terms, deposit, families)?;
-        let named = Input {
-            onchain_id: deposit.onchain_id.to_string(),
-            index: 0,
-        };
-        let deposits = Deposits::known(vec![message.clone()]);
-        order::funded(&terms, &[named], &deposits)?;
-        Ok(Self { terms, message })
+impl Deposited<'_> {
+    /// Whether `payment` would be attested as the order's fill.
+    pub fn filled(&self, payment: &Payment<'_>) -> Result<Attestable, Refusal> {
+        let chain = &self.request.order.output.chain_id;
+        let dues: Vec<_> = payment.payouts.iter().map(due).collect();
+        self.judge(|plan| plan.fill(&payment.planned(chain, &dues)))
     }
+
+    /// Whether `payment` would be attested as the deposit's refund by the order's `option`.
+    pub fn refunded(&self, option: usize, payment: &Payment<'_>) -> Result<Attestable, Refusal> {
+        let dues: Vec<_> = payment.payouts.iter().map(due).collect();
+        let planned = [payment.planned(&self.deposit.network, &dues)];
+        let refunds = [Refund { input: 0, option }];
+        self.judge(|plan| plan.refund(&refunds, &planned))
+    }
+
+    fn judge<T>(&self, judge: impl FnOnce(&Plan<'_>) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let terms = Terms::new(&self.request.order, self.families)?;
+        let deposits = [Funding {
+            input: 0,
+            message: self.message(&terms)?,
+        }];
+        judge(&Plan {
+            order: &self.request.order,
+            families: self.families,
+            deposits: &deposits,
+            // The settler signs its claims, so that no oracle's own matters.
+            tolerance: Tolerance::default(),
+        })
+    }
+
+    fn message(&self, terms: &Terms) -> Result<Message, Refusal> {
+        message(terms, self.deposit, self.families)
+    }
+}
+
+impl<'a> Payment<'a> {
+    fn planned(&self, chain: &'a str, payments: &'a [Due<'a>]) -> Planned<'a> {
+        Planned {
+            chain,
+            by: self.by,
+            from: self.from,
+            router: self.router,
+            payments,
+            calls: self.calls,
+        }
+    }
+}
+
+fn due(payout: &Payout) -> Due<'_> {
+    Due {
+        recipient: &payout.to,
+        currency: &payout.currency,
+        amount: payout.amount,
+    }
+}
+
+/// The account that the order's solver promised with.
+fn solver(terms: &Terms) -> Address {
+    let text = format!("{:#x}", terms.solver);
+    Address::from_parts(&text, terms.solver.to_vec())
 }
 
 /// The deposit as the oracle reads it.
 fn message(terms: &Terms, deposit: &Deposit, families: Families<'_>) -> Result<Message, Refusal> {
+    // All deposits of a transaction are attested together, or none of them is.
+    limits::fits(usize::try_from(deposit.together).unwrap_or(usize::MAX))?;
     let missing = || Refusal::ChainNotAvailable(deposit.network.as_str().into());
     let family = families(&deposit.network).ok_or_else(missing)?;
     let address = |text: &str| {
@@ -126,7 +244,7 @@ mod tests {
         Some(Way {
             option,
             minimum: U256::from(minimum),
-            deadline: scene::REFUND_BY.into(),
+            deadline: until(&scene::deposit(1, Standing::Final)),
         })
     }
 

@@ -160,17 +160,20 @@ impl Desk {
         let (request, _) = rows::parked::ids(&key)?;
         let (claim, now) = (rows::claim::key(&request), (self.clock)());
         let found = self.requests.store().read(&claim).await?;
-        let Some(found) = found else {
-            return Err(DeskError::Unknown(deposit));
-        };
-        let mut next = Claim::decode(&found)?;
-        next.parked.retain(|one| *one != deposit);
         let batch = Batch::new()
             .expect(key.clone(), Expect::Equals(value))
             .delete(key)
-            .expect(claim.clone(), Expect::Equals(found))
-            .put(claim, next.encode()?)
             .put(rows::open::key(&request), rows::open::encode(now, &deposit));
+        let batch = match found {
+            // The index parked it: the solver has not decided anything.
+            None => batch.expect(claim, Expect::Absent),
+            Some(found) => {
+                let mut next = Claim::decode(&found)?;
+                next.parked.retain(|one| *one != deposit);
+                let batch = batch.expect(claim.clone(), Expect::Equals(found));
+                batch.put(claim, next.encode()?)
+            }
+        };
         let order = self.requests.by_id(&request).await?;
         let order = order.ok_or(DeskError::Unknown(deposit))?;
         let forget = |facts: &mut Facts| forget(&order, facts, deposit);

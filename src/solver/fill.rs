@@ -12,10 +12,12 @@ use vm::{
 
 use super::{
     Paid, Solver, SolverError, View, claim,
+    claimable::{self, Deposited},
     lane::{Lane, Plan},
     late,
 };
 use crate::{
+    attest::Refusal,
     request::{Request, fact::Purpose, reason::FailReason},
     store::rows::{
         claim::{Leg, Stage},
@@ -39,6 +41,10 @@ struct Payment {
     /// Who takes those, where it is not the solver itself.
     spender: Option<Address>,
     authorizations: Vec<Authorization>,
+    payouts: Vec<Payout>,
+    /// The router, where it goes through that.
+    router: Option<Address>,
+    calls: Vec<OrderCall>,
     /// What is told of it: the first payment.
     currency: String,
     amount: Amount,
@@ -70,6 +76,11 @@ impl Solver {
                 return Ok(Paid::Fails(FailReason::Unknown));
             }
         };
+        if let Err(refusal) = self.attested(view, lane, (&deposit, &payment)) {
+            let order = request.order_id;
+            tracing::error!(%order, %refusal, "no oracle would attest the fill");
+            return Ok(Paid::Fails(FailReason::Unknown));
+        }
         if let Err(unfit) = lane.admit(&payment.call, &payment.authorizations).await? {
             let order = request.order_id;
             tracing::warn!(%order, %unfit, "no node would take the fill");
@@ -95,6 +106,29 @@ impl Solver {
             Ok(gas) => self.pay(view, lane, (payment, gas), deposit).await,
             Err(reason) => Ok(Paid::Fails(reason)),
         }
+    }
+
+    /// Whether the oracle's own judges would attest the fill.
+    fn attested(
+        &self,
+        view: &View,
+        lane: &Lane,
+        (deposit, payment): (&B256, &Payment),
+    ) -> Result<(), Refusal> {
+        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let deposited = Deposited {
+            request: &view.request,
+            deposit: view.deposit(deposit).ok_or(Refusal::NoDeposit)?,
+            families: &families,
+        };
+        let attested = deposited.filled(&claimable::Payment {
+            from: &lane.owner,
+            by: (view.now / 1_000).saturating_add(self.patience.margin),
+            router: payment.router.as_ref(),
+            payouts: &payment.payouts,
+            calls: &payment.calls,
+        });
+        self.check_signed(&view.request, attested?)
     }
 
     /// Gas units that the fill may take; or why it is none. What the user did not pay for ends the fill,
@@ -242,8 +276,11 @@ fn payment(request: &Request, lane: &Lane, amounts: Vec<Amount>) -> Result<Payme
     }
     sums.remove(&site.native);
     let first = payments.first();
+    let spender = proxy.filter(|proxy| *proxy == call.to);
+    let routed = spender.is_some() || router.as_ref() == Some(&call.to);
     Ok(Payment {
-        spender: proxy.filter(|proxy| *proxy == call.to),
+        spender,
+        router: router.filter(|_| routed),
         call,
         spends: sums.into_iter().collect(),
         authorizations: request
@@ -253,6 +290,8 @@ fn payment(request: &Request, lane: &Lane, amounts: Vec<Amount>) -> Result<Payme
             .collect::<Result<_, _>>()?,
         currency: first.map_or_else(String::new, |payout| payout.currency.text().to_owned()),
         amount: first.map_or(Amount::ZERO, |payout| payout.amount),
+        payouts: payments,
+        calls,
         amounts,
     })
 }

@@ -3,14 +3,16 @@
 use alloy::primitives::B256;
 use vm::{
     Address, Amount, CodecError, U256, spelled_alike,
-    trade::{Call, PaymentTerms},
+    trade::{Call, PaymentTerms, Payout},
 };
 
 use super::{
     Paid, Solver, SolverError, View, claim,
+    claimable::{self, Deposited},
     lane::{Lane, Plan},
 };
 use crate::{
+    attest::{Refusal, plan::Attestable},
     market::Currency,
     price::{Price, PriceError},
     request::{
@@ -117,6 +119,12 @@ impl Solver {
         let Some(amount) = left(charged).or_else(|| left(Amount::ZERO)) else {
             return Ok(Paid::NotYet(RefundFailReason::AmountTooLowToRefund));
         };
+        if gift.purpose == Purpose::Refund
+            && let Err(refusal) = self.attests(view, lane, (gift.deposit, (&to, &currency, amount)))
+        {
+            tracing::error!(%order, %refusal, "no oracle would attest the refund");
+            return manual;
+        }
         let call = payment(lane, (&to, &currency, amount), order)?;
         let native = currency == lane.site.native;
         let plan = Plan {
@@ -131,6 +139,49 @@ impl Solver {
             },
         };
         self.send_back(view, lane, &plan, (gift, amount)).await
+    }
+
+    /// Whether the oracle's own judges would attest the refund.
+    fn attests(
+        &self,
+        view: &View,
+        lane: &Lane,
+        (deposit, (to, currency, amount)): (&Deposit, (&Address, &Address, Amount)),
+    ) -> Result<(), Refusal> {
+        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let (option, _) = option(&view.request, deposit).ok_or(Refusal::InvalidRefund(0))?;
+        let deposited = Deposited {
+            request: &view.request,
+            deposit,
+            families: &families,
+        };
+        let attested = deposited.refunded(
+            option,
+            &claimable::Payment {
+                from: &lane.owner,
+                by: (view.now / 1_000).saturating_add(self.patience.margin),
+                router: None,
+                payouts: &[Payout {
+                    to: to.clone(),
+                    currency: currency.clone(),
+                    amount,
+                }],
+                calls: &[],
+            },
+        );
+        self.check_signed(&view.request, attested?)
+    }
+
+    /// Refuses what a claim would need a signature for that no key of ours can make.
+    pub(super) fn check_signed(
+        &self,
+        request: &Request,
+        attested: Attestable,
+    ) -> Result<(), Refusal> {
+        match attested.to_sign.is_some() && !self.is_ours(request) {
+            true => Err(Refusal::ClaimSignature),
+            false => Ok(()),
+        }
     }
 
     async fn send_back(

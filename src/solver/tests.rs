@@ -418,7 +418,8 @@ async fn a_refund_waits_for_cheaper_gas_and_is_parked_at_its_deadline_only() {
             assert_eq!(rig.status(&request).await, Status::Refund);
             continue;
         }
-        rig.now = u64::from(scene::REFUND_BY - 61) * 1_000;
+        let facts = rig.facts(&request).await;
+        rig.now = (super::claimable::until(&facts.deposits[0]) - 61) * 1_000;
         let next = solver.advance(&request.id, rig.now).await;
         assert!(matches!(next, Ok(Next::Until(_))), "{next:?}");
         rig.now += 1_000;
@@ -1036,6 +1037,33 @@ fn desk(rig: &Rig) -> super::desk::Desk {
         books: tokio::sync::watch::Sender::new(None).subscribe(),
         clock: || (chain::GENESIS + 100) * 1_000,
     }
+}
+
+#[tokio::test]
+async fn what_the_index_parked_is_released_without_a_decision_of_the_solvers() {
+    let rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    let (deposit, key) = (B256::repeat_byte(7), rows::open::key(&request.id));
+    let parked = rows::parked::Parked {
+        network: "origin".into(),
+        transaction: "0x1".into(),
+        depositor: "0x2".into(),
+        currency: "0x3".into(),
+        amount: U256::from(1),
+        reason: FailReason::Unknown,
+        why: RefundFailReason::ManualRefundRequired,
+        note: "not agreed about for days".into(),
+        minor: false,
+        since: 0,
+    };
+    let place = rows::parked::key(&request.id, &deposit);
+    let batch = crate::store::Batch::new().put(place, parked.encode().unwrap());
+    rig.store.commit(batch).await.unwrap();
+    let desk = desk(&rig);
+    assert_eq!(desk.parked(false).await.unwrap().len(), 1);
+    desk.release(deposit).await.unwrap();
+    assert_eq!(desk.parked(true).await.unwrap(), []);
+    assert!(rig.store.read(&key).await.unwrap().is_some());
 }
 
 #[tokio::test]

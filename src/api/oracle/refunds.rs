@@ -34,8 +34,10 @@ pub struct Ask {
     /// The solver's word for this claim: personal_sign over the 32 bytes of
     /// `sha256("claim:refund:" + idempotencyKey)`, the key being that of the execution (`0x` hex, lower
     /// case), which is made of the onchain ids and the order id. Needed where a deposit falls short of
-    /// the order by more than the oracle tolerates (1 % by default), else 400 with the code
-    /// `SOLVER_SIGNATURE_REQUIRED`; and where others than the solver paid the refund.
+    /// the order by more than the oracle tolerates (1 % by default), and where the order's salt begins
+    /// with the 16 bytes `0xb7064203155a802ad4966746909a3047`, by which a solver asks for it in every
+    /// claim; else 400 with the code `SOLVER_SIGNATURE_REQUIRED`. Needed, too, where others than the
+    /// solver paid the refund.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solver_signature: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use super::{JournalError, halts};
 use crate::{
-    attest::statement::Statement,
+    attest::statement::{Consumption, Statement, is_payment},
     store::{
         Batch, Expect,
         rows::{
@@ -33,47 +33,93 @@ pub(super) fn recording(
     if let Some(slot) = &statement.slot {
         batch = batch.claim(slot::key(slot), slot::encode(&statement.key));
     }
-    for consumption in &statement.consumes {
-        let by = consumption::encode(&consumption.by);
-        batch = batch.claim(consumption::key(&consumption.what), by);
-    }
-    let entry = match before {
-        None => halts::entry_of(statement, now),
-        Some(before) => {
-            let entry = halts::entry_of(statement, before.at);
-            let known = |consumed| before.consumes.contains(consumed);
-            if entry.consumes.iter().all(known) {
-                return Ok(batch);
-            }
-            batch = forget(batch, &statement.key, (&before, &entry));
-            entry
-        }
+    let Some(before) = before else {
+        let entry = halts::entry_of(statement, now);
+        batch = claiming(batch, &statement.consumes);
+        return watching(batch, statement, entry);
     };
-    for (fact, stated) in entry.facts.iter().zip(&statement.facts) {
-        let row = watch::encode(fact, stated.early);
-        batch = batch.put(watch::key(fact, &statement.key), row);
+    let entry = halts::entry_of(statement, before.at);
+    let held = payments(&before);
+    let shown = payments(&entry);
+    if shown.iter().all(|payment| held.contains(payment)) || before.shown.contains(&shown) {
+        return Ok(batch);
     }
-    Ok(batch.put(key, entry.encode()?))
+    // What needed no payment when it was signed is served by the first that is shown.
+    if held.is_empty() {
+        batch = claiming(batch, &statement.consumes);
+        return watching(batch, statement, entry);
+    }
+    let known: usize = before.shown.iter().map(Vec::len).sum();
+    if known + shown.len() > MOST_SHOWN {
+        return Ok(batch);
+    }
+    let mut next = before;
+    next.shown.push(shown);
+    let new = entry.facts.iter().filter(|fact| !next.facts.contains(fact));
+    let new: Vec<_> = new.cloned().collect();
+    next.facts.extend(new);
+    watching(batch, statement, next)
 }
 
-/// Frees what the statement `key` held before and holds no more: payments, and the blocks that they
-/// were in.
-fn forget(batch: Batch, key: &str, (before, after): (&Entry, &Entry)) -> Batch {
-    let freed = |consumed: &&Consumed| !after.consumes.contains(consumed);
-    let batch = before
-        .consumes
-        .iter()
-        .filter(freed)
-        .fold(batch, |batch, consumed| {
-            let place = consumption::key(&consumed.what);
-            let by = consumption::encode(&consumed.by);
-            batch
-                .expect(place.clone(), Expect::AbsentOrEquals(by))
-                .delete(place)
-        });
-    let gone = before.facts.iter();
-    let gone = gone.filter(|fact| !after.facts.contains(fact));
-    gone.fold(batch, |batch, fact| batch.delete(watch::key(fact, key)))
+/// Payments that are remembered of a statement besides those that serve it.
+const MOST_SHOWN: usize = 64;
+
+fn claiming(batch: Batch, consumes: &[Consumption]) -> Batch {
+    consumes.iter().fold(batch, |batch, consumption| {
+        let by = consumption::encode(&consumption.by);
+        batch.claim(consumption::key(&consumption.what), by)
+    })
+}
+
+/// `entry` in the statement's place, and its blocks watched.
+fn watching(batch: Batch, statement: &Statement, entry: Entry) -> Result<Batch, JournalError> {
+    let stated = |fact: &&entry::Fact| {
+        let mut all = statement.facts.iter();
+        all.any(|stated| halts::fact_of(stated) == **fact)
+    };
+    let early = statement.facts.iter().any(|fact| fact.early);
+    let rows = entry.facts.iter().filter(stated);
+    let batch = rows.fold(batch, |batch, fact| {
+        let row = watch::encode(fact, early);
+        batch.put(watch::key(fact, &statement.key), row)
+    });
+    Ok(batch.put(entry::key(&statement.key), entry.encode()?))
+}
+
+/// The payments that serve a statement.
+fn payments(entry: &Entry) -> Vec<String> {
+    let what = entry.consumes.iter().map(|consumed| &consumed.what);
+    what.filter(|what| is_payment(what)).cloned().collect()
+}
+
+/// The commit that has the statement `key` served by `payments`, which it was shown, and frees what serves
+/// it now.
+pub(super) fn serving(
+    key: &str,
+    (before, found): (&Entry, Vec<u8>),
+    serving: &[String],
+) -> Result<Batch, JournalError> {
+    let by = || consumption::encode(key);
+    let mut batch = Batch::new().expect(entry::key(key), Expect::Equals(found));
+    let held = payments(before);
+    for payment in held.iter().filter(|payment| !serving.contains(payment)) {
+        let place = consumption::key(payment);
+        batch = batch
+            .expect(place.clone(), Expect::AbsentOrEquals(by()))
+            .delete(place);
+    }
+    for payment in serving {
+        batch = batch.claim(consumption::key(payment), by());
+    }
+    let mut next = before.clone();
+    next.consumes.retain(|consumed| !is_payment(&consumed.what));
+    next.consumes.extend(serving.iter().map(|what| Consumed {
+        what: what.clone(),
+        by: key.to_owned(),
+    }));
+    next.shown.retain(|shown| shown != serving);
+    next.shown.push(held);
+    Ok(batch.put(entry::key(key), next.encode()?))
 }
 
 /// The commit that deletes an entry with everything that it holds, if it still holds it.

@@ -4,7 +4,7 @@ use vm::types::{Block, ChainId};
 
 use super::{Entry, Halt, Journal, JournalError};
 use crate::{
-    attest::statement::Statement,
+    attest::statement::{Fact, Statement},
     store::{
         Batch, Expect, Key, Outcome, Range,
         rows::{self, entry, halt, watch},
@@ -201,14 +201,7 @@ fn show(chain: &ChainId, halted: bool) {
 }
 
 pub(super) fn entry_of(statement: &Statement, now: u64) -> Entry {
-    let facts = statement.facts.iter().map(|fact| entry::Fact {
-        chain: fact.chain.as_str().to_owned(),
-        transaction: fact.transaction.clone(),
-        number: fact.block.number,
-        hash: fact.block.hash,
-        parent: fact.block.parent,
-        time: fact.block.time,
-    });
+    let facts = statement.facts.iter().map(fact_of);
     let consumes = statement
         .consumes
         .iter()
@@ -222,7 +215,19 @@ pub(super) fn entry_of(statement: &Statement, now: u64) -> Entry {
         slot: statement.slot.clone(),
         consumes: consumes.collect(),
         facts: facts.collect(),
+        shown: Vec::new(),
         payload: statement.payload.clone(),
+    }
+}
+
+pub(super) fn fact_of(fact: &Fact) -> entry::Fact {
+    entry::Fact {
+        chain: fact.chain.as_str().to_owned(),
+        transaction: fact.transaction.clone(),
+        number: fact.block.number,
+        hash: fact.block.hash,
+        parent: fact.block.parent,
+        time: fact.block.time,
     }
 }
 

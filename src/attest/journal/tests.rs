@@ -392,7 +392,7 @@ async fn claim_with_anothers_payment_bars_no_true_claim() {
     let signed = journal.sign(&resting(1, 7), 2).await.unwrap();
     assert_eq!(signed, journal.sign(&resting(1, 8), 2).await.unwrap());
     let entry = journal.entry(&paid(1, 7).key).await.unwrap().unwrap();
-    assert_eq!((entry.at, entry.facts.len()), (1, 1));
+    assert_eq!((entry.at, entry.facts.len()), (1, 2));
     journal.sign(&resting(1, 7), 2).await.unwrap();
     journal.sign(&resting(2, 8), 3).await.unwrap();
     // Both stand: whichever payment is shown, each is signed again, and a third deposit is not.

@@ -1,4 +1,7 @@
+use vm::protocol::order::vouched_salt;
+
 use super::*;
+use crate::attest::deposit;
 use crate::attest::scene::{self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, ROUTER, Scene, TOKEN};
 
 /// The refusal and the change that causes it.
@@ -39,20 +42,14 @@ impl Trial {
     }
 
     fn judge(&self, refund: bool) -> Result<Attestable, Refusal> {
-        let funding: Vec<Funding<'_>> = self
-            .scene
-            .deposits
-            .iter()
-            .zip(&self.scene.inputs)
-            .map(|(read, input)| Funding {
-                input: input.index,
-                onchain_id: input.onchain_id.parse().unwrap(),
-                seen: read.seen(),
-            })
-            .collect();
+        let deposits = self.scene.deposits.iter().zip(&self.scene.inputs);
+        let funding = deposits.map(|(read, input)| Funding {
+            input: input.index,
+            message: deposit::settled(&read.seen()).unwrap().remove(0),
+        });
+        let funding: Vec<Funding> = funding.collect();
         let plan = Plan {
             order: &self.scene.order,
-            signature: &self.scene.signature,
             families: &scene::families,
             deposits: &funding,
             tolerance: Tolerance::default(),
@@ -119,9 +116,6 @@ fn planned_payment_is_judged_as_its_claim_will_be() {
     assert_eq!(refunding(|t| t.amount = 899), "REFUND_INSUFFICIENT");
     assert_eq!(refunding(|t| t.by = DEADLINE + 1), "AFTER_DEADLINE");
     assert_eq!(refunding(|t| t.scene.refunds.clear()), "REFUND_MISSING");
-    let unsigned = |t: &mut Trial| t.scene.signature = "0x".into();
-    assert_eq!(filling(unsigned), "ORDER_SIGNATURE_INVALID");
-    assert_eq!(refunding(unsigned), "ORDER_SIGNATURE_INVALID");
 }
 
 #[test]
@@ -133,14 +127,8 @@ fn deposit_that_no_claim_can_name_is_not_paid_for() {
         ("INPUT_CHAIN_MISMATCH", |t| {
             t.scene.deposits[0].spec = scene::spec("base");
         }),
-        ("TRANSACTION_NOT_FINALIZED", |t| {
-            t.scene.deposits[0].head.block.number = 19;
-        }),
-        ("TRANSACTION_REVERTED", |t| {
-            t.scene.deposits[0].found = scene::failed();
-        }),
         ("INPUT_INVALID", |t| {
-            t.scene.inputs[0].onchain_id = B256::ZERO.to_string();
+            t.scene.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
         }),
         ("INPUT_MISSING", |t| t.scene.inputs[0].index = 1),
     ];
@@ -165,5 +153,98 @@ fn short_deposit_and_strange_payer_need_the_solvers_word() {
     let (terms, funded) = scene.funded().unwrap();
     let claim = backing::claim_id(Outcome::Fill, &terms, &funded);
     assert_eq!(attestable.to_sign, Some(claim));
+    let asked = |order: &mut Order| order.salt = vouched_salt([1; 16]).to_string();
+    let ours = Trial::fill(Scene::ordering(asked));
+    assert_eq!(
+        (
+            ours.code(false),
+            refunding(|t| t.scene = Scene::ordering(asked))
+        ),
+        ("SIGN", "SIGN")
+    );
     assert_eq!(attestable.difference.to_string(), "-500000000000000000");
+}
+
+/// What the oracle says of a trial's payment once it is in a block, with the solver's word if the plan
+/// asks for it.
+fn attested(trial: &Trial, refund: bool, word: bool) -> Result<(), Refusal> {
+    let mut scene = trial.scene.clone();
+    scene.vouched = word;
+    let id = scene.id();
+    let mut read = scene::Read::new(trial.chain, 0xaa);
+    let native = trial.currency == NATIVE;
+    let kind = match &trial.router {
+        Some(router) if native => PaymentKind::Router(router.clone()),
+        Some(router) => PaymentKind::TransferBy(router.clone()),
+        None if native => PaymentKind::Direct { order: id },
+        None => PaymentKind::Transfer,
+    };
+    read.receipt().references = vec![id.to_string().into()];
+    read.receipt().sender = Some(trial.from.clone());
+    read.receipt().block.time = trial.by;
+    read.head.block.time = trial.by + 1_000;
+    read.pay(kind, trial.recipient, trial.currency, trial.amount);
+    match refund {
+        false => scene.fill = read,
+        true => scene.refunded = vec![read],
+    }
+    match refund {
+        false => scene.judge_fill().map(drop),
+        true => scene.judge_refund().map(drop),
+    }
+}
+
+/// Whatever a payer plans, the oracle says of it afterwards what the plan was told.
+#[test]
+fn what_is_planned_is_attested_and_nothing_else() {
+    let asking = |order: &mut Order| order.salt = vouched_salt([1; 16]).to_string();
+    let deposited = |scene: &Scene, amount: u64| {
+        let amount = Amount::from(amount);
+        let change = |s: &mut Scene| s.deposits[0].deposits()[0].amount = amount;
+        scene.clone().with(change)
+    };
+    let scenes = [Scene::new(), Scene::ordering(asking)];
+    let scenes = scenes
+        .iter()
+        .flat_map(|scene| [1, 989, 990, 1_000, 2_000].map(|n| deposited(scene, n)));
+    let senders = [scene::sender(), scene::address(TOKEN)];
+    let routers = [
+        None,
+        Some(scene::address(ROUTER)),
+        Some(scene::address(TOKEN)),
+    ];
+    let (mut paid, mut refused) = (0, 0);
+    for scene in scenes {
+        for case in 0..5 * 2 * 2 * 2 * 2 * 3 {
+            let (amount, rest) = ([1, 899, 900, 1_000, 1_800][case % 5], case / 5);
+            let mut trial = Trial::fill(scene.clone());
+            trial.amount = amount;
+            trial.from = senders[rest % 2].clone();
+            trial.recipient = [RECIPIENT, DEPOSITOR][rest / 2 % 2];
+            trial.currency = [NATIVE, TOKEN][rest / 4 % 2];
+            trial.by = DEADLINE + (rest / 8 % 2) as u64;
+            trial.router = routers[rest / 16 % 3].clone();
+            for refund in [false, true] {
+                trial.chain = if refund { "ethereum" } else { "base" };
+                let planned = trial.judge(refund);
+                let word = planned.as_ref().is_ok_and(|it| it.to_sign.is_some());
+                let told = attested(&trial, refund, word);
+                let code = |refusal: &Refusal| refusal.code();
+                assert_eq!(
+                    planned.as_ref().err().map(code),
+                    told.as_ref().err().map(code),
+                    "{case} {refund}"
+                );
+                match told {
+                    Ok(()) => paid += 1,
+                    // Not for want of a word that the solver could give.
+                    Err(_) => {
+                        refused += 1;
+                        assert!(attested(&trial, refund, true).is_err(), "{case} {refund}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(paid > 100 && refused > 100, "{paid} {refused}");
 }

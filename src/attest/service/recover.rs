@@ -121,12 +121,12 @@ impl Oracle {
             return Err(Refusal::PaymentVisible.into());
         }
         let terms = Terms::new(&request.order, &|chain| self.family(chain))?;
-        let open = (self.clock)() <= recover::open_until(&terms);
-        if open
+        let until = recover::open_until(&terms, message);
+        if (self.clock)() <= until
             && recover::is_claimable(&terms, message)
             && !self.is_given_up(&request.order, order).await?
         {
-            return Err(Refusal::OrderOpen(recover::open_until(&terms)).into());
+            return Err(Refusal::OrderOpen(until).into());
         }
         Ok(())
     }

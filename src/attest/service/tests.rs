@@ -33,6 +33,7 @@ use crate::{
     },
 };
 
+mod doubles;
 mod recover;
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
@@ -254,21 +255,7 @@ impl World {
     }
 
     async fn refund(&self, scene: &Scene) -> Result<OutcomeAnswer, Error> {
-        let payment = |(refund, read): (&Refund, &Read)| RefundPayment {
-            refund: refund.clone(),
-            transaction: read.tx.text.to_string(),
-        };
-        let claim = RefundClaim {
-            order: order_claim(scene),
-            refunds: scene
-                .refunds
-                .iter()
-                .zip(&scene.refunded)
-                .map(payment)
-                .collect(),
-            hints: None,
-        };
-        self.oracle.refund(&claim, None).await
+        self.oracle.refund(&refund_claim(scene), None).await
     }
 }
 
@@ -308,6 +295,19 @@ fn fill_claim(scene: &Scene) -> FillClaim {
     FillClaim {
         order: order_claim(scene),
         transaction: scene.fill.tx.text.to_string(),
+        hints: None,
+    }
+}
+
+fn refund_claim(scene: &Scene) -> RefundClaim {
+    let payment = |(refund, read): (&Refund, &Read)| RefundPayment {
+        refund: refund.clone(),
+        transaction: read.tx.text.to_string(),
+    };
+    let refunds = scene.refunds.iter().zip(&scene.refunded);
+    RefundClaim {
+        order: order_claim(scene),
+        refunds: refunds.map(payment).collect(),
         hints: None,
     }
 }
@@ -539,8 +539,12 @@ async fn fill_and_refund_that_move_the_same_are_one_statement() {
 
 /// The same order deposited once more, in a transaction of its own.
 async fn deposited_again(world: &World, scene: &Scene, amount: u64) -> Scene {
+    deposited_as(world, scene, (0x77, amount)).await
+}
+
+async fn deposited_as(world: &World, scene: &Scene, (tx, amount): (u8, u64)) -> Scene {
     let mut again = scene.clone();
-    again.deposits[0].tx = scene::tx(0x77);
+    again.deposits[0].tx = scene::tx(tx);
     again.deposits[0].deposits()[0].amount = U256::from(amount);
     world.ethereum.put(&again.deposits[0]);
     let claim = deposit_claim(&again.deposits[0]);

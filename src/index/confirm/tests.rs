@@ -7,11 +7,19 @@ use crate::{
         book::{Book, Entry},
         scene,
     },
-    request,
+    request::{
+        self,
+        status::{self, Status},
+    },
     store::{
         Store,
         memory::MemoryStore,
-        rows::{cursor::Mark, sighting},
+        rows::{
+            claim,
+            cursor::Mark,
+            parked::{self, Parked},
+            sighting,
+        },
     },
 };
 
@@ -72,6 +80,11 @@ impl Bench {
         receipt.deposits = deposits;
         self.script
             .put(&scene::tx(1), Transaction::Succeeded(receipt));
+    }
+
+    async fn id(&self) -> B256 {
+        let facts = self.requests.facts(&self.request.id).await.unwrap();
+        facts.deposits[0].onchain_id
     }
 
     async fn standing(&self) -> (u64, Standing) {
@@ -178,6 +191,102 @@ async fn what_others_deposit_in_the_same_transaction_is_counted_and_blocks_nothi
     assert_eq!(bench.look(10).await, (AT, Standing::Final));
     let facts = bench.requests.facts(&bench.request.id).await.unwrap();
     assert_eq!(facts.deposits[0].together, 3);
+}
+
+const DAYS: u64 = 172_800;
+
+impl Bench {
+    /// Milliseconds when the deposit is so many seconds old.
+    fn aged(seconds: u64) -> u64 {
+        (vm::testing::block(AT, 0).time + seconds) * 1_000
+    }
+
+    /// What the operator has listed, and what the request's status is.
+    async fn parked(&self) -> (Vec<String>, Status) {
+        let store = self.requests.store();
+        let rows = store.scan(parked::range(None, 9)).await.unwrap();
+        let notes = rows
+            .iter()
+            .map(|(_, row)| Parked::decode(row).unwrap().note);
+        let facts = self.requests.facts(&self.request.id).await.unwrap();
+        (notes.collect(), status::of(&self.request, &facts).status)
+    }
+
+    async fn looked(&self, age: u64) -> (Vec<String>, Status) {
+        self.confirmer.look(Self::aged(age)).await.unwrap();
+        self.parked().await
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_agrees_about_for_days_is_parked_until_somebody_does() {
+    type Dark = fn(&Bench);
+    let doubtful: Dark = |bench| bench.put(AT, Err(Refusal("two of them".into())));
+    let too_large: Dark = |bench| bench.script.fail(Some(ReadError::TooLarge));
+    let dark: Dark = |bench| {
+        bench
+            .script
+            .fail(Some(ReadError::Quorum("one of three".into())));
+    };
+    for (case, doubt) in [doubtful, too_large, dark].into_iter().enumerate() {
+        let bench = bench().await;
+        bench.script.set_head(AT + 20);
+        doubt(&bench);
+        let (rows, status) = bench.looked(DAYS - 1).await;
+        assert_eq!((rows.len(), status), (0, Status::Pending), "case {case}");
+        let (rows, status) = bench.looked(DAYS + 3_600).await;
+        assert_eq!((rows.len(), status), (1, Status::Failure), "case {case}");
+        assert!(
+            rows[0].starts_with("not agreed about for days: "),
+            "{rows:?}"
+        );
+        // Once is enough, and what the operator dismisses stays away.
+        bench.looked(DAYS + 10_800).await;
+        let key = parked::key(&bench.request.id, &bench.id().await);
+        let store = bench.requests.store();
+        store.commit(Batch::new().delete(key)).await.unwrap();
+        let (rows, status) = bench.looked(DAYS + 18_000).await;
+        assert_eq!((rows.len(), status), (0, Status::Failure), "case {case}");
+        bench.script.fail(None);
+        bench.put(AT, Ok(vec![bench.deposit()]));
+        let (rows, status) = bench.looked(DAYS + 25_200).await;
+        assert_eq!((rows.len(), status), (0, Status::Pending), "case {case}");
+        assert_eq!(bench.standing().await, (AT, Standing::Final), "case {case}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_solver_parked_stays_parked_when_a_doubt_is_over() {
+    let bench = bench().await;
+    bench.script.set_head(AT + 20);
+    bench.put(AT, Err(Refusal("two of them".into())));
+    let (rows, _) = bench.looked(DAYS + 1).await;
+    assert_eq!(rows.len(), 1);
+    let claim = claim::Claim {
+        parked: vec![bench.id().await],
+        ..claim::Claim::default()
+    };
+    let key = claim::key(&bench.request.id);
+    let batch = Batch::new().put(key, claim.encode().unwrap());
+    bench.requests.store().commit(batch).await.unwrap();
+    bench.put(AT, Ok(vec![bench.deposit()]));
+    let (rows, status) = bench.looked(DAYS + 7_200).await;
+    assert_eq!((rows.len(), status), (1, Status::Failure));
+    assert_eq!(bench.standing().await, (AT, Standing::Final));
+}
+
+#[tokio::test]
+async fn what_is_never_attested_is_looked_at_ever_more_rarely() {
+    let bench = bench().await;
+    bench.script.set_head(AT + 20);
+    bench.put(AT, Err(Refusal("two of them".into())));
+    let asked = bench.script.asked();
+    // Once a second for a day.
+    for age in 300..86_400 {
+        bench.confirmer.look(Bench::aged(age)).await.unwrap();
+    }
+    let looks = bench.script.asked() - asked;
+    assert!((20..200).contains(&looks), "{looks}");
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
-//! What a quorum's reading means for a deposit. Doubt is never final.
+//! What a quorum's reading means for a deposit, by the oracle's own reading of its transaction: what
+//! that refuses for good is doubt here, and doubt is never final. How many deposits there are is judged
+//! by whoever pays for one.
 
-use std::collections::HashSet;
-
-use vm::{B256, Block, Receipt, Seen, Transaction, protocol::limits};
+use vm::{B256, Block, Seen, protocol::limits};
 
 use crate::{
+    attest::deposit::{Message, listed},
     index::apply,
     request::fact::{Deposit, Place},
 };
@@ -18,8 +19,8 @@ pub enum Verdict {
     Final(Place, u32),
     /// It is not there, and its block is old enough to be.
     Gone,
-    /// It is there, among deposits that the oracle does not attest.
-    Doubtful,
+    /// The oracle attests nothing of its transaction, for this reason.
+    Doubtful(String),
 }
 
 /// Judges `deposit`, which names `order`, by its transaction as a quorum shows it.
@@ -35,45 +36,37 @@ pub fn judge(seen: &Seen<'_>, order: &B256, deposit: &Deposit) -> Verdict {
         true => Verdict::Gone,
         false => Verdict::Early,
     };
-    let Transaction::Succeeded(receipt) = seen.found else {
+    let Ok(receipt) = seen.receipt() else {
         return absent;
     };
-    let Ok(deposits) = &receipt.deposits else {
-        return Verdict::Doubtful;
-    };
-    let same = |one: &&vm::Deposit| is_same(seen, order, deposit, one);
-    match deposits.iter().filter(same).count() {
-        0 => absent,
-        1 if !distinct(receipt) => Verdict::Doubtful,
-        1 if finality.met(&receipt.block, seen.head) => {
-            let together = u32::try_from(limits::actions(receipt)).unwrap_or(u32::MAX);
-            Verdict::Final(apply::place(&receipt.block), together)
-        }
-        1 => Verdict::Early,
-        _ => Verdict::Doubtful,
+    if let Err(why) = limits::readable(receipt) {
+        return Verdict::Doubtful(why.to_string());
     }
+    let messages = match listed(seen) {
+        Ok(messages) => messages,
+        Err(refusal) => return Verdict::Doubtful(refusal.to_string()),
+    };
+    let same = |one: &Message| is_same(seen, order, deposit, one);
+    if !messages.iter().any(same) {
+        return absent;
+    }
+    if !finality.met(&receipt.block, seen.head) {
+        return Verdict::Early;
+    }
+    let together = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+    Verdict::Final(apply::place(&receipt.block), together)
 }
 
-fn is_same(seen: &Seen<'_>, order: &B256, one: &Deposit, other: &vm::Deposit) -> bool {
-    let (network, transaction) = (seen.spec.id.as_str(), &seen.transaction.text);
+fn is_same(seen: &Seen<'_>, order: &B256, one: &Deposit, message: &Message) -> bool {
+    let other = &message.deposit;
     let address = |text: &str, found: &vm::Address| {
         let parsed = seen.spec.family.address(text);
         parsed.is_ok_and(|address| address == *found)
     };
-    apply::onchain_id(network, transaction, other.index) == one.onchain_id
+    message.onchain_id == one.onchain_id
         && apply::order(other).as_ref() == Some(order)
         && other.amount == one.amount
         && address(&one.currency, &other.currency)
         && address(&one.depositor, &other.depositor)
         && address(&one.depository, &other.depository)
-}
-
-/// The oracle refuses a whole transaction for two deposits of one index; those of nothing it leaves out.
-fn distinct(receipt: &Receipt) -> bool {
-    let deposits = || {
-        let deposits = receipt.deposits.iter().flatten();
-        deposits.filter(|deposit| !deposit.amount.is_zero())
-    };
-    let indexes: HashSet<u32> = deposits().map(|deposit| deposit.index).collect();
-    indexes.len() == deposits().count()
 }

@@ -299,10 +299,16 @@ fn each_deadline_has_its_own_end() {
     let failed = due.with(|scene| scene.claim.failure = Some(OrderExpired));
     assert_eq!(failed.at(NOW + 1), one(refund(1, OrderExpired)));
     // Both have: nothing that is paid would be attested.
-    let refund_by = u64::from(scene::REFUND_BY);
+    let refund_by = claimable::until(&deposit(1, FUNDED));
     assert_eq!(failed.at(refund_by - 61), one(refund(1, OrderExpired)));
     let (steps, _) = failed.at(refund_by - 60);
     assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
+    // What its depositor can take back is not paid for, whatever the order's deadlines say.
+    let whole = funded();
+    let kept = claimable::until(&deposit(1, FUNDED));
+    assert_eq!(kept, NOW + 604_800 - 21_600);
+    assert_eq!(whole.at(kept - 61), one(fund(1)));
+    assert_eq!(whole.at(kept - 60), one(fail(OrderExpired)));
     // The refund's alone: the order can still be filled.
     let early = funded().with(|scene| {
         scene.request.order.inputs[0].refunds[0].deadline = u32::try_from(NOW).unwrap();
@@ -339,7 +345,7 @@ fn refunds_that_fail_are_tried_again_until_their_deadline() {
     };
     assert_eq!(paused(7, NOW + 1).plan(), rest(Next::Until(NOW + 1)));
     assert_eq!(paused(7, NOW).plan(), one(refund(1, TtlExpired)));
-    let (steps, _) = paused(0, NOW + 1).at(u64::from(scene::REFUND_BY) - 60);
+    let (steps, _) = paused(0, NOW + 1).at(claimable::until(&deposit(1, FUNDED)) - 60);
     assert_eq!(parks(&steps), [(id(1), AmountTooLowToRefund, false)]);
     let (steps, _) = paused(8, NOW).plan();
     assert_eq!(parks(&steps), [(id(1), AmountTooLowToRefund, false)]);
@@ -439,7 +445,7 @@ fn what_exceeds_an_order_goes_back_when_its_fill_is_final() {
     let done = scene(&[leg(Fill, 1, Final), leg(Excess, 1, Final)]);
     assert_eq!(done.plan(), rest(Next::Done));
     assert_eq!(
-        filled().at(u64::from(scene::REFUND_BY) - 60),
+        filled().at(claimable::until(&deposit(1, FUNDED)) - 60),
         rest(Next::Done)
     );
     // Of an order that fails everything goes back at once.

@@ -23,6 +23,8 @@ pub struct Entry {
     pub slot: Option<String>,
     pub consumes: Vec<Consumed>,
     pub facts: Vec<Fact>,
+    /// Payments that it was shown besides those that it consumes: any of these lists would do.
+    pub shown: Vec<Vec<String>>,
     /// The statement in its author's own encoding, kept for those who ask again.
     pub payload: Bytes,
 }

@@ -7,8 +7,10 @@ use alloy::{
     transports::{TransportError, TransportErrorKind, TransportFut},
 };
 
-use super::weight;
-use crate::http::{Channel, PostError};
+use crate::{
+    LARGE_BYTES, aside,
+    http::{Channel, PostError},
+};
 
 /// See the module.
 #[derive(Clone)]
@@ -31,7 +33,9 @@ impl Http {
             Err(PostError::Failed(why)) => return Err(TransportErrorKind::custom_str(&why)),
             Err(error @ PostError::TooLarge) => return Err(TransportErrorKind::custom(error)),
         };
-        let packet = weight::carried(answer.len(), move || serde_json::from_slice(&answer)).await;
+        let packet = aside(answer.len() > LARGE_BYTES, || {
+            serde_json::from_slice(&answer)
+        });
         packet.map_err(|error| TransportErrorKind::custom(Unreadable(error)))
     }
 }

@@ -31,7 +31,6 @@ mod steps;
 mod suffix;
 mod trade;
 mod transaction;
-mod weight;
 pub mod withdrawal;
 mod witness;
 mod writer;

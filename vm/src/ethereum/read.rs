@@ -21,7 +21,6 @@ use super::{
     head::Tip,
     raw::{Quantity, RawHeader, RawReceipt, RawTransaction},
     rpc::{self, Answer, Rpc, call, doubt, expect},
-    weight,
 };
 use crate::{
     ChainReader, ChainSpec, Endpoint, Finality, LARGE_EVENTS, Provider, ReadError, SpecError,
@@ -133,15 +132,9 @@ impl Node {
         let [receipt, transaction] =
             <[Answer; 2]>::try_from(self.rpc.round_about_one(calls).await?)
                 .map_err(|_| doubt("an answer is missing"))?;
-        let bytes = receipt.as_ref().map_or(0, |json| json.get().len());
-        let hash = *hash;
-        let read = move || {
-            let receipt: Option<RawReceipt> = expect("eth_getTransactionReceipt", receipt)?;
-            let transaction: Option<RawTransaction> =
-                expect("eth_getTransactionByHash", transaction)?;
-            Ok(Mined::join(&hash, receipt, transaction))
-        };
-        weight::carried(bytes, read).await
+        let receipt: Option<RawReceipt> = expect("eth_getTransactionReceipt", receipt)?;
+        let transaction: Option<RawTransaction> = expect("eth_getTransactionByHash", transaction)?;
+        Ok(Mined::join(hash, receipt, transaction))
     }
 
     /// Makes sure that `block` is on this node's chain.

@@ -42,15 +42,24 @@ const SIGNATURE_JSON: usize = 512;
 pub const ANSWER: usize = REQUEST + ACTIONS * ACTION_JSON + SIGNATURES * SIGNATURE_JSON;
 const _: () = assert!(ANSWER <= 2 << 20, "other oracles read no more of a peer");
 
+/// Events of all transactions of one request together: judging them takes a few tenths of a second of one
+/// core.
+pub const EVENTS: usize = 300_000;
+/// Events of a transaction whose deposits are attested: what pays for them has room beside it. A block's gas
+/// pays for fewer on every chain that is known.
+pub const TRANSACTION_EVENTS: usize = EVENTS / 2;
+
 /// Inputs, refunds, payments, calls or fees of one claim: each of an order's inputs and fees is an action.
 pub const ITEMS: usize = 64;
 const _: () = assert!(2 * ITEMS <= ACTIONS, "an order's outcome is one execution");
 
 /// A transaction that no execution has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{actions} deposits in one transaction; an execution has room for {ACTIONS}")]
-pub struct TooLarge {
-    pub actions: usize,
+pub enum TooLarge {
+    #[error("{0} deposits in one transaction; an execution has room for {ACTIONS}")]
+    Actions(usize),
+    #[error("{0} events in one transaction; {TRANSACTION_EVENTS} are looked at")]
+    Events(usize),
 }
 
 /// Whether an execution has room for `actions`.
@@ -58,17 +67,32 @@ pub fn fits(actions: usize) -> Result<(), TooLarge> {
     if actions <= ACTIONS {
         return Ok(());
     }
-    Err(TooLarge { actions })
+    Err(TooLarge::Actions(actions))
 }
 
 /// Whether the deposits of a transaction can be attested together, as they always are: every deposit that
 /// moved something is an action.
 pub fn attestable(receipt: &Receipt) -> Result<(), TooLarge> {
+    readable(receipt)?;
     fits(actions(receipt))
+}
+
+/// Whether a transaction is looked at.
+pub fn readable(receipt: &Receipt) -> Result<(), TooLarge> {
+    match events(receipt) {
+        events if events > TRANSACTION_EVENTS => Err(TooLarge::Events(events)),
+        _ => Ok(()),
+    }
 }
 
 /// How many actions attest the deposits of a transaction.
 pub fn actions(receipt: &Receipt) -> usize {
     let deposits = receipt.deposits.iter().flatten();
     deposits.filter(|deposit| !deposit.amount.is_zero()).count()
+}
+
+/// How much there is to look at in a transaction.
+pub fn events(receipt: &Receipt) -> usize {
+    let deposits = receipt.deposits.as_ref().map_or(0, Vec::len);
+    deposits + receipt.payments.len() + receipt.calls.len() + receipt.executions.len()
 }

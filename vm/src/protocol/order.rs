@@ -7,10 +7,30 @@ use alloy::sol_types::SolStruct;
 use serde::{Deserialize, Serialize};
 
 use super::text;
-use crate::{B256, Bytes, CodecError, Family};
+use crate::{B256, Bytes, CodecError, Family, U256};
 
 /// The only version of orders.
 pub const VERSION: &str = "v1";
+
+/// What the salt of an order begins with if every claim about it carries its solver's signature: the
+/// first half of the sha256 of "claims carry the solver's signature". The salt is in the order's id,
+/// so that nobody takes that back.
+const VOUCHED: [u8; 16] = [
+    0xb7, 0x06, 0x42, 0x03, 0x15, 0x5a, 0x80, 0x2a, 0xd4, 0x96, 0x67, 0x46, 0x90, 0x9a, 0x30, 0x47,
+];
+
+/// A salt with `random` in it whose order asks for its solver's signature in every claim.
+pub fn vouched_salt(random: [u8; 16]) -> B256 {
+    let mut salt = B256::ZERO;
+    salt[..16].copy_from_slice(&VOUCHED);
+    salt[16..].copy_from_slice(&random);
+    salt
+}
+
+/// Whether an order of this salt asks for its solver's signature in every claim.
+pub fn is_vouched(salt: U256) -> bool {
+    salt.to_be_bytes::<32>().starts_with(&VOUCHED)
+}
 
 /// What a user pays on which chain, what a solver delivers, and what is refunded otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -297,4 +317,20 @@ fn is_account(family: &Family, field: &'static str, text: &str) -> Result<(), Or
 
 fn is_currency(family: &Family, field: &'static str, text: &str) -> Result<(), OrderError> {
     at(field, family.currency(text)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_asks_for_its_solvers_word_by_its_salt() {
+        let salt = vouched_salt([7; 16]);
+        assert_eq!(salt[16..], [7; 16]);
+        assert!(is_vouched(U256::from_be_bytes(salt.0)));
+        assert!(!is_vouched(
+            U256::from_be_bytes(salt.0) - (U256::ONE << 128)
+        ));
+        assert!(!is_vouched(U256::from(1)));
+    }
 }

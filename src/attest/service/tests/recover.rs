@@ -199,16 +199,30 @@ async fn deposit_whose_payment_is_visible_is_never_handed_out() {
 }
 
 #[tokio::test]
-async fn own_solvers_order_is_open_until_its_last_deadline() {
-    let scene = Scene::ordering(|order| order.inputs[0].refunds[0].deadline += 800_000);
-    let mut world = funded(&scene);
-    late(&mut world);
-    known(&world, &scene, Vec::new()).await;
-    assert_eq!(recovered(&world, &claim(&scene, false)).await, "ORDER_OPEN");
-    *world.hub.mapped.lock().unwrap() = true;
-    assert_eq!(recovered(&world, &claim(&scene, false)).await, "OK");
-    let mut world = funded(&scene);
-    known(&world, &scene, Vec::new()).await;
-    world.oracle.clock = || scene::DEADLINE + 800_001;
-    assert_eq!(recovered(&world, &claim(&scene, false)).await, "OK");
+async fn own_solvers_order_is_open_until_its_last_deadline_or_for_seven_days() {
+    // The order's last deadline comes first; then the seven days do.
+    for (more, until) in [
+        (0, scene::DEADLINE),
+        (800_000, scene::block(10).time + 604_800),
+    ] {
+        let scene = Scene::ordering(|order| order.inputs[0].refunds[0].deadline += more);
+        let mut world = funded(&scene);
+        known(&world, &scene, Vec::new()).await;
+        // A clock is a function without a state.
+        world.oracle.clock = match more {
+            0 => || scene::DEADLINE,
+            _ => || scene::block(10).time + 604_800,
+        };
+        let refused = world.oracle.recover(&claim(&scene, true), None).await;
+        let Err(Error::Refused(Refusal::OrderOpen(told))) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(told, until);
+        *world.hub.mapped.lock().unwrap() = true;
+        assert_eq!(recovered(&world, &claim(&scene, true)).await, "OK");
+        let mut world = funded(&scene);
+        late(&mut world);
+        known(&world, &scene, Vec::new()).await;
+        assert_eq!(recovered(&world, &claim(&scene, false)).await, "OK");
+    }
 }

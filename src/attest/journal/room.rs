@@ -1,0 +1,72 @@
+//! Payments that serve one statement and are needed by another.
+//!
+//! Anybody may claim a deposit with any payment of its order, so that a true claim may find its payment
+//! taken. What a statement was shown besides is remembered: it is served by that, where it is free or can
+//! be made so, and each payment still serves one statement.
+
+use std::collections::HashSet;
+
+use futures::future::BoxFuture;
+
+use super::{Journal, JournalError, commit::serving};
+use crate::store::{
+    Outcome,
+    rows::{
+        consumption,
+        entry::{self, Entry},
+    },
+};
+
+/// Statements that may be served anew for one claim.
+const DEEP: usize = 16;
+
+impl Journal {
+    /// Has the statement `holder` served by other payments, so that `what` is free; whether it is.
+    pub(super) async fn freed(&self, what: &str, holder: &str) -> Result<bool, JournalError> {
+        self.free(what, holder, &mut HashSet::new()).await
+    }
+
+    fn free<'a>(
+        &'a self,
+        what: &'a str,
+        holder: &'a str,
+        asked: &'a mut HashSet<String>,
+    ) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(async move {
+            if asked.len() >= DEEP || !asked.insert(holder.to_owned()) {
+                return Ok(false);
+            }
+            let Some(found) = self.store.read(&entry::key(holder)).await? else {
+                return Ok(false);
+            };
+            let entry = Entry::decode(&found)?;
+            for payments in &entry.shown {
+                let other = !payments.iter().any(|payment| payment == what);
+                if other && self.all_free(payments, holder, asked).await? {
+                    let batch = serving(holder, (&entry, found), payments)?;
+                    return Ok(self.store.commit(batch).await? == Outcome::APPLIED);
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    /// Whether nobody else holds any of `payments`, or gives it up.
+    async fn all_free(
+        &self,
+        payments: &[String],
+        holder: &str,
+        asked: &mut HashSet<String>,
+    ) -> Result<bool, JournalError> {
+        for payment in payments {
+            let Some(row) = self.store.read(&consumption::key(payment)).await? else {
+                continue;
+            };
+            let by = consumption::decode(&row)?;
+            if by != holder && !self.free(payment, &by, asked).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,152 @@
+//! Orders that were deposited for more than once, and strangers who claim first.
+
+use super::*;
+use crate::attest::statement::Outcome;
+
+/// A salt that asks for the solver's word in every claim.
+const OURS: &str = "0xb7064203155a802ad4966746909a304700000000000000000000000000000001";
+
+/// An order of two deposits: the first is filled, the second given back.
+struct Double {
+    world: World,
+    first: Scene,
+    second: Scene,
+}
+
+impl Double {
+    async fn of(scene: Scene) -> Self {
+        let world = world().playing(&scene);
+        let second = deposited_again(&world, &scene, 1_000).await;
+        Self {
+            world,
+            first: scene,
+            second,
+        }
+    }
+
+    /// The claim as its solver makes it.
+    async fn by_solver(&self, scene: &Scene, outcome: Outcome) -> &'static str {
+        let (terms, funded) = scene.funded().unwrap();
+        let word = scene::vouch(outcome, &terms, &funded);
+        self.claim(scene, outcome, Some(word)).await
+    }
+
+    async fn by_stranger(&self, scene: &Scene, outcome: Outcome) -> &'static str {
+        self.claim(scene, outcome, None).await
+    }
+
+    async fn claim(
+        &self,
+        scene: &Scene,
+        outcome: Outcome,
+        vouched: Option<String>,
+    ) -> &'static str {
+        let oracle = &self.world.oracle;
+        word(match outcome {
+            Outcome::Fill => {
+                let mut claim = fill_claim(scene);
+                claim.order.solver_signature = vouched;
+                oracle.fill(&claim, None).await
+            }
+            Outcome::Refund => {
+                let mut claim = refund_claim(scene);
+                claim.order.solver_signature = vouched;
+                oracle.refund(&claim, None).await
+            }
+        })
+    }
+}
+
+/// An order as our own solver makes them, with a fee besides: what a fill and a refund move differs.
+fn ours() -> Scene {
+    Scene::ordering(|order| {
+        with_fee(order);
+        order.salt = OURS.into();
+    })
+}
+
+#[tokio::test]
+async fn nobody_but_the_solver_says_which_deposit_a_payment_is_for() {
+    use Outcome::{Fill, Refund};
+    // Before the solver, and after it has claimed the fill: each pairing of payment and deposit.
+    for before in [true, false] {
+        let double = Double::of(ours()).await;
+        let (first, second) = (&double.first, &double.second);
+        if !before {
+            assert_eq!(double.by_solver(first, Fill).await, "OK");
+        }
+        for (scene, outcome) in [(first, Refund), (second, Fill), (first, Fill)] {
+            let refused = double.by_stranger(scene, outcome).await;
+            assert_eq!(refused, "SOLVER_SIGNATURE_REQUIRED", "{outcome} {before}");
+        }
+        assert_eq!(double.by_solver(first, Fill).await, "OK", "{before}");
+        assert_eq!(double.by_solver(second, Refund).await, "OK", "{before}");
+    }
+}
+
+#[tokio::test]
+async fn one_deposit_of_an_order_without_that_salt_is_claimed_by_anybody() {
+    let double = Double::of(Scene::new()).await;
+    let claimed = double.by_stranger(&double.first, Outcome::Fill).await;
+    assert_eq!(claimed, "OK");
+}
+
+/// The order's deposit number `deposit` with its payment number `payment`: 0 is the fill.
+fn paired(scene: &Scene, deposits: &[Scene], (deposit, payment): (usize, usize)) -> Scene {
+    let mut paired = deposits[deposit].clone();
+    paired.refunded[0].tx = scene::tx(0xe0 + payment as u8);
+    paired.fill = scene.fill.clone();
+    paired
+}
+
+/// Whatever strangers claim before, between and after: every true claim of an order that asks for nobody's
+/// word is signed in the end, and no more deposits are given away than were paid for.
+#[tokio::test]
+async fn no_order_of_claims_bars_a_true_one() {
+    for seed in 0..64_u64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 33) as usize % below
+        };
+        let scene = Scene::new();
+        let world = world().playing(&scene);
+        let mut deposits = vec![scene.clone()];
+        for number in 1..4 {
+            deposits.push(deposited_as(&world, &scene, (0x70 + number, 1_000)).await);
+        }
+        for payment in 1..3 {
+            let mut refunded = scene.refunded[0].clone();
+            refunded.tx = scene::tx(0xe0 + payment);
+            world.ethereum.put(&refunded);
+        }
+        let claim = async |pair: (usize, usize)| {
+            let paired = paired(&scene, &deposits, pair);
+            word(match pair.1 {
+                0 => world.fill(&paired).await,
+                _ => world.refund(&paired).await,
+            })
+        };
+        // The solver claims its three, each until it is signed; strangers claim in between. The fourth
+        // deposit is nobody's.
+        let mut open = vec![(0, 0), (1, 1), (2, 2)];
+        let mut rounds = 0;
+        while !open.is_empty() {
+            rounds += 1;
+            assert!(rounds < 40, "seed {seed}: {open:?} are never signed");
+            if rounds < 12 && next(2) == 0 {
+                claim((next(3), next(3))).await;
+                continue;
+            }
+            let at = next(open.len());
+            if claim(open[at]).await == "OK" {
+                open.remove(at);
+            }
+        }
+        for payment in 0..3 {
+            assert_eq!(claim((3, payment)).await, "conflict", "seed {seed}");
+        }
+    }
+}
