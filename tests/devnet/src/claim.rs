@@ -5,7 +5,12 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::world::{Deposit, Execution, SignedOrder, Site};
+use vm::protocol::id;
+
+use crate::{
+    account::Account,
+    world::{Deposit, Execution, SignedOrder, Site},
+};
 
 /// Body of `depository-deposits/v1`.
 pub fn deposit(site: &Site, transaction: B256) -> Value {
@@ -40,6 +45,18 @@ fn outcome(order: &SignedOrder, deposits: &[Deposit]) -> Value {
     let mut body = order.fields();
     body["inputs"] = inputs.collect();
     body
+}
+
+/// A claim of `outcome` (`fill` or `refund`) with its solver's word, which a daemon's own orders ask for.
+pub fn vouched(
+    (outcome, mut body): (&str, Value),
+    (order, deposits): (&SignedOrder, &[Deposit]),
+    solver: &Account,
+) -> Result<Value> {
+    let ids: Vec<B256> = deposits.iter().map(|deposit| deposit.onchain_id).collect();
+    let claim = id::claim(outcome, &ids, order.id);
+    body["solverSignature"] = json!(solver.sign_message(claim.as_slice())?);
+    Ok(body)
 }
 
 /// Asks the oracle that answers to have its peers sign as well.

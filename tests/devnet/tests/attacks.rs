@@ -38,7 +38,8 @@ async fn strangers_gain_nothing_and_change_nobodys_outcome() {
     assert_eq!(count("gained: nothing"), names.len(), "{told}");
     assert_eq!(count("the user beside him: "), names.len(), "{told}");
     for what in [
-        "of his deposits 4 are parked: 3 x dust",
+        "of his deposits 4 are parked: ",
+        "3 x dust",
         "400 SOLVER_SIGNATURE_REQUIRED",
         "its recovery: 200",
         "161 deposits in one transaction; an execution has room for 150",

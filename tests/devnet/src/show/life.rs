@@ -190,6 +190,7 @@ impl Story<'_> {
             origin,
             destination,
             hub,
+            solver,
             ..
         } = self.world;
         let paid: B256 = last["txHashes"][0]
@@ -210,6 +211,7 @@ impl Story<'_> {
                 claim::fill(&quoted.order, deposits, paid),
             ),
         };
+        let body = claim::vouched((outcome, body), (&quoted.order, deposits), solver)?;
         let receipt = site.node.receipt(paid).await?.context("no receipt")?;
         self.wait(&site.node, &receipt).await?;
         let executions = [
