@@ -116,6 +116,11 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
     for (at, ending) in without {
         let other = with.get(at);
         let status = other.map_or("nothing", |other| other.status.as_str());
+        // What a feed told is remembered for some seconds, and whoever asks again then is quoted.
+        let lies = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Feed(..));
+        if other.is_none() && plan.weather.iter().any(lies) {
+            continue;
+        }
         let mut violation = |what| {
             wrong.push(Violation {
                 invariant: 'c',

@@ -125,7 +125,7 @@ fn lived(plan: &Plan) -> Verdict {
 /// Leaves out what the violation does not need.
 fn shrunk(plan: &Plan, invariant: char) -> Plan {
     let still = |plan: &Plan| {
-        let verdict = lived(&plan);
+        let verdict = lived(plan);
         verdict
             .wrong
             .iter()

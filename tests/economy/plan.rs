@@ -182,7 +182,7 @@ impl Plan {
         let users = stream(family, "size").usize(1..=4);
         let honest = (0..users).map(|at| Honest::of(family, at, allowed.late));
         let honest: Vec<_> = honest.collect();
-        let strangers = match allowed.powers.is_empty() || seed % FAMILY == 0 {
+        let strangers = match allowed.powers.is_empty() || seed.is_multiple_of(FAMILY) {
             true => 0,
             false => stream(seed, "strangers").usize(1..=3),
         };
@@ -294,7 +294,7 @@ fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather
     let mut rng = stream(seed, "weather");
     let liar = rng.usize(0..3);
     // A crash comes sooner where more is written, and would shift what waits for the end of a pause.
-    let pauses = seed % 2 == 0;
+    let pauses = seed.is_multiple_of(2);
     let mut all = Vec::new();
     for _ in 0..rng.usize(0..8) {
         let at = rng.u64(0..WINDOW * 2);

@@ -55,13 +55,11 @@ impl World {
         let settings = Settings::parse(chains.hub_entry()).unwrap();
         let store: Arc<dyn Store> = self.store.clone();
         let journal = Arc::new(Journal::new(store.clone(), key(SIGNER)));
-        let peer: Arc<dyn Store> = self.peer.clone();
-        let peer = (Arc::new(Journal::new(peer.clone(), key(PEER))), peer);
         let mut tasks = JoinSet::new();
         for watcher in run::watchers(&chains, &journal) {
             tasks.spawn(watcher.run(clock::seconds, shutdown.clone()));
         }
-        let peer = attesting(&chains, settings.clone(), peer);
+        let peer = attesting(&chains, settings.clone(), self.elsewhere());
         let oracle = Arc::new(attesting(&chains, settings, (journal, store.clone())));
         let outside = Outside {
             clock: clock::millis,
@@ -109,6 +107,12 @@ impl World {
             tasks,
             shutdown,
         });
+    }
+
+    /// What the peer of the solver's oracle signs with and remembers.
+    fn elsewhere(&self) -> (Arc<Journal>, Arc<dyn Store>) {
+        let store: Arc<dyn Store> = self.peer.clone();
+        (Arc::new(Journal::new(store.clone(), key(PEER))), store)
     }
 
     /// The process dies: what was in memory is gone.
