@@ -3,12 +3,12 @@
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use alloy::{
-    primitives::{Address, U256},
+    primitives::{Address, B256, U256},
     sol,
 };
 use devnet::{
     account::Account,
-    tools,
+    claim, tools,
     world::{Devnet, Options, Site},
 };
 use serde_json::{Value, json};
@@ -219,6 +219,9 @@ impl App {
             "inputs": [{"transactionId": deposit, "onchainId": onchain, "inputIndex": 0}],
             "fill": {"transactionId": fill},
         });
+        let read = |id: &Value| -> B256 { id.as_str().unwrap().parse().unwrap() };
+        let ended = (read(&order["orderId"]), &[read(onchain.unwrap())][..]);
+        let body = claim::vouched(("fill", body), ended, &self.world.solver).unwrap();
         let answer = self
             .daemon
             .attest("/attestations/solver-fills/v1", &body)

@@ -50,11 +50,10 @@ fn outcome(order: &SignedOrder, deposits: &[Deposit]) -> Value {
 /// A claim of `outcome` (`fill` or `refund`) with its solver's word, which a daemon's own orders ask for.
 pub fn vouched(
     (outcome, mut body): (&str, Value),
-    (order, deposits): (&SignedOrder, &[Deposit]),
+    (order, deposits): (B256, &[B256]),
     solver: &Account,
 ) -> Result<Value> {
-    let ids: Vec<B256> = deposits.iter().map(|deposit| deposit.onchain_id).collect();
-    let claim = id::claim(outcome, &ids, order.id);
+    let claim = id::claim(outcome, deposits, order);
     body["solverSignature"] = json!(solver.sign_message(claim.as_slice())?);
     Ok(body)
 }

@@ -211,7 +211,8 @@ impl Story<'_> {
                 claim::fill(&quoted.order, deposits, paid),
             ),
         };
-        let body = claim::vouched((outcome, body), (&quoted.order, deposits), solver)?;
+        let ended = (quoted.order.id, &[deposit.onchain_id][..]);
+        let body = claim::vouched((outcome, body), ended, solver)?;
         let receipt = site.node.receipt(paid).await?.context("no receipt")?;
         self.wait(&site.node, &receipt).await?;
         let executions = [
