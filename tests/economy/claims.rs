@@ -112,7 +112,7 @@ impl History {
             let amount = crate::plan::worth(other, 40);
             self.put((stranger.account, chain, other), amount, victim.order);
         }
-        let whose = if round % 2 == 0 {
+        let whose = if round.is_multiple_of(2) {
             victim.account
         } else {
             stranger.account

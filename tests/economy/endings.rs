@@ -125,7 +125,7 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
             wrong.push(Violation {
                 invariant: 'c',
                 what,
-            })
+            });
         };
         if is_late(plan, *at, status, &ending.status) {
             continue;
