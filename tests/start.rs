@@ -61,6 +61,21 @@ fn hub(place: &TempDir, oracle: &str) -> String {
 
 const ORACLE: &str = "0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9";
 
+/// A daemon of its own that takes any free ports.
+fn variables<'a>(data: &'a str, chains: &'a str, hub: &'a str) -> [(&'static str, &'a str); 9] {
+    [
+        ("ENVIRONMENT", "test"),
+        ("ECDSA_PRIVATE_KEY", KEY),
+        ("DATA_DIR", data),
+        ("CHAINS_FILE", chains),
+        ("HUB_FILE", hub),
+        ("HTTP_HOST", "127.0.0.1"),
+        ("HTTP_PORT", "0"),
+        ("OPS_HTTP_PORT", "0"),
+        ("LOG_FORMAT", "json"),
+    ]
+}
+
 #[test]
 fn mistakes_of_every_kind_are_told_at_once() {
     let place = TempDir::new().unwrap();
@@ -222,17 +237,7 @@ fn with_files(files: u32, place: &TempDir) -> (std::process::Child, [String; 2])
     let mut child = Command::new("sh")
         .args(["-c", &limited])
         .env_clear()
-        .envs([
-            ("ENVIRONMENT", "test"),
-            ("ECDSA_PRIVATE_KEY", KEY),
-            ("DATA_DIR", &data),
-            ("CHAINS_FILE", &chains),
-            ("HUB_FILE", &hub),
-            ("HTTP_HOST", "127.0.0.1"),
-            ("HTTP_PORT", "0"),
-            ("OPS_HTTP_PORT", "0"),
-            ("LOG_FORMAT", "json"),
-        ])
+        .envs(variables(&data, &chains, &hub))
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -288,17 +293,7 @@ fn sigterm_lets_requests_under_way_finish() {
     let data = place.path().join("data").display().to_string();
     let mut child = Command::new(env!("CARGO_BIN_EXE_intentd"))
         .env_clear()
-        .envs([
-            ("ENVIRONMENT", "test"),
-            ("ECDSA_PRIVATE_KEY", KEY),
-            ("DATA_DIR", &data),
-            ("CHAINS_FILE", &chains),
-            ("HUB_FILE", &hub),
-            ("HTTP_HOST", "127.0.0.1"),
-            ("HTTP_PORT", "0"),
-            ("OPS_HTTP_PORT", "0"),
-            ("LOG_FORMAT", "json"),
-        ])
+        .envs(variables(&data, &chains, &hub))
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

@@ -30,13 +30,7 @@ pub async fn nonce(scene: &mut Scene) -> Result<()> {
             scene.victim.until(&["success"]).await?;
         }
     }
-    let asked: usize = scene
-        .arena
-        .liars
-        .iter()
-        .map(|liar| liar.count("eth_getTransactionCount"))
-        .sum();
-    scene.tell("lies told", asked);
+    tell_lies(scene, "eth_getTransactionCount");
     Ok(())
 }
 
@@ -58,12 +52,13 @@ pub async fn logs(scene: &mut Scene) -> Result<()> {
     }
     scene.victim.deposit().await?;
     scene.victim.until(&["success"]).await?;
-    let asked: usize = scene
-        .arena
-        .liars
-        .iter()
-        .map(|liar| liar.count("eth_getLogs"))
-        .sum();
-    scene.tell("lies told", asked);
+    tell_lies(scene, "eth_getLogs");
     Ok(())
+}
+
+/// Says how often `method` was answered with a lie.
+fn tell_lies(scene: &mut Scene, method: &str) {
+    let liars = scene.arena.liars.iter();
+    let asked: usize = liars.map(|liar| liar.count(method)).sum();
+    scene.tell("lies told", asked);
 }
