@@ -103,11 +103,12 @@ impl Journal {
     /// Records the statement and signs it; the same statement again gives the same signature.
     /// `now` is unix seconds.
     pub async fn sign(&self, statement: &Statement, now: u64) -> Result<Signature, JournalError> {
+        // Held from here on: who recorded the statement first may be the last to come to the signature.
+        let share = Share::of(&self.signing, statement.digest);
         let stood = self
             .record(statement, now)
             .await
             .inspect_err(|e| alarm(statement, e))?;
-        let share = Share::of(&self.signing, statement.digest);
         let signature = share
             .cell
             .get_or_try_init(|| self.signature(&statement.digest, stood));

@@ -15,7 +15,7 @@ use super::*;
 use crate::{
     attest::statement::{Mode, Verdict},
     sign::raw::RawKey,
-    store::{memory::MemoryStore, sled::SledStore},
+    store::{Range, memory::MemoryStore, sled::SledStore},
 };
 
 const KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
@@ -723,6 +723,44 @@ async fn racing_requests_share_one_signature() {
         assert_eq!(service.calls(), 1);
         assert!(journal.signing.lock().unwrap().is_empty());
     }
+}
+
+/// A store whose answers to commits are overtaken by what others do meanwhile.
+struct Overtaken(MemoryStore);
+
+#[async_trait]
+impl Store for Overtaken {
+    async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError> {
+        let outcome = self.0.commit(batch).await;
+        tokio::task::yield_now().await;
+        outcome
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.read(key).await
+    }
+
+    async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+        self.0.scan(range).await
+    }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+#[tokio::test]
+async fn who_recorded_first_and_signs_last_shares_the_signature() {
+    let service = Arc::new(Service::new());
+    let journal = Journal::new(Arc::new(Overtaken(MemoryStore::new())), service.clone());
+    let statement = deposit(1, 1, 1);
+    let mut first = Box::pin(journal.sign(&statement, 1));
+    assert!(futures::poll!(&mut first).is_pending());
+    assert!(journal.entry(&statement.key).await.unwrap().is_some());
+    let second = journal.sign(&statement, 1).await.unwrap();
+    assert_eq!(first.await.unwrap(), second);
+    assert_eq!(service.calls(), 1);
+    assert!(journal.signing.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
