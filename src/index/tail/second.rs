@@ -120,7 +120,7 @@ impl Tail {
                     }
                     Ok(agreed) => {
                         self.other = self.other.wrapping_add(at);
-                        self.left_out(agreed.sightings.len() - first.len());
+                        self.left_out(fresh(&agreed.sightings, asked) - fresh(&first, asked));
                         return Ok(agreed);
                     }
                 },
@@ -162,6 +162,7 @@ impl Tail {
         Ok(Agreed { sightings, end })
     }
 
+    /// Says so once: the blocks that are read again were told of when they were new.
     fn left_out(&self, transactions: usize) {
         if transactions > 0 {
             let (network, provider) = (&self.network.name, self.turn % self.scanners.len());
@@ -250,6 +251,12 @@ async fn together(
         sightings,
         end: End::At(end),
     }))
+}
+
+/// How many of the transactions stand in blocks that were not read before.
+fn fresh(sightings: &[Sighting], asked: Asked) -> usize {
+    let new = |sighting: &&Sighting| sighting.number >= asked.next;
+    sightings.iter().filter(new).count()
 }
 
 /// What the second reading shows up to block `last` besides the first. `Err`: a deposit that both
