@@ -3,11 +3,15 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use alloy::primitives::U256;
 use async_trait::async_trait;
-use tokio::sync::Mutex as Turn;
+use tokio::{
+    sync::Mutex as Turn,
+    time::{Instant, sleep_until},
+};
 
 use super::feed::{Doubt, Feed, Told};
 
@@ -16,6 +20,9 @@ const FRESH: u64 = 5;
 
 /// Seconds for which an answer serves others while one of them asks again.
 const LINGER: u64 = 30;
+
+/// Between two questions to a feed, at least, where answers of before serve nobody.
+const APART: Duration = Duration::from_secs(1);
 
 /// Seconds of answers that say how restless a price is.
 const WINDOW: u64 = 600;
@@ -35,8 +42,18 @@ struct Last {
     price: Option<Told>,
     /// When it answered, and what; no older than [`WINDOW`].
     history: VecDeque<(u64, U256)>,
-    /// When the feed was asked, and what it held against answering then.
-    asked: Option<(u64, Option<Doubt>)>,
+    asked: Option<Asked>,
+    /// When it was last asked, also by who did not wait for the answer.
+    begun: Option<Instant>,
+}
+
+/// A question to the feed.
+struct Asked {
+    /// Unix seconds.
+    at: u64,
+    began: Instant,
+    /// What it held against answering.
+    doubt: Option<Doubt>,
 }
 
 impl Cached {
@@ -55,15 +72,50 @@ impl Cached {
     /// The last answer, if it is younger than `age` seconds.
     fn known(&self, age: u64, now: u64) -> Option<Result<Told, Doubt>> {
         let last = self.last();
-        let (asked, doubt) = last.asked.as_ref()?;
-        if asked.abs_diff(now) >= age {
+        let asked = last.asked.as_ref()?;
+        if asked.at.abs_diff(now) >= age {
             return None;
         }
         let price = last.price.filter(|price| self.feed.believable(price, now));
-        match (price, doubt) {
+        match (price, &asked.doubt) {
             (Some(price), _) => Some(Ok(price)),
             (None, Some(doubt)) => Some(Err(doubt.clone())),
             (None, None) => None,
+        }
+    }
+
+    /// An answer to a question that was asked later than `since`: what others were told before
+    /// refuses nobody.
+    pub async fn anew(&self, since: Instant, now: u64) -> Result<Told, Doubt> {
+        let _turn = self.turn.lock().await;
+        let answered = self.last().asked.as_ref().map(|asked| asked.began);
+        if answered.is_some_and(|began| began > since)
+            && let Some(known) = self.known(u64::MAX, now)
+        {
+            return known;
+        }
+        let begun = self.last().begun;
+        if let Some(begun) = begun {
+            sleep_until(begun + APART).await;
+        }
+        self.ask(now).await
+    }
+
+    /// For whoever has the turn.
+    async fn ask(&self, now: u64) -> Result<Told, Doubt> {
+        let began = Instant::now();
+        self.last().begun = Some(began);
+        let answer = self.feed.read(now).await;
+        let mut last = self.last();
+        last.asked = Some(Asked {
+            at: now,
+            began,
+            doubt: answer.as_ref().err().cloned(),
+        });
+        let answer = answer.map(|told| last.heard(told, now));
+        match (answer, last.price) {
+            (Err(_), Some(price)) if self.feed.believable(&price, now) => Ok(price),
+            (answer, _) => answer,
         }
     }
 }
@@ -104,14 +156,7 @@ impl Feed for Cached {
         if let Some(known) = self.known(FRESH, now) {
             return known;
         }
-        let answer = self.feed.read(now).await;
-        let mut last = self.last();
-        last.asked = Some((now, answer.as_ref().err().cloned()));
-        let answer = answer.map(|told| last.heard(told, now));
-        match (answer, last.price) {
-            (Err(_), Some(price)) if self.feed.believable(&price, now) => Ok(price),
-            (answer, _) => answer,
-        }
+        self.ask(now).await
     }
 
     fn believable(&self, told: &Told, now: u64) -> bool {

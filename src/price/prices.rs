@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 use super::{
     Price, PriceError, PriceSource, Rules, bounded,
@@ -27,7 +28,8 @@ pub struct FeedError {
 }
 
 /// Prices by the feeds of the market file. All feeds of a currency are asked; the worst that answers
-/// counts unless two are more than the spread apart. Currencies with the same feed share its answers.
+/// counts unless two are more than the spread apart. Currencies with the same feed share its answers
+/// while they make a price: answers that make none were somebody else's, and are asked for again.
 pub struct Prices {
     feeds: HashMap<PriceFeed, Cached>,
     rules: Rules,
@@ -63,10 +65,30 @@ impl Prices {
         Ok(Self { feeds, rules })
     }
 
-    async fn ask(&self, feed: &PriceFeed, now: u64) -> Result<Told, Doubt> {
-        match self.feeds.get(feed) {
-            Some(feed) => feed.read(now).await,
-            None => Err(Doubt::Silent("not a feed of the market".to_owned())),
+    /// Where `since` is given, by answers that were asked for later.
+    async fn judged(
+        &self,
+        currency: &Currency,
+        now: u64,
+        since: Option<Instant>,
+    ) -> Result<Price, Doubt> {
+        let answers = currency
+            .prices
+            .iter()
+            .map(|feed| self.ask(feed, now, since));
+        let answers = futures::future::join_all(answers).await;
+        for doubt in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+            tracing::debug!(currency = currency.symbol, %doubt, "a price feed is left out");
+        }
+        let answers: Vec<_> = currency.prices.iter().zip(answers).collect();
+        bounded::range(&answers, currency.class, self.rules, now)
+    }
+
+    async fn ask(&self, feed: &PriceFeed, now: u64, since: Option<Instant>) -> Result<Told, Doubt> {
+        match (self.feeds.get(feed), since) {
+            (Some(feed), None) => feed.read(now).await,
+            (Some(feed), Some(since)) => feed.anew(since, now).await,
+            (None, _) => Err(Doubt::Silent("not a feed of the market".to_owned())),
         }
     }
 }
@@ -77,13 +99,11 @@ impl PriceSource for Prices {
         if currency.prices.is_empty() {
             return Err(PriceError::Unknown(currency.symbol.clone()));
         }
-        let answers = currency.prices.iter().map(|feed| self.ask(feed, now));
-        let answers = futures::future::join_all(answers).await;
-        for doubt in answers.iter().filter_map(|answer| answer.as_ref().err()) {
-            tracing::debug!(currency = currency.symbol, %doubt, "a price feed is left out");
-        }
-        let answers: Vec<_> = currency.prices.iter().zip(answers).collect();
-        let price = bounded::range(&answers, currency.class, self.rules, now);
+        let began = Instant::now();
+        let price = match self.judged(currency, now, None).await {
+            Err(_) => self.judged(currency, now, Some(began)).await,
+            price => price,
+        };
         price.map_err(|doubt| PriceError::Unavailable {
             currency: currency.symbol.clone(),
             why: doubt.to_string(),

@@ -164,3 +164,53 @@ async fn answers_of_the_last_minutes_say_how_restless_a_price_is() {
         assert_eq!(swing(at).await, wanted, "{at}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_anew_is_told_nothing_of_before() {
+    let (feed, cached) = scripted(100);
+    assert_eq!(cached.read(1000).await, told(7, 1000));
+    feed.says(told(8, 1001));
+    let began = Instant::now();
+    let anew = || cached.anew(began, 1000);
+    // Together they are one question, a second after the one before.
+    for answer in futures::future::join_all((0..10).map(|_| anew())).await {
+        assert_eq!(plain(answer), told(8, 1001));
+    }
+    assert_eq!((feed.asked(), began.elapsed()), (2, APART));
+    assert_eq!(plain(anew().await), told(8, 1001));
+    assert_eq!(feed.asked(), 2);
+    // Many who ask anew again and again ask once a second.
+    let began = Instant::now();
+    for asked in 1..=10 {
+        let since = Instant::now();
+        let answers = (0..10).map(|_| cached.anew(since, 1002));
+        futures::future::join_all(answers).await;
+        assert_eq!(feed.asked(), 2 + asked);
+    }
+    assert_eq!(began.elapsed(), 10 * APART);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_wait_has_asked_all_the_same() {
+    let (feed, cached) = scripted(0);
+    for _ in 0..9 {
+        let wait = Duration::from_millis(400);
+        let answer = cached.anew(Instant::now(), 1000);
+        assert!(tokio::time::timeout(wait, answer).await.is_err());
+    }
+    assert_eq!(feed.asked(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_anew_hears_of_failures_as_others_do() {
+    let (feed, cached) = scripted(100);
+    feed.says(Err(Doubt::Senseless));
+    assert_eq!(cached.read(1000).await, Err(Doubt::Senseless));
+    let began = Instant::now();
+    assert_eq!(cached.anew(began, 1000).await, Err(Doubt::Senseless));
+    feed.says(told(7, 1000));
+    assert_eq!(cached.anew(Instant::now(), 1001).await, told(7, 1000));
+    feed.says(Err(Doubt::Senseless));
+    assert_eq!(cached.anew(Instant::now(), 1002).await, told(7, 1000));
+    assert_eq!(feed.asked(), 4);
+}

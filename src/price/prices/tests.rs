@@ -121,7 +121,14 @@ fn peg(usd: &str) -> Value {
 }
 
 async fn price(feeds: Value, providers: &[Arc<Provider>]) -> Result<Price, PriceError> {
-    let market = market(&feeds);
+    let (market, prices) = opened(&feeds, providers);
+    prices
+        .price(market.networks()[0].native().unwrap(), NOW)
+        .await
+}
+
+fn opened(feeds: &Value, providers: &[Arc<Provider>]) -> (Market, Prices) {
+    let market = market(feeds);
     let accounts: Vec<_> = providers
         .iter()
         .map(|provider| provider.clone() as Arc<dyn Accounts>)
@@ -134,8 +141,7 @@ async fn price(feeds: Value, providers: &[Arc<Provider>]) -> Result<Price, Price
     };
     let client = vm::Endpoint::client().unwrap();
     let prices = Prices::new(&market, &client, views, Rules::default()).unwrap();
-    let eth = market.networks()[0].native().unwrap();
-    prices.price(eth, NOW).await
+    (market, prices)
 }
 
 async fn why(feeds: Value, providers: &[Arc<Provider>]) -> String {
@@ -259,6 +265,26 @@ async fn feeds_fall_back_in_their_order_and_must_not_contradict_each_other() {
     assert_eq!((told.usd, told.at), (usd(2450), NOW));
     let told = price(json!([peg("1"), peg("1.01")]), &[]).await.unwrap();
     assert_eq!(told.usd, usd(1));
+}
+
+/// Within the seconds in which an answer serves everybody.
+#[tokio::test(start_paused = true)]
+async fn what_one_caller_heard_refuses_nobody_else() {
+    let silent = Err(ReadError::Unavailable("down".to_owned()));
+    let round = |usd: i64| Ok(Ok(answer((5, usd * 100_000_000, NOW, 5))));
+    for (unsound, feeds) in [
+        (round(5_000), json!([chainlink(), peg("2500")])),
+        (round(-1), json!([chainlink()])),
+        (silent, json!([chainlink()])),
+    ] {
+        let provider = telling(2_500);
+        let (market, prices) = opened(&feeds, std::slice::from_ref(&provider));
+        let eth = market.networks()[0].native().unwrap();
+        let told = std::mem::replace(&mut *provider.round.lock().unwrap(), unsound);
+        assert!(prices.price(eth, NOW).await.is_err());
+        *provider.round.lock().unwrap() = told;
+        assert_eq!(prices.price(eth, NOW).await.unwrap().usd, usd(2_500));
+    }
 }
 
 #[tokio::test]
