@@ -179,7 +179,7 @@ impl Batch {
     }
 
     /// Of every row that it reads or writes.
-    fn kinds(&self) -> impl Iterator<Item = Kind> {
+    pub fn kinds(&self) -> impl Iterator<Item = Kind> {
         let keys = self.expects.iter().map(|(key, _)| key);
         let keys = keys.chain(self.writes.iter().map(|(key, _)| key));
         let append = self.append.iter();

@@ -9,13 +9,18 @@ use crate::{
     books,
     history::{Deal, History, Who},
     invariants::Violation,
-    plan::{Extra, Plan, Power, Weather},
+    plan::{Extra, Plan, Power, Stranger, Weather},
 };
+
+/// The status of who asked for a quote while feeds did not tell the same.
+const DOUBTED: &str = "doubted";
 
 /// How a request ended for its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
     pub status: String,
+    /// Unix seconds.
+    pub quoted: u64,
     /// What everybody is told of it: the record, and its events.
     pub public: Value,
 }
@@ -52,9 +57,18 @@ pub async fn all(history: &History) -> Endings {
         timeless(&mut public);
         let ending = Ending {
             status: status(history, deal).await,
+            quoted: deal.quoted,
             public,
         };
         all.insert(at, ending);
+    }
+    for at in &history.doubted {
+        let ending = Ending {
+            status: DOUBTED.into(),
+            quoted: 0,
+            public: Value::Null,
+        };
+        all.insert(*at, ending);
     }
     all
 }
@@ -93,17 +107,23 @@ fn difference(one: &str, other: &str) -> String {
 
 /// Whether a deposit is priced anew, and so depends on when prices were read.
 fn is_repriced(plan: &Plan, at: usize) -> bool {
-    plan.honest[at].pause > 50
+    let one = &plan.honest[at];
+    one.pause + one.again.unwrap_or_default() > 50
 }
 
-/// Whether both are good ends of a deposit that came late: its price depends on when prices were read,
-/// and so on who else asked for some.
-fn is_late(plan: &Plan, at: usize, one: &str, other: &str) -> bool {
-    let end = |status: &str| matches!(status, "success" | "refund");
-    is_repriced(plan, at)
-        && plan.strangers.iter().any(|one| one.has_own_order())
-        && end(one)
-        && end(other)
+/// Whether both are good ends of one request that may have two: of a deposit that came late, whose
+/// price depends on when prices were read, and so on who else asked for some, and on when the process
+/// died; and of one that was quoted at another time because the process was dead.
+fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
+    let crash = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Crash(_));
+    let crashes = plan.weather.iter().any(crash);
+    let asks = plan.strangers.iter().any(|one| one.has_own_order());
+    let late = is_repriced(plan, at) && (asks || crashes);
+    (late || crashes && one.quoted != other.quoted) && is_end(&one.status) && is_end(&other.status)
+}
+
+fn is_end(status: &str) -> bool {
+    matches!(status, "success" | "refund")
 }
 
 /// (c): everybody else's ending is the same without the strangers. Who buys what a limit leaves pays
@@ -113,12 +133,16 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
     if plan.cap.is_some() && plan.strangers.iter().any(|one| one.has_own_order()) {
         return wrong;
     }
+    let gifts = plan.strangers.iter().any(Stranger::pays);
     for (at, ending) in without {
         let other = with.get(at);
         let status = other.map_or("nothing", |other| other.status.as_str());
-        // What a feed told is remembered for some seconds, and whoever asks again then is quoted.
-        let lies = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Feed(..));
-        if other.is_none() && plan.weather.iter().any(lies) {
+        // While feeds do not tell the same, who asks is refused unless somebody has asked just before.
+        if status == DOUBTED || ending.status == DOUBTED {
+            continue;
+        }
+        // Who deposits as much as a user whose own deposit is lost for good pays for that user.
+        if gifts && ending.status == "waiting" && is_end(status) {
             continue;
         }
         let mut violation = |what| {
@@ -127,7 +151,7 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
                 what,
             });
         };
-        if is_late(plan, *at, status, &ending.status) {
+        if other.is_some_and(|other| is_open(plan, *at, other, ending)) {
             continue;
         }
         if status != ending.status {

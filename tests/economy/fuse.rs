@@ -1,43 +1,67 @@
 //! A store whose process dies at a commit: nothing goes on from there.
 
 use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicI64, Ordering},
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
 };
 
 use async_trait::async_trait;
-use intentd::store::{Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore};
+use intentd::store::{
+    Batch, Key, Outcome, Range, Store, StoreError,
+    memory::MemoryStore,
+    rows::{CLAIM, LANE},
+};
 use tokio::sync::Notify;
 
 /// See the module.
 pub struct Mortal {
     pub rows: MemoryStore,
-    left: AtomicI64,
-    /// Whether the last commit is done before it dies.
-    late: AtomicBool,
+    next: Mutex<Option<Death>>,
     dead: AtomicBool,
     died: Notify,
+}
+
+/// How a process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Death {
+    /// At this commit from now.
+    pub commits: u64,
+    /// Only commits of payments count.
+    pub paying: bool,
+    /// Behind the commit, or before.
+    pub late: bool,
+    /// Seconds until it begins again.
+    pub down: u64,
 }
 
 impl Mortal {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             rows: MemoryStore::new(),
-            left: AtomicI64::new(i64::MAX),
-            late: AtomicBool::new(false),
+            next: Mutex::default(),
             dead: AtomicBool::new(false),
             died: Notify::new(),
         })
     }
 
-    /// The process dies at the `commits`-th commit from now: before it, or behind it.
-    pub fn set(&self, commits: i64, late: bool) {
-        self.left.store(commits, Ordering::SeqCst);
-        self.late.store(late, Ordering::SeqCst);
+    pub fn set(&self, death: Option<Death>) {
+        *self.next.lock().unwrap() = death;
+    }
+
+    /// How the process dies, if it does at this commit.
+    fn last(&self, batch: &Batch) -> Option<Death> {
+        let mut next = self.next.lock().unwrap();
+        let death = next.as_mut()?;
+        let kinds: Vec<_> = batch.kinds().collect();
+        if death.paying && !(kinds.contains(&CLAIM) && kinds.contains(&LANE)) {
+            return None;
+        }
+        death.commits = death.commits.saturating_sub(1);
+        (death.commits == 0).then_some(*death)
     }
 
     pub fn heal(&self) {
-        self.set(i64::MAX, false);
+        self.set(None);
         self.dead.store(false, Ordering::SeqCst);
     }
 
@@ -62,10 +86,13 @@ impl Mortal {
 #[async_trait]
 impl Store for Mortal {
     async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError> {
-        if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
-            return self.rows.commit(batch).await;
+        if self.is_dead() {
+            return self.die().await;
         }
-        if self.late.swap(false, Ordering::SeqCst) {
+        let Some(death) = self.last(&batch) else {
+            return self.rows.commit(batch).await;
+        };
+        if death.late {
             self.rows.commit(batch).await?;
         }
         self.die().await

@@ -1,6 +1,9 @@
 //! One history: the plan of a seed, carried out against one process over scripted chains.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use hyper::{Method, StatusCode};
@@ -65,6 +68,8 @@ pub enum Who {
 pub enum Act {
     Quote(Who),
     Deposit(Who),
+    /// An honest user deposits once more.
+    Again(usize),
     /// What a stranger does, step by step.
     Strike(usize, u8),
     Weather(Weather),
@@ -72,6 +77,20 @@ pub enum Act {
     /// A feed tells the truth again.
     Truth(&'static str, &'static str),
     Resume,
+    /// The process begins again.
+    Start,
+}
+
+impl Act {
+    /// Whether it waits for the process.
+    fn asks(&self) -> bool {
+        let verbs = |what: &Weather| matches!(what, Weather::Pause(_) | Weather::Verbs);
+        match self {
+            Self::Quote(_) | Self::Resume => true,
+            Self::Weather(what) => verbs(what),
+            _ => false,
+        }
+    }
 }
 
 /// See the module.
@@ -84,6 +103,10 @@ pub struct History {
     count: u64,
     /// Unix seconds at which somebody last did something.
     last: u64,
+    /// Seconds that a dead process stays so.
+    down: u64,
+    /// Honest users who were not quoted while feeds did not tell the same.
+    pub doubted: BTreeSet<usize>,
     pub rested: bool,
 }
 
@@ -99,6 +122,8 @@ impl History {
             agenda: BTreeMap::new(),
             count: 0,
             last: clock::seconds(),
+            down: 0,
+            doubted: BTreeSet::new(),
             rested: false,
         };
         history.prepare();
@@ -151,7 +176,7 @@ impl History {
             };
             // A question may have heard of the death before this loop did.
             if died || self.world.store.is_dead() {
-                self.revive().await;
+                self.die().await;
             }
             for chain in &self.world.chains {
                 chain.mine_until(clock::seconds());
@@ -166,7 +191,7 @@ impl History {
             }
             if let Some(what) = self.world.is_broken() {
                 self.note(what);
-                self.revive().await;
+                self.die().await;
             }
             let open = !self.agenda.is_empty() || books::is_open(&self.world).await;
             quiet = if open { 0 } else { quiet + TICK };
@@ -180,15 +205,29 @@ impl History {
         }
     }
 
-    async fn revive(&mut self) {
-        self.note("the process died and begins again".into());
-        self.world.crash().await;
+    /// The process is dead, and begins again at once or later.
+    async fn die(&mut self) {
+        if self.world.process.is_none() {
+            return;
+        }
+        self.world.stop().await;
+        let down = std::mem::take(&mut self.down);
+        self.note(format!("the process dies for {down} s"));
+        match down {
+            0 => self.world.start().await,
+            _ => self.at(clock::seconds() + down, Act::Start),
+        }
     }
 
     async fn act(&mut self, act: Act) {
+        if self.world.process.is_none() && act.asks() {
+            return self.at(clock::seconds() + TICK, act);
+        }
         match act {
+            Act::Start => self.world.start().await,
             Act::Quote(who) => self.quote(who).await,
             Act::Deposit(who) => self.deposit(who),
+            Act::Again(at) => self.again(at),
             Act::Strike(at, round) => self.strike(at, round).await,
             Act::Weather(what) => self.weather(what).await,
             Act::Truth(chain, symbol) => self.world.prices.lie(chain, symbol, 10_000),
@@ -219,7 +258,10 @@ impl History {
                 self.world.providers[chain][provider].set(manners);
                 self.at(now + seconds, Act::Mend(chain, provider));
             }
-            Weather::Crash(commits, late) => self.world.store.set(commits, late),
+            Weather::Crash(death) => {
+                self.down = death.down;
+                self.world.store.set(Some(death));
+            }
             Weather::Forget(chain) => self.world.chains[chain].forget(),
             Weather::Feed(chain, symbol, parts, seconds) => {
                 self.world.prices.lie(chain, symbol, parts);
@@ -237,6 +279,7 @@ impl History {
         target: &str,
         body: &Value,
     ) -> Option<(StatusCode, Value)> {
+        self.world.process.as_ref()?;
         tokio::select! {
             biased;
             () = self.world.store.died() => None,
@@ -251,6 +294,7 @@ impl History {
         path: &str,
         body: &Value,
     ) -> Option<(StatusCode, Value)> {
+        self.world.process.as_ref()?;
         tokio::select! {
             biased;
             () = self.world.store.died() => None,
@@ -271,13 +315,18 @@ impl History {
         let quoted = clock::seconds();
         let answer = self.ask(Method::POST, "/quote/v2", &body).await;
         let Some((status, answer)) = answer else {
-            self.revive().await;
+            self.die().await;
             self.at(clock::seconds() + 10, Act::Quote(who));
             return;
         };
         if status != StatusCode::OK {
             let code = answer["errorCode"].clone();
             self.note(format!("{who:?} is not quoted: {code}"));
+            if let Who::Honest(at) = who
+                && self.world.prices.are_doubtful()
+            {
+                self.doubted.insert(at);
+            }
             return;
         }
         let deal = self.deal((who, account, recipient), trade, &answer, quoted);
@@ -364,6 +413,17 @@ impl History {
         self.note(format!("{who:?} deposits for {}", deal.order));
         if let Who::Honest(at) = who {
             self.after_deposit(at);
+            if let Some(pause) = self.plan.honest[at].again {
+                self.at(clock::seconds() + pause, Act::Again(at));
+            }
+        }
+    }
+
+    fn again(&mut self, at: usize) {
+        if let Some(deal) = self.deals.get(&Who::Honest(at)).cloned() {
+            let (chain, currency) = deal.trade.from;
+            let asked = self.asked(&deal);
+            self.put((deal.account, chain, currency), asked, deal.order);
         }
     }
 }

@@ -99,6 +99,12 @@ impl Prices {
         self.1.lock().unwrap().insert((chain, symbol), parts);
     }
 
+    /// Whether any feed lies now.
+    pub fn are_doubtful(&self) -> bool {
+        let lies = self.1.lock().unwrap();
+        lies.values().any(|parts| *parts != 10_000)
+    }
+
     /// What a chain's feed tells: the price, and since when it stands.
     pub fn told(&self, chain: &'static str, feed: Address, now: u64) -> Option<(U256, u64)> {
         let (symbol, ..) = FEEDS.iter().find(|(_, at, _)| *at == feed)?;

@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use crate::{
     chain::provider::Manners,
+    fuse::Death,
     market::{BRIDGED, NATIVE, USDC},
 };
 
@@ -38,6 +39,8 @@ pub struct Honest {
     pub pause: u64,
     /// Percent that are deposited too much.
     pub over: u64,
+    /// Seconds after which the same is deposited once more.
+    pub again: Option<u64>,
     pub trade: Trade,
 }
 
@@ -90,7 +93,7 @@ pub enum Power {
     Junk,
     /// Deposits another currency under the victim's order.
     OtherCurrency,
-    /// Deposits as much as the victim under the victim's order.
+    /// Deposits as much as the victim under the victim's order, once or more.
     Double,
     /// Deposits a hundredth of an order of its own first, the rest later.
     PercentFirst,
@@ -141,8 +144,7 @@ pub enum Weather {
     Reorg(usize, u64, u64),
     /// A provider of a chain behaves so for a while (seconds).
     Provider(usize, usize, Manners, u64),
-    /// The process dies at this commit from now; behind it, or before.
-    Crash(i64, bool),
+    Crash(Death),
     /// Nodes of a chain forget what waits.
     Forget(usize),
     /// A chain's feed of a symbol tells so many parts of ten thousand of the price for a while (seconds).
@@ -235,7 +237,17 @@ impl Honest {
                 0 => rng.u64(1..100),
                 _ => 0,
             },
+            again: (rng.u8(0..10) == 0).then(|| rng.u64(0..40)),
         }
+    }
+
+    /// One end of the trade, as chains are counted.
+    fn end(&self, rng: &mut Rng) -> usize {
+        let (name, _) = match rng.bool() {
+            true => self.trade.from,
+            false => self.trade.to,
+        };
+        usize::from(name != "alpha")
     }
 }
 
@@ -292,13 +304,18 @@ impl Stranger {
 
 fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather)> {
     let mut rng = stream(seed, "weather");
-    let liar = rng.usize(0..3);
+    // Whoever is asked first can do most.
+    let liar = rng.usize(0..4).saturating_sub(1);
     // A crash comes sooner where more is written, and would shift what waits for the end of a pause.
     let pauses = seed.is_multiple_of(2);
     let mut all = Vec::new();
     for _ in 0..rng.usize(0..8) {
-        let at = rng.u64(0..WINDOW * 2);
-        let chain = rng.usize(0..3);
+        // What happens hurts most where somebody deposits.
+        let one = &honest[rng.usize(0..honest.len())];
+        let (at, chain) = match rng.bool() {
+            true => (one.at + one.pause + rng.u64(0..40), one.end(&mut rng)),
+            false => (rng.u64(15..WINDOW * 2), rng.usize(0..3)),
+        };
         let what = match rng.u8(0..15) {
             0..3 => Weather::Price("ETH", rng.u64(9_700..10_300)),
             3 => Weather::Price("ETH", rng.u64(8_500..11_700)),
@@ -306,11 +323,11 @@ fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather
             5 | 6 => Weather::Reorg(chain, rng.u64(1..5), rng.u64(0..3)),
             7 | 8 if !allowed.manners.is_empty() => {
                 let manners = allowed.manners[rng.usize(0..allowed.manners.len())];
-                let provider = match manners {
-                    Manners::Down | Manners::Hangs | Manners::Late => rng.usize(0..3),
-                    _ => liar,
+                let (provider, most) = match manners {
+                    Manners::Down | Manners::Hangs | Manners::Late => (rng.usize(0..3), 120),
+                    _ => (liar, 300),
                 };
-                Weather::Provider(chain, provider, manners, rng.u64(5..120))
+                Weather::Provider(chain, provider, manners, rng.u64(5..most))
             }
             9 => Weather::Forget(chain),
             12 if pauses => Weather::Pause(rng.u64(10..400)),
@@ -318,19 +335,25 @@ fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather
             14 => feed(&mut rng),
             10 if allowed.depeg => Weather::Price("USDCb", rng.u64(5_000..9_500)),
             _ if pauses => Weather::Verbs,
-            _ => Weather::Crash(rng.i64(1..25), rng.bool()),
+            _ => Weather::Crash(death(&mut rng)),
         };
-        // Reorgs hurt most where somebody has just deposited.
-        let one = &honest[rng.usize(0..honest.len())];
-        let soon = one.at + one.pause + rng.u64(2..40);
-        let at = match what {
-            Weather::Reorg(..) if rng.bool() => soon,
-            _ => at,
-        };
-        all.push((at, what));
+        all.push((at.saturating_sub(15), what));
     }
     all.sort_by_key(|(at, _)| *at);
     all
+}
+
+fn death(rng: &mut Rng) -> Death {
+    let paying = rng.bool();
+    Death {
+        commits: rng.u64(1..if paying { 5 } else { 25 }),
+        paying,
+        late: rng.bool(),
+        down: match rng.bool() {
+            true => rng.u64(2..90),
+            false => 0,
+        },
+    }
 }
 
 fn feed(rng: &mut Rng) -> Weather {

@@ -116,12 +116,11 @@ impl World {
     }
 
     /// The process dies: what was in memory is gone.
-    pub async fn crash(&mut self) {
+    pub async fn stop(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.shutdown.cancel();
             process.tasks.shutdown().await;
         }
-        self.start().await;
     }
 
     /// Whether any part of the process has died by itself.

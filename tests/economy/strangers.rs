@@ -142,9 +142,7 @@ impl History {
                 let amount = crate::plan::worth(other, 40);
                 self.put((from.0, from.1, other), amount, victim.order);
             }
-            Power::Double => {
-                self.put(from, victim.trade.amount, victim.order);
-            }
+            Power::Double => self.double(at, round, &victim),
             Power::Teller => self.tell(&stranger, &victim).await,
             Power::DustClaim => self.claim_for_dust(at, round, &victim).await,
             Power::RefundClaim => self.claim_refund(at, round, &victim).await,
@@ -152,6 +150,23 @@ impl History {
             Power::Recoverer => self.recover(at, round, &victim).await,
             Power::Crosswise => self.claim_crosswise(at, round, &victim).await,
             Power::PercentFirst | Power::GasBurner | Power::OptionTaker => {}
+        }
+    }
+
+    /// Once or twice at once, and some again soon after.
+    fn double(&mut self, at: usize, round: u8, victim: &Deal) {
+        let stranger = &self.plan.strangers[at];
+        let (account, twice, again) = (stranger.account, stranger.keyed, stranger.elsewhere);
+        let (chain, currency) = victim.trade.from;
+        for _ in 0..=u8::from(twice) {
+            self.put(
+                (account, chain, currency),
+                victim.trade.amount,
+                victim.order,
+            );
+        }
+        if again && round < 2 {
+            self.at(clock::seconds() + 15, Act::Strike(at, round + 1));
         }
     }
 
@@ -228,6 +243,11 @@ impl History {
 }
 
 impl Stranger {
+    /// Whether it deposits what somebody else's order asks for.
+    pub fn pays(&self) -> bool {
+        matches!(self.power, Power::Double | Power::Crosswise)
+    }
+
     pub fn has_own_order(&self) -> bool {
         matches!(
             self.power,
