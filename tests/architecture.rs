@@ -414,3 +414,65 @@ fn families_are_named_only_in_vm_and_sled_only_in_the_store() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// The functions of a file that are tests.
+#[derive(Default)]
+struct Tests(BTreeSet<String>);
+
+impl<'ast> Visit<'ast> for Tests {
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        let last = |attribute: &syn::Attribute| attribute.path().segments.last().cloned();
+        let mut attributes = item.attrs.iter().filter_map(last);
+        if attributes.any(|name| name.ident == "test") {
+            self.0.insert(item.sig.ident.to_string());
+        }
+    }
+}
+
+/// What is wrong with `path.rs::name, other_name`.
+fn missing_tests(named: &str) -> Vec<String> {
+    let path_and_names = named.split_once("::");
+    let Some((path, names)) = path_and_names.filter(|(path, _)| path.ends_with(".rs")) else {
+        return vec![format!("{named}: expected path.rs::name, other_name")];
+    };
+    let Ok(text) = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)) else {
+        return vec![format!("{named}: there is no such file")];
+    };
+    let mut known = Tests::default();
+    known.visit_file(&syn::parse_file(&text).unwrap());
+    let names = names.split(", ").filter(|name| !known.0.contains(*name));
+    names
+        .map(|name| format!("{path}: there is no test {name}"))
+        .collect()
+}
+
+#[test]
+fn tests_that_the_guide_names_are_there() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide/attacks.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (mut wrong, mut directed, mut rows) = (Vec::new(), true, 0);
+    for line in guide.lines() {
+        // Behind it stand rows that whole programs show.
+        directed &= line != "## The machine";
+        if !line.starts_with("| ") || line.starts_with("| Tried |") {
+            continue;
+        }
+        let cell = line
+            .trim_end_matches(['|', ' '])
+            .rsplit('|')
+            .next()
+            .unwrap();
+        let pieces: Vec<_> = cell.split('`').collect();
+        let is_name = |piece: &&&str| piece.contains(".rs") || piece.contains("::");
+        let bare = pieces.iter().step_by(2).filter(is_name);
+        wrong.extend(bare.map(|piece| format!("{piece}: not in backticks")));
+        let named: Vec<_> = pieces.iter().skip(1).step_by(2).filter(is_name).collect();
+        wrong.extend(named.iter().flat_map(|named| missing_tests(named)));
+        if directed && named.is_empty() {
+            wrong.push(format!("no test: {line}"));
+        }
+        rows += usize::from(directed);
+    }
+    assert!(rows > 100, "{rows} rows");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

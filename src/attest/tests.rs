@@ -563,6 +563,28 @@ fn work_grows_with_the_receipt_and_not_with_the_order_times_it() {
 }
 
 #[test]
+fn payments_that_a_claim_needs_are_bounded() {
+    for (parts, code) in [(1_024_u32, "OK"), (1_025, "TOO_MANY_ITEMS")] {
+        let mut scene = Scene::ordering(|order| {
+            order.output.payments[0].minimum_amount = parts.to_string();
+            order.output.payments[0].expected_amount = parts.to_string();
+        });
+        let receipt = scene.fill.receipt();
+        let one = receipt.payments[0].clone();
+        let part = |index| vm::Payment {
+            index,
+            amount: U256::ONE,
+            ..one.clone()
+        };
+        receipt.payments = (0..parts).map(part).collect();
+        assert_eq!(filled(&scene), code, "{parts}");
+        // More than is needed serves nothing, and costs nobody a row.
+        scene.fill.receipt().payments[0].amount = U256::from(parts);
+        assert_eq!(filled(&scene), "OK", "{parts}");
+    }
+}
+
+#[test]
 fn refund_of_nothing_gives_nothing_back() {
     let free = Scene::ordering(|order| order.inputs[0].refunds[0].minimum_amount = "0".into());
     assert_eq!(refunded(&free), "OK");

@@ -73,6 +73,11 @@ fn real_money_rests_on_two_named_providers_or_on_the_operators_word() {
         (&[("BASE_RPC_URL", one), ("BASE_RPC_QUORUM", "1")], None),
         (&[("BASE_RPC_URL", TWO), ("BASE_RPC_QUORUM", "1")], None),
         (&[("CHAINS", "base")], few(0, "base")),
+        // One that the operator names may decide, the public endpoint never.
+        (
+            &[("CHAINS", "base"), ("BASE_RPC_QUORUM", "1")],
+            few(0, "base"),
+        ),
         (
             &[("CHAINS", "ethereum"), ("BASE_RPC_URL", TWO)],
             Some(Closed::NotServed),

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     market::Market,
     sign::raw::RawKey,
-    store::{memory::MemoryStore, requests::Requests},
+    store::{memory::MemoryStore, requests::Requests, reserve::Reserve},
 };
 
 pub const NATIVE: &str = "0x0000000000000000000000000000000000000000";
@@ -165,6 +165,7 @@ pub struct World {
     /// The same of the second choice.
     pub second_loss: Option<u64>,
     pub store: Arc<MemoryStore>,
+    pub reserve: Arc<Reserve>,
 }
 
 #[derive(Clone)]
@@ -206,6 +207,7 @@ impl Default for Scene {
             loss: Some(0),
             second_loss: None,
             store: Arc::new(MemoryStore::default()),
+            reserve: Arc::default(),
         })))
     }
 }
@@ -216,7 +218,8 @@ impl Scene {
     }
 
     pub fn requests(&self) -> Requests {
-        Requests::new(self.with(|world| world.store.clone()))
+        let (store, reserve) = self.with(|world| (world.store.clone(), world.reserve.clone()));
+        Requests::new(store).with_reserve(reserve)
     }
 
     fn market(&self) -> Arc<Market> {

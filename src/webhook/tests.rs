@@ -8,12 +8,15 @@ use std::time::Duration;
 use self::rig::{Rig, S, hook};
 use super::{
     desk::DeskError,
-    schedule::{LONGEST, Reply},
+    schedule::{BACKLOG, LONGEST, Reply},
     sign,
 };
 use crate::{
     integrator::Key,
-    store::rows::{self, DEAD, DELIVERY},
+    store::{
+        Batch,
+        rows::{self, DEAD, DELIVERY, delivery::Delivery},
+    },
 };
 
 fn ok() -> (u64, Reply) {
@@ -360,6 +363,29 @@ async fn beyond_the_backlog_events_are_given_up_at_once() {
     assert_eq!((rig.rows(DELIVERY).await, rig.rows(DEAD).await), (1, 2));
     let shown = rig.desk.show(1).await.unwrap();
     assert_eq!(shown.dead.unwrap().why, "10000 deliveries wait already");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_wait_for_an_endpoint_and_no_more() {
+    let mut rig = Rig::start(|_, _| hanging()).await;
+    rig.app("app").await;
+    rig.stop().await;
+    let one = Delivery {
+        due: u64::MAX,
+        ..Delivery::fresh((rig.ground().clock)())
+    };
+    let one = one.encode().unwrap();
+    let waiting = (1..BACKLOG).fold(Batch::new(), |batch, number| {
+        batch.put(rows::delivery::key("app", 1_000_000 + number), one.clone())
+    });
+    rig.store.commit(waiting).await.unwrap();
+    rig.restart().await;
+    for (owed, given_up) in [(10_000, 0), (10_000, 1), (10_000, 2)] {
+        rig.happen("app", 1).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let rows = (rig.rows(DELIVERY).await, rig.rows(DEAD).await);
+        assert_eq!(rows, (owed, given_up));
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub fn aside<T>(long: bool, work: impl FnOnce() -> T) -> T {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::{sync::mpsc, time::Duration};
 
     use super::*;
 
@@ -29,7 +29,8 @@ mod tests {
         let long = tokio::spawn(async {
             let (done, other) = mpsc::channel();
             tokio::spawn(async move { done.send(7) });
-            aside(true, move || other.recv().ok())
+            let patience = Duration::from_secs(10);
+            aside(true, move || other.recv_timeout(patience).ok())
         });
         assert_eq!(long.await.unwrap(), Some(7));
     }

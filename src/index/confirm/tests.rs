@@ -1,4 +1,4 @@
-use vm::{Refusal, Transaction, U256, testing::Script};
+use vm::{Refusal, Transaction, U256, protocol::limits, testing::Script};
 
 use super::*;
 use crate::{
@@ -191,6 +191,14 @@ async fn what_others_deposit_in_the_same_transaction_is_counted_and_blocks_nothi
     assert_eq!(bench.look(10).await, (AT, Standing::Final));
     let facts = bench.requests.facts(&bench.request.id).await.unwrap();
     assert_eq!(facts.deposits[0].together, 3);
+    // More than an execution has room for: whoever is about to pay for one of them has to know.
+    let bench = self::bench().await;
+    let most = u32::try_from(limits::ACTIONS).unwrap();
+    let crowd = (10..10 + most).map(|index| with(index, 1));
+    bench.put(AT, Ok(crowd.chain([bench.deposit()]).collect()));
+    assert_eq!(bench.look(10).await, (AT, Standing::Final));
+    let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+    assert_eq!(facts.deposits[0].together, most + 1);
 }
 
 const DAYS: u64 = 172_800;

@@ -409,7 +409,8 @@ async fn junk_takes_no_place_from_what_is_told_later() {
             transaction: &text,
             request: None,
         };
-        bench.transactions.index(told, NOW - 1).await.unwrap();
+        let at = if number < 10 { NOW - 2 } else { NOW - 1 };
+        bench.transactions.index(told, at).await.unwrap();
     }
     bench.own(&request);
     bench.index(1, Some(&request)).await.unwrap();
@@ -417,6 +418,11 @@ async fn junk_takes_no_place_from_what_is_told_later() {
     assert_eq!(bench.round(0).await, MOST + 11);
     assert_eq!(bench.status(&request).await, "success");
     assert_eq!(bench.round(0).await, MOST);
+    // What nobody has seen for longest is forgotten.
+    for number in 0..10 {
+        let known = bench.transactions.status(&hash(10 + number), None).await;
+        assert!(known.is_err(), "{number}");
+    }
 }
 
 #[tokio::test]

@@ -830,6 +830,27 @@ async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
     assert_eq!(bench.cursor().await.next, bench.world.head_number() + 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_tail_that_does_not_come_further_says_so() {
+    let bench = Bench::new(World::at(300), None);
+    let troubles = Arc::<Troubles>::default();
+    let mut tail = bench.tail().telling(troubles.clone());
+    settle(&mut tail).await;
+    bench.world.reorg(250);
+    bench.world.mine(300);
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(tail.run(|| NOW, shutdown.clone()));
+    let told = async {
+        while troubles.of("origin").is_none() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let told = tokio::time::timeout(Duration::from_secs(600), told).await;
+    assert!(told.is_ok(), "nobody is told");
+    shutdown.cancel();
+    running.await.unwrap();
+}
+
 #[tokio::test]
 async fn where_there_is_one_provider_its_own_blocks_bear_it_out() {
     for past in [false, true] {

@@ -20,6 +20,8 @@ use crate::{
         service::Quoter,
         venue::Admission,
     },
+    request::{fact::Facts, reason::FailReason},
+    store::{Batch, reserve::Reserve},
 };
 
 /// The least refund that an oracle attests where so much was deposited.
@@ -117,6 +119,18 @@ async fn tiny_amount_vouches_for_no_larger_one() {
     let _ = ask(&quoter, json!({"amount": "1", "tradeType": "EXACT_OUTPUT"})).await;
     let larger = ask(&quoter, json!({})).await;
     assert!(larger.is_err_and(|refused| refused.code == Code::UnsupportedCurrency));
+    // What the caller pays is tried with no more than that: a little of it vouches for a little.
+    let scene = Scene::default();
+    scene.with(|world| {
+        world.fails = |calls| {
+            let large = calls[0].value > U256::from(50_000_000);
+            calls.len() == 2 && calls[0].from.text() == USER && large
+        };
+    });
+    let quoter = scene.quoter();
+    assert_eq!(ask(&quoter, json!({"amount": "1000000"})).await, Ok(()));
+    let larger = ask(&quoter, json!({})).await;
+    assert!(larger.is_err_and(|refused| refused.code == Code::UnsupportedCurrency));
 }
 
 #[tokio::test]
@@ -126,6 +140,7 @@ async fn token_that_spares_the_router_its_fee_is_not_quoted() {
         world.fails = |calls| {
             let routed = |text: &str| text == ROUTER;
             calls.len() == 2
+                && calls[0].from.text() == SOLVER
                 && !calls
                     .iter()
                     .any(|call| routed(call.from.text()) || routed(call.to.text()))
@@ -222,6 +237,27 @@ async fn quotes_say_when_the_solver_may_not_pay() {
         // The user's own transactions are nobody's exposure.
         let own = json!({"destinationChainId": 31_001, "recipient": OTHER});
         assert!(scene.quote(own).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn no_quote_is_taken_below_the_reserve() {
+    let scene = Scene::default();
+    let place = tempfile::tempdir().unwrap();
+    let reserve = |least| {
+        let reserve = Reserve::new(vec![place.path().to_owned()], least);
+        reserve.look().unwrap();
+        Arc::new(reserve)
+    };
+    for (least, code) in [(u64::MAX, Some(Code::DiskReserve)), (1, None)] {
+        scene.with(|world| world.reserve = reserve(least));
+        let refused = scene.quote(json!({})).await.err();
+        assert_eq!(refused.map(|refused| refused.code), code);
+        // What was promised goes on.
+        let all = scene.requests();
+        let fail = |facts: &mut Facts| facts.failure = Some(FailReason::Unknown);
+        let recorded = all.record(&B256::ZERO, 1, Batch::new(), fail);
+        assert!(recorded.await.is_ok());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloy::primitives::U256;
 
-use super::rig::Rig;
+use super::rig::{Rig, refundee};
 use crate::{
     market::{Caps, Dollars},
     request::{Request, reason::FailReason, status::Status},
@@ -75,6 +75,34 @@ async fn two_fills_at_once_do_not_share_what_is_left() {
     rig.mine(1);
     let paid = [&first, &second].map(|order| rig.destination.paid(order.order_id).len());
     assert_eq!(paid.iter().sum::<usize>(), 1);
+}
+
+#[tokio::test]
+async fn whoever_asks_in_anothers_name_uses_up_his_own_limit() {
+    let mut rig = Rig::new();
+    rig.caps = Caps {
+        hourly: None,
+        hourly_per_user: Some(Dollars(150_000_000)),
+    };
+    // The user of both is the same; the first pays somebody else.
+    let stranger = |request: &mut Request| request.recipient = refundee(9);
+    let first = rig.quote(1, stranger).await;
+    rig.deposit(&first, |_| ()).await;
+    rig.settle(&first).await;
+    rig.filled(first.order_id, 1);
+    let second = deposited(&rig, 2).await;
+    assert_eq!(second.user, first.user);
+    rig.settle(&second).await;
+    rig.filled(second.order_id, 2);
+    // Now he has had his share.
+    let payment = Payment {
+        network: "destination",
+        currency: crate::request::scene::USDC,
+        amount: U256::from(99_900_000),
+        user: &second.recipient,
+    };
+    let solver = rig.solver().await;
+    assert_eq!(solver.admits(payment, rig.now / 1_000).await, Ok(false));
 }
 
 #[tokio::test]

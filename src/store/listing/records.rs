@@ -273,7 +273,7 @@ mod tests {
         for request in 1..=50 {
             for number in 0..200 {
                 store
-                    .commit(witness(&text(request, number), 128))
+                    .commit(witness(&text(request, number), 32))
                     .await
                     .unwrap();
             }

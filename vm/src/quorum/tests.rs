@@ -417,4 +417,13 @@ async fn a_transaction_is_too_large_when_a_quorum_says_so() {
         let quorum = Quorum::new(&ChainId::new("ethereum"), providers.collect(), 2).unwrap();
         assert_eq!(read(&quorum).await, expected, "{liars}");
     }
+    // One says so, another nothing: that is no quorum, and nothing for good.
+    let (scripts, _) = three();
+    let mut providers: Vec<_> = scripts.iter().map(|one| one.provider("node")).collect();
+    providers[0].reader = Arc::new(Large(scripts[0].clone()));
+    let quorum = Quorum::new(&ChainId::new("ethereum"), providers, 2).unwrap();
+    let head = quorum.head().await.unwrap();
+    scripts[1].fail(Some(ReadError::Unavailable("down".into())));
+    let unsure = quorum.transaction(&tx(), &head).await;
+    assert!(matches!(unsure, Err(ReadError::Quorum(_))), "{unsure:?}");
 }

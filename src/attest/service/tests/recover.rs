@@ -3,7 +3,10 @@
 use super::*;
 use crate::{
     request::fact::Purpose,
-    store::rows::claim::{self, Claim, Leg, Stage},
+    store::rows::{
+        claim::{self, Claim, Leg, Stage},
+        order,
+    },
 };
 
 /// The refusal and the change that causes it.
@@ -106,8 +109,10 @@ async fn recovery_is_refused_for_what_is_not_the_depositors() {
         ("DEPOSIT_WITHOUT_ORDER", |s, _| {
             s.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
         }),
+        // Whoever signs an order of his own is its solver.
         ("ORDER_MISMATCH", |_, c| {
-            c.order.as_mut().unwrap().0.salt = "2".into();
+            let other = Scene::ordering(|order| order.salt = "2".into());
+            c.order = Some((other.order, other.signature));
         }),
         ("ORDER_SIGNATURE_INVALID", |_, c| {
             c.order.as_mut().unwrap().1 = "0x".into();
@@ -195,6 +200,22 @@ async fn deposit_whose_payment_is_visible_is_never_handed_out() {
         late(&mut world);
         known(&world, &scene, vec![leg(&scene, Stage::Failed)]).await;
         assert_eq!(recovered(&world, &claim(&scene, false)).await, "OK");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_handed_out_while_the_solvers_rows_cannot_be_read() {
+    let scene = Scene::new();
+    let request = crate::request::scene::request(1).id;
+    for row in [order::key(&scene.id()), claim::key(&request)] {
+        let mut world = funded(&scene);
+        late(&mut world);
+        known(&world, &scene, Vec::new()).await;
+        let store = world.oracle.requests.store();
+        let unreadable = Batch::new().put(row, vec![0xff]);
+        store.commit(unreadable).await.unwrap();
+        let code = recovered(&world, &claim(&scene, false)).await;
+        assert_eq!(code, "journal");
     }
 }
 
