@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     chain::abi,
     clock,
-    history::{Act, Deal, History},
+    history::{Act, Deal, History, Who},
     market::{DEPOSITORY, NATIVE, ORACLE, USDC},
     plan::Stranger,
 };
@@ -37,9 +37,7 @@ impl History {
             }
         }
         // Whoever claims first: it tries as soon as it can, and again.
-        if round < 60 {
-            self.at(clock::seconds() + 2, Act::Strike(at, round + 1));
-        }
+        self.tries_again(at, round);
     }
 
     /// Pays the victim's refund address one unit, or enough for a refund, then claims that the order was refunded.
@@ -47,21 +45,14 @@ impl History {
         let stranger = self.plan.strangers[at].clone();
         let (chain, currency) = victim.trade.from;
         if round == 0 {
-            let chain = self.world.chain(chain).clone();
             let amount = match stranger.keyed {
                 true => U256::from(1),
                 false => victim.trade.amount / U256::from(50),
             };
             let to = &victim.wire["inputs"][0]["refunds"][0]["recipient"];
             let to: Address = to.as_str().unwrap_or_default().parse().unwrap();
-            let sent = match currency {
-                NATIVE => chain.send(stranger.account, to, amount, victim.order.to_vec().into()),
-                token => {
-                    let mut data = abi::transferCall { to, amount }.abi_encode();
-                    data.extend(victim.order);
-                    chain.send(stranger.account, token, U256::ZERO, data.into())
-                }
-            };
+            let from = (stranger.account, chain, currency);
+            let sent = self.pay(from, (to, amount), victim.order);
             self.note(format!("{amount} for the refund in {sent}"));
         } else if let Some(deposit) = self.deposited(victim, victim.account)
             && let Some(refund) = self.paid_by(victim, chain, stranger.account)
@@ -74,9 +65,7 @@ impl History {
                 return;
             }
         }
-        if round < 60 {
-            self.at(clock::seconds() + 2, Act::Strike(at, round + 1));
-        }
+        self.tries_again(at, round);
     }
 
     /// Claims whatever it likes, by force: for nothing at first, then for the victim's deposit.
@@ -136,13 +125,15 @@ impl History {
     }
 
     /// Deposits what the victim did, so that it is given back; claims that as the refund of the victim's
-    /// own deposit.
+    /// own deposit. Of the other solver, whose orders do not ask for its word, it wants little back: less
+    /// than is a refund.
     pub async fn claim_crosswise(&mut self, at: usize, round: u8, victim: &Deal) {
         let stranger = self.plan.strangers[at].clone();
         let (chain, currency) = victim.trade.from;
         if round == 0 {
             let from = (stranger.account, chain, currency);
-            self.put(from, victim.trade.amount, victim.order);
+            let part = if victim.of == Who::Rival { 200 } else { 1 };
+            self.put(from, victim.trade.amount / U256::from(part), victim.order);
         } else if let Some(refund) = self.paid(victim, chain)
             && let Some(deposit) = self.deposited(victim, victim.account)
         {
@@ -154,15 +145,36 @@ impl History {
                 return;
             }
         }
-        if round < 90 {
-            self.at(clock::seconds() + 2, Act::Strike(at, round + 1));
+        self.tries_again(at, round);
+    }
+
+    /// As soon as something may have changed; more slowly what was refused for long.
+    fn tries_again(&mut self, at: usize, round: u8) {
+        if round < 45 {
+            let pause = 2 + u64::from(round / 8);
+            self.at(clock::seconds() + pause, Act::Strike(at, round + 1));
         }
     }
 
     /// Claims, and hands what is signed to the hub's contract; whether anything was signed.
     async fn submitted(&mut self, route: &str, body: &Value, stranger: &Stranger) -> bool {
+        let key = stranger.keyed.then_some("stranger");
+        let whose = (stranger.elsewhere, key);
+        self.handed_in((route, whose), body, stranger.account).await
+    }
+
+    /// The same at the solver's oracle, without a key.
+    pub async fn hand_in(&mut self, route: &str, body: &Value, account: Address) -> bool {
+        self.handed_in((route, (false, None)), body, account).await
+    }
+
+    async fn handed_in(
+        &mut self,
+        (route, whose): (&str, (bool, Option<&'static str>)),
+        body: &Value,
+        account: Address,
+    ) -> bool {
         let path = format!("/attestations/{route}/v1");
-        let whose = (stranger.elsewhere, stranger.keyed);
         let Some((status, answer)) = self.claim(whose, &path, body).await else {
             return false;
         };
@@ -184,18 +196,13 @@ impl History {
                 .collect(),
         };
         let relay = self.world.chain("relay").clone();
-        relay.send(
-            stranger.account,
-            ORACLE,
-            U256::ZERO,
-            call.abi_encode().into(),
-        );
+        relay.send(account, ORACLE, U256::ZERO, call.abi_encode().into());
         true
     }
 
     /// The solver's payment for an order on a chain.
-    fn paid(&self, deal: &Deal, chain: &str) -> Option<B256> {
-        self.paid_by(deal, chain, self.world.solver)
+    pub fn paid(&self, deal: &Deal, chain: &str) -> Option<B256> {
+        self.paid_by(deal, chain, deal.solver)
     }
 
     fn paid_by(&self, deal: &Deal, chain: &str, payer: Address) -> Option<B256> {
@@ -212,7 +219,7 @@ impl History {
     }
 
     /// An account's deposit under an order, as claims name it.
-    fn deposited(&self, deal: &Deal, account: Address) -> Option<Value> {
+    pub fn deposited(&self, deal: &Deal, account: Address) -> Option<Value> {
         let name = deal.trade.from.0;
         let chain = self.world.chain(name);
         let found = crate::books::deposits(chain);

@@ -10,12 +10,14 @@ pub const GENESIS: u64 = 1_780_000_000;
 
 thread_local! {
     static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+    static SKIPPED: Cell<u64> = const { Cell::new(0) };
     static ENTROPY: RefCell<(u64, u64)> = const { RefCell::new((0, 0)) };
 }
 
 /// A history begins on this thread.
 pub fn begin(seed: u64) {
     BEGAN.set(Some(Instant::now()));
+    SKIPPED.set(0);
     ENTROPY.set((seed, 0));
 }
 
@@ -23,12 +25,17 @@ pub fn begin(seed: u64) {
 pub fn millis() -> u64 {
     let began = BEGAN.get().unwrap();
     let passed = Instant::now().duration_since(began).as_millis();
-    GENESIS * 1_000 + u64::try_from(passed).unwrap()
+    (GENESIS + SKIPPED.get()) * 1_000 + u64::try_from(passed).unwrap()
 }
 
 /// Unix seconds.
 pub fn seconds() -> u64 {
     millis() / 1_000
+}
+
+/// So many seconds pass at once.
+pub fn skip(seconds: u64) {
+    SKIPPED.set(SKIPPED.get() + seconds);
 }
 
 /// What nobody can guess, and the seed decides.

@@ -87,7 +87,10 @@ fn timeless(value: &mut Value) {
 
 /// Whether these strangers must not be seen at all: they only talk.
 fn only_talk(plan: &Plan) -> bool {
-    let talk = |power: &Power| matches!(power, Power::Teller | Power::Forcer);
+    let talk = |power: &Power| {
+        use Power::{Asker, Corroborator, Forcer, Keyholder, Teller};
+        matches!(power, Teller | Forcer | Asker | Corroborator | Keyholder)
+    };
     // A crash comes at another moment where more is written; gas is priced when it is looked at.
     let shifts = |weather: &Weather| matches!(weather, Weather::Crash(..) | Weather::Gas(..));
     plan.strangers.iter().all(|one| talk(&one.power))
@@ -103,6 +106,12 @@ fn difference(one: &str, other: &str) -> String {
         rest.take(400).collect()
     };
     format!("{}, and without strangers {}", from(one), from(other))
+}
+
+/// Whether what is told of a request depends on nothing but its one deposit. With a second one, what is
+/// told first depends on when the index looks, which is sooner where somebody tells it of something.
+fn is_plain(plan: &Plan, at: usize) -> bool {
+    !is_repriced(plan, at) && plan.honest[at].again.is_none()
 }
 
 /// Whether a deposit is priced anew, and so depends on when prices were read.
@@ -159,7 +168,7 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
             violation(format!(
                 "honest {at} ends in {status}, and in {before} without strangers"
             ));
-        } else if only_talk(plan) && !is_repriced(plan, *at) && other != Some(ending) {
+        } else if only_talk(plan) && is_plain(plan, *at) && other != Some(ending) {
             let other = other.map(|other| other.public.to_string());
             let other = other.unwrap_or_default();
             let what = difference(&other, &ending.public.to_string());

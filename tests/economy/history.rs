@@ -7,15 +7,17 @@ use std::{
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use hyper::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use vm::Block;
 
 use crate::{
     books,
     chain::{Done, Tx, provider::Manners},
     clock,
+    invariants::Violation,
     market::CHAINS,
     plan::{Plan, Trade, Weather},
+    rival::Rival,
     world::World,
 };
 
@@ -41,6 +43,8 @@ pub struct Deal {
     pub trade: Trade,
     pub account: Address,
     pub recipient: Address,
+    /// Who promised it.
+    pub solver: Address,
     /// What the recipient gets at least.
     pub minimum: U256,
     /// Wei per gas unit on each chain when it was quoted.
@@ -61,6 +65,8 @@ pub struct Step {
 pub enum Who {
     Honest(usize),
     Stranger(usize),
+    /// The other solver's customer.
+    Rival,
 }
 
 /// What is to be done.
@@ -70,6 +76,11 @@ pub enum Act {
     Deposit(Who),
     /// An honest user deposits once more.
     Again(usize),
+    /// Tells the index of a transaction of its own.
+    Tell(Who, B256, u8),
+    /// The other solver's customer asks, or the other solver looks at what was deposited.
+    Order,
+    Rival(u16),
     /// What a stranger does, step by step.
     Strike(usize, u8),
     Weather(Weather),
@@ -84,9 +95,10 @@ pub enum Act {
 impl Act {
     /// Whether it waits for the process.
     fn asks(&self) -> bool {
-        let verbs = |what: &Weather| matches!(what, Weather::Pause(_) | Weather::Verbs);
+        let verbs =
+            |what: &Weather| matches!(what, Weather::Pause(_) | Weather::Verbs | Weather::Clearing);
         match self {
-            Self::Quote(_) | Self::Resume => true,
+            Self::Quote(_) | Self::Order | Self::Resume => true,
             Self::Weather(what) => verbs(what),
             _ => false,
         }
@@ -98,6 +110,7 @@ pub struct History {
     pub plan: Plan,
     pub world: World,
     pub deals: BTreeMap<Who, Deal>,
+    pub rival: Option<Rival>,
     pub log: Vec<String>,
     agenda: BTreeMap<(u64, u64), Act>,
     count: u64,
@@ -108,6 +121,10 @@ pub struct History {
     /// Honest users who were not quoted while feeds did not tell the same.
     pub doubted: BTreeSet<usize>,
     pub rested: bool,
+    /// What broke on the way.
+    pub broken: Vec<Violation>,
+    /// Deposits whose payments the operator wrote off.
+    pub written_off: Vec<B256>,
 }
 
 impl History {
@@ -118,6 +135,7 @@ impl History {
             world: World::new(&plan.accounts(), plan.cap),
             plan,
             deals: BTreeMap::new(),
+            rival: None,
             log: Vec::new(),
             agenda: BTreeMap::new(),
             count: 0,
@@ -125,6 +143,8 @@ impl History {
             down: 0,
             doubted: BTreeSet::new(),
             rested: false,
+            broken: Vec::new(),
+            written_off: Vec::new(),
         };
         history.prepare();
         history.world.start().await;
@@ -152,6 +172,9 @@ impl History {
         for (at, what) in self.plan.weather.clone() {
             self.at(begin + at, Act::Weather(what));
         }
+        if let Some(customer) = &self.plan.customer {
+            self.at(begin + customer.at, Act::Order);
+        }
         self.prepare_strangers(begin);
     }
 
@@ -165,34 +188,50 @@ impl History {
         self.log.push(format!("{since:>5} {what}"));
     }
 
+    /// What is due happens.
+    async fn tick(&mut self) {
+        let tick = tokio::time::sleep(Duration::from_secs(TICK));
+        let died = tokio::select! {
+            biased;
+            () = self.world.store.died() => true,
+            () = tick => false,
+        };
+        // A question may have heard of the death before this loop did.
+        if died || self.world.store.is_dead() {
+            self.die().await;
+        }
+        for chain in &self.world.chains {
+            chain.mine_until(clock::seconds());
+        }
+        while let Some(entry) = self.agenda.first_entry() {
+            if entry.key().0 > clock::seconds() {
+                break;
+            }
+            let act = entry.remove();
+            self.last = clock::seconds();
+            self.act(act).await;
+            // Nobody else hears of it: who asks the dead waits for ever.
+            if self.world.store.is_dead() {
+                self.die().await;
+            }
+        }
+        if let Some(what) = self.world.is_broken() {
+            self.note(what);
+            self.die().await;
+        }
+    }
+
+    /// So many seconds pass.
+    pub async fn pass(&mut self, seconds: u64) {
+        for _ in 0..seconds / TICK {
+            self.tick().await;
+        }
+    }
+
     async fn run(&mut self) {
         let mut quiet = 0;
         loop {
-            let tick = tokio::time::sleep(Duration::from_secs(TICK));
-            let died = tokio::select! {
-                biased;
-                () = self.world.store.died() => true,
-                () = tick => false,
-            };
-            // A question may have heard of the death before this loop did.
-            if died || self.world.store.is_dead() {
-                self.die().await;
-            }
-            for chain in &self.world.chains {
-                chain.mine_until(clock::seconds());
-            }
-            while let Some(entry) = self.agenda.first_entry() {
-                if entry.key().0 > clock::seconds() {
-                    break;
-                }
-                let act = entry.remove();
-                self.last = clock::seconds();
-                self.act(act).await;
-            }
-            if let Some(what) = self.world.is_broken() {
-                self.note(what);
-                self.die().await;
-            }
+            self.tick().await;
             let open = !self.agenda.is_empty() || books::is_open(&self.world).await;
             quiet = if open { 0 } else { quiet + TICK };
             if quiet >= QUIET {
@@ -206,7 +245,7 @@ impl History {
     }
 
     /// The process is dead, and begins again at once or later.
-    async fn die(&mut self) {
+    pub async fn die(&mut self) {
         if self.world.process.is_none() {
             return;
         }
@@ -228,6 +267,9 @@ impl History {
             Act::Quote(who) => self.quote(who).await,
             Act::Deposit(who) => self.deposit(who),
             Act::Again(at) => self.again(at),
+            Act::Tell(who, sent, round) => self.tell_own(who, sent, round).await,
+            Act::Order => self.rival_quotes().await,
+            Act::Rival(round) => self.rival_looks(round),
             Act::Strike(at, round) => self.strike(at, round).await,
             Act::Weather(what) => self.weather(what).await,
             Act::Truth(chain, symbol) => self.world.prices.lie(chain, symbol, 10_000),
@@ -262,6 +304,7 @@ impl History {
                 self.down = death.down;
                 self.world.store.set(Some(death));
             }
+            Weather::Stand(chain, seconds) => self.world.chains[chain].stand(seconds),
             Weather::Forget(chain) => self.world.chains[chain].forget(),
             Weather::Feed(chain, symbol, parts, seconds) => {
                 self.world.prices.lie(chain, symbol, parts);
@@ -269,6 +312,7 @@ impl History {
             }
             Weather::Pause(seconds) => self.pause(seconds).await,
             Weather::Verbs => self.go_through().await,
+            Weather::Clearing => self.clear().await,
         }
     }
 
@@ -280,6 +324,9 @@ impl History {
         body: &Value,
     ) -> Option<(StatusCode, Value)> {
         self.world.process.as_ref()?;
+        if self.world.store.is_dead() {
+            return None;
+        }
         tokio::select! {
             biased;
             () = self.world.store.died() => None,
@@ -290,157 +337,19 @@ impl History {
     /// A question to an oracle, likewise: to the solver's or its peer, with a key or without.
     pub async fn claim(
         &self,
-        whose: (bool, bool),
+        whose: (bool, Option<&'static str>),
         path: &str,
         body: &Value,
     ) -> Option<(StatusCode, Value)> {
         self.world.process.as_ref()?;
+        if self.world.store.is_dead() {
+            return None;
+        }
         tokio::select! {
             biased;
             () = self.world.store.died() => None,
             answer = self.world.oracle(whose, path, body) => Some(answer),
         }
-    }
-
-    async fn quote(&mut self, who: Who) {
-        let (account, recipient, pause, trade) = self.wants(who);
-        let (from, to) = (number(trade.from.0), number(trade.to.0));
-        let mut body = json!({
-            "user": account, "recipient": recipient, "originChainId": from,
-            "destinationChainId": to, "originCurrency": trade.from.1,
-            "destinationCurrency": trade.to.1, "amount": trade.amount.to_string(),
-            "tradeType": "EXACT_INPUT", "includeProtocolData": true,
-        });
-        trade.extra.into_body(&mut body, &trade);
-        let quoted = clock::seconds();
-        let answer = self.ask(Method::POST, "/quote/v2", &body).await;
-        let Some((status, answer)) = answer else {
-            self.die().await;
-            self.at(clock::seconds() + 10, Act::Quote(who));
-            return;
-        };
-        if status != StatusCode::OK {
-            let code = answer["errorCode"].clone();
-            self.note(format!("{who:?} is not quoted: {code}"));
-            if let Who::Honest(at) = who
-                && self.world.prices.are_doubtful()
-            {
-                self.doubted.insert(at);
-            }
-            return;
-        }
-        let deal = self.deal((who, account, recipient), trade, &answer, quoted);
-        self.note(format!(
-            "{who:?} is quoted {} for {:?} -> {:?}",
-            deal.order, trade.from, trade.to
-        ));
-        self.deals.insert(who, deal);
-        self.at(clock::seconds() + pause, Act::Deposit(who));
-    }
-
-    fn deal(
-        &self,
-        (of, account, recipient): (Who, Address, Address),
-        trade: Trade,
-        answer: &Value,
-        quoted: u64,
-    ) -> Deal {
-        let v2 = &answer["protocol"]["v2"];
-        let items = answer["steps"].as_array().into_iter().flatten();
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let steps = items.flat_map(|step| step["items"].as_array().into_iter().flatten());
-        let step = |item: &Value| {
-            let data = &item["data"];
-            Step {
-                chain: data["chainId"].as_u64().unwrap(),
-                to: text(&data["to"]).parse().unwrap(),
-                value: text(&data["value"]).parse().unwrap(),
-                data: text(&data["data"]).parse().unwrap(),
-            }
-        };
-        let gas = self.world.chains.iter().map(|chain| {
-            let world = chain.lock();
-            (chain.name, world.base + world.tip)
-        });
-        Deal {
-            gas: gas.collect(),
-            of,
-            request: text(&answer["steps"][0]["requestId"]).parse().unwrap(),
-            order: text(&v2["orderId"]).parse().unwrap(),
-            wire: v2["orderData"].clone(),
-            signature: text(&v2["orderSignature"]),
-            steps: steps.map(step).collect(),
-            minimum: text(&answer["details"]["currencyOut"]["minimumAmount"])
-                .parse()
-                .unwrap(),
-            quoted,
-            trade,
-            account,
-            recipient,
-        }
-    }
-
-    /// Account, recipient, the pause before the deposit, and the trade.
-    fn wants(&self, who: Who) -> (Address, Address, u64, Trade) {
-        match who {
-            Who::Honest(at) => {
-                let one = &self.plan.honest[at];
-                (one.account, one.recipient, one.pause, one.trade)
-            }
-            Who::Stranger(at) => {
-                let one = &self.plan.strangers[at];
-                (one.account, one.account, one.pause(), one.trade)
-            }
-        }
-    }
-
-    fn deposit(&mut self, who: Who) {
-        let Some(deal) = self.deals.get(&who).cloned() else {
-            return;
-        };
-        if !self.goes_on(who, &deal) {
-            return;
-        }
-        match who {
-            Who::Honest(at) if self.plan.honest[at].over > 0 => {
-                let (chain, currency) = deal.trade.from;
-                let asked = self.asked(&deal);
-                let over = asked * U256::from(self.plan.honest[at].over) / U256::from(100);
-                self.put((deal.account, chain, currency), asked + over, deal.order);
-            }
-            _ => self.follow(&deal),
-        }
-        self.note(format!("{who:?} deposits for {}", deal.order));
-        if let Who::Honest(at) = who {
-            self.after_deposit(at);
-            if let Some(pause) = self.plan.honest[at].again {
-                self.at(clock::seconds() + pause, Act::Again(at));
-            }
-        }
-    }
-
-    fn again(&mut self, at: usize) {
-        if let Some(deal) = self.deals.get(&Who::Honest(at)).cloned() {
-            let (chain, currency) = deal.trade.from;
-            let asked = self.asked(&deal);
-            self.put((deal.account, chain, currency), asked, deal.order);
-        }
-    }
-}
-
-impl History {
-    /// Sends what a quote wants sent.
-    fn follow(&self, deal: &Deal) {
-        for step in &deal.steps {
-            let chain = self.world.by_number(step.chain);
-            chain.send(deal.account, step.to, step.value, step.data.clone());
-        }
-    }
-
-    /// What an order wants deposited.
-    pub fn asked(&self, deal: &Deal) -> U256 {
-        let asked = &deal.wire["inputs"][0]["payment"]["amount"];
-        asked.as_str().unwrap_or_default().parse().unwrap()
     }
 }
 

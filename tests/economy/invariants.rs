@@ -16,6 +16,7 @@ use crate::{
     history::{Deal, History, Who},
     market::{self, NATIVE},
     promises,
+    rival::{self, RIVAL},
     world::{SOLVER, key},
 };
 
@@ -45,20 +46,69 @@ pub struct Paid {
     excess: bool,
 }
 
+impl Paid {
+    pub fn new(chain: &'static str, transaction: B256) -> Self {
+        Self {
+            chain,
+            transaction,
+            time: 0,
+            moved: Vec::new(),
+            excess: false,
+        }
+    }
+}
+
 /// How an order stands on the chains.
 #[derive(Default)]
 pub struct Account {
     pub deposits: Vec<Placed>,
     pub paid: Vec<Paid>,
-    /// The chain, the fee, and the price of a unit of each of its transactions.
+    /// What each of its transactions cost.
     pub gas: Vec<Gas>,
 }
 
-pub type Gas = (&'static str, U256, U256);
+/// What a transaction cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Gas {
+    chain: &'static str,
+    fee: U256,
+    /// Of a unit, and what it should have been at most.
+    price: U256,
+    fair: U256,
+}
+
+impl Gas {
+    fn of(chain: &'static str, done: &Done) -> Self {
+        Self {
+            chain,
+            fee: done.fee,
+            price: done.price,
+            fair: done.fair,
+        }
+    }
+
+    /// What it should have cost at most.
+    pub fn due(&self) -> U256 {
+        match self.price.is_zero() {
+            true => self.fee,
+            false => self.fee * self.fair.min(self.price) / self.price,
+        }
+    }
+
+    /// What the quote charged for, and what was paid above the chain's own price. A price holds while
+    /// gas moves: what a unit truly cost more than when it was quoted is nobody's loss.
+    fn lost(&self, quoted: U256) -> U256 {
+        if self.price.is_zero() {
+            return self.fee;
+        }
+        let above = self.price.saturating_sub(self.fair.max(quoted));
+        self.fee * (quoted.min(self.price) + above) / self.price
+    }
+}
 
 /// Everything that is wrong.
 pub async fn check(history: &History) -> Vec<Violation> {
-    let mut wrong = Vec::new();
+    let mut wrong = history.broken.clone();
     if !history.rested {
         let open = books::open(&history.world).await;
         wrong.push(violation('b', format!("not at rest: {open}")));
@@ -66,6 +116,7 @@ pub async fn check(history: &History) -> Vec<Violation> {
     let (mut accounts, strange) = accounts(history);
     wrong.extend(strange);
     wrong.extend(hub(history));
+    wrong.extend(rival::proved(history).await);
     for deal in history.deals.values() {
         let mut account = accounts.remove(&deal.order).unwrap_or_default();
         let excesses = books::excesses(&history.world, deal.request).await;
@@ -123,7 +174,7 @@ fn accounts(history: &History) -> (BTreeMap<B256, Account>, Vec<Violation>) {
                 continue;
             };
             let account = all.entry(order).or_default();
-            account.gas.push((chain.name, done.fee, done.price));
+            account.gas.push(Gas::of(chain.name, done));
             if !lost.is_empty() {
                 account.paid.push(Paid {
                     chain: chain.name,
@@ -158,7 +209,7 @@ fn settling(history: &History, all: &BTreeMap<B256, Account>) -> Vec<(B256, Gas)
     let of = |done: &Done| {
         let call = abi::executeCall::abi_decode(&done.tx.data).ok()?;
         let order = keys.get(&call.idempotencyKey)?;
-        Some((*order, ("relay", done.fee, done.price)))
+        Some((*order, Gas::of("relay", done)))
     };
     own.filter_map(|(_, done)| of(done)).collect()
 }
@@ -202,7 +253,8 @@ fn hub(history: &History) -> Vec<Violation> {
     wrong
 }
 
-fn outcome(placed: &Placed) -> B256 {
+/// The key of what gives a deposit to its solver.
+pub fn outcome(placed: &Placed) -> B256 {
     id::outcome(&[placed.id], placed.order)
 }
 
@@ -222,7 +274,9 @@ async fn settled(
         relay.state().executed.contains(&outcome(placed))
     };
     let mut got: Vec<Placed> = account.deposits.iter().filter(is_done).cloned().collect();
-    let listed = books::listed(&history.world, deal.request).await;
+    let off = |placed: &&Placed| history.written_off.contains(&placed.id);
+    let off = account.deposits.iter().filter(off).count();
+    let listed = books::listed(&history.world, deal.request).await + off;
     let paid = account.paid.iter().filter(|paid| !paid.excess);
     let count = paid.clone().count();
     if count > got.len() + listed {
@@ -296,7 +350,7 @@ async fn believed(history: &History, deal: &Deal, account: &Account) -> Vec<Viol
 }
 
 /// Whether the oracle signs that `paid` is what `placed` was for.
-async fn signable(
+pub async fn signable(
     history: &History,
     deal: &Deal,
     (paid, placed): (&Paid, &Placed),
@@ -321,11 +375,16 @@ async fn signable(
     } else {
         "refund"
     };
-    let claim = id::claim(outcome, &[placed.id], deal.order);
-    let word = key(SOLVER).sign(&eip191(claim.as_slice())).await.unwrap();
-    body["solverSignature"] = json!(alloy::hex::encode_prefixed(word.as_bytes()));
+    // Where an order does not ask for its solver's word, only what is short of it needs that.
+    let whole = placed.amount >= history.asked(deal);
+    if deal.of != Who::Rival || !whole {
+        let claim = id::claim(outcome, &[placed.id], deal.order);
+        let solver = if deal.of == Who::Rival { RIVAL } else { SOLVER };
+        let word = key(solver).sign(&eip191(claim.as_slice())).await.unwrap();
+        body["solverSignature"] = json!(alloy::hex::encode_prefixed(word.as_bytes()));
+    }
     let path = format!("/attestations/{route}/v1");
-    match history.claim((elsewhere, false), &path, &body).await {
+    match history.claim((elsewhere, None), &path, &body).await {
         Some((status, _)) if status.is_success() => Ok(()),
         Some((status, answer)) => Err(format!("{route} {status} {}", answer["code"])),
         None => Err("the process is dead".into()),
@@ -366,16 +425,15 @@ fn balance(history: &History, deal: &Deal, account: &Account, got: &[Placed]) ->
     let gas: i128 = account
         .gas
         .iter()
-        .map(|(chain, fee, price)| {
-            // A price holds while gas moves: what a unit cost when it was quoted was charged for.
-            let quoted = U256::from(deal.gas.get(chain).copied().unwrap_or_default());
-            let charged = match price.is_zero() {
-                true => *fee,
-                false => *fee * quoted.min(*price) / *price,
-            };
+        .map(|gas| {
+            let quoted = U256::from(deal.gas.get(gas.chain).copied().unwrap_or_default());
             // The settlement chain's gas is worth what the solver's chain's is.
-            let chain = if *chain == "relay" { "alpha" } else { *chain };
-            value(chain, NATIVE, charged, false)
+            let chain = if gas.chain == "relay" {
+                "alpha"
+            } else {
+                gas.chain
+            };
+            value(chain, NATIVE, gas.lost(quoted), false)
         })
         .sum();
     let bound = credit.max(debit) * SHARE / 10_000 + FIXED;
@@ -395,7 +453,9 @@ async fn ended(history: &History, deal: &Deal, account: &Account, wrong: &mut Ve
         return;
     }
     let claim = books::claim(&history.world, deal.request).await;
-    for placed in &account.deposits {
+    // Where the user acts by himself no solver decides: what is deposited goes back through the hub.
+    let solved = account.deposits.iter().filter(|_| !deal.trade.is_own());
+    for placed in solved {
         if !mentions(&claim, placed.id) {
             let what = format!(
                 "{:?} {}: nobody decided about {placed:?}",
@@ -408,7 +468,7 @@ async fn ended(history: &History, deal: &Deal, account: &Account, wrong: &mut Ve
         .deposits
         .iter()
         .any(|placed| placed.depositor == deal.account);
-    if !matches!(deal.of, Who::Honest(_)) || !own {
+    if !matches!(deal.of, Who::Honest(_)) || !own || deal.trade.is_own() {
         return;
     }
     let ending = endings::status(history, deal).await;

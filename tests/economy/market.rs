@@ -25,6 +25,9 @@ pub const BURNER: Address = address!("0xd400000000000000000000000000000000000001
 pub const ORACLE: Address = address!("0xe000000000000000000000000000000000000001");
 pub const HUB: Address = address!("0xe100000000000000000000000000000000000001");
 
+/// Where solvers leave their word at the hub.
+pub const MAPPING: Address = address!("0xe200000000000000000000000000000000000001");
+
 /// Where users come from, where they go, and where executions are applied.
 pub const CHAINS: [(&str, u64, u64); 3] = [
     ("alpha", 31_001, 4),

@@ -1,5 +1,6 @@
 //! What the operator does, in any weather.
 
+use alloy::primitives::B256;
 use tokio::select;
 
 use crate::{
@@ -43,6 +44,32 @@ impl History {
             told = self.verbs() => told,
         };
         self.note(told);
+    }
+
+    /// Dismisses what is parked, and writes off what is not settled.
+    pub async fn clear(&mut self) {
+        let store = self.world.store.clone();
+        let off = select! {
+            biased;
+            () = store.died() => return,
+            off = self.cleared() => off,
+        };
+        self.note(format!("the operator writes off {off:?}"));
+        self.written_off.extend(off);
+    }
+
+    async fn cleared(&self) -> Vec<B256> {
+        let desk = self.world.desk();
+        for one in desk.parked(true).await.unwrap() {
+            desk.dismiss(one.deposit).await.ok();
+        }
+        let mut off = Vec::new();
+        for one in desk.unsettled().await.unwrap() {
+            if desk.write_off(one.deposit).await.is_ok() {
+                off.push(one.deposit);
+            }
+        }
+        off
     }
 
     async fn verbs(&self) -> String {

@@ -7,11 +7,13 @@ use fastrand::Rng;
 use crate::{
     chain::provider::Manners,
     fuse::Death,
+    history::Who,
     market::{BRIDGED, NATIVE, USDC},
+    rival,
 };
 
 /// Seconds in which actors begin.
-const WINDOW: u64 = 240;
+const WINDOW: u64 = 160;
 /// Histories with the same users in the same weather: the first has no strangers.
 pub const FAMILY: u64 = 5;
 
@@ -21,11 +23,15 @@ pub struct Plan {
     /// What users and weather follow from.
     pub family: u64,
     pub honest: Vec<Honest>,
+    /// Of another solver that the same oracles sign for.
+    pub customer: Option<Honest>,
     pub strangers: Vec<Stranger>,
     /// What happens to everybody, by seconds since the beginning.
     pub weather: Vec<(u64, Weather)>,
     /// Dollars that the solver may pay on a network in an hour.
     pub cap: Option<u64>,
+    /// Depositors take back in the end what nobody was paid for.
+    pub recovers: bool,
 }
 
 /// A user who wants what is quoted.
@@ -41,6 +47,8 @@ pub struct Honest {
     pub over: u64,
     /// Seconds after which the same is deposited once more.
     pub again: Option<u64>,
+    /// Basis points that an app takes.
+    pub fee: u64,
     pub trade: Trade,
 }
 
@@ -62,8 +70,8 @@ pub enum Extra {
     Till,
     /// The refund path.
     Refund,
-    /// Its call burns gas that is paid for.
-    Burner,
+    /// Its call, with so many bytes of data, burns gas that is paid for.
+    Burner(usize),
 }
 
 /// Somebody without a key and without scruples.
@@ -71,8 +79,7 @@ pub enum Extra {
 pub struct Stranger {
     pub account: Address,
     pub power: Power,
-    /// Which honest user is the victim.
-    pub victim: usize,
+    pub victim: Who,
     /// Seconds after the victim's deposit was sent (may come before it is in a block).
     pub after: u64,
     /// Asks the peer of the solver's oracle.
@@ -113,10 +120,16 @@ pub enum Power {
     Recoverer,
     /// Deposits as much as the victim, and claims the refund of that for the victim's deposit.
     Crosswise,
+    /// Asks the API whatever it tells.
+    Asker,
+    /// A peer, with its key: asks both oracles what the solver asks its own.
+    Corroborator,
+    /// Has a key that may force.
+    Keyholder,
 }
 
 /// Every power.
-pub const POWERS: [Power; 14] = [
+pub const POWERS: [Power; 17] = [
     Power::Dust,
     Power::DustElsewhere,
     Power::Junk,
@@ -129,6 +142,19 @@ pub const POWERS: [Power; 14] = [
     Power::Forcer,
     Power::GasBurner,
     Power::OptionTaker,
+    Power::Recoverer,
+    Power::Crosswise,
+    Power::Asker,
+    Power::Corroborator,
+    Power::Keyholder,
+];
+
+/// What can be done to orders of another solver.
+const AT_RIVALS: [Power; 6] = [
+    Power::Dust,
+    Power::DustClaim,
+    Power::RefundClaim,
+    Power::Forcer,
     Power::Recoverer,
     Power::Crosswise,
 ];
@@ -145,6 +171,8 @@ pub enum Weather {
     /// A provider of a chain behaves so for a while (seconds).
     Provider(usize, usize, Manners, u64),
     Crash(Death),
+    /// No block is made on a chain for so many seconds.
+    Stand(usize, u64),
     /// Nodes of a chain forget what waits.
     Forget(usize),
     /// A chain's feed of a symbol tells so many parts of ten thousand of the price for a while (seconds).
@@ -153,6 +181,8 @@ pub enum Weather {
     Pause(u64),
     /// The operator goes through what is listed: releases, asks again, heals.
     Verbs,
+    /// The operator takes everything from the lists: dismisses, and writes off.
+    Clearing,
 }
 
 /// What a history may hold.
@@ -188,12 +218,20 @@ impl Plan {
             true => 0,
             false => stream(seed, "strangers").usize(1..=3),
         };
-        let strangers = (0..strangers).map(|at| Stranger::of(seed, at, users, &allowed.powers));
+        let customer = family.is_multiple_of(3).then(|| Honest::customer(family));
+        let victims = (users, customer.is_some());
+        let strangers = (0..strangers).map(|at| Stranger::of(seed, at, victims, &allowed.powers));
+        let mut weather = weather(family, allowed, &honest);
+        weather.extend(stands(family));
+        weather.extend(clearing(family));
+        weather.sort_by_key(|(at, _)| *at);
         Self {
             family,
-            weather: weather(family, allowed, &honest),
+            weather,
             honest,
+            customer,
             strangers: strangers.collect(),
+            recovers: family % 4 == 1,
             cap: (family % 8 == 7).then(|| stream(family, "cap").u64(1_000..6_000)),
         }
     }
@@ -210,6 +248,8 @@ impl Plan {
     pub fn accounts(&self) -> Vec<Address> {
         let honest = self.honest.iter().map(|one| one.account);
         honest
+            .chain(self.customer.iter().map(|one| one.account))
+            .chain(self.customer.iter().map(|_| rival::account()))
             .chain(self.strangers.iter().map(|one| one.account))
             .collect()
     }
@@ -238,6 +278,41 @@ impl Honest {
                 _ => 0,
             },
             again: (rng.u8(0..10) == 0).then(|| rng.u64(0..40)),
+            fee: 0,
+        }
+        .besides(seed, at)
+    }
+
+    /// Some send on one chain by themselves, and some pay an app.
+    fn besides(mut self, seed: u64, at: usize) -> Self {
+        let mut rng = stream(seed, &format!("honest {at} besides"));
+        match rng.u8(0..12) {
+            0 => {
+                self.trade.to = self.trade.from;
+                self.trade.extra = Extra::Nothing;
+                self.over = 0;
+                self.again = None;
+            }
+            1 | 2 => self.fee = rng.u64(1..300),
+            _ => {}
+        }
+        self
+    }
+}
+
+impl Honest {
+    /// Of another solver.
+    fn customer(seed: u64) -> Self {
+        let mut rng = stream(seed, "customer");
+        Self {
+            account: account(seed, "customer"),
+            recipient: account(seed, "customer's recipient"),
+            at: rng.u64(0..WINDOW),
+            pause: 0,
+            over: 0,
+            again: None,
+            fee: 0,
+            trade: Trade::of(&mut rng),
         }
     }
 
@@ -252,6 +327,11 @@ impl Honest {
 }
 
 impl Trade {
+    /// Nobody but the user acts.
+    pub fn is_own(&self) -> bool {
+        self.from.0 == self.to.0
+    }
+
     fn of(rng: &mut Rng) -> Self {
         let (here, there) = match rng.bool() {
             true => ("alpha", "beta"),
@@ -284,16 +364,19 @@ pub fn worth(currency: Address, dollars: u64) -> U256 {
 }
 
 impl Stranger {
-    fn of(seed: u64, at: usize, users: usize, powers: &[Power]) -> Self {
+    fn of(seed: u64, at: usize, (users, rival): (usize, bool), powers: &[Power]) -> Self {
         let mut rng = stream(seed, &format!("stranger {at}"));
+        let power = powers[rng.usize(0..powers.len())];
+        let victim = Who::Honest(rng.usize(0..users));
+        let other = rival && AT_RIVALS.contains(&power) && rng.bool();
         Self {
             account: account(seed, &format!("stranger {at}")),
-            power: powers[rng.usize(0..powers.len())],
-            victim: rng.usize(0..users),
+            power,
+            victim: if other { Who::Rival } else { victim },
             after: match rng.u8(0..3) {
                 0 => 0,
                 1 => rng.u64(0..20),
-                _ => rng.u64(0..300),
+                _ => rng.u64(0..200),
             },
             trade: Trade::of(&mut rng),
             elsewhere: rng.bool(),
@@ -354,6 +437,22 @@ fn death(rng: &mut Rng) -> Death {
             false => 0,
         },
     }
+}
+
+/// The settlement chain, or another, makes no block for a while.
+fn stands(seed: u64) -> Option<(u64, Weather)> {
+    let mut rng = stream(seed, "stands");
+    let chain = if rng.bool() { 2 } else { rng.usize(0..2) };
+    let stand = Weather::Stand(chain, rng.u64(20..200));
+    let at = rng.u64(0..WINDOW * 2);
+    (rng.u8(0..4) == 0).then_some((at, stand))
+}
+
+fn clearing(seed: u64) -> Option<(u64, Weather)> {
+    let mut rng = stream(seed, "clearing");
+    let at = rng.u64(60..WINDOW * 2);
+    // Who begins again does not know what was cleared.
+    (seed.is_multiple_of(2) && rng.u8(0..4) == 0).then_some((at, Weather::Clearing))
 }
 
 fn feed(rng: &mut Rng) -> Weather {

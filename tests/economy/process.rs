@@ -32,7 +32,7 @@ use crate::{
     chain::{Chain, provider::Provider},
     clock,
     market::{self, CHAINS},
-    world::{PEER, SIGNER, SOLVER, World, key},
+    world::{Asked, FORCER, PEER, SIGNER, SOLVER, World, key},
 };
 
 /// What dies in a crash.
@@ -59,18 +59,10 @@ impl World {
         for watcher in run::watchers(&chains, &journal) {
             tasks.spawn(watcher.run(clock::seconds, shutdown.clone()));
         }
-        let peer = attesting(&chains, settings.clone(), self.elsewhere());
-        let oracle = Arc::new(attesting(&chains, settings, (journal, store.clone())));
-        let outside = Outside {
-            clock: clock::millis,
-            entropy: clock::entropy,
-            client: client(),
-            oracle: Some(Arc::new(Inside(oracle.clone()))),
-            pace: Pace {
-                poll: Duration::from_secs(4),
-                ..Pace::default()
-            },
-        };
+        let peer = attesting(&chains, settings.clone(), self.elsewhere(), &[]);
+        let own = (journal, store.clone());
+        let oracle = Arc::new(attesting(&chains, settings, own, &[FORCER]));
+        let outside = self.outside(&oracle);
         let base = Base {
             store,
             reserve: Arc::default(),
@@ -107,6 +99,23 @@ impl World {
             tasks,
             shutdown,
         });
+    }
+
+    /// What the engine needs of the world.
+    fn outside(&self, oracle: &Arc<Router>) -> Outside {
+        Outside {
+            clock: clock::millis,
+            entropy: clock::entropy,
+            client: client(),
+            oracle: Some(Arc::new(Inside {
+                oracle: oracle.clone(),
+                asked: self.asked.clone(),
+            })),
+            pace: Pace {
+                poll: Duration::from_secs(4),
+                ..Pace::default()
+            },
+        }
     }
 
     /// What the peer of the solver's oracle signs with and remembers.
@@ -167,7 +176,7 @@ impl World {
         let (name, number, _) = CHAINS[2];
         let entry = json!({
             "id": name, "evmChainId": number.to_string(), "oracleVersion": "2",
-            "oracleAddress": market::ORACLE,
+            "oracleAddress": market::ORACLE, "genericMappingAddress": market::MAPPING,
         });
         Chains::of(list.into(), hub, entry.as_object().cloned().unwrap())
     }
@@ -178,10 +187,10 @@ impl World {
         ask(router, (method, target, body), None).await
     }
 
-    /// A request to the solver's oracle, or to its peer; with a key that may not use `force`, or none.
+    /// A request to the solver's oracle, or to its peer; with the key of a label, or none.
     pub async fn oracle(
         &self,
-        (elsewhere, keyed): (bool, bool),
+        (elsewhere, label): (bool, Option<&str>),
         path: &str,
         body: &Value,
     ) -> (StatusCode, Value) {
@@ -191,7 +200,7 @@ impl World {
         } else {
             &process.oracle
         };
-        let key = keyed.then(|| KeyLabel::new("stranger"));
+        let key = label.map(KeyLabel::new);
         ask(router, (Method::POST, path, body), key).await
     }
 
@@ -205,12 +214,17 @@ impl World {
 }
 
 /// The oracle of the same process.
-struct Inside(Arc<Router>);
+struct Inside {
+    oracle: Arc<Router>,
+    asked: Asked,
+}
 
 #[async_trait]
 impl Carrier for Inside {
     async fn post(&self, path: &str, body: &Value) -> Result<(StatusCode, Vec<u8>), String> {
-        let (status, answer) = ask(&self.0, (Method::POST, path, body), None).await;
+        let asked = (path.to_owned(), body.clone());
+        self.asked.lock().unwrap().push(asked);
+        let (status, answer) = ask(&self.oracle, (Method::POST, path, body), None).await;
         Ok((status, answer.to_string().into_bytes()))
     }
 }
@@ -251,16 +265,17 @@ async fn ask(
     }
 }
 
-/// An oracle with its journal.
+/// An oracle with its journal; the keys of these labels may force.
 fn attesting(
     chains: &Chains,
     settings: Settings,
     (journal, store): (Arc<Journal>, Arc<dyn Store>),
+    force: &[&str],
 ) -> Router {
     let state = Arc::new(oracle::State {
         listed: chains.list().iter().map(run::listed).collect(),
         oracle: run::oracle(chains, settings, (journal, store), peers(), clock::seconds),
-        force: Vec::new(),
+        force: force.iter().map(|label| (*label).to_owned()).collect(),
     });
     Router::default().with(&state, oracle::ROUTES).unwrap()
 }

@@ -4,7 +4,7 @@ use alloy::primitives::{Address, U256};
 
 use crate::{
     history::{Deal, History},
-    invariants::Account,
+    invariants::{Account, Gas},
     market::{self, NATIVE},
     plan::Extra,
 };
@@ -65,8 +65,8 @@ fn worth(history: &History, (chain, currency): (&str, Address), amount: U256) ->
     u128::try_from(amount * U256::from(most) / unit).unwrap_or(u128::MAX)
 }
 
-/// Twice what the solver's transactions for the order cost.
+/// Twice what the solver's transactions for the order should have cost.
 fn gas(history: &History, account: &Account) -> u128 {
-    let gas = account.gas.iter().map(|(_, fee, _)| *fee).sum::<U256>();
+    let gas = account.gas.iter().map(Gas::due).sum::<U256>();
     worth(history, ("alpha", NATIVE), gas * U256::from(2))
 }

@@ -38,10 +38,14 @@ impl Extra {
                 return;
             }
             Self::Till => TILL,
-            Self::Burner => BURNER,
+            Self::Burner(_) => BURNER,
         };
         let buyer: Address = body["user"].as_str().unwrap_or_default().parse().unwrap();
-        let data = Bytes::from(abi::buyCall { buyer }.abi_encode());
+        let mut data = abi::buyCall { buyer }.abi_encode();
+        if let Self::Burner(bytes) = self {
+            data.resize(data.len() + bytes, 0);
+        }
+        let data = Bytes::from(data);
         body["txs"] = json!([{ "to": target, "value": "0", "data": data }]);
         // Calls are written for one amount.
         body["tradeType"] = json!("EXACT_OUTPUT");
@@ -59,7 +63,13 @@ impl History {
         for (at, stranger) in self.plan.strangers.clone().into_iter().enumerate() {
             if stranger.has_own_order() {
                 if stranger.power == Power::GasBurner {
-                    self.plan.strangers[at].trade.extra = Extra::Burner;
+                    let trade = &mut self.plan.strangers[at].trade;
+                    // What is charged for is a part of what burns: much of it for a small order.
+                    let (bytes, dollars) = if stranger.keyed { (32_768, 40) } else { (0, 0) };
+                    trade.extra = Extra::Burner(bytes);
+                    if dollars > 0 {
+                        trade.amount = crate::plan::worth(trade.from.1, dollars);
+                    }
                 }
                 self.at(begin + stranger.after, Act::Quote(Who::Stranger(at)));
             }
@@ -102,7 +112,7 @@ impl History {
     }
 
     /// The victim has sent its deposit: its order is everybody's knowledge now.
-    pub fn after_deposit(&mut self, victim: usize) {
+    pub fn after_deposit(&mut self, victim: Who) {
         let now = clock::seconds();
         for (at, stranger) in self.plan.strangers.clone().iter().enumerate() {
             if stranger.victim == victim && !stranger.has_own_order() {
@@ -116,7 +126,11 @@ impl History {
         if stranger.power == Power::PercentFirst {
             return self.rest_of(at);
         }
-        let Some(victim) = self.deals.get(&Who::Honest(stranger.victim)).cloned() else {
+        let victim = match stranger.victim {
+            Who::Rival => self.rival.as_ref().map(|rival| &rival.deal),
+            honest => self.deals.get(&honest),
+        };
+        let Some(victim) = victim.cloned() else {
             return;
         };
         self.note(format!(
@@ -149,6 +163,9 @@ impl History {
             Power::Forcer => self.force(&stranger, round, &victim).await,
             Power::Recoverer => self.recover(at, round, &victim).await,
             Power::Crosswise => self.claim_crosswise(at, round, &victim).await,
+            Power::Asker => self.ask_around(at, round, &victim).await,
+            Power::Corroborator => self.corroborate(at, round).await,
+            Power::Keyholder => self.force_with_key(&stranger, round, &victim).await,
             Power::PercentFirst | Power::GasBurner | Power::OptionTaker => {}
         }
     }
@@ -209,6 +226,22 @@ impl History {
             id: order,
         };
         chain.send(account, DEPOSITORY, U256::ZERO, call.abi_encode().into())
+    }
+
+    /// A payment that names an order.
+    pub fn pay(
+        &self,
+        (account, chain, currency): (Address, &'static str, Address),
+        (to, amount): (Address, U256),
+        order: B256,
+    ) -> B256 {
+        let chain = self.world.chain(chain);
+        if currency == NATIVE {
+            return chain.send(account, to, amount, order.to_vec().into());
+        }
+        let mut data = abi::transferCall { to, amount }.abi_encode();
+        data.extend(order);
+        chain.send(account, currency, U256::ZERO, data.into())
     }
 
     /// A transaction that has nothing to do with the victim, told as the victim's.

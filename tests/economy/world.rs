@@ -1,6 +1,9 @@
 //! Three scripted chains with three providers each, and what survives the process.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use alloy::primitives::{Address, U256};
 use intentd::{
@@ -8,7 +11,7 @@ use intentd::{
     sign::{Signer, raw::RawKey},
     store::memory::MemoryStore,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use vm::{ChainEntry, protocol::message::Domain};
 
 use crate::{
@@ -31,6 +34,13 @@ const TOKENS: u64 = 5_000_000;
 /// Wei per gas unit at first.
 const GAS: u128 = 20_000_000_000;
 
+/// Labels of the keys of whoever may force at the solver's oracle, and of its peers.
+pub const FORCER: &str = "operator";
+pub const PEERS: &str = "peer";
+
+/// What the solver has asked its oracle.
+pub type Asked = Arc<Mutex<Vec<(String, Value)>>>;
+
 /// See the module.
 pub struct World {
     pub chains: [Arc<Chain>; 3],
@@ -42,11 +52,15 @@ pub struct World {
     /// What the peer of the solver's oracle has signed.
     pub peer: Arc<MemoryStore>,
     pub process: Option<Process>,
+    pub asked: Asked,
 }
 
 /// A key as its holder has it.
-pub fn key(text: &str) -> Arc<dyn Signer> {
-    Arc::new(RawKey::parse(text).unwrap())
+pub fn key(text: &'static str) -> Arc<dyn Signer> {
+    static KEYS: Mutex<BTreeMap<&str, Arc<dyn Signer>>> = Mutex::new(BTreeMap::new());
+    let made = || -> Arc<dyn Signer> { Arc::new(RawKey::parse(text).unwrap()) };
+    let mut keys = KEYS.lock().unwrap();
+    keys.entry(text).or_insert_with(made).clone()
 }
 
 impl World {
@@ -70,6 +84,7 @@ impl World {
             market: market::market(cap),
             peer: Arc::default(),
             process: None,
+            asked: Asked::default(),
         }
     }
 
@@ -118,7 +133,9 @@ fn genesis(name: &str, (solver, signers): (Address, [Address; 2]), accounts: &[A
     }
     if name == "relay" {
         let oracle = Contract::Oracle { signers };
+        let mapping = Contract::Mapping { solver };
         state.contracts.insert(market::ORACLE, oracle);
+        state.contracts.insert(market::MAPPING, mapping);
         return state;
     }
     for token in [market::USDC, market::BRIDGED, market::JUNK] {

@@ -12,6 +12,8 @@ alloy::sol! {
     function HUB() returns (address);
     function router() returns (address);
     function balanceOf(address owner, uint256 id) returns (uint256);
+    function getEntry(address user, bytes32 id) returns (bytes data, uint256 createdAt);
+    function leave(address user, bytes32 id);
     function latestRoundData();
     function decimals() returns (uint8);
     /// Buys something for `buyer`; what it takes in gas is the till's decision.

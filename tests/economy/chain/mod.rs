@@ -62,6 +62,10 @@ pub struct World {
     /// Wei per gas unit.
     pub base: u128,
     pub tip: u128,
+    /// The greatest tip that nodes have asked for.
+    high: u128,
+    /// Seconds that no block was made in.
+    stood: u64,
 }
 
 /// A block with what was done in it.
@@ -104,6 +108,8 @@ pub struct Done {
     /// What the sender paid for gas, in all and for a unit.
     pub fee: U256,
     pub price: U256,
+    /// What a unit cost at most for whoever paid what nodes asked.
+    pub fair: U256,
     /// What the signer had of each currency that the transaction changed, before and after, fees apart.
     pub moved: Vec<(Address, U256, U256)>,
     /// As the family reads it.
@@ -138,6 +144,8 @@ impl Chain {
             sent: BTreeMap::new(),
             base: base.gas,
             tip: base.gas / 10,
+            high: base.gas / 10,
+            stood: 0,
         };
         let chain = Self {
             rules: Rules::new(&spec).unwrap(),
@@ -179,8 +187,13 @@ impl Chain {
             number,
             hash: B256::new(hash),
             parent,
-            time: time(self.pace, number),
+            time: time(self.pace, number) + world.stood,
         }
+    }
+
+    /// No block is made for so many seconds.
+    pub fn stand(&self, seconds: u64) {
+        self.lock().stood += seconds;
     }
 
     /// A user's transaction: nobody asks for its nonce or its gas.
@@ -255,13 +268,14 @@ impl Chain {
     /// Mines what is due at `now` (unix seconds).
     pub fn mine_until(&self, now: u64) {
         let mut world = self.lock();
-        while time(self.pace, world.head() + 1) <= now {
+        while time(self.pace, world.head() + 1) + world.stood <= now {
             self.mine(&mut world);
         }
     }
 
     fn mine(&self, world: &mut World) {
         let number = world.head() + 1;
+        world.high = world.high.max(world.tip);
         let block = self.header(world, number);
         let mut state = world.state().clone();
         let mut pool = std::mem::take(&mut world.pool);
@@ -338,6 +352,8 @@ impl Chain {
             first: 0,
             fee,
             price,
+            // A replacement pays a higher tip than is asked for.
+            fair: U256::from(world.base + world.high * 2),
             moved,
             decoded: OnceLock::new(),
         }

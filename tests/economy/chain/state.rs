@@ -37,6 +37,10 @@ pub enum Contract {
     Oracle {
         signers: [Address; 2],
     },
+    /// Keeps words that this solver leaves.
+    Mapping {
+        solver: Address,
+    },
 }
 
 /// Balances by owner and currency; the zero address is the native currency.
@@ -49,6 +53,8 @@ pub struct State {
     /// The hub's balances, by account and token id.
     pub hub: BTreeMap<(Address, U256), U256>,
     pub executed: BTreeSet<B256>,
+    /// Words of the hub's accounts.
+    pub words: BTreeSet<(Address, B256)>,
 }
 
 /// A call as contracts see it.
@@ -112,6 +118,15 @@ impl Frame {
                 Ok(())
             }
             Some(Contract::Oracle { signers }) => self.oracle(message, signers),
+            Some(Contract::Mapping { solver }) => {
+                let call = abi::leaveCall::abi_decode(message.data);
+                let call = call.map_err(|_| says("no function"))?;
+                if message.from != solver {
+                    return Err(says("not its own word"));
+                }
+                self.state.words.insert((call.user, call.id));
+                Ok(())
+            }
         }
     }
 
