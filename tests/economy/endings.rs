@@ -126,7 +126,9 @@ fn is_repriced(plan: &Plan, at: usize) -> bool {
 fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     let crash = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Crash(_));
     let crashes = plan.weather.iter().any(crash);
-    let asks = plan.strangers.iter().any(|one| one.has_own_order());
+    // Who asks what the solver holds has prices read, too.
+    let reads = |one: &Stranger| one.has_own_order() || one.power == Power::Asker;
+    let asks = plan.strangers.iter().any(reads);
     let late = is_repriced(plan, at) && (asks || crashes);
     (late || crashes && one.quoted != other.quoted) && is_end(&one.status) && is_end(&other.status)
 }
