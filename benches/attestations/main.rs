@@ -24,6 +24,7 @@
 )]
 
 mod daemon;
+mod gap;
 mod load;
 mod node;
 mod world;
@@ -61,6 +62,12 @@ struct Arguments {
     /// Only rows with that delay, in milliseconds.
     #[arg(long)]
     delay: Option<u64>,
+    /// Only how long everything else waits while a transaction of `--events` is attested: see [`gap`].
+    #[arg(long)]
+    gap: bool,
+    /// Events of that transaction.
+    #[arg(long, default_value_t = 100_000)]
+    events: u32,
     /// Another build of the daemon to measure.
     #[arg(long, default_value = env!("CARGO_BIN_EXE_intentd"))]
     daemon: PathBuf,
@@ -81,8 +88,15 @@ async fn main() -> Result<()> {
     if !arguments.bench {
         return Ok(());
     }
-    let world = Arc::new(World::new(arguments.transactions)?);
+    let world = match arguments.gap {
+        true => World::new(1)?.with_huge(arguments.events),
+        false => World::new(arguments.transactions)?,
+    };
+    let world = Arc::new(world);
     let node = Node::start(world.clone()).await?;
+    if arguments.gap {
+        return gap::rows(&arguments.daemon, &world, &node).await;
+    }
     head(&arguments);
     for providers in [1, 3] {
         for delay in [0, 20] {

@@ -45,6 +45,10 @@ pub struct World {
     pub old_deposits: Vec<Bytes>,
     /// Bodies about fills of orders, paid for by [`World::deposits`].
     pub fills: Vec<Bytes>,
+    /// A body about a deposit beside many transfers of a token.
+    pub huge: Bytes,
+    /// How many of them.
+    pub events: u32,
 }
 
 /// One chain as its node tells it. Answers are JSON texts.
@@ -84,6 +88,8 @@ impl World {
             deposits: Vec::new(),
             old_deposits: Vec::new(),
             fills: Vec::new(),
+            huge: Bytes::new(),
+            events: 0,
         };
         for number in 0..count {
             let recent = TIP - FINALITY - 1 - u64::from(number) % RECENT;
@@ -105,6 +111,16 @@ impl World {
             world.fills.push(body.to_string().into());
         }
         Ok(world)
+    }
+
+    /// With a deposit beside so many transfers.
+    pub fn with_huge(mut self, events: u32) -> Self {
+        let order = keccak256("huge");
+        let hash = self
+            .origin
+            .mine_beside(deposit(TIP - FINALITY - 2, order), events);
+        (self.huge, self.events) = (ask(hash), events);
+        self
     }
 
     pub fn chain(&self, name: &str) -> Result<&Chain> {
@@ -145,6 +161,11 @@ impl Chain {
     }
 
     fn mine(&mut self, draft: Draft) -> B256 {
+        self.mine_beside(draft, 0)
+    }
+
+    /// A transaction that transfers a token `transfers` times besides.
+    fn mine_beside(&mut self, draft: Draft, transfers: u32) -> B256 {
         let seed = format!("{} transaction {}", self.name, self.mined.len());
         let (hash, block) = (keccak256(seed), self.block(draft.block));
         let (from, to) = (draft.from, draft.to);
@@ -152,13 +173,24 @@ impl Chain {
             r#""transactionHash":"{hash}","transactionIndex":"0x0","blockHash":"{block}","blockNumber":"{:#x}""#,
             draft.block
         );
-        let topics: Vec<_> = draft.topics.iter().map(|t| format!(r#""{t}""#)).collect();
-        let log = format!(
-            r#"{{"address":"{:#x}","topics":[{}],"data":"{}",{place},"logIndex":"0x0","removed":false}}"#,
-            draft.to,
-            topics.join(","),
-            hex::encode_prefixed(&draft.data),
-        );
+        let log = |index: u32, (at, topics, data): (Address, &[B256], &[u8])| {
+            let topics: Vec<_> = topics.iter().map(|t| format!(r#""{t}""#)).collect();
+            let (topics, data) = (topics.join(","), hex::encode_prefixed(data));
+            format!(
+                r#"{{"address":"{at:#x}","topics":[{topics}],"data":"{data}",{place},"logIndex":"{index:#x}","removed":false}}"#
+            )
+        };
+        let user = USER.into_word();
+        let moved = [keccak256("Transfer(address,address,uint256)"), user, user];
+        let one = U256::ONE.to_be_bytes::<32>();
+        let others = (1..=transfers).map(|index| {
+            let mut moved = moved;
+            moved[2] = B256::from(U256::from(index));
+            log(index, (TOKEN, &moved, &one))
+        });
+        let first = log(0, (draft.to, &draft.topics, &draft.data));
+        let log = std::iter::once(first).chain(others);
+        let log = log.collect::<Vec<_>>().join(",");
         let zeros = "0".repeat(512);
         let receipt = format!(
             r#"{{{place},"from":"{from:#x}","to":"{to:#x}","status":"0x1","type":"0x2","contractAddress":null,"cumulativeGasUsed":"0x5208","gasUsed":"0x5208","effectiveGasPrice":"0x3b9aca00","logs":[{log}],"logsBloom":"0x{zeros}"}}"#

@@ -6,8 +6,8 @@ use std::{collections::HashMap, sync::Arc};
 use futures::future::try_join_all;
 use tokio::sync::OnceCell;
 use vm::{
-    Bytes, Chain, ChainId, ChainSpec, Head, LARGE_EVENTS, ReadError, Seen, Transaction, TxRef,
-    aside, protocol::limits,
+    Bytes, Chain, ChainId, ChainSpec, Head, Kept, LARGE_EVENTS, ReadError, Seen, Transaction,
+    TxRef, aside, protocol::limits,
 };
 
 use super::Refusal;
@@ -26,7 +26,7 @@ pub struct Found {
     pub transaction: TxRef,
     pub head: Head,
     /// Shared by all who named the transaction: it may be large.
-    pub found: Arc<Transaction>,
+    pub found: Arc<Kept<Transaction>>,
 }
 
 impl Found {
@@ -42,7 +42,7 @@ impl Found {
 
     /// How much there is to look at.
     pub fn events(&self) -> usize {
-        match &*self.found {
+        match &**self.found {
             Transaction::Succeeded(receipt) => limits::events(receipt),
             _ => 0,
         }
@@ -169,7 +169,7 @@ impl Tip {
             spec: self.chain.spec.clone(),
             transaction: one.transaction.clone(),
             head,
-            found: Arc::new(found),
+            found: Arc::new(Kept::new(found)),
         })
     }
 }

@@ -39,7 +39,7 @@ pub mod tron;
 #[cfg(feature = "xrp")]
 pub mod xrp;
 
-pub use aside::{LARGE_BYTES, LARGE_EVENTS, aside};
+pub use aside::{Kept, LARGE_BYTES, LARGE_EVENTS, Large, aside};
 pub use family::*;
 pub use finality::{Finality, FinalityTag};
 pub use seen::{Seen, Unusable};

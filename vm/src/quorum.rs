@@ -18,11 +18,11 @@ use futures::{future::BoxFuture, stream::StreamExt};
 
 pub use self::seat::Health;
 use self::{
-    dissent::{Agreed, Answer, Dissent, Open, Sight},
+    dissent::{Agreed, Answer, Dissent, Open, Sight, is_same},
     seat::{Seat, Weight},
 };
 use crate::{
-    ChainReader, Provider, ReadError, StateReader,
+    ChainReader, Kept, Provider, ReadError, StateReader, aside,
     types::{Address, Block, Bytes, ChainId, Head, Transaction, TxRef, WithdrawalStatus},
 };
 
@@ -103,31 +103,35 @@ impl Quorum {
         F: Fn(&Provider) -> BoxFuture<'static, Result<T, ReadError>> + Send + Sync + 'static,
     {
         let (_, mut open) = self.ask(&ask)?;
-        let mut groups: Vec<(T, Vec<Arc<Seat>>)> = Vec::new();
+        let mut groups: Vec<(Kept<T>, Vec<Arc<Seat>>)> = Vec::new();
         let mut errors: Vec<(Arc<Seat>, ReadError)> = Vec::new();
         while let Some((seat, answer)) = open.next().await {
             match answer {
-                Ok(answer) => match groups.iter_mut().find(|(said, _)| said.same(&answer)) {
-                    Some((_, seats)) => seats.push(seat),
-                    None => groups.push((answer, vec![seat])),
-                },
+                Ok(answer) => {
+                    let answer = Kept::new(answer);
+                    match groups.iter_mut().find(|(said, _)| is_same(said, &answer)) {
+                        Some((_, seats)) => seats.push(seat),
+                        None => groups.push((answer, vec![seat])),
+                    }
+                }
                 Err(error) => errors.push((seat, error)),
             }
             if let Some(found) = groups.iter().position(|(_, s)| s.len() >= self.required) {
                 let (answer, seats) = groups.swap_remove(found);
-                let others = groups.into_iter().flat_map(|(said, seats)| {
-                    let each = move |seat| (seat, Ok(said.clone()));
-                    seats.into_iter().map(each)
+                let others = groups.iter().flat_map(|(said, seats)| {
+                    let each = move |seat: &Arc<Seat>| (seat.clone(), Ok(copy(said)));
+                    seats.iter().map(each)
                 });
                 let errors = errors.into_iter().map(|(seat, error)| (seat, Err(error)));
+                let copied = copy(&answer);
                 let agreed = Agreed {
                     what,
-                    answer: answer.clone(),
+                    answer,
                     seats,
                     ask: Arc::new(ask),
                 };
                 agreed.settle(others.chain(errors).collect(), open);
-                return Ok(answer);
+                return Ok(copied);
             }
         }
         let large = |(_, error): &&(Arc<Seat>, ReadError)| *error == ReadError::TooLarge;
@@ -169,11 +173,11 @@ impl Quorum {
     fn disagreement<T: Answer>(
         &self,
         what: &'static str,
-        groups: &[(T, Vec<Arc<Seat>>)],
+        groups: &[(Kept<T>, Vec<Arc<Seat>>)],
         errors: &[(Arc<Seat>, ReadError)],
     ) -> ReadError {
         for (said, seats) in groups {
-            let mut others = groups.iter().filter(|(other, _)| !other.same(said));
+            let mut others = groups.iter().filter(|(other, _)| !is_same(other, said));
             if others.any(|(other, _)| said.against(other) != Dissent::Honest) {
                 seats
                     .iter()
@@ -286,6 +290,11 @@ impl StateReader for Quorum {
         })
         .await
     }
+}
+
+/// A copy, made beside the other tasks where it is large.
+fn copy<T: Answer>(answer: &Kept<T>) -> T {
+    aside(answer.is_large(), || T::clone(answer))
 }
 
 fn no_state() -> ReadError {

@@ -134,7 +134,9 @@ impl Node {
                 .map_err(|_| doubt("an answer is missing"))?;
         let receipt: Option<RawReceipt> = expect("eth_getTransactionReceipt", receipt)?;
         let transaction: Option<RawTransaction> = expect("eth_getTransactionByHash", transaction)?;
-        Ok(Mined::join(hash, receipt, transaction))
+        let logs = receipt.as_ref().map_or(0, |receipt| receipt.logs.len());
+        let join = || Mined::join(hash, receipt, transaction);
+        Ok(aside(logs > LARGE_EVENTS, join))
     }
 
     /// Makes sure that `block` is on this node's chain.
@@ -166,7 +168,10 @@ impl Node {
             return Ok(Err(Doubt("the receipt is of another fork than the head")));
         };
         let long = mined.logs.len() > LARGE_EVENTS;
-        Ok(aside(long, || decode::decode(&self.rules, &mined, &block)))
+        // What was read goes there, too: to let go of as many logs takes its time.
+        Ok(aside(long, move || {
+            decode::decode(&self.rules, &mined, &block)
+        }))
     }
 }
 

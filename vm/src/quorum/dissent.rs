@@ -11,7 +11,8 @@ use tokio::time::timeout;
 
 use super::seat::{Seat, Weight};
 use crate::{
-    ChainReader, Provider, ReadError,
+    ChainReader, Kept, LARGE_EVENTS, Large, Provider, ReadError, aside,
+    protocol::limits,
     types::{Block, Bytes, Transaction, WithdrawalStatus},
 };
 
@@ -40,12 +41,28 @@ pub enum Dissent {
 }
 
 /// Something that providers vote about.
-pub trait Answer: Clone + Send + Sync + 'static {
+pub trait Answer: Large + Clone + Send + Sync + 'static {
     /// Whether they are one vote.
     fn same(&self, other: &Self) -> bool;
     /// What `self` means while `agreed`, which is not the same, is agreed.
     fn against(&self, agreed: &Self) -> Dissent;
 }
+
+impl Large for Transaction {
+    fn is_large(&self) -> bool {
+        matches!(self, Self::Succeeded(receipt) if limits::events(receipt) > LARGE_EVENTS)
+    }
+
+    fn clear(&mut self) {
+        *self = Self::Missing;
+    }
+}
+
+impl Large for WithdrawalStatus {}
+impl Large for u64 {}
+impl Large for Bytes {}
+impl Large for Option<Block> {}
+impl Large for Sight {}
 
 impl Answer for Transaction {
     fn same(&self, other: &Self) -> bool {
@@ -140,9 +157,9 @@ impl Answer for Sight {
 }
 
 /// An answer that counts, and who gave it.
-pub struct Agreed<T> {
+pub struct Agreed<T: Answer> {
     pub what: &'static str,
-    pub answer: T,
+    pub answer: Kept<T>,
     pub seats: Vec<Arc<Seat>>,
     pub ask: Ask<T>,
 }
@@ -172,8 +189,8 @@ impl<T: Answer> Agreed<T> {
 
     /// Who has to be asked again before it is judged.
     fn judge(&self, (seat, said): Said<T>) -> Option<Arc<Seat>> {
-        let dissent = match said {
-            Ok(said) if said.same(&self.answer) => return None,
+        let dissent = match said.map(Kept::new) {
+            Ok(said) if is_same(&said, &self.answer) => return None,
             Ok(said) => said.against(&self.answer),
             Err(ReadError::Doubtful(_)) => Dissent::Fork,
             Err(_) => return None,
@@ -197,19 +214,24 @@ impl<T: Answer> Agreed<T> {
         let Some(said) = self.once_more(seat).await else {
             return seat.dispute(self.what, Weight::Doubt);
         };
-        if said.same(&self.answer) {
+        if is_same(&said, &self.answer) {
             return;
         }
         let others = self.seats.iter().map(|other| self.once_more(other));
         let others = future::join_all(others).await;
-        if others.iter().flatten().any(|other| other.same(&said)) {
+        if others.iter().flatten().any(|other| is_same(other, &said)) {
             return;
         }
         seat.dispute(self.what, Weight::Contradiction);
     }
 
-    async fn once_more(&self, seat: &Seat) -> Option<T> {
+    async fn once_more(&self, seat: &Seat) -> Option<Kept<T>> {
         let answer = timeout(AGAIN, (self.ask)(&seat.provider)).await;
-        answer.ok()?.ok()
+        answer.ok()?.ok().map(Kept::new)
     }
+}
+
+/// Whether two answers are one vote, compared beside the other tasks where they are large.
+pub fn is_same<T: Answer>(one: &Kept<T>, other: &Kept<T>) -> bool {
+    aside(one.is_large() && other.is_large(), || one.same(other))
 }

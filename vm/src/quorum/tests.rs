@@ -3,7 +3,10 @@
 mod heads;
 mod race;
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -77,6 +80,79 @@ fn disputes(quorum: &Quorum) -> Vec<u64> {
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
+    }
+}
+
+/// Every piece of work on it ends only once another task of the only worker has run.
+struct Huge {
+    kind: u8,
+    alone: Arc<AtomicUsize>,
+}
+
+impl Huge {
+    fn work(&self) {
+        let (done, other) = std::sync::mpsc::channel();
+        tokio::spawn(async move { done.send(()) });
+        // As long as nobody waits for that: only what fails takes it.
+        if other.recv_timeout(Duration::from_secs(20)).is_err() {
+            self.alone.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Clone for Huge {
+    fn clone(&self) -> Self {
+        self.work();
+        let (kind, alone) = (self.kind, self.alone.clone());
+        Self { kind, alone }
+    }
+}
+
+impl crate::Large for Huge {
+    fn is_large(&self) -> bool {
+        true
+    }
+
+    fn clear(&mut self) {
+        self.work();
+    }
+}
+
+impl Answer for Huge {
+    fn same(&self, other: &Self) -> bool {
+        self.work();
+        self.kind == other.kind
+    }
+
+    fn against(&self, _: &Self) -> Dissent {
+        Dissent::Race
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn large_answers_keep_no_other_task_from_running() {
+    // One that differs, before or after those that agree; and no agreement at all.
+    for kinds in [[1, 2, 2], [2, 1, 2], [2, 2, 1], [1, 2, 3]] {
+        let (_, quorum) = three();
+        let alone = Arc::new(AtomicUsize::new(0));
+        let (turn, counter) = (Arc::new(AtomicUsize::new(0)), alone.clone());
+        let voting = tokio::spawn(async move {
+            let answer = quorum.vote("huge", move |_| {
+                let turn = turn.fetch_add(1, Ordering::Relaxed) % kinds.len();
+                let (kind, alone) = (kinds[turn], counter.clone());
+                Box::pin(async move {
+                    for _ in 0..turn {
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(Huge { kind, alone })
+                })
+            });
+            answer.await.map(|huge: Huge| huge.kind)
+        });
+        let agreed = voting.await.unwrap();
+        assert_eq!(agreed.is_ok(), kinds != [1, 2, 3], "{kinds:?}");
+        settle().await;
+        assert_eq!(alone.load(Ordering::Relaxed), 0, "{kinds:?}");
     }
 }
 
