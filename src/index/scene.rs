@@ -108,9 +108,18 @@ impl World {
                 number,
                 hash,
                 deposits,
+                doubt: None,
             });
             number
         })
+    }
+
+    /// The newest transaction cannot be attributed.
+    pub fn doubt(&self, why: &str) {
+        self.with(|state| {
+            let newest = state.sightings.last_mut().unwrap();
+            newest.doubt = Some(vm::Refusal(why.into()));
+        });
     }
 
     /// Takes the newest `depth` blocks away; the next ones are of another fork.

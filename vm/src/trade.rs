@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use crate::{
     CodecError,
     family::{ChainSpec, Endpoint, ReadError, SpecError},
-    types::{Address, Amount, B256, Block, Bytes, Deposit, TxRef},
+    types::{Address, Amount, B256, Block, Bytes, Deposit, Refusal, TxRef},
 };
 
 pub use self::{
@@ -64,8 +64,11 @@ pub struct Sighting {
     pub transaction: TxRef,
     pub number: u64,
     pub hash: B256,
-    /// Never empty; a transaction that cannot be attributed is not seen.
+    /// Never empty.
     pub deposits: Vec<Deposit>,
+    /// Why no quorum will attest them: they stand here as the transaction's records have them, so that
+    /// somebody looks.
+    pub doubt: Option<Refusal>,
 }
 
 /// Why a range was not scanned.

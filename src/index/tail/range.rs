@@ -138,6 +138,7 @@ impl Tail {
                 let known = request.is_some();
                 if news {
                     self.count(if known { "known" } else { "unknown" });
+                    self.doubt(sighting, deposit);
                 }
                 if news && !known {
                     let key = sighting::key(name, sighting.number, &id);
@@ -226,6 +227,19 @@ impl Tail {
             sighted.insert((row.number, row.onchain_id), row);
         }
         Ok(sighted)
+    }
+
+    /// Counts a deposit that no quorum will attest, and tells the operator of it.
+    fn doubt(&self, sighting: &Sighting, deposit: &vm::Deposit) {
+        let Some(why) = &sighting.doubt else { return };
+        let (network, transaction) = (&self.network.name, &sighting.transaction.text);
+        let (depositor, amount) = (deposit.depositor.text(), deposit.amount);
+        let (currency, id) = (deposit.currency.text(), &deposit.id);
+        tracing::error!(
+            network, %transaction, depositor, currency, %amount, %id, %why,
+            "a deposit cannot be attributed"
+        );
+        self.count("unattributed");
     }
 
     pub(super) fn count(&self, kind: &'static str) {

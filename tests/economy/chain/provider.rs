@@ -271,6 +271,7 @@ impl Scanner for Provider {
                 number: block.number,
                 hash: block.hash,
                 deposits,
+                doubt: None,
             })
         });
         Ok(sightings.collect())

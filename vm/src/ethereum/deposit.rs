@@ -19,6 +19,15 @@ pub fn read(rules: &Rules, logs: &[Logged], input: &[u8]) -> Result<Vec<Deposit>
         return Err(Refusal(format!("Chain {} has no depository", rules.chain)));
     };
     refuse_unclear(depository, logs)?;
+    Ok(told(rules, depository, (logs, input)))
+}
+
+/// What the logs tell of deposits, whether that can be believed or not.
+pub fn told(
+    rules: &Rules,
+    depository: EvmAddress,
+    (logs, input): (&[Logged], &[u8]),
+) -> Vec<Deposit> {
     let kept: Vec<&Logged> = logs
         .iter()
         .filter(|log| is_kept(rules, depository, &log.event))
@@ -66,7 +75,7 @@ pub fn read(rules: &Rules, logs: &[Logged], input: &[u8]) -> Result<Vec<Deposit>
         };
         deposits.push(deposit.at(rules, depository, log.index));
     }
-    Ok(deposits)
+    deposits
 }
 
 struct Found {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     trade::Sighting,
-    types::{B256, Bytes, Deposit, EvmAddress, TxRef},
+    types::{B256, Bytes, Deposit, EvmAddress, Refusal, TxRef},
 };
 
 /// One log of `eth_getLogs`.
@@ -119,19 +119,16 @@ impl Found {
 impl Mention {
     /// Whether only the calldata can name this deposit: one bare transfer, without an event.
     pub fn needs_input(&self, rules: &Rules) -> bool {
-        let Some(deposits) = self.deposits(rules, &[]) else {
-            return false;
-        };
+        let (deposits, _) = self.deposits(rules, &[]);
         let mut tokens = deposits.iter().filter(|d| d.currency != rules.native);
         let first = tokens.next().is_some_and(|deposit| *deposit.id == *NOBODY);
         first && tokens.next().is_none()
     }
 
-    /// The deposits, if there are any and they can be attributed. `input` is the calldata, where it is
-    /// needed.
+    /// The deposits, if there are any. `input` is the calldata, where it is needed.
     pub fn sighting(&self, rules: &Rules, input: &[u8]) -> Option<Sighting> {
-        let deposits = self.deposits(rules, input).filter(|d| !d.is_empty())?;
-        Some(Sighting {
+        let (deposits, doubt) = self.deposits(rules, input);
+        (!deposits.is_empty()).then(|| Sighting {
             transaction: TxRef {
                 text: Arc::from(format!("{:#x}", self.transaction)),
                 bytes: self.transaction.into(),
@@ -140,15 +137,17 @@ impl Mention {
             number: self.number,
             hash: self.hash,
             deposits,
+            doubt,
         })
     }
 
-    fn deposits(&self, rules: &Rules, input: &[u8]) -> Option<Vec<Deposit>> {
+    fn deposits(&self, rules: &Rules, input: &[u8]) -> (Vec<Deposit>, Option<Refusal>) {
         match deposit::read(rules, &self.logs, input) {
-            Ok(deposits) => Some(deposits),
+            Ok(deposits) => (deposits, None),
             Err(refusal) => {
-                tracing::debug!(transaction = %self.transaction, %refusal, "not attributed");
-                None
+                let told = |at| deposit::told(rules, at, (&self.logs, input));
+                let told = rules.depository.map(told);
+                (told.unwrap_or_default(), Some(refusal))
             }
         }
     }

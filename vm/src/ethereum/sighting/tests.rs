@@ -106,6 +106,28 @@ fn deposits_come_in_block_order_one_sighting_per_transaction() {
 }
 
 #[test]
+fn what_cannot_be_attributed_is_seen_with_why() {
+    let at = |index| (12, index, 1);
+    let unreadable = log(at(1), DEPOSITORY, &[NATIVE_DEPOSIT], &[ORDER]);
+    let foreign_shape = Found {
+        topics: vec![NATIVE_DEPOSIT, ORDER],
+        ..native(at(1))
+    };
+    let seen = sightings(vec![native(at(0)), unreadable, transfer(at(2))], &[]);
+    for seen in [&seen, &sightings(vec![foreign_shape, native(at(2))], &[])] {
+        let doubt = seen[0].doubt.as_ref().map(ToString::to_string);
+        assert_eq!(doubt.as_deref(), Some("Unreadable event of the depository"));
+    }
+    let shown = seen[0].deposits.iter();
+    let shown: Vec<_> = shown
+        .map(|d| (d.index, d.amount, d.depositor.bytes()))
+        .collect();
+    let five = U256::from(5);
+    assert_eq!(shown, [(0, five, &USER[..]), (2, five, &USER[..])]);
+    assert_eq!(sightings(vec![native(at(0))], &[])[0].doubt, None);
+}
+
+#[test]
 fn only_a_bare_transfer_needs_calldata() {
     let needs = |found| mentions(found).unwrap()[0].needs_input(&rules());
     assert!(needs(vec![transfer((12, 0, 1))]));
@@ -154,7 +176,7 @@ fn what_is_no_deposit_is_not_seen() {
 }
 
 #[test]
-fn what_cannot_be_attributed_is_nobodys_or_not_seen() {
+fn what_is_claimed_twice_is_its_payers() {
     let claimed_twice = vec![
         transfer((12, 0, 1)),
         erc20((12, 1, 1), ORDER),
@@ -165,11 +187,6 @@ fn what_cannot_be_attributed_is_nobodys_or_not_seen() {
     let ids = seen.iter().map(|seen| &*seen.deposits[0].id);
     assert_eq!(ids.collect::<Vec<_>>(), [NOBODY, &*ORDER.to_string()]);
     assert_eq!(seen[1].transaction.bytes[0], 2);
-    let foreign_shape = Found {
-        topics: vec![NATIVE_DEPOSIT, ORDER],
-        ..native((12, 0, 1))
-    };
-    assert_eq!(sightings(vec![foreign_shape, native((12, 1, 1))], &[]), []);
 }
 
 #[test]
