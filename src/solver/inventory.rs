@@ -45,14 +45,15 @@ pub async fn reserved(
     }
 }
 
-/// What a slot may take: of the native currency for gas and value, and of others.
+/// What a slot may take: of the native currency for gas, bytes and value, and of others.
 pub fn needs(site: &Site, slot: &Slot) -> Result<Vec<(Address, Amount)>, SolverError> {
     let gas = slot
         .versions
         .iter()
         .map(|version| U256::from(version.gas).saturating_mul(U256::from(version.max_fee)));
     let gas = gas.max().unwrap_or_default();
-    let mut needs = vec![(site.native.clone(), gas.saturating_add(slot.value))];
+    let fees = gas.saturating_add(slot.data_fee);
+    let mut needs = vec![(site.native.clone(), fees.saturating_add(slot.value))];
     for (currency, amount) in &slot.spends {
         needs.push((site.family().address(currency)?, *amount));
     }

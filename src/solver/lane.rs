@@ -40,6 +40,9 @@ const MOST_SLOTS: usize = 4_096;
 /// the key, or providers lie.
 const MOST_JUMP: u64 = 16;
 
+/// How many times what a chain asks for a transaction's bytes is kept for them.
+const DATA_ROOM: Amount = Amount::from_limbs([2, 0, 0, 0]);
+
 /// How gas is paid for.
 #[derive(Clone, Copy, Debug)]
 pub struct Gas {
@@ -148,11 +151,12 @@ impl Lane {
         let fresh = self.row().await?.1.is_none();
         // Also a stored lane looks at the chain: the key may have been used elsewhere meanwhile.
         let mined = self.site.nonce(&self.owner, fresh).err_into();
-        let (mined, fees) = futures::try_join!(mined, self.fees())?;
+        let data_fee = self.most_data_fee(&plan.call, &plan.authorizations);
+        let (mined, fees, data_fee) = futures::try_join!(mined, self.fees(), data_fee)?;
         let turn = self.turn.lock().await;
         let (found, stored) = self.row().await?;
         let (nonce, skipped) = self.next(stored, mined)?;
-        let slot = self.first(plan, nonce, (fees, now)).await?;
+        let slot = self.first(plan, nonce, (fees, data_fee, now)).await?;
         self.check_funds(&slot).await?;
         let next = nonce + 1;
         let lane = rows::lane::Lane {
@@ -324,7 +328,7 @@ impl Lane {
             most: Some(gas),
             ..Intended::free(call)
         };
-        let data = self.site.providers.data_fee(&intended).await?;
+        let data = self.site.data_fee(&intended).await?;
         let price = Amount::from(fees.base.saturating_add(fees.priority));
         Ok(price.saturating_mul(Amount::from(gas)).saturating_add(data))
     }
@@ -339,7 +343,17 @@ impl Lane {
             authorizations,
             ..Intended::free(call)
         };
-        Ok(self.site.providers.data_fee(&intended).await?)
+        Ok(self.site.data_fee(&intended).await?)
+    }
+
+    /// The same, as much as it may be by the time at which the call is in a block.
+    async fn most_data_fee(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Amount, SolverError> {
+        let fee = self.data_fee(call, authorizations).await?;
+        Ok(fee.saturating_mul(DATA_ROOM))
     }
 
     async fn check_funds(&self, slot: &Slot) -> Result<(), SolverError> {

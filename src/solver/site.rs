@@ -1,5 +1,8 @@
 //! One chain as the solver sees it: providers to write through and a quorum to believe.
 
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
 use vm::{
     Address, Amount, B256, Bytes, Chain, CodecError, Family, Head, ReadError, Transaction,
     trade::{
@@ -28,6 +31,8 @@ pub struct Site {
     pub native: Address,
     pub providers: Failover,
     pub(super) survey: Survey,
+    /// Who says what bytes cost where no market file does, once that was asked.
+    bytes: Arc<OnceCell<Option<Address>>>,
 }
 
 /// What a family makes calls and transactions with.
@@ -100,6 +105,7 @@ impl Site {
             transactions: codecs.1,
             providers,
             survey: Survey::sound(),
+            bytes: Arc::default(),
         })
     }
 
@@ -120,7 +126,15 @@ impl Site {
             transactions,
             providers,
             survey: Survey::default(),
+            bytes: Arc::default(),
         })
+    }
+
+    #[cfg(test)]
+    #[must_use]
+    pub fn without_market(mut self) -> Self {
+        (self.market, self.bytes) = (None, Arc::default());
+        self
     }
 
     pub fn family(&self) -> &'static Family {
@@ -166,6 +180,19 @@ impl Site {
 
     pub async fn fees(&self) -> Result<Fees, ReadError> {
         self.providers.fees().await
+    }
+
+    /// What the chain charges for a transaction's bytes besides gas. Of a chain without a market file it is
+    /// asked once whether it has the contract that most such chains have.
+    pub async fn data_fee(&self, intended: &Intended<'_>) -> Result<Amount, ReadError> {
+        if self.market.is_some() {
+            return self.providers.data_fee(intended).await;
+        }
+        let ask = || self.providers.data_fees(&self.native);
+        match self.bytes.get_or_try_init(ask).await? {
+            None => Ok(Amount::ZERO),
+            Some(contract) => self.providers.data_fee_by(contract, intended).await,
+        }
     }
 
     pub async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {

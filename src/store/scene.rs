@@ -90,6 +90,7 @@ pub fn lane_slot() -> Slot {
         value: U256::from(5),
         authorizations: Vec::new(),
         gas: 21_000,
+        data_fee: U256::ZERO,
         spends: Vec::new(),
         versions: vec![Version {
             hash: b(5),

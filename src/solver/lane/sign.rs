@@ -26,7 +26,7 @@ impl Lane {
         &self,
         plan: &Plan,
         nonce: u64,
-        (fees, now): (Fees, u64),
+        (fees, data_fee, now): (Fees, Amount, u64),
     ) -> Result<Slot, SolverError> {
         let most = fees.base.saturating_mul(2).saturating_add(fees.priority);
         let spends = plan.spends.iter();
@@ -37,6 +37,7 @@ impl Lane {
             value: plan.call.value,
             authorizations: plan.authorizations.iter().map(stored).collect(),
             gas: plan.gas,
+            data_fee,
             spends: spends
                 .map(|(currency, amount)| (currency.text().to_owned(), *amount))
                 .collect(),
@@ -52,7 +53,9 @@ impl Lane {
 
     /// A slot that only uses its nonce up.
     pub(super) async fn plug(&self, nonce: u64, now: u64) -> Result<Slot, SolverError> {
-        let (fees, gas) = futures::try_join!(self.fees(), self.plain_gas())?;
+        let nothing = self.nothing();
+        let data_fee = self.most_data_fee(&nothing, &[]);
+        let (fees, gas, data_fee) = futures::try_join!(self.fees(), self.plain_gas(), data_fee)?;
         let most = fees.base.saturating_mul(2).saturating_add(fees.priority);
         let mut slot = Slot {
             owner: row::Owner::Gap,
@@ -61,6 +64,7 @@ impl Lane {
             value: U256::ZERO,
             authorizations: Vec::new(),
             gas,
+            data_fee,
             spends: Vec::new(),
             versions: Vec::new(),
             sent_at: now,

@@ -518,6 +518,60 @@ async fn what_bytes_cost_is_paid_up_to_twice_the_charge_and_waited_for_a_while()
 }
 
 #[tokio::test]
+async fn what_a_chain_takes_for_bytes_is_kept_for_them() {
+    let mut rig = Rig::new();
+    let fee = u64::try_from(super::rig::RICH).unwrap() / 2;
+    rig.destination.with(|world| world.data_fee = Some(fee));
+    let change = |request: &mut Request| {
+        request.fill_data = alloy::primitives::U256::from(fee);
+    };
+    let request = rig.quote(1, change).await;
+    rig.deposit(&request, |_| ()).await;
+    let solver = rig.solver().await;
+    let lane = &solver.lanes["destination"];
+    // Gas and bytes together are more than is there: no nonce is taken for what no node would take.
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(lane.slots().await.unwrap(), []);
+    let text = rig.solver_text();
+    rig.destination
+        .give(&text, super::rig::native(), 4 * super::rig::RICH);
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(rig.destination.waiting(), 1);
+    let reserved = lane.reserved(&lane.site.native).await.unwrap();
+    assert!(reserved > alloy::primitives::U256::from(super::rig::RICH));
+    drop(solver);
+    rig.settle(&request).await;
+    rig.filled(request.order_id, 1);
+}
+
+#[tokio::test]
+async fn a_chain_without_a_market_file_is_asked_what_it_takes_for_bytes() {
+    let rig = Rig::new();
+    let solver = rig.solver().await;
+    let lane = &solver.lanes["destination"];
+    let call = vm::trade::Call {
+        from: lane.owner.clone(),
+        to: lane.owner.clone(),
+        data: alloy::primitives::Bytes::new(),
+        value: alloy::primitives::U256::ZERO,
+    };
+    let intended = vm::trade::Intended::free(&call);
+    for (charges, wanted) in [(false, 0), (true, 7)] {
+        let mut site = lane.site.as_ref().clone().without_market();
+        site.name = "relay".into();
+        rig.destination.with(|world| {
+            (world.charges_for_bytes, world.data_fee) = (charges, Some(7));
+        });
+        let fee = site.data_fee(&intended).await.unwrap();
+        assert_eq!(fee, alloy::primitives::U256::from(wanted));
+        // It is what it is: nothing but the price is asked again.
+        rig.destination
+            .with(|world| world.charges_for_bytes = !charges);
+        assert_eq!(site.data_fee(&intended).await.unwrap(), fee);
+    }
+}
+
+#[tokio::test]
 async fn an_order_whose_bytes_stay_too_dear_is_given_back() {
     let mut rig = Rig::new();
     rig.destination

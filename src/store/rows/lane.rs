@@ -40,6 +40,8 @@ pub struct Slot {
     pub authorizations: Vec<Authorization>,
     /// Gas units.
     pub gas: u64,
+    /// Most that the chain takes for the bytes besides gas.
+    pub data_fee: U256,
     /// Currencies besides the native one that it takes from the solver.
     pub spends: Vec<(String, U256)>,
     /// What was signed with this nonce, oldest first; any may land.

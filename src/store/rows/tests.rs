@@ -479,6 +479,7 @@ fn slot_of_lane() -> lane::Slot {
             s: b(3),
         }],
         gas: 300,
+        data_fee: alloy::primitives::U256::from(7),
         spends: vec![("c".into(), alloy::primitives::U256::from(6))],
         versions: vec![lane::Version {
             hash: b(2),
@@ -554,11 +555,11 @@ fn layouts_of_the_solver_never_change() {
 fn layouts_of_lanes_never_change() {
     let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
     let word = |last: &str| format!("{}{last}", "00".repeat(31));
-    let (five, six) = (word("05"), word("06"));
+    let (five, six, seven) = (word("05"), word("06"), word("07"));
     assert_eq!(
         hex(&slot_of_lane().encode().unwrap()),
         format!(
-            "010020{one}017401 0920{five}01010161020120{two}20{three}ac0201016320{six}0120{two}0108ac02ac0201010401"
+            "010020{one}017401 0920{five}01010161020120{two}20{three}ac0220{seven}01016320{six}0120{two}0108ac02ac0201010401"
         )
         .replace(' ', "")
     );

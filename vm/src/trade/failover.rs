@@ -200,9 +200,18 @@ impl Failover {
 
     /// What the chain charges for a transaction's bytes besides gas; nothing on most.
     pub async fn data_fee(&self, intended: &Intended<'_>) -> Result<Amount, ReadError> {
-        let Some(contract) = &self.ground.limits.data_fees else {
-            return Ok(Amount::ZERO);
-        };
+        match &self.ground.limits.data_fees {
+            None => Ok(Amount::ZERO),
+            Some(contract) => self.data_fee_by(contract, intended).await,
+        }
+    }
+
+    /// The same, as `contract` says it.
+    pub async fn data_fee_by(
+        &self,
+        contract: &Address,
+        intended: &Intended<'_>,
+    ) -> Result<Amount, ReadError> {
         let draft = self.draft(intended, intended.fees.unwrap_or_default());
         let codec = self.ground.codec;
         let question = codec.data_fee(self.ground.number, &draft, Some(contract));
