@@ -164,7 +164,18 @@ pub struct Judged {
 
 /// The deposits of a transaction, final enough for `asked`.
 pub fn judge(seen: &Seen<'_>, asked: Mode) -> Result<Judged, Refusal> {
-    let messages = attestable(seen)?;
+    judged(seen, asked, attestable(seen)?)
+}
+
+/// The deposits of a transaction, final by the chain's own rule, for whoever asks about one of them: more
+/// than are attested together, too.
+pub fn each(seen: &Seen<'_>) -> Result<Listed, Refusal> {
+    limits::readable(seen.receipt()?)?;
+    let judged = judged(seen, Mode::Slow, listed(seen)?)?;
+    Ok(Listed::of(judged.messages))
+}
+
+fn judged(seen: &Seen<'_>, asked: Mode, messages: Vec<Message>) -> Result<Judged, Refusal> {
     let deposits: Vec<Deposit> = messages.iter().map(|m| m.deposit.clone()).collect();
     let required = finality::required(seen.spec, asked, &deposits);
     seen.final_by(&required.finality)?;

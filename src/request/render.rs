@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
+use vm::protocol::limits;
 
 use crate::show;
 
 use super::{
     Execution, Request,
-    fact::{Deposit, Ending, Facts, Purpose, State},
+    fact::{Deposit, Ending, Facts, Purpose, Standing, State},
     reason::{FailReason, RefundFailReason},
     status::{self, Status, Verdict},
     witness::SHOWN,
@@ -154,14 +155,30 @@ pub(super) fn left(facts: &Facts) -> impl Iterator<Item = (&Deposit, &Ending, u6
     })
 }
 
+/// Why no oracle gives a deposit back through the hub; `None`: oracles do.
+pub(super) fn stuck(deposit: &Deposit) -> Option<String> {
+    let together = deposit.together;
+    if deposit.standing != Standing::Final {
+        let why = "no quorum of its chain's providers agrees about it";
+        return Some(why.to_owned());
+    }
+    let fits = limits::fits(usize::try_from(together).unwrap_or(usize::MAX));
+    let why = format!("its transaction holds {together} deposits, more than the hub takes at once");
+    fits.is_err().then_some(why)
+}
+
 /// How what was not given back is recovered, in words.
 fn recovery(facts: &Facts) -> Option<String> {
     let told = left(facts).map(|(deposit, _, from)| {
-        let from = show::iso(from.saturating_mul(1_000));
-        format!(
-            "deposit {} on {} is not given back: its depositor recovers it at an oracle's {RECOVER} from {from} on",
-            deposit.onchain_id, deposit.network
-        )
+        let end = match stuck(deposit) {
+            Some(why) => format!("{why}; the operator has it listed"),
+            None => {
+                let from = show::iso(from.saturating_mul(1_000));
+                format!("its depositor recovers it at an oracle's {RECOVER} from {from} on")
+            }
+        };
+        let (id, network) = (deposit.onchain_id, &deposit.network);
+        format!("deposit {id} on {network} is not given back: {end}")
     });
     let told: Vec<_> = told.collect();
     (!told.is_empty()).then(|| told.join("; "))
@@ -221,10 +238,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::request::{
-        fact::Standing,
-        scene::{self, attempt, deposit, sent},
-    };
+    use crate::request::scene::{self, attempt, deposit, sent};
 
     fn body(status: &str, ins: Value, outs: Value) -> Value {
         json!({
@@ -332,6 +346,40 @@ mod tests {
         let transaction = deposit(1, Standing::Final).transaction;
         assert_eq!(told["inTxHashes"], json!([transaction]));
         assert_eq!(told["txHashes"], json!(["0xf111"]));
+    }
+
+    #[test]
+    fn no_route_is_named_that_gives_nothing_back() {
+        let request = scene::request(1);
+        let told = |change: fn(&mut Deposit)| {
+            let mut deposit = deposit(1, Standing::Final);
+            change(&mut deposit);
+            let mut facts = Facts::default();
+            facts.end(Ending {
+                deposit: deposit.onchain_id,
+                reason: FailReason::Unknown,
+                refused: Some(RefundFailReason::ManualRefundRequired),
+                minor: false,
+            });
+            facts.deposits.push(deposit);
+            let told = serde_json::to_value(v3(&request, &facts)).unwrap();
+            told["details"].as_str().unwrap().to_owned()
+        };
+        let full = told(|deposit| deposit.together = limits::ACTIONS as u32);
+        assert!(full.contains(RECOVER), "{full}");
+        let crowded = told(|deposit| deposit.together = 1 + limits::ACTIONS as u32);
+        let wanted = "its transaction holds 151 deposits, more than the hub takes at once; the operator has it listed";
+        assert!(
+            crowded.ends_with(wanted) && !crowded.contains(RECOVER),
+            "{crowded}"
+        );
+        let doubtful = told(|deposit| deposit.standing = Standing::Included);
+        let wanted =
+            "no quorum of its chain's providers agrees about it; the operator has it listed";
+        assert!(
+            doubtful.ends_with(wanted) && !doubtful.contains(RECOVER),
+            "{doubtful}"
+        );
     }
 
     #[test]

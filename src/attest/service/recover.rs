@@ -11,7 +11,7 @@ use crate::{
     attest::{
         Refusal,
         claim::malformed,
-        deposit::{Deposits, Message},
+        deposit::{self, Message},
         execution,
         journal::JournalError,
         order::{self, Terms},
@@ -47,10 +47,10 @@ impl Oracle {
         let asked = self.ask(question);
         let found = read::transactions(&wanted, read::SETTLED).await?;
         let seen: Vec<_> = found.iter().map(read::Found::seen).collect();
-        let deposits = aside(is_long(&found), || Deposits::of(&seen));
-        let listed = deposits.get(0).ok_or(Refusal::NoDeposit)?;
-        let listed = listed.as_ref().map_err(Clone::clone)?;
-        let (message, order) = recover::named(listed, &claim.onchain_id)?;
+        let seen = seen.first().ok_or(Refusal::NoDeposit)?;
+        // What others deposit in the same transaction is nothing to this one.
+        let listed = aside(is_long(&found), || deposit::each(seen))?;
+        let (message, order) = recover::named(&listed, &claim.onchain_id)?;
         let execution = execution::recovered(message)?;
         let account = execution::order_account(message).ok_or(Refusal::NoOrder)?;
         let token = token_id(&message.chain, &message.deposit.currency);
@@ -60,12 +60,10 @@ impl Oracle {
         self.check_entitled(claim, message, order).await?;
         let hub = ChainId::new(&self.hub.settings.id);
         let (digest, key) = (self.digest(&execution), execution.idempotency_key);
-        let mut statement = Statement::recover(message.onchain_id, key, digest);
-        for (found, seen) in found.iter().zip(&seen) {
-            let block = &seen.receipt().map_err(Refusal::from)?.block;
-            statement = statement.resting_on(&found.spec.id, &found.transaction, block);
-        }
-        let statement = statement.as_of(&hub, &block);
+        let rests = &seen.receipt().map_err(Refusal::from)?.block;
+        let statement = Statement::recover(message.onchain_id, key, digest)
+            .resting_on(&seen.spec.id, seen.transaction, rests)
+            .as_of(&hub, &block);
         self.seal(execution, &statement, asked).await
     }
 

@@ -94,7 +94,7 @@ struct Data {
     external_metadata: ExternalMetadata,
 }
 
-/// A deposit that its depositor can take back through the hub.
+/// A deposit that is neither filled nor given back; most can be taken back through the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordParkedDeposit)]
@@ -107,13 +107,14 @@ struct Parked {
     amount: String,
     fail_reason: String,
     refund_fail_reason: Option<String>,
-    /// The oracles' route.
-    recover_route: &'static str,
+    /// The oracles' route; null where no oracle gives it back, and the operator has to.
+    recover_route: Option<&'static str>,
     /// From when on it needs no signature of the solver's.
-    recover_from: String,
+    recover_from: Option<String>,
 }
 
 fn parked(sheet: &Sheet<'_>, (deposit, ending, from): (&Deposit, &Ending, u64)) -> Parked {
+    let recoverable = render::stuck(deposit).is_none();
     Parked {
         chain_id: sheet.chain(&deposit.network),
         tx_hash: deposit.transaction.clone(),
@@ -123,8 +124,8 @@ fn parked(sheet: &Sheet<'_>, (deposit, ending, from): (&Deposit, &Ending, u64)) 
         amount: deposit.amount.to_string(),
         fail_reason: ending.reason.text(),
         refund_fail_reason: ending.refused.map(RefundFailReason::text),
-        recover_route: render::RECOVER,
-        recover_from: show::iso(from.saturating_mul(1_000)),
+        recover_route: recoverable.then_some(render::RECOVER),
+        recover_from: recoverable.then(|| show::iso(from.saturating_mul(1_000))),
     }
 }
 

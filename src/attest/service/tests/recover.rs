@@ -1,7 +1,10 @@
 //! Deposits that go back through the hub.
 
+use vm::protocol::limits;
+
 use super::*;
 use crate::{
+    attest::deposit,
     request::fact::Purpose,
     store::rows::{
         claim::{self, Claim, Leg, Stage},
@@ -97,6 +100,39 @@ async fn what_a_fill_may_be_claimed_for_waits_for_the_solvers_word_or_seven_days
     );
     late(&mut silent);
     assert_eq!(recovered(&silent, &claim(&scene, false)).await, "OK");
+}
+
+#[tokio::test]
+async fn what_others_deposit_in_the_same_transaction_keeps_nobody_from_his_own() {
+    let crowded = |count: usize| {
+        wrong_currency().with(|scene| {
+            let deposits = scene.deposits[0].deposits();
+            let first = deposits[0].index;
+            for number in 1..count {
+                let mut other = deposits[0].clone();
+                other.index = first + number as u32;
+                other.id = B256::from(U256::from(number)).to_string().into();
+                other.amount = U256::from(1);
+                deposits.push(other);
+            }
+        })
+    };
+    // Where other oracles have settled it, the order's account holds what was deposited.
+    for count in [limits::ACTIONS, limits::ACTIONS + 1, 4_000] {
+        let scene = crowded(count);
+        let world = funded(&scene);
+        let seen = scene.deposits[0].seen();
+        let together = deposit::settled(&seen).map_err(|refusal| refusal.code());
+        let refused = (count > limits::ACTIONS).then_some("EXECUTION_TOO_LARGE");
+        assert_eq!(together.err(), refused);
+        let attested = world.oracle.recover(&claim(&scene, true), None).await;
+        assert_eq!(attested.unwrap().execution.actions.len(), 1, "{count}");
+        // Where nobody has, nothing goes back.
+        let empty = funded(&scene);
+        *empty.hub.balance.lock().unwrap() = U256::ZERO;
+        let refused = recovered(&empty, &claim(&scene, true)).await;
+        assert_eq!(refused, "ORDER_BALANCE_INSUFFICIENT");
+    }
 }
 
 #[tokio::test]
