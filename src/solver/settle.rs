@@ -348,7 +348,7 @@ impl Task {
     /// The same, tried again after a pause that doubles.
     fn later(&self, why: &str) -> Settlement {
         let mut next = self.settlement.clone();
-        next.why = Some(why.to_owned());
+        (next.why, next.refused) = (Some(why.to_owned()), false);
         let pause = 1_u64.checked_shl(next.tries).unwrap_or(LONGEST_PAUSE);
         next.tries = next.tries.saturating_add(1);
         next.not_before = self
