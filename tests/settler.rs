@@ -294,6 +294,7 @@ impl Rig {
             },
             standing: Standing::Final,
             together: 1,
+            own: true,
         }
     }
 

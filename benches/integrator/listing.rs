@@ -204,6 +204,7 @@ fn filled(facts: &mut Facts, request: &request::Request, number: u64) {
         place: place(5),
         standing: Standing::Final,
         together: 1,
+        own: true,
     });
     let purpose = if number.is_multiple_of(100) {
         Purpose::Refund

@@ -147,6 +147,7 @@ fn seen(facts: &mut Facts, id: B256) {
         place: place.clone(),
         standing: Standing::Final,
         together: 1,
+        own: true,
     });
     facts.attempts.push(Attempt {
         purpose: Purpose::Fill,

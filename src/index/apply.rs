@@ -1,16 +1,21 @@
 //! What is seen of transactions → changes of facts. Pure; every change may come again.
 
-use vm::{B256, Block, TxRef, protocol::id};
+use vm::{B256, Block, TxRef, protocol::id, spelled_alike};
 
 use crate::request::{
     Request,
-    fact::{Deposit, Facts, Place, Sent, Standing, State},
-    mismatch::mismatch,
+    fact::{Agreed, Deposit, Facts, Place, Sent, Standing, State},
+    mismatch::{asked, mismatch},
+    reason::FailReason,
 };
 
-/// Deposits of one order that are kept: of those that pay for it, and of the others.
+/// Deposits of one order that are kept of each kind.
 const MOST_PAYING: usize = 512;
-const MOST_OTHERS: usize = 256;
+const MOST_PARTS: usize = 16;
+const MOST_NAMED: usize = 64;
+const MOST_OTHERS: usize = 64;
+/// How often what an order asks for is halved: what is smaller is dust.
+const HALVINGS: usize = 8;
 /// Deposits of an order that are kept with those that left the chain.
 const MOST_KEPT: usize = 1_024;
 /// Own transactions of one request that are kept: each does the same again.
@@ -53,19 +58,66 @@ pub fn deposit(
         place: place.clone(),
         standing: Standing::Included,
         together: 0,
+        own: false,
     }
+}
+
+/// Whose place a deposit takes among an order's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It pays for the order.
+    Paying,
+    /// A part of what the order asks for, by how often that is halved: whoever keeps a deposit out has
+    /// given many that are at least half as large.
+    Part(usize),
+    /// In the user's name, as anybody can deposit.
+    Named,
+    Other,
+}
+
+impl Kind {
+    fn of(request: &Request, deposit: &Deposit) -> Self {
+        let part = match mismatch(request, deposit) {
+            None => return Self::Paying,
+            Some(FailReason::DepositedAmountTooLowToFill) => {
+                let asked = asked(request).unwrap_or_default();
+                (0..HALVINGS).find(|times| deposit.amount > asked >> (times + 1))
+            }
+            Some(_) => None,
+        };
+        match part {
+            Some(times) => Self::Part(times),
+            None if spelled_alike(&deposit.depositor, &request.user) => Self::Named,
+            None => Self::Other,
+        }
+    }
+
+    fn most(self) -> usize {
+        match self {
+            Self::Paying => MOST_PAYING,
+            Self::Part(_) => MOST_PARTS,
+            Self::Named => MOST_NAMED,
+            Self::Other => MOST_OTHERS,
+        }
+    }
+}
+
+/// Whether a deposit that is left out says nothing of its order: nearly nothing, or another's money.
+pub fn is_small(request: &Request, deposit: &Deposit) -> bool {
+    Kind::of(request, deposit) == Kind::Other
 }
 
 /// Whether the order's facts take this deposit. Anybody may deposit dust for an order, and one provider
 /// may show what is not there: neither makes facts grow without end nor keeps out who pays what the
-/// order asks for.
+/// order asks for, or a part of it, or whom the order is of.
 pub fn has_room(request: &Request, facts: &Facts, deposit: &Deposit) -> bool {
-    let pays = |one: &Deposit| mismatch(request, one).is_none();
-    let paying = pays(deposit);
-    let most = if paying { MOST_PAYING } else { MOST_OTHERS };
+    let kind = Kind::of(request, deposit);
+    let most = kind.most();
     let mut all = facts.deposits.iter();
     let known = all.any(|one| one.onchain_id == deposit.onchain_id);
-    let others = facts.standing().filter(|one| pays(one) == paying);
+    let others = facts
+        .standing()
+        .filter(|one| Kind::of(request, one) == kind);
     // What left the chain can be forgotten while nothing was done because of it.
     let full = facts.deposits.len() >= MOST_KEPT && forgettable(facts).is_none();
     known || (others.count() < most && !full)
@@ -108,14 +160,13 @@ pub fn lost(facts: &mut Facts, onchain_id: B256, hash: B256) {
     }
 }
 
-/// A quorum says that the deposit that stood in block `hash` is final, at `place`, and how many its
-/// transaction holds.
-pub fn settled(facts: &mut Facts, onchain_id: B256, hash: B256, (place, together): (&Place, u32)) {
+/// A quorum says that the deposit that stood in block `hash` is final.
+pub fn settled(facts: &mut Facts, onchain_id: B256, hash: B256, agreed: &Agreed) {
     let found = at(facts, onchain_id, hash);
     if let Some(deposit) = found.filter(|one| one.standing == Standing::Included) {
-        deposit.place = place.clone();
+        deposit.place = agreed.place.clone();
         deposit.standing = Standing::Final;
-        deposit.together = together;
+        (deposit.together, deposit.own) = (agreed.together, agreed.own);
     }
 }
 
@@ -186,7 +237,12 @@ mod tests {
                 Event::Seen(number) => seen(&mut facts, &in_block(*number)),
                 Event::Lost(number) => lost(&mut facts, id, hash(*number)),
                 Event::Settled(from, to) => {
-                    settled(&mut facts, id, hash(*from), (&scene::place(*to), 1));
+                    settled(
+                        &mut facts,
+                        id,
+                        hash(*from),
+                        &scene::agreed(&scene::place(*to)),
+                    );
                 }
                 Event::Gone(number) => gone(&mut facts, id, hash(*number)),
             }
@@ -244,8 +300,21 @@ mod tests {
             onchain_id: alloy::primitives::U256::from(number).into(),
             ..deposit.clone()
         };
+        let anothers = Deposit {
+            depositor: scene::USDC.into(),
+            ..dust.clone()
+        };
+        let part = |times: usize| Deposit {
+            amount: paying.amount >> (times + 1),
+            depositor: scene::USDC.into(),
+            ..paying.clone()
+        };
+        // A half is no part of more than a half, and so on.
+        let parts: Vec<_> = (1..HALVINGS - 1).map(part).collect();
         let mut facts = Facts::default();
-        for (deposit, most) in [(&dust, MOST_OTHERS), (&paying, MOST_PAYING)] {
+        let named = [(&anothers, MOST_OTHERS), (&dust, MOST_NAMED)];
+        let all = named.into_iter().chain([(&paying, MOST_PAYING)]);
+        for (deposit, most) in all.chain(parts.iter().map(|part| (part, MOST_PARTS))) {
             let first = facts.deposits.len() as u64 + 1;
             for number in first..first + most as u64 {
                 let deposit = numbered(deposit, number);
@@ -257,6 +326,43 @@ mod tests {
         }
         let bytes = serde_json::to_vec(&facts).unwrap();
         assert!(bytes.len() < 1 << 19, "{}", bytes.len());
+    }
+
+    #[test]
+    fn strangers_dust_keeps_no_short_deposit_of_the_users_out() {
+        let request = scene::request(1);
+        let small = |number: u64, amount: u64, depositor: &str| Deposit {
+            onchain_id: alloy::primitives::U256::from(number).into(),
+            amount: vm::Amount::from(amount),
+            depositor: depositor.into(),
+            ..scene::deposit(1, Standing::Included)
+        };
+        // Dust, and a hundredth of what is asked for, in their own names and in the user's.
+        for (amount, name) in [(1, scene::USDC), (1, scene::USER), (1_000_000, scene::USER)] {
+            let mut facts = Facts::default();
+            for number in 0..300 {
+                let deposit = small(number, amount, name);
+                if has_room(&request, &facts, &deposit) {
+                    seen(&mut facts, &deposit);
+                }
+            }
+            assert!(facts.deposits.len() < 300);
+            let short = small(1_000_000, 50_000_000, scene::USER);
+            assert!(has_room(&request, &facts, &short), "{amount} {name}");
+        }
+        // What the user deposits in another currency has its place beside what others deposit.
+        let mut facts = Facts::default();
+        for number in 0..300 {
+            let deposit = small(number, 1, scene::USDC);
+            if has_room(&request, &facts, &deposit) {
+                seen(&mut facts, &deposit);
+            }
+        }
+        let mut foreign = small(1_000_000, 1, scene::USER);
+        foreign.currency = scene::USER.into();
+        assert!(has_room(&request, &facts, &foreign));
+        foreign.depositor = scene::USDC.into();
+        assert!(!has_room(&request, &facts, &foreign));
     }
 
     #[test]
@@ -306,7 +412,12 @@ mod tests {
         seen(&mut facts, &in_block(5));
         assert_eq!(facts.deposits, [in_block(5)]);
         let hash = scene::place(5).hash;
-        settled(&mut facts, forged.onchain_id, hash, (&scene::place(5), 1));
+        settled(
+            &mut facts,
+            forged.onchain_id,
+            hash,
+            &scene::agreed(&scene::place(5)),
+        );
         let before = facts.clone();
         seen(&mut facts, &forged);
         assert_eq!(facts, before);

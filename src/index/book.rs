@@ -6,18 +6,30 @@ use crate::{
     request::{
         Request,
         fact::{Deposit, Facts},
+        mismatch::mismatch,
+        reason::{FailReason, RefundFailReason},
     },
     store::{
         Batch,
         requests::{Requests, RequestsError},
         rows::{
-            open, sighting,
+            open,
+            parked::{self, Parked},
+            sighting,
             transaction::{self, Outcome, Tracked},
         },
     },
 };
 
 use super::apply;
+
+/// Deposits of one order that are listed without a place in its facts: of those that are worth something,
+/// and of the others.
+const MOST_LEFT_OUT: usize = 32;
+/// More parked deposits than one order has.
+const MOST_SCANNED: usize = 2_048;
+/// Why: nobody decides anything about it.
+const LEFT_OUT: &str = "the order has too many deposits: its depositor recovers it at an oracle; as one provider shows it";
 
 /// See the module.
 #[derive(Clone)]
@@ -41,9 +53,7 @@ impl Book {
         } = entry;
         let facts = self.requests.facts(&request.id).await?;
         if !apply::has_room(request, &facts, deposit) {
-            let (request, transaction) = (request.id, deposit.transaction.as_str());
-            tracing::error!(%request, transaction, "too many deposits for one order: left out");
-            metrics::counter!("intentd_index_deposits_left_out_total").increment(1);
+            self.leave_out(request, deposit, now).await?;
             return Ok(false);
         }
         let change = |facts: &mut Facts| apply::seen(facts, deposit);
@@ -68,6 +78,47 @@ impl Book {
             .record(&request.id, now, batch, change)
             .await?;
         Ok(true)
+    }
+
+    /// Lists a deposit that its order's facts have no place for, if not too many of its kind are listed.
+    async fn leave_out(
+        &self,
+        request: &Request,
+        deposit: &Deposit,
+        now: u64,
+    ) -> Result<(), RequestsError> {
+        let key = parked::key(&request.id, &deposit.onchain_id);
+        let minor = apply::is_small(request, deposit);
+        let mut listed = 0;
+        let rows = parked::of(&request.id, MOST_SCANNED);
+        for (known, row) in self.requests.store().scan(rows).await? {
+            if known == key {
+                return Ok(());
+            }
+            let row = Parked::decode(&row)?;
+            listed += usize::from(row.note == LEFT_OUT && row.minor == minor);
+        }
+        let (id, transaction) = (request.id, deposit.transaction.as_str());
+        tracing::error!(request = %id, transaction, "too many deposits for one order: left out");
+        metrics::counter!("intentd_index_deposits_left_out_total").increment(1);
+        if listed >= MOST_LEFT_OUT {
+            return Ok(());
+        }
+        let row = Parked {
+            network: deposit.network.clone(),
+            transaction: deposit.transaction.clone(),
+            depositor: deposit.depositor.clone(),
+            currency: deposit.currency.clone(),
+            amount: deposit.amount,
+            reason: mismatch(request, deposit).unwrap_or(FailReason::DoubleSpend),
+            why: RefundFailReason::ManualRefundRequired,
+            note: LEFT_OUT.to_owned(),
+            minor,
+            since: now,
+        };
+        let batch = Batch::new().put(key, row.encode()?);
+        self.requests.store().commit(batch).await?;
+        Ok(())
     }
 
     /// Records that the block of a sighting left the chain.
@@ -124,4 +175,66 @@ fn is_news(before: &Facts, change: impl Fn(&mut Facts)) -> bool {
 /// `batch`, and the request open for the solver because of `cause`.
 pub fn opened(batch: Batch, request: B256, cause: B256, now: u64) -> Batch {
     batch.put(open::key(&request), open::encode(now, &cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        request::{fact::Standing, scene},
+        store::memory::MemoryStore,
+    };
+
+    fn deposit(number: u64, depositor: &str, amount: u64) -> Deposit {
+        Deposit {
+            onchain_id: vm::U256::from(number).into(),
+            depositor: depositor.into(),
+            amount: vm::Amount::from(amount),
+            ..scene::deposit(1, Standing::Included)
+        }
+    }
+
+    #[tokio::test]
+    async fn deposits_without_a_place_are_listed_for_the_operator_up_to_a_bound() {
+        let book = Book {
+            requests: Requests::new(Arc::new(MemoryStore::new())),
+        };
+        let request = scene::request(1);
+        let insert = book.requests.insert(&request, Batch::new());
+        insert.await.unwrap();
+        let show = async |deposit: Deposit| {
+            let entry = Entry {
+                request: &request,
+                deposit: &deposit,
+                transaction: &[1; 32],
+            };
+            book.seen(entry, 5).await.unwrap()
+        };
+        // As many as there are places for, and then some: dust of strangers, then halves of the user's.
+        let (dust, half) = ((scene::USDC, 1), (scene::USER, 60_000_000));
+        for (first, (name, amount)) in [(0, dust), (1_000, half)] {
+            for number in first..first + 200 {
+                show(deposit(number, name, amount)).await;
+            }
+        }
+        let listed = async || {
+            let rows = parked::of(&request.id, usize::MAX);
+            let rows = book.requests.store().scan(rows).await.unwrap();
+            let rows = rows.iter().map(|(_, row)| Parked::decode(row).unwrap());
+            rows.collect::<Vec<_>>()
+        };
+        let of = |rows: &[Parked], minor| rows.iter().filter(|row| row.minor == minor).count();
+        let rows = listed().await;
+        assert_eq!((of(&rows, true), of(&rows, false)), (32, 32));
+        let mut real = rows.iter().filter(|row| !row.minor);
+        let first = real.next().unwrap();
+        assert_eq!((first.depositor.as_str(), first.since), (scene::USER, 5));
+        assert_eq!(first.reason, FailReason::DepositedAmountTooLowToFill);
+        // What is listed is listed once, and what has a place in no list.
+        assert!(!show(deposit(1_199, scene::USER, 60_000_000)).await);
+        assert!(show(deposit(2_000, scene::USER, 100_000_000)).await);
+        assert_eq!(listed().await.len(), 64);
+    }
 }

@@ -16,7 +16,7 @@ use std::{
 use futures::future::join_all;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use vm::{B256, Block, Chain, ReadError, Seen};
+use vm::{B256, Block, Chain, Kept, Large, ReadError, Seen, aside};
 
 use self::verdict::{Verdict, judge};
 use super::{Bell, IndexError, apply, book::opened, looks::Looks, tail::rewound};
@@ -217,7 +217,7 @@ impl Confirmer {
         };
         let found = match chain.reader.transaction(&transaction, &head).await {
             Err(error @ ReadError::TooLarge) => return Ok(Verdict::Doubtful(error.to_string())),
-            found => found?,
+            found => Kept::new(found?),
         };
         let seen = Seen {
             spec: &chain.spec,
@@ -225,7 +225,8 @@ impl Confirmer {
             head: &head,
             found: &found,
         };
-        Ok(judge(&seen, &request.order_id, deposit))
+        let judged = aside(found.is_large(), || judge(&seen, request, deposit));
+        Ok(judged)
     }
 
     async fn settle(&self, one: &Pending, verdict: &Verdict, now: u64) -> Result<Look, IndexError> {
@@ -244,11 +245,10 @@ impl Confirmer {
                 self.shelve(one, why, now).await?;
                 look.early = 1;
             }
-            Verdict::Final(place, together) => {
-                let told = (place, *together);
+            Verdict::Final(agreed) => {
                 let (batch, shelved) = self.unshelve(batch, &request.id, deposit).await?;
                 let change = |facts: &mut Facts| {
-                    apply::settled(facts, id, hash, told);
+                    apply::settled(facts, id, hash, agreed);
                     if shelved {
                         shelf::forget(facts, &id);
                     }

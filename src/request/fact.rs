@@ -55,6 +55,18 @@ pub struct Deposit {
     /// Deposits of its transaction that moved something, with itself: they are attested together. Known
     /// once it is final.
     pub together: u32,
+    /// Its depositor gave it: anybody can deposit in another's name. Known once it is final.
+    pub own: bool,
+}
+
+/// What a quorum shows of a deposit that is final.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    pub place: Place,
+    /// See [`Deposit::together`].
+    pub together: u32,
+    /// See [`Deposit::own`].
+    pub own: bool,
 }
 
 /// How a deposit ends that fills nothing.

@@ -101,6 +101,15 @@ pub fn place(number: u64) -> fact::Place {
     }
 }
 
+/// What a quorum says of a deposit that its depositor gave at `place`.
+pub fn agreed(place: &fact::Place) -> fact::Agreed {
+    fact::Agreed {
+        place: place.clone(),
+        together: 1,
+        own: true,
+    }
+}
+
 /// A deposit of the whole amount in block `number`; its ids are made of the number.
 pub fn deposit(number: u8, standing: fact::Standing) -> fact::Deposit {
     fact::Deposit {
@@ -114,6 +123,7 @@ pub fn deposit(number: u8, standing: fact::Standing) -> fact::Deposit {
         place: place(number.into()),
         standing,
         together: 1,
+        own: true,
     }
 }
 

@@ -46,10 +46,10 @@ impl Status {
     }
 }
 
-/// Whether a deposit says something of the request: it pays for it, or it is the user's and worth
-/// something. What others deposit for it ends by itself.
+/// Whether a deposit says something of the request: it pays for it, or the user gave it and it is worth
+/// something. What others deposit for it, in the user's name too, ends by itself.
 pub fn speaks(request: &Request, facts: &Facts, deposit: &Deposit) -> bool {
-    let own = || spelled_alike(&deposit.depositor, &request.user);
+    let own = || deposit.own && spelled_alike(&deposit.depositor, &request.user);
     mismatch(request, deposit).is_none() || (own() && !facts.is_minor(deposit))
 }
 

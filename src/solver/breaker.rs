@@ -1,18 +1,19 @@
-//! Orders that cost the solver more than they paid are not tried for long: a breaker per user, per
+//! Orders that cost the solver more than they paid are not tried for long: a breaker per depositor, per
 //! called contract and per chain. Pure.
 //!
 //! Only what nobody paid for counts, so that nobody can hold up others with failures that he pays for
-//! himself; and of contracts only one that was called alone, so that nobody can have another's blamed
-//! beside his own. It starts anew with the process.
+//! himself; of contracts only one that was called alone, so that nobody can have another's blamed
+//! beside his own; and of accounts only one that gave the deposit, since whoever asks for a quote, or
+//! deposits, can name anybody. It starts anew with the process.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use crate::request::Request;
+use crate::request::{Request, fact::Deposit};
 
 /// Seconds that a loss counts.
 const WINDOW: u64 = 3_600;
 /// Losses within the window from which on nothing more is tried, in thousandths of a dollar.
-const MOST_OF_USER: u64 = 1_000;
+const MOST_OF_DEPOSITOR: u64 = 1_000;
 const MOST_OF_CONTRACT: u64 = 2_000;
 const MOST_OF_CHAIN: u64 = 20_000;
 /// Losses that are remembered of one key, and keys.
@@ -22,7 +23,7 @@ const MOST_KEYS: usize = 16_384;
 /// Whose losses are added up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    User(String),
+    Depositor(String),
     Contract(String, String),
     Chain(String),
 }
@@ -35,22 +36,21 @@ pub struct Breaker {
 }
 
 impl Key {
-    /// What an order may be held up for.
-    fn all(request: &Request) -> Vec<Self> {
+    /// What an order may be held up for that `deposit` pays for.
+    fn all(request: &Request, deposit: &Deposit) -> Vec<Self> {
         let network = &request.destination.network;
         let contracts = targets(request).into_iter();
         let contracts = contracts.map(|to| Self::Contract(network.clone(), to));
-        let mut keys = vec![
-            Self::User(request.user.to_lowercase()),
-            Self::Chain(network.clone()),
-        ];
+        let given = deposit.own.then(|| deposit.depositor.to_lowercase());
+        let mut keys = vec![Self::Chain(network.clone())];
+        keys.extend(given.map(Self::Depositor));
         keys.extend(contracts);
         keys
     }
 
     /// What a loss of the order counts against.
-    fn blamed(request: &Request) -> Vec<Self> {
-        let mut keys = Self::all(request);
+    fn blamed(request: &Request, deposit: &Deposit) -> Vec<Self> {
+        let mut keys = Self::all(request, deposit);
         if targets(request).len() > 1 {
             keys.retain(|key| !matches!(key, Self::Contract(..)));
         }
@@ -59,7 +59,7 @@ impl Key {
 
     fn most(&self) -> u64 {
         match self {
-            Self::User(_) => MOST_OF_USER,
+            Self::Depositor(_) => MOST_OF_DEPOSITOR,
             Self::Contract(..) => MOST_OF_CONTRACT,
             Self::Chain(_) => MOST_OF_CHAIN,
         }
@@ -75,8 +75,9 @@ fn targets(request: &Request) -> BTreeSet<String> {
 }
 
 impl Breaker {
-    /// A fill of the order cost `loss` thousandths of a dollar that nobody pays. `now` in unix seconds.
-    pub fn lost(&mut self, request: &Request, loss: u64, now: u64) {
+    /// A fill of the order, for `deposit`, cost `loss` thousandths of a dollar that nobody pays. `now` in
+    /// unix seconds.
+    pub fn lost(&mut self, request: &Request, deposit: &Deposit, loss: u64, now: u64) {
         if loss == 0 {
             return;
         }
@@ -85,7 +86,7 @@ impl Breaker {
             self.losses
                 .retain(|_, losses| losses.back().is_some_and(|(at, _)| young(*at)));
         }
-        for key in Key::blamed(request) {
+        for key in Key::blamed(request, deposit) {
             if self.losses.len() >= MOST_KEYS && !self.losses.contains_key(&key) {
                 continue;
             }
@@ -98,9 +99,9 @@ impl Breaker {
         }
     }
 
-    /// Whether the order is not to be tried at `now` (unix seconds).
-    pub fn is_open(&self, request: &Request, now: u64) -> bool {
-        Key::all(request).iter().any(|key| {
+    /// Whether the order is not to be tried for `deposit` at `now` (unix seconds).
+    pub fn is_open(&self, request: &Request, deposit: &Deposit, now: u64) -> bool {
+        Key::all(request, deposit).iter().any(|key| {
             let losses = self.losses.get(key).into_iter().flatten();
             let young = losses.filter(|(at, _)| now.saturating_sub(*at) < WINDOW);
             young.fold(0_u64, |sum, (_, loss)| sum.saturating_add(*loss)) >= key.most()
@@ -111,45 +112,59 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Call, scene};
+    use crate::request::{Call, fact::Standing, scene};
 
-    fn order(user: &str, contract: &str, chain: &str) -> Request {
+    /// An order that calls a contract, and a deposit for it that its depositor gave.
+    type Case = (Request, Deposit);
+
+    fn order(depositor: &str, contract: &str, chain: &str) -> Case {
         let mut request = scene::request(1);
-        request.user = user.into();
-        request.recipient = user.into();
+        request.recipient = depositor.into();
+        let mut deposit = scene::deposit(1, Standing::Final);
+        deposit.depositor = depositor.into();
         request.destination.network = chain.into();
         request.calls = vec![Call {
             to: contract.into(),
             value: Default::default(),
             data: Default::default(),
         }];
-        request
+        (request, deposit)
+    }
+
+    impl Breaker {
+        fn cost(&mut self, (request, deposit): &Case, loss: u64, now: u64) {
+            self.lost(request, deposit, loss, now);
+        }
+
+        fn holds(&self, (request, deposit): &Case, now: u64) -> bool {
+            self.is_open(request, deposit, now)
+        }
     }
 
     #[test]
-    fn losses_open_it_for_the_user_the_contract_and_the_chain_for_an_hour() {
+    fn losses_open_it_for_the_depositor_the_contract_and_the_chain_for_an_hour() {
         let mut breaker = Breaker::default();
-        breaker.lost(&order("0xA", "0xc", "base"), 999, 10);
-        assert!(!breaker.is_open(&order("0xa", "0xd", "base"), 10));
-        breaker.lost(&order("0xa", "0xC", "base"), 1, 20);
-        assert!(breaker.is_open(&order("0xA", "0xd", "other"), 20));
-        assert!(!breaker.is_open(&order("0xb", "0xc", "base"), 20));
-        breaker.lost(&order("0xb", "0xc", "base"), 1_000, 30);
-        assert!(breaker.is_open(&order("0xe", "0xC", "base"), 30));
-        assert!(!breaker.is_open(&order("0xe", "0xc", "other"), 30));
-        assert!(!breaker.is_open(&order("0xe", "0xf", "base"), 30));
-        breaker.lost(&order("0xg", "0xg", "base"), 18_000, 40);
-        assert!(breaker.is_open(&order("0xe", "0xf", "base"), 40));
-        assert!(!breaker.is_open(&order("0xe", "0xf", "base"), 3_620));
+        breaker.cost(&order("0xA", "0xc", "base"), 999, 10);
+        assert!(!breaker.holds(&order("0xa", "0xd", "base"), 10));
+        breaker.cost(&order("0xa", "0xC", "base"), 1, 20);
+        assert!(breaker.holds(&order("0xA", "0xd", "other"), 20));
+        assert!(!breaker.holds(&order("0xb", "0xc", "base"), 20));
+        breaker.cost(&order("0xb", "0xc", "base"), 1_000, 30);
+        assert!(breaker.holds(&order("0xe", "0xC", "base"), 30));
+        assert!(!breaker.holds(&order("0xe", "0xc", "other"), 30));
+        assert!(!breaker.holds(&order("0xe", "0xf", "base"), 30));
+        breaker.cost(&order("0xg", "0xg", "base"), 18_000, 40);
+        assert!(breaker.holds(&order("0xe", "0xf", "base"), 40));
+        assert!(!breaker.holds(&order("0xe", "0xf", "base"), 3_620));
     }
 
     #[test]
     fn what_was_paid_for_opens_nothing() {
         let mut breaker = Breaker::default();
         for _ in 0..1_000 {
-            breaker.lost(&order("0xa", "0xc", "base"), 0, 10);
+            breaker.cost(&order("0xa", "0xc", "base"), 0, 10);
         }
-        assert!(!breaker.is_open(&order("0xa", "0xc", "base"), 10));
+        assert!(!breaker.holds(&order("0xa", "0xc", "base"), 10));
         assert!(breaker.losses.is_empty());
     }
 
@@ -157,24 +172,46 @@ mod tests {
     fn nobody_has_anothers_contract_or_account_blamed_beside_his_own() {
         let mut breaker = Breaker::default();
         let mut attack = order("0xa", "0xburner", "base");
-        attack.recipient = "0xvictim".into();
-        attack.calls.insert(
+        attack.0.recipient = "0xvictim".into();
+        attack.0.calls.insert(
             0,
             Call {
                 to: "0xexchange".into(),
-                ..attack.calls[0].clone()
+                ..attack.0.calls[0].clone()
             },
         );
-        breaker.lost(&attack, 5_000, 10);
-        assert!(!breaker.is_open(&order("0xb", "0xexchange", "base"), 10));
+        breaker.cost(&attack, 5_000, 10);
+        assert!(!breaker.holds(&order("0xb", "0xexchange", "base"), 10));
         let mut paid = order("0xvictim", "0xd", "base");
-        paid.calls.clear();
-        assert!(!breaker.is_open(&paid, 10));
+        paid.0.calls.clear();
+        assert!(!breaker.holds(&paid, 10));
         // Its own, called alone, is.
-        attack.calls.remove(0);
-        breaker.lost(&attack, 5_000, 10);
-        assert!(breaker.is_open(&order("0xb", "0xburner", "base"), 10));
-        assert!(!breaker.is_open(&paid, 10));
+        attack.0.calls.remove(0);
+        breaker.cost(&attack, 5_000, 10);
+        assert!(breaker.holds(&order("0xb", "0xburner", "base"), 10));
+        assert!(!breaker.holds(&paid, 10));
+    }
+
+    #[test]
+    fn nobody_is_blamed_for_what_a_stranger_asked_for_or_deposited_in_his_name() {
+        let mut breaker = Breaker::default();
+        // Named in the quote, as its recipient too; then as the depositor of what a stranger gives.
+        let mut asked = order("0xstranger", "0xburner", "base");
+        (asked.0.user, asked.0.recipient) = ("0xvictim".into(), "0xvictim".into());
+        let mut named = order("0xvictim", "0xburner", "base");
+        named.1.own = false;
+        for attack in [&asked, &named] {
+            breaker.cost(attack, 1_500, 10);
+        }
+        let mut victim = order("0xvictim", "0xd", "base");
+        victim.0.user = "0xvictim".into();
+        assert!(!breaker.holds(&victim, 10));
+        victim.0.calls.clear();
+        assert!(!breaker.holds(&victim, 10));
+        // Who gave the deposit of the one is, whomever he names.
+        let mut again = order("0xstranger", "0xd", "base");
+        again.0.user = "0xother".into();
+        assert!(breaker.holds(&again, 10));
     }
 
     #[test]
@@ -182,10 +219,10 @@ mod tests {
         let mut breaker = Breaker::default();
         for number in 0..30_000 {
             let name = format!("0x{number:x}");
-            breaker.lost(&order(&name, &name, "base"), 1, 10);
+            breaker.cost(&order(&name, &name, "base"), 1, 10);
         }
         assert!(breaker.losses.len() <= MOST_KEYS);
-        let one = order("0x1", "0x1", "base");
-        assert!(breaker.losses[&Key::all(&one)[1]].len() <= MOST_LOSSES);
+        let (one, deposit) = order("0x1", "0x1", "base");
+        assert!(breaker.losses[&Key::all(&one, &deposit)[0]].len() <= MOST_LOSSES);
     }
 }

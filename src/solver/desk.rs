@@ -45,6 +45,10 @@ pub enum DeskError {
     Row(#[from] RowError),
     #[error("no such deposit is listed: {0}")]
     Unknown(B256),
+    #[error(
+        "its order's record has no place for it: its depositor recovers it at an oracle; dismiss it"
+    )]
+    LeftOut,
     #[error("its execution is on its way: wait for it")]
     OnItsWay,
     #[error("it changed meanwhile: look again")]
@@ -176,6 +180,10 @@ impl Desk {
         };
         let order = self.requests.by_id(&request).await?;
         let order = order.ok_or(DeskError::Unknown(deposit))?;
+        let facts = self.requests.facts(&request).await?;
+        if !facts.deposits.iter().any(|one| one.onchain_id == deposit) {
+            return Err(DeskError::LeftOut);
+        }
         let forget = |facts: &mut Facts| forget(&order, facts, deposit);
         let recorded = self.requests.record(&request, now, batch, forget).await;
         self.refused(recorded.map(drop))

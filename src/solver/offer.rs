@@ -17,14 +17,14 @@ impl Solver {
             return Ok(Offer::Held);
         }
         let (request, now) = (&view.request, view.now / 1_000);
-        if self.is_too_costly(request, now) {
+        let deposit = view.deposit(deposit);
+        if deposit.is_some_and(|deposit| self.is_too_costly(view, deposit)) {
             return Ok(Offer::Refuse(FailReason::SolverCapacityExceeded));
         }
         let Ok(amounts) = fill::quoted(request) else {
             return Ok(Offer::Refuse(FailReason::Unknown));
         };
-        let late = view.deposit(deposit);
-        let offer = match late.is_some_and(|deposit| late::is_late(request, deposit)) {
+        let offer = match deposit.is_some_and(|deposit| late::is_late(request, deposit)) {
             true => self.reprice(request, amounts, now).await,
             false => Offer::Pay(amounts),
         };

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     request::{
-        fact::{Purpose, Standing, State},
+        fact::{Deposit, Purpose, Standing, State},
         reason::{FailReason, RefundFailReason},
         scene,
         status::{self, Status},
@@ -1007,26 +1007,33 @@ async fn what_it_cost_to_use_a_refused_fills_nonce_up_is_taken_from_the_refund()
 async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
     let mut rig = Rig::new();
     let (first, other) = (rig.quote(1, |_| ()).await, rig.quote(2, |_| ()).await);
-    let stranger = rig
-        .quote(3, |request| {
-            request.user = recipient(3);
-            request.recipient = recipient(3);
-        })
+    // The same user's: what somebody else deposits in that name blames nobody.
+    let third = rig
+        .quote(3, |request| request.recipient = recipient(3))
         .await;
     let solver = rig.solver().await;
-    let lost = |loss| {
-        let mut breaker = solver.breaker.lock().unwrap();
-        breaker.lost(&first, loss, rig.now / 1_000);
+    let by = |depositor: &str, own: bool| {
+        let depositor = depositor.to_owned();
+        move |deposit: &mut Deposit| (deposit.depositor, deposit.own) = (depositor.clone(), own)
     };
-    lost(1_000);
-    for request in [&other, &stranger] {
-        rig.deposit(request, |_| ()).await;
+    let cost = |depositor: &str, own| {
+        let mut deposit = scene::deposit(1, Standing::Final);
+        by(depositor, own)(&mut deposit);
+        let mut breaker = solver.breaker.lock().unwrap();
+        breaker.lost(&first, &deposit, 1_000, rig.now / 1_000);
+    };
+    let (stranger, user) = (recipient(4), scene::USER);
+    cost(&stranger, true);
+    rig.deposit(&other, by(&stranger, true)).await;
+    cost(user, false);
+    rig.deposit(&third, by(user, true)).await;
+    for request in [&other, &third] {
         solver.advance(&request.id, rig.now).await.unwrap();
     }
     let facts = rig.facts(&other).await;
     assert_eq!(facts.failure, Some(FailReason::SolverCapacityExceeded));
     assert_eq!(rig.destination.waiting(), 1);
-    assert_eq!(rig.status(&stranger).await, Status::Submitted);
+    assert_eq!(rig.status(&third).await, Status::Submitted);
     rig.settle(&other).await;
     rig.refunded(other.order_id, 2);
 }
@@ -1061,6 +1068,16 @@ async fn what_the_index_parked_is_released_without_a_decision_of_the_solvers() {
     rig.store.commit(batch).await.unwrap();
     let desk = desk(&rig);
     assert_eq!(desk.parked(false).await.unwrap().len(), 1);
+    // What its order's record has no place for nobody decides about.
+    let refused = desk.release(deposit).await;
+    assert!(matches!(refused, Err(super::desk::DeskError::LeftOut)));
+    assert_eq!(desk.parked(false).await.unwrap().len(), 1);
+    let known = |one: &mut Deposit| {
+        (one.onchain_id, one.standing) = (deposit, Standing::Included);
+    };
+    rig.deposit(&request, known).await;
+    let closed = crate::store::Batch::new().delete(key.clone());
+    rig.store.commit(closed).await.unwrap();
     desk.release(deposit).await.unwrap();
     assert_eq!(desk.parked(true).await.unwrap(), []);
     assert!(rig.store.read(&key).await.unwrap().is_some());

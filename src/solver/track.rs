@@ -1,6 +1,6 @@
 //! What became of payments: from sent to included, told as done, and final; back after a reorg.
 
-use vm::{Amount, Receipt, Transaction, trade::Payout};
+use vm::{Amount, Kept, Receipt, Transaction, trade::Payout};
 
 use super::{
     Solver, SolverError, View, attempts, claim,
@@ -145,8 +145,10 @@ impl Solver {
     async fn is_there(&self, deposit: &Deposit) -> Result<bool, SolverError> {
         let site = &self.lane(&deposit.network)?.site;
         let (found, _) = site.agreed(&deposit.transaction).await?;
+        // Anybody may have made it large.
+        let found = Kept::new(found);
         Ok(
-            matches!(found, Transaction::Succeeded(receipt) if receipt.block.hash == deposit.place.hash),
+            matches!(&*found, Transaction::Succeeded(receipt) if receipt.block.hash == deposit.place.hash),
         )
     }
 

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     request::{
-        Request,
         fact::{Deposit, Purpose},
         quoted::Quoted,
     },
@@ -82,10 +81,10 @@ impl Solver {
         Ok(amount.unwrap_or_default())
     }
 
-    /// Whether orders like this one have cost too much of late. `now` in unix seconds.
-    pub(super) fn is_too_costly(&self, request: &Request, now: u64) -> bool {
+    /// Whether orders like this one have cost too much of late.
+    pub(super) fn is_too_costly(&self, view: &View, deposit: &Deposit) -> bool {
         let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.is_open(request, now)
+        breaker.is_open(&view.request, deposit, view.now / 1_000)
     }
 
     /// Counts what a failed fill cost beyond what the user pays for it.
@@ -106,7 +105,7 @@ impl Solver {
         metrics::counter!("intentd_solver_failed_fills_total", "network" => leg.network.clone())
             .increment(1);
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.lost(&view.request, loss, view.now / 1_000);
+        breaker.lost(&view.request, deposit, loss, view.now / 1_000);
     }
 }
 

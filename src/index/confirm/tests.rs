@@ -201,6 +201,70 @@ async fn what_others_deposit_in_the_same_transaction_is_counted_and_blocks_nothi
     assert_eq!(facts.deposits[0].together, most + 1);
 }
 
+/// Anybody can deposit in another's name.
+#[tokio::test]
+async fn a_deposit_is_its_depositors_own_when_a_quorum_shows_who_gave_it() {
+    let (user, other) = (
+        scene::address(request::scene::USER),
+        scene::address(scene::DEPOSITORY),
+    );
+    let payment = |by: &vm::Address| vm::Payment {
+        index: 1,
+        kind: vm::PaymentKind::TransferBy(by.clone()),
+        recipient: scene::address(scene::DEPOSITORY),
+        currency: scene::address(request::scene::USDC),
+        amount: U256::from(100_000_000),
+    };
+    type Change<'a> = Box<dyn Fn(&mut vm::Receipt) + 'a>;
+    let cases: Vec<(bool, Change<'_>)> = vec![
+        (false, Box::new(|_| ())),
+        (true, Box::new(|one| one.sender = Some(user.clone()))),
+        (false, Box::new(|one| one.sender = Some(other.clone()))),
+        (true, Box::new(|one| one.payments.push(payment(&user)))),
+        (false, Box::new(|one| one.payments.push(payment(&other)))),
+        (
+            false,
+            Box::new(|one| {
+                one.payments.push(payment(&user));
+                one.payments[0].amount -= U256::ONE;
+            }),
+        ),
+        (
+            false,
+            Box::new(|one| {
+                one.payments.push(payment(&user));
+                one.payments[0].recipient = user.clone();
+            }),
+        ),
+    ];
+    for (row, (own, change)) in cases.iter().enumerate() {
+        let bench = bench().await;
+        let mut receipt = vm::testing::receipt(bench.script.block(AT));
+        receipt.deposits = Ok(vec![bench.deposit()]);
+        change(&mut receipt);
+        let found = Transaction::Succeeded(receipt);
+        bench.script.put(&scene::tx(1), found.clone());
+        assert_eq!(bench.look(10).await, (AT, Standing::Final), "row {row}");
+        let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+        assert_eq!(facts.deposits[0].own, *own, "row {row}");
+        // A currency that the order does not ask for may say anything of itself.
+        let chain = scene::chain("origin", &bench.script);
+        let head = chain.reader.head().await.unwrap();
+        let seen = Seen {
+            spec: &chain.spec,
+            transaction: &scene::tx(1),
+            head: &head,
+            found: &found,
+        };
+        let mut request = bench.request.clone();
+        request.order.inputs[0].payment.currency = scene::DEPOSITORY.into();
+        let Verdict::Final(agreed) = judge(&seen, &request, &facts.deposits[0]) else {
+            panic!("row {row}");
+        };
+        assert_eq!(agreed.own, row == 1, "row {row}");
+    }
+}
+
 const DAYS: u64 = 172_800;
 
 impl Bench {

@@ -2,12 +2,15 @@
 //! that refuses for good is doubt here, and doubt is never final. How many deposits there are is judged
 //! by whoever pays for one.
 
-use vm::{B256, Block, Seen, protocol::limits};
+use vm::{B256, Block, Payment, PaymentKind, Receipt, Seen, protocol::limits, spelled_alike};
 
 use crate::{
     attest::deposit::{Message, listed},
     index::apply,
-    request::fact::{Deposit, Place},
+    request::{
+        Request,
+        fact::{Agreed, Deposit},
+    },
 };
 
 /// See the module.
@@ -15,16 +18,16 @@ use crate::{
 pub enum Verdict {
     /// Not yet.
     Early,
-    /// It is there, at this place, one of so many that its transaction holds.
-    Final(Place, u32),
+    /// It is there, like this.
+    Final(Agreed),
     /// It is not there, and its block is old enough to be.
     Gone,
     /// The oracle attests nothing of its transaction, for this reason.
     Doubtful(String),
 }
 
-/// Judges `deposit`, which names `order`, by its transaction as a quorum shows it.
-pub fn judge(seen: &Seen<'_>, order: &B256, deposit: &Deposit) -> Verdict {
+/// Judges a deposit of `request` by its transaction as a quorum shows it.
+pub fn judge(seen: &Seen<'_>, request: &Request, deposit: &Deposit) -> Verdict {
     let finality = &seen.spec.finality;
     let old = Block {
         number: deposit.place.number,
@@ -46,15 +49,35 @@ pub fn judge(seen: &Seen<'_>, order: &B256, deposit: &Deposit) -> Verdict {
         Ok(messages) => messages,
         Err(refusal) => return Verdict::Doubtful(refusal.to_string()),
     };
-    let same = |one: &Message| is_same(seen, order, deposit, one);
-    if !messages.iter().any(same) {
+    let same = |one: &&Message| is_same(seen, &request.order_id, deposit, one);
+    let Some(message) = messages.iter().find(same) else {
         return absent;
-    }
+    };
     if !finality.met(&receipt.block, seen.head) {
         return Verdict::Early;
     }
-    let together = u32::try_from(messages.len()).unwrap_or(u32::MAX);
-    Verdict::Final(apply::place(&receipt.block), together)
+    Verdict::Final(Agreed {
+        place: apply::place(&receipt.block),
+        together: u32::try_from(messages.len()).unwrap_or(u32::MAX),
+        own: is_own(receipt, request, &message.deposit),
+    })
+}
+
+/// Whether its depositor gave the deposit: sent the transaction, or the currency's own record says so.
+/// What the order does not ask for may be a token of anybody's, whose record says anything.
+fn is_own(receipt: &Receipt, request: &Request, deposit: &vm::Deposit) -> bool {
+    let asked = request.order.inputs.iter().any(|input| {
+        let currency = &input.payment.currency;
+        spelled_alike(currency, deposit.currency.text())
+    });
+    let given = |payment: &Payment| {
+        matches!(&payment.kind, PaymentKind::TransferBy(by) if *by == deposit.depositor)
+            && payment.recipient == deposit.depository
+            && payment.currency == deposit.currency
+            && payment.amount == deposit.amount
+    };
+    receipt.sender.as_ref() == Some(&deposit.depositor)
+        || (asked && receipt.payments.iter().any(given))
 }
 
 fn is_same(seen: &Seen<'_>, order: &B256, one: &Deposit, message: &Message) -> bool {

@@ -108,6 +108,20 @@ async fn settle(tail: &mut Tail) {
 }
 
 #[tokio::test]
+async fn a_deposit_that_cannot_be_attributed_is_recorded_for_somebody_to_look() {
+    let bench = Bench::new(World::at(50), Some(0));
+    let request = bench.request(1).await;
+    let deposits = vec![scene::deposit(request.order_id, 0)];
+    bench.world.deposit(1, deposits);
+    bench.world.doubt("the depository called itself");
+    settle(&mut bench.tail()).await;
+    // Nobody acts on it before a quorum agrees; who asks one lists it after two days.
+    let facts = bench.facts(&request).await;
+    assert_eq!(facts.deposits[0].standing, Standing::Included);
+    assert!(bench.is_open(&request).await);
+}
+
+#[tokio::test]
 async fn a_first_start_begins_at_the_head() {
     let bench = Bench::new(World::at(50), None);
     let old = bench.request(1).await;
@@ -336,7 +350,7 @@ async fn final_deposits_are_doubted_by_a_provider_not_undone() {
     bench
         .requests()
         .record(&request.id, NOW, Batch::new(), |facts| {
-            apply::settled(facts, id, place.hash, (&place, 1));
+            apply::settled(facts, id, place.hash, &request::scene::agreed(&place));
         })
         .await
         .unwrap();

@@ -118,7 +118,12 @@ async fn a_transaction_in_a_block_is_kept_in_full_once() {
     // It becomes final where it was: nothing is wanted.
     let id = apply::onchain_id("origin", &tx(1).text, 0);
     rig.changed(8, |facts| {
-        apply::settled(facts, id, place.hash, (&place, 1));
+        apply::settled(
+            facts,
+            id,
+            place.hash,
+            &crate::request::scene::agreed(&place),
+        );
     })
     .await;
     assert_eq!(observer.round(u64::MAX).await, Ok(seen(0)));

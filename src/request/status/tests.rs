@@ -287,6 +287,39 @@ fn deposits_of_others_say_nothing_unless_they_pay() {
     assert_eq!(told(|_| (), None, &[]).0, plain(Status::Pending));
 }
 
+/// Anybody can deposit in the user's name, and what he gives goes back to the user.
+#[test]
+fn what_strangers_deposit_in_the_users_name_changes_no_status() {
+    let request = scene::request(1);
+    let told = |own: bool, standing, attempts: &[(Purpose, State)]| {
+        let mut facts = facts(&[standing], attempts);
+        let deposit = &mut facts.deposits[0];
+        (deposit.own, deposit.amount) = (own, alloy::primitives::U256::from(1_000_000));
+        let mut before = facts.clone();
+        before.attempts.clear();
+        facts.end(Ending {
+            deposit: facts.deposits[0].onchain_id,
+            reason: FailReason::DepositedAmountTooLowToFill,
+            refused: None,
+            minor: false,
+        });
+        let event = crate::request::event::of(&request, &Facts::default(), &facts);
+        (judged(&before), judged(&facts), event.is_some())
+    };
+    let waiting = plain(Status::Waiting);
+    for standing in [Standing::Included, Standing::Final] {
+        for attempts in [&[][..], &[(REFUND, broadcast())], &[(REFUND, confirmed())]] {
+            let silent = (waiting, waiting, false);
+            assert_eq!(told(false, standing, attempts), silent, "{attempts:?}");
+        }
+    }
+    // What the user gave speaks.
+    let (before, after, event) = told(true, Standing::Final, &[(REFUND, confirmed())]);
+    let low = Some(FailReason::DepositedAmountTooLowToFill);
+    assert_eq!(before, plain(Status::Pending));
+    assert_eq!((after, event), ((Status::Refund, low), true));
+}
+
 #[test]
 fn a_filled_request_fails_with_its_deposit_and_recovers_with_it() {
     let mut facts = facts(&[Standing::Final], &[(FILL, confirmed())]);

@@ -1,10 +1,11 @@
 //! How a deposit ends that fills nothing. Pure.
 
-use alloy::primitives::B256;
+use alloy::primitives::{B256, U256};
 use vm::spelled_alike;
 
 use super::{Case, Step, Verdict, Worth};
 use crate::{
+    attest::Refusal,
     request::{
         fact::{Deposit, Purpose},
         mismatch::mismatch,
@@ -14,12 +15,14 @@ use crate::{
     store::rows::claim::{Leg, Stage},
 };
 
-/// Deposits of an order besides the one that decides it that are given back: of one depositor, and
-/// of all.
+/// Deposits of an order besides the one that decides it that are given back beside others of their size:
+/// of one depositor, and of all but the user's own.
 const MOST_OF_ONE: usize = 3;
 const MOST_IN_ALL: usize = 12;
 /// Refunds of one deposit that may fail in blocks before somebody has to look.
 const MOST_FAILED: usize = 8;
+
+const BY_HAND: &str = "no oracle settles it: give it back by hand and dismiss it, or wait until others have settled it and its depositor recovers it";
 
 /// A deposit that is left to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +60,7 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
     let way = claimable::refund(case.request, deposit, case.families);
     let minor = worth != Worth::Something;
     let (way, why) = match (way, worth) {
-        (Err(refusal), _) => return park(ManualRefundRequired, &refusal.to_string(), minor),
+        (Err(refusal), _) => return park(ManualRefundRequired, &note(&refusal), minor),
         (_, Worth::Unknown) => return park(ManualRefundRequired, "a token without a price", true),
         (_, Worth::Dust) => return park(AmountTooLowToRefund, "dust", true),
         (Ok(way), Worth::Something) => (way, pause(case, deposit).map(|pause| pause.why)),
@@ -82,6 +85,14 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
     }
 }
 
+/// Why no refund is attested, and what the operator can do where the depositor can do nothing.
+fn note(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::ExecutionTooLarge(_) => format!("{refusal}; {BY_HAND}"),
+        _ => refusal.to_string(),
+    }
+}
+
 /// How many transactions of a deposit's were in final blocks, or lost, and paid nobody.
 pub(super) fn failed(case: &Case<'_>, deposit: &B256, purpose: Purpose) -> usize {
     let is = |leg: &&Leg| {
@@ -99,7 +110,9 @@ pub(super) fn pause<'a>(
 }
 
 /// Whether enough other deposits of the order have had their turn. The first one that pays for the
-/// order always has its own.
+/// order always has its own. Only what is at least half as large counts, so that whoever takes another's
+/// turn gives more than that one is worth; and nobody but the user takes the user's. All that is given
+/// back is of the order's currency.
 fn is_crowded(case: &Case<'_>, deposit: &Deposit) -> bool {
     let mut paying = case.facts.deposits.iter();
     let first = paying.find(|one| mismatch(case.request, one).is_none());
@@ -113,10 +126,17 @@ fn is_crowded(case: &Case<'_>, deposit: &Deposit) -> bool {
     if first == Some(deposit.onchain_id) || begun(&deposit.onchain_id) {
         return false;
     }
+    let is_large = |one: &Deposit| one.amount >= deposit.amount / U256::from(2);
     let others = || {
         let deposits = case.facts.deposits.iter();
-        deposits.filter(|one| first != Some(one.onchain_id) && begun(&one.onchain_id))
+        let others = deposits.filter(|one| first != Some(one.onchain_id) && begun(&one.onchain_id));
+        others.filter(|one| is_large(one))
     };
-    let own = others().filter(|one| spelled_alike(&one.depositor, &deposit.depositor));
-    own.count() >= MOST_OF_ONE || others().count() >= MOST_IN_ALL
+    let same = |one: &&Deposit| {
+        one.own == deposit.own && spelled_alike(&one.depositor, &deposit.depositor)
+    };
+    let users = |one: &Deposit| one.own && spelled_alike(&one.depositor, &case.request.user);
+    let strangers = others().filter(|one| !users(one));
+    others().filter(same).count() >= MOST_OF_ONE
+        || (!users(deposit) && strangers.count() >= MOST_IN_ALL)
 }

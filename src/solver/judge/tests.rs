@@ -33,6 +33,7 @@ fn deposit(number: u8, standing: Standing) -> Deposit {
         },
         standing,
         together: 1,
+        own: true,
     }
 }
 
@@ -406,6 +407,46 @@ fn a_few_deposits_of_an_order_are_given_back_and_the_rest_is_parked() {
         scene.claim.failure = Some(TtlExpired);
     });
     assert_eq!(scene.plan(), one(refund(99, TtlExpired)));
+}
+
+#[test]
+fn strangers_small_deposits_take_nobodys_turn() {
+    // A part of what the user deposits a second time, in their own names and in the user's.
+    let small = |number: u8, own_name: bool| {
+        let mut small = deposit(number, FUNDED);
+        small.amount = U256::from(1_000_000);
+        small.own = false;
+        if !own_name {
+            small.depositor = format!("0x{}", format!("{number:02x}").repeat(20));
+        }
+        small
+    };
+    for own_name in [false, true] {
+        let mut all = vec![deposit(1, FUNDED)];
+        all.extend((2..=13).map(|number| small(number, own_name)));
+        all.push(deposit(99, FUNDED));
+        let mut legs = vec![leg(Fill, 1, Final)];
+        legs.extend((2..=13).map(|number| leg(Refund, number, Final)));
+        let scene = Scene::new(&all, &legs);
+        assert_eq!(scene.plan(), one(refund(99, DoubleSpend)), "{own_name}");
+        // Of their own they have had enough.
+        all.push(small(14, own_name));
+        let (steps, _) = Scene::new(&all, &legs).plan();
+        assert_eq!(parks(&steps), [(id(14), ManualRefundRequired, false)]);
+    }
+    // As much from a dozen strangers takes each other's turn, and not the user's.
+    let mut all = vec![deposit(1, FUNDED)];
+    for number in 2..=14 {
+        let mut other = deposit(number, FUNDED);
+        other.depositor = format!("0x{}", format!("{number:02x}").repeat(20));
+        all.push(other);
+    }
+    all.push(deposit(99, FUNDED));
+    let mut legs = vec![leg(Fill, 1, Final)];
+    legs.extend((2..=13).map(|number| leg(Refund, number, Final)));
+    let (steps, _) = Scene::new(&all, &legs).plan();
+    assert_eq!(steps[0], refund(99, DoubleSpend));
+    assert_eq!(parks(&steps), [(id(14), ManualRefundRequired, false)]);
 }
 
 #[test]

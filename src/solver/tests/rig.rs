@@ -262,6 +262,7 @@ impl Rig {
             },
             standing: Standing::Final,
             together: 1,
+            own: true,
         };
         change(&mut deposit);
         self.show(&deposit);

@@ -46,6 +46,14 @@ pub fn ids(key: &Key) -> Result<(B256, B256), RowError> {
     super::words(&key.name).ok_or_else(|| RowError::new("parked", "its name is not two ids"))
 }
 
+/// The rows of a request.
+pub fn of(request: &B256, limit: usize) -> Range {
+    Range {
+        prefix: request.to_vec(),
+        ..range(None, limit)
+    }
+}
+
 /// Rows after the row `after`.
 pub fn range(after: Option<&Key>, limit: usize) -> Range {
     Range {
