@@ -137,6 +137,32 @@ async fn recorded_bitcoin_requests_get_their_recorded_answers() {
     replay("recorded/bitcoin.json", BITCOIN).await;
 }
 
+/// What the recorded key forces is refused where another one is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_forces_nothing_unless_it_is_named() {
+    let world = world::world().await;
+    let setup = daemon()
+        .recorded(&world)
+        .with("API_KEYS", "apikey1:int1;clientkey:client")
+        .with("FORCE_API_KEYS", "int1");
+    let daemon = setup.start().await;
+    let cases = fixture("recorded/evm.json");
+    let forced = |case: &&Value| case["body"]["force"] == true && case["response"]["status"] == 200;
+    let mut refused = 0;
+    for case in cases.as_array().unwrap().iter().filter(forced) {
+        let headers = [
+            ("content-type", "application/json"),
+            ("x-api-key", "clientkey"),
+        ];
+        let path = case["path"].as_str().unwrap();
+        let answer = daemon.ask("POST", path, &headers, body(case)).await;
+        assert_eq!(answer.code(), "FORCE_NOT_ALLOWED", "{}", answer.body);
+        refused += 1;
+    }
+    daemon.stop().await;
+    assert_eq!(refused, 5);
+}
+
 async fn replay(transcript: &str, deviations: &[Deviation]) {
     let (world, peers) = (world::world().await, Peers::start().await);
     let setup = daemon()
