@@ -131,12 +131,26 @@ impl Journal {
     /// Takes a signed statement back because its ground is gone, and frees what it held; `false` if
     /// nothing stands under `key`. The signature has been given away all the same.
     pub async fn void(&self, key: &str, why: &str, now: u64) -> Result<bool, JournalError> {
+        self.void_if(key, why, now, |_| true).await
+    }
+
+    /// [`Journal::void`] of a statement for which `due` holds.
+    async fn void_if(
+        &self,
+        key: &str,
+        why: &str,
+        now: u64,
+        due: impl Fn(&Entry) -> bool,
+    ) -> Result<bool, JournalError> {
         for _ in 0..ATTEMPTS {
             let Some(found) = self.store.read(&entry::key(key)).await? else {
                 return Ok(false);
             };
             let count = self.store.scan(void::range(key)).await?.len();
             let entry = Entry::decode(&found)?;
+            if !due(&entry) {
+                return Ok(false);
+            }
             let batch = release(key, &entry)?.expect(entry::key(key), Expect::Equals(found));
             let place = void::key(key, u32::try_from(count).unwrap_or(u32::MAX));
             let row = Void {

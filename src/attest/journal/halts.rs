@@ -57,10 +57,10 @@ impl Journal {
         }
     }
 
-    /// Takes back the statement `key`, whose `block` the network has left; `false` if the statement
-    /// does not stand any more. Halts signing for `chain`, unless nobody took the block for final by
-    /// the chain's own rule. Halts first: whoever is cut off in between still finds the statement
-    /// among the watched ones.
+    /// Takes back the statement `key`, whose `block` the network has left; `false` if no statement
+    /// that rests on the block stands any more: whoever took it back halted if there was reason to.
+    /// Halts signing for `chain`, unless nobody took the block for final by the chain's own rule. Halts
+    /// first: whoever is cut off in between still finds the statement among the watched ones.
     pub async fn reorged(
         &self,
         key: &str,
@@ -69,6 +69,15 @@ impl Journal {
         now: u64,
     ) -> Result<bool, JournalError> {
         let (number, hash) = (block.number, block.hash);
+        let rests = |entry: &Entry| {
+            let on = |fact: &entry::Fact| {
+                fact.chain == chain.as_str() && (fact.number, fact.hash) == (number, hash)
+            };
+            entry.facts.iter().any(on)
+        };
+        if !self.entry(key).await?.as_ref().is_some_and(rests) {
+            return Ok(false);
+        }
         let why = format!("block {number} ({hash}) is no longer canonical");
         if !self.is_early(chain, number, key).await? {
             self.halt(chain, &format!("{why}; {key} rested on it"), now)
@@ -76,7 +85,7 @@ impl Journal {
         }
         let chain = chain.to_string();
         metrics::counter!("intentd_reorged_statements_total", "chain" => chain).increment(1);
-        self.void(key, &why, now).await
+        self.void_if(key, &why, now, rests).await
     }
 
     /// What is watched no more was final long ago.

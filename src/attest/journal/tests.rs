@@ -487,6 +487,20 @@ async fn another_block_is_signed_only_after_the_first_is_void() {
 }
 
 #[tokio::test]
+async fn who_comes_second_to_a_reorg_halts_nothing_and_voids_nothing_else() {
+    let journal = journal();
+    let (first, second) = (deposit(1, 1, 1).early(), deposit(1, 2, 2).early());
+    let gone = || journal.reorged(&first.key, &base(), &first.facts[0].block, 2);
+    journal.sign(&first, 1).await.unwrap();
+    assert!(gone().await.unwrap());
+    assert!(!gone().await.unwrap());
+    journal.sign(&second, 3).await.unwrap();
+    assert!(!gone().await.unwrap());
+    assert!(journal.entry(&second.key).await.unwrap().is_some());
+    assert_eq!(journal.halted(&base()).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_void_statement_frees_what_it_held_and_is_remembered() {
     let store = Arc::new(MemoryStore::new());
     let journal = Journal::new(store.clone(), raw());
