@@ -81,6 +81,7 @@ impl ChainReader for Deposits {
             currency: self.spec.family.native().unwrap(),
             amount: U256::from(1000),
             id: self.order.to_string().into(),
+            hearsay: false,
         };
         Ok(Transaction::Succeeded(Receipt {
             block: Self::block(),

@@ -295,6 +295,7 @@ impl Rig {
             standing: Standing::Final,
             together: 1,
             own: true,
+            hearsay: false,
         }
     }
 

@@ -48,7 +48,7 @@ pub async fn rows(binary: &Path, world: &World, node: &Node) -> Result<()> {
         tokio::time::sleep(QUIET).await;
         let quiet = quiet.stop()?;
         let beside = Asking::start(daemon.address);
-        let measured = load.run(load::DEPOSIT, &[world.huge.clone()]).await?;
+        let measured = load.run(load::DEPOSIT, std::slice::from_ref(&world.huge)).await?;
         let beside = beside.stop()?;
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         println!(
@@ -70,6 +70,11 @@ fn at(waits: &Waits, part: usize) -> Duration {
     waits.get(at).copied().unwrap_or_default()
 }
 
+#[allow(clippy::disallowed_methods, reason = "the thread is its own")]
+fn pause() {
+    thread::sleep(PAUSE);
+}
+
 /// Asks in a thread of its own: the client's runtime has enough to do.
 struct Asking {
     done: Arc<AtomicBool>,
@@ -89,7 +94,7 @@ impl Asking {
                 stream.write_all(b"GET /lives/v1 HTTP/1.1\r\nhost: a\r\n\r\n")?;
                 answer(&mut stream)?;
                 waits.push(sent.elapsed());
-                thread::sleep(PAUSE);
+                pause();
             }
             waits.sort_unstable();
             Ok(waits)

@@ -148,6 +148,7 @@ fn seen(facts: &mut Facts, id: B256) {
         standing: Standing::Final,
         together: 1,
         own: true,
+        hearsay: false,
     });
     facts.attempts.push(Attempt {
         purpose: Purpose::Fill,

@@ -42,9 +42,10 @@ pub fn check_order(terms: &Terms, order: B256) -> Result<(), Refusal> {
 
 /// Whether a fill or a refund of the order may be attested for this deposit.
 pub fn is_claimable(terms: &Terms, message: &Message) -> bool {
-    terms.inputs.iter().any(|input| {
+    let wanted = terms.inputs.iter().any(|input| {
         input.chain == message.chain.as_str() && input.currency == message.deposit.currency
-    })
+    });
+    wanted && !message.deposit.hearsay
 }
 
 /// Until when the order may be filled or refunded for this deposit, in unix seconds: nobody pays for

@@ -104,6 +104,8 @@ pub enum Refusal {
         deposited: Shown,
         ordered: Shown,
     },
+    #[error("The order of deposit {0} stands only in calldata that its payer did not send")]
+    Hearsay(Shown),
 
     #[error("Transaction {0} executed after deadline")]
     AfterDeadline(Shown),
@@ -269,6 +271,7 @@ impl Refusal {
             Self::MissingInput(_) => "INPUT_MISSING",
             Self::InvalidInput { .. } => "INPUT_INVALID",
             Self::WrongCurrency { .. } => "INPUT_CURRENCY_MISMATCH",
+            Self::Hearsay(_) => "DEPOSIT_ORDER_HEARSAY",
             other => other.settlement_code(),
         }
     }

@@ -244,6 +244,7 @@ impl Scene {
                     currency: address(&payment.currency),
                     amount: U256::from_str_radix(&payment.amount, 10).unwrap(),
                     id: named.clone(),
+                    hearsay: false,
                 });
                 read
             })

@@ -126,6 +126,9 @@ fn inputs_name_each_deposit_of_the_order_once() {
         ("INPUT_CURRENCY_MISMATCH", |s| {
             s.deposits[0].deposits()[0].currency = address(TOKEN);
         }),
+        ("DEPOSIT_ORDER_HEARSAY", |s| {
+            s.deposits[0].deposits()[0].hearsay = true;
+        }),
         ("TRANSACTION_MISSING", |s| {
             s.deposits[0].found = Transaction::Missing;
         }),

@@ -36,6 +36,8 @@ pub struct Reads {
     pub balance: U256,
     /// What the user has allowed the depository of the deposited currency.
     pub allowance: U256,
+    /// The user deposits through the depository's functions.
+    pub explicit: bool,
     /// What the solver can give; without end where the user does everything.
     pub available: U256,
 }
@@ -105,7 +107,8 @@ impl Quoter {
         let accounts = async {
             futures::try_join!(
                 self.balance(origin, &intent.user),
-                self.allowance(intent, route)
+                self.allowance(intent, route),
+                self.explicit(intent, route)
             )
         };
         let fees = async { futures::try_join!(self.fees(origin), self.fees(destination)) };
@@ -141,6 +144,7 @@ impl Quoter {
             destination_fees: fees.1,
             balance: accounts.0,
             allowance: accounts.1,
+            explicit: accounts.2,
             available,
         })
     }
@@ -203,6 +207,16 @@ impl Quoter {
             }
             _ => Ok(U256::ZERO),
         }
+    }
+
+    /// A bare transfer is offered to plain accounts only: transactions of others are sent by anybody, and
+    /// calldata that the payer did not send funds no order.
+    async fn explicit(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<bool, Refused> {
+        if intent.explicit_deposit {
+            return Ok(true);
+        }
+        let ask = |trade: Trade| async move { trade.accounts.is_contract(&intent.user).await };
+        self.venue(&route.paid)?.ask(ask).err_into().await
     }
 
     /// What `spender` may take of `owner`'s.

@@ -128,6 +128,8 @@ pub fn body() -> Value {
 /// What tests change.
 pub struct World {
     pub allowance: U256,
+    /// Code lives at every address.
+    pub code: bool,
     /// What the solver has allowed the proxy.
     pub allowed: U256,
     pub balance: U256,
@@ -185,6 +187,7 @@ impl Default for Scene {
         let most = U256::from(10).pow(U256::from(30));
         Self(Arc::new(Mutex::new(World {
             allowance: U256::ZERO,
+            code: false,
             allowed: U256::MAX,
             balance: most,
             available: Some(most),

@@ -96,7 +96,7 @@ impl Quoter {
             currency: &paid.address,
             amount: plan.figures.sum.paid,
             order: plan.order_id,
-            explicit: plan.intent.explicit_deposit,
+            explicit: plan.reads.explicit,
             allowance: plan.reads.allowance,
             reset: paid.currency.approval_reset,
         };

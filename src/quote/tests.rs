@@ -202,6 +202,15 @@ async fn deposit_is_bare_or_needs_no_allowance() {
     assert_eq!(ids(&scene.quote(json!({})).await.unwrap()), ["deposit"]);
 }
 
+/// Anybody may send what a wallet with code has signed, behind calldata of his own.
+#[tokio::test]
+async fn a_wallet_with_code_deposits_through_the_depository() {
+    let scene = Scene::default();
+    scene.with(|world| world.code = true);
+    let answer = scene.quote(json!({"explicitDeposit": false})).await;
+    assert_eq!(ids(&answer.unwrap()), ["approve", "deposit"]);
+}
+
 #[tokio::test]
 async fn gas_of_a_poor_user_comes_from_the_table_with_the_overhead() {
     let scene = Scene::default();

@@ -16,6 +16,9 @@ pub fn mismatch(request: &Request, deposit: &Deposit) -> Option<FailReason> {
     let Some(input) = request.order.inputs.first() else {
         return Some(FailReason::Unknown);
     };
+    if deposit.hearsay {
+        return Some(FailReason::Unknown);
+    }
     let payment = &input.payment;
     if deposit.network != payment.chain_id {
         return Some(FailReason::DepositChainMismatch);

@@ -107,6 +107,7 @@ pub fn agreed(place: &fact::Place) -> fact::Agreed {
         place: place.clone(),
         together: 1,
         own: true,
+        hearsay: false,
     }
 }
 
@@ -124,6 +125,7 @@ pub fn deposit(number: u8, standing: fact::Standing) -> fact::Deposit {
         standing,
         together: 1,
         own: true,
+        hearsay: false,
     }
 }
 

@@ -219,6 +219,7 @@ fn message(terms: &Terms, deposit: &Deposit, families: Families<'_>) -> Result<M
             depositor: address(&deposit.depositor)?,
             currency: address(&deposit.currency)?,
             amount: deposit.amount,
+            hearsay: deposit.hearsay,
         },
         timestamp: deposit.place.time,
     })

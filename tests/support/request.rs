@@ -84,5 +84,6 @@ pub fn paid(facts: &mut Facts, number: u64) {
         standing: Standing::Final,
         together: 1,
         own: true,
+        hearsay: false,
     }];
 }

@@ -186,6 +186,9 @@ pub struct Deposit {
     /// The order id that the deposit names: `0x` and 64 hex digits, spelled as on the chain;
     /// 64 zeros when it names none.
     pub id: Arc<str>,
+    /// The id stands only in calldata that another than the payer sent, who may have put any id there:
+    /// no order is funded by it.
+    pub hearsay: bool,
 }
 
 /// How a payment is known.

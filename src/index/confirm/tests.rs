@@ -2,6 +2,7 @@ use vm::{Refusal, Transaction, U256, protocol::limits, testing::Script};
 
 use super::*;
 use crate::{
+    attest,
     index::{
         apply,
         book::{Book, Entry},
@@ -9,8 +10,11 @@ use crate::{
     },
     request::{
         self,
+        mismatch::mismatch,
+        reason::FailReason,
         status::{self, Status},
     },
+    solver::claimable,
     store::{
         Store,
         memory::MemoryStore,
@@ -199,6 +203,24 @@ async fn what_others_deposit_in_the_same_transaction_is_counted_and_blocks_nothi
     assert_eq!(bench.look(10).await, (AT, Standing::Final));
     let facts = bench.requests.facts(&bench.request.id).await.unwrap();
     assert_eq!(facts.deposits[0].together, most + 1);
+}
+
+#[tokio::test]
+async fn a_deposit_whose_order_another_names_pays_for_none() {
+    for hearsay in [false, true] {
+        let bench = bench().await;
+        let mut deposit = bench.deposit();
+        deposit.hearsay = hearsay;
+        bench.put(AT, Ok(vec![deposit]));
+        assert_eq!(bench.look(10).await, (AT, Standing::Final));
+        let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+        let why = mismatch(&bench.request, &facts.deposits[0]);
+        assert_eq!(why, hearsay.then_some(FailReason::Unknown));
+        let families = |_: &str| Some(vm::SETTLEMENT);
+        let fill = claimable::fill(&bench.request, &facts.deposits[0], &families);
+        let hears = matches!(fill, Err(attest::Refusal::Hearsay(_)));
+        assert_eq!(hears, hearsay, "{fill:?}");
+    }
 }
 
 /// Anybody can deposit in another's name.

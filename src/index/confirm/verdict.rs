@@ -60,6 +60,7 @@ pub fn judge(seen: &Seen<'_>, request: &Request, deposit: &Deposit) -> Verdict {
         place: apply::place(&receipt.block),
         together: u32::try_from(messages.len()).unwrap_or(u32::MAX),
         own: is_own(receipt, request, &message.deposit),
+        hearsay: message.deposit.hearsay,
     })
 }
 

@@ -63,7 +63,7 @@ impl Accounts for Scene {
     }
 
     async fn is_contract(&self, _: &Address) -> Result<bool, ReadError> {
-        Ok(false)
+        self.read(|world| world.code)
     }
 
     async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {

@@ -34,6 +34,7 @@ fn least(order: &Order, deposited: U256) -> U256 {
         currency: terms.inputs[0].currency.clone(),
         amount: deposited,
         id: terms.name().into(),
+        hearsay: false,
     };
     let message = Message {
         chain: ChainId::new("origin"),

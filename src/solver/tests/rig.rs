@@ -263,6 +263,7 @@ impl Rig {
             standing: Standing::Final,
             together: 1,
             own: true,
+            hearsay: false,
         };
         change(&mut deposit);
         self.show(&deposit);

@@ -154,6 +154,7 @@ fn deposits(
         currency,
         amount,
         id,
+        hearsay: false,
     }])
 }
 

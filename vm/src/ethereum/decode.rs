@@ -6,7 +6,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    deposit,
+    deposit::{self, Calldata},
     event::{self, Event},
     raw::{RawLog, RawReceipt, RawTransaction},
 };
@@ -199,10 +199,14 @@ pub fn decode(rules: &Rules, mined: &Mined, block: &Block) -> Result<Transaction
             })
         })
         .collect();
+    let calldata = Calldata {
+        input,
+        sender: Some(mined.transaction.from),
+    };
     Ok(Transaction::Succeeded(Receipt {
         block: block.clone(),
         sender: Some(rules.address(&mined.transaction.from)),
-        deposits: deposit::read(rules, &logs, input),
+        deposits: deposit::read(rules, &logs, calldata),
         payments: payments(rules, mined, input, &logs)?,
         calls: calls(rules, &logs),
         executions: executions(rules, &logs),

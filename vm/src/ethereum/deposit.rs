@@ -13,20 +13,32 @@ use super::{
 };
 use crate::types::{B256, Deposit, EvmAddress, Refusal, U256};
 
-/// The deposits in the order of their logs. `input` is the transaction's calldata.
-pub fn read(rules: &Rules, logs: &[Logged], input: &[u8]) -> Result<Vec<Deposit>, Refusal> {
+/// A transaction's calldata.
+#[derive(Clone, Copy, Debug)]
+pub struct Calldata<'a> {
+    pub input: &'a [u8],
+    /// Who wrote it; `None`: not looked at.
+    pub sender: Option<EvmAddress>,
+}
+
+/// The deposits in the order of their logs.
+pub fn read(
+    rules: &Rules,
+    logs: &[Logged],
+    calldata: Calldata<'_>,
+) -> Result<Vec<Deposit>, Refusal> {
     let Some(depository) = rules.depository else {
         return Err(Refusal(format!("Chain {} has no depository", rules.chain)));
     };
     refuse_unclear(depository, logs)?;
-    Ok(told(rules, depository, (logs, input)))
+    Ok(told(rules, depository, (logs, calldata)))
 }
 
 /// What the logs tell of deposits, whether that can be believed or not.
 pub fn told(
     rules: &Rules,
     depository: EvmAddress,
-    (logs, input): (&[Logged], &[u8]),
+    (logs, calldata): (&[Logged], Calldata<'_>),
 ) -> Vec<Deposit> {
     let kept: Vec<&Logged> = logs
         .iter()
@@ -48,6 +60,7 @@ pub fn told(
                 currency: None,
                 amount,
                 id,
+                hearsay: false,
             },
             Event::Transfer {
                 token,
@@ -65,9 +78,12 @@ pub fn told(
                     currency: Some(token),
                     amount,
                     id,
+                    hearsay: false,
                 };
                 if id.is_zero() && transfers == 1 && claim != Claim::Several {
-                    found.id = suffix::deposit_id(input, depository, amount);
+                    found.id = suffix::deposit_id(calldata.input, depository, amount);
+                    found.hearsay =
+                        !found.id.is_zero() && calldata.sender.is_some_and(|by| by != from);
                 }
                 found
             }
@@ -84,6 +100,7 @@ struct Found {
     currency: Option<EvmAddress>,
     amount: U256,
     id: B256,
+    hearsay: bool,
 }
 
 impl Found {
@@ -97,6 +114,7 @@ impl Found {
                 .map_or_else(|| rules.native.clone(), |token| rules.address(&token)),
             amount: self.amount,
             id: format!("{:#x}", self.id).into(),
+            hearsay: self.hearsay,
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     decode::{Doubt, Logged, Rules, log_index},
-    deposit,
+    deposit::{self, Calldata},
     event::{self, CALL_EXECUTED, ERC20_DEPOSIT, NATIVE_DEPOSIT, TRANSFER},
     raw::{Quantity, RawLog},
 };
@@ -142,10 +142,15 @@ impl Mention {
     }
 
     fn deposits(&self, rules: &Rules, input: &[u8]) -> (Vec<Deposit>, Option<Refusal>) {
-        match deposit::read(rules, &self.logs, input) {
+        // Who sent it is seen when the deposit is confirmed.
+        let calldata = Calldata {
+            input,
+            sender: None,
+        };
+        match deposit::read(rules, &self.logs, calldata) {
             Ok(deposits) => (deposits, None),
             Err(refusal) => {
-                let told = |at| deposit::told(rules, at, (&self.logs, input));
+                let told = |at| deposit::told(rules, at, (&self.logs, calldata));
                 let told = rules.depository.map(told);
                 (told.unwrap_or_default(), Some(refusal))
             }

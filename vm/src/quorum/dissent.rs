@@ -209,7 +209,9 @@ impl<T: Answer> Agreed<T> {
         }
     }
 
-    /// Whoever now says what the others do, or has them say what it does, was in a race.
+    /// Whoever now says what the others do, or has them say what it does, was in a race. Who merely has
+    /// not got it, or has what they have not, may keep more or less of the past than they do: that is
+    /// counted, and sets nobody aside, or strangers could with questions about old transactions.
     async fn ask_again(&self, seat: &Arc<Seat>) {
         let Some(said) = self.once_more(seat).await else {
             return seat.dispute(self.what, Weight::Doubt);
@@ -222,7 +224,11 @@ impl<T: Answer> Agreed<T> {
         if others.iter().flatten().any(|other| is_same(other, &said)) {
             return;
         }
-        seat.dispute(self.what, Weight::Contradiction);
+        let weight = match said.against(&self.answer) {
+            Dissent::Race => Weight::Unresolved,
+            _ => Weight::Contradiction,
+        };
+        seat.dispute(self.what, weight);
     }
 
     async fn once_more(&self, seat: &Seat) -> Option<Kept<T>> {

@@ -435,6 +435,32 @@ fn calldata_names_a_bare_transfer() {
     assert_eq!(read(&[pull(), nothing], &input(5, ID)), [ZERO, ZERO]);
 }
 
+/// What a wallet's owner signs is sent by anybody, behind calldata of the sender's own.
+#[test]
+fn calldata_that_the_payer_did_not_send_is_hearsay() {
+    let named = format!("0xa9059cbb{}{}{ID}", word(DEPOSITORY), number(5));
+    // The literal that the payer signed is swallowed as the word behind the sender's own.
+    let literal = format!("a9059cbb{}{}", word(DEPOSITORY), number(5));
+    let swallowed = format!("{named}a9059cbb{}{literal}", word("0x44"));
+    let read = |logs: &[Value], input: &str| {
+        let found = receipt_by(&chain::rules(), logs, input).deposits.unwrap();
+        let found = found
+            .iter()
+            .map(|d| (*d.id == format!("0x{ID}"), d.hearsay));
+        found.collect::<Vec<_>>()
+    };
+    for input in [&named, &swallowed] {
+        let by = |payer: &str| read(&[transfer(TOKEN, payer, DEPOSITORY, 5)], input);
+        assert_eq!(by(USER), [(true, false)]);
+        assert_eq!(by(SECOND), [(true, true)]);
+    }
+    // What names no order, or what the depository itself says, is nobody else's word.
+    let pull = || transfer(TOKEN, SECOND, DEPOSITORY, 5);
+    assert_eq!(read(&[pull()], "0x"), [(false, false)]);
+    let said = erc20("dd", TOKEN, 5, ID);
+    assert_eq!(read(&[pull(), said], &named), [(true, false)]);
+}
+
 #[test]
 fn zksync_base_token_moves_no_erc20() {
     let base = "0x000000000000000000000000000000000000800a";

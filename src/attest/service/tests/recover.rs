@@ -48,13 +48,23 @@ fn wrong_currency() -> Scene {
     Scene::new().with(|s| s.deposits[0].deposits()[0].currency = address(scene::TOKEN))
 }
 
+/// The scene with a deposit whose payer did not send the calldata that names its order.
+fn hearsay() -> Scene {
+    Scene::new().with(|s| s.deposits[0].deposits()[0].hearsay = true)
+}
+
 #[tokio::test]
-async fn wrong_currency_goes_back_at_once_with_its_order() {
-    let scene = wrong_currency();
-    let world = funded(&scene);
+async fn what_nobody_can_be_paid_from_goes_back_at_once_with_its_order() {
+    for scene in [wrong_currency(), hearsay()] {
+        goes_back(&scene).await;
+    }
+}
+
+async fn goes_back(scene: &Scene) {
+    let world = funded(scene);
     let attested = world
         .oracle
-        .recover(&claim(&scene, true), None)
+        .recover(&claim(scene, true), None)
         .await
         .unwrap();
     let key = vm::protocol::id::deterministic(&[&scene.inputs[0].onchain_id, "recover"]);
@@ -69,13 +79,13 @@ async fn wrong_currency_goes_back_at_once_with_its_order() {
     assert_eq!(amount, U256::from(1000));
     let again = world
         .oracle
-        .recover(&claim(&scene, true), None)
+        .recover(&claim(scene, true), None)
         .await
         .unwrap();
     assert_eq!(again, attested);
     // Young, and nobody says for which order.
     assert_eq!(
-        recovered(&world, &claim(&scene, false)).await,
+        recovered(&world, &claim(scene, false)).await,
         "ORDER_REQUIRED"
     );
 }
