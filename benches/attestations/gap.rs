@@ -48,7 +48,9 @@ pub async fn rows(binary: &Path, world: &World, node: &Node) -> Result<()> {
         tokio::time::sleep(QUIET).await;
         let quiet = quiet.stop()?;
         let beside = Asking::start(daemon.address);
-        let measured = load.run(load::DEPOSIT, std::slice::from_ref(&world.huge)).await?;
+        let measured = load
+            .run(load::DEPOSIT, std::slice::from_ref(&world.huge))
+            .await?;
         let beside = beside.stop()?;
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         println!(

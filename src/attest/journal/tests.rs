@@ -490,7 +490,8 @@ async fn another_block_is_signed_only_after_the_first_is_void() {
 async fn who_comes_second_to_a_reorg_halts_nothing_and_voids_nothing_else() {
     let journal = journal();
     let (first, second) = (deposit(1, 1, 1).early(), deposit(1, 2, 2).early());
-    let gone = || journal.reorged(&first.key, &base(), &first.facts[0].block, 2);
+    let (chain, block) = (base(), first.facts[0].block.clone());
+    let gone = || journal.reorged(&first.key, &chain, &block, 2);
     journal.sign(&first, 1).await.unwrap();
     assert!(gone().await.unwrap());
     assert!(!gone().await.unwrap());
