@@ -225,7 +225,7 @@ fn request(number: usize) -> Result<intentd::request::Request> {
         "operation": "bridge", "execution": "Solver", "trade_type": "EXACT_INPUT",
         "user": "0x", "recipient": "0x", "refund_to": "0x", "origin": leg, "destination": leg,
         "calls": [], "calls_gas": null, "authorizations": [], "late_slippage_bps": null,
-        "true_exact_output": false, "fill_gas": 0, "fill_data": "0x0", "referrer": null, "api_key": null,
+        "true_exact_output": false, "fill_gas": 0, "fill_price": "0x0", "fill_data": "0x0", "referrer": null, "api_key": null,
         "created_at": 0, "valid_until": 0, "expires_at": null, "quoted": null,
     }))?)
 }

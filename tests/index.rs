@@ -90,6 +90,7 @@ fn request(order: SignedOrder, user: &str) -> Request {
         late_slippage_bps: None,
         true_exact_output: false,
         fill_gas: 21_000,
+        fill_price: U256::ZERO,
         fill_data: U256::ZERO,
         own_call: None,
         referrer: None,

@@ -21,6 +21,8 @@ pub struct Promised<'a> {
     pub order: Order,
     pub signature: Bytes,
     pub fill_gas: FillGas,
+    /// Wei per unit of it.
+    pub fill_price: U256,
     /// The user's transactions, first to last.
     pub steps: &'a [Planned],
     /// Unix milliseconds.
@@ -62,6 +64,7 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
         late_slippage_bps: intent.late_slippage,
         true_exact_output: intent.true_exact_output,
         fill_gas: promised.fill_gas.units,
+        fill_price: promised.fill_price,
         fill_data: promised.fill_gas.data,
         own_call: own_call(intent, promised.steps),
         referrer: intent.referrer.clone(),

@@ -120,6 +120,7 @@ impl Quoter {
             order,
             signature,
             fill_gas: priced.fill_gas,
+            fill_price: priced.reads.destination_fees.price(),
             steps: &planned,
             now: priced.now,
             valid_until,

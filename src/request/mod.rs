@@ -58,6 +58,8 @@ pub struct Request {
     pub true_exact_output: bool,
     /// Gas units of the destination transaction as it was simulated.
     pub fill_gas: u64,
+    /// Wei that a unit of it was charged at.
+    pub fill_price: U256,
     /// Wei that its chain charged then for the transaction's bytes besides gas.
     pub fill_data: U256,
     /// The user's own transaction, who sends it included ([`vm::trade::Call::digest`]); `None` where a

@@ -33,6 +33,7 @@ pub fn request(number: u8) -> Request {
         late_slippage_bps: None,
         true_exact_output: false,
         fill_gas: 21_000,
+        fill_price: U256::from(1_000_000),
         fill_data: U256::ZERO,
         own_call: None,
         referrer: None,

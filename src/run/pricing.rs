@@ -107,7 +107,7 @@ impl Capacity for Funds {
         if !listed.is_some_and(|currency| currency.solver) {
             return Ok(None);
         }
-        let available = self.solver.available(network, currency.text()).await;
+        let available = self.solver.sellable(network, currency.text()).await;
         available
             .map(Some)
             .map_err(|error| CapacityError(error.to_string()))

@@ -90,6 +90,15 @@ pub fn pause(claim: &Claim, deposit: B256, why: RefundFailReason, now: u64) -> C
     next
 }
 
+/// `claim` of an order that could be decided at `now` (unix seconds), and waits; `None`: it says so.
+pub fn wait(claim: &Claim, now: u64) -> Option<Claim> {
+    let waits = claim.waits.is_none().then_some(now);
+    waits.map(|since| Claim {
+        waits: Some(since),
+        ..claim.clone()
+    })
+}
+
 /// `claim` of an order that will not be filled; unchanged if it was.
 pub fn failed(claim: &Claim, reason: FailReason) -> Claim {
     let mut next = claim.clone();

@@ -14,7 +14,6 @@ use super::{
     Paid, Solver, SolverError, View, claim,
     claimable::{self, Deposited},
     lane::{Lane, Plan},
-    late,
 };
 use crate::{
     attest::Refusal,
@@ -27,11 +26,7 @@ use crate::{
 
 /// What a fill may take beyond the gas that was charged for: an eighth, and this, which is less than what
 /// one slot of a token's storage costs when it is new.
-const GAS_ROOM: u64 = 10_000;
-
-/// How many times what was charged for its bytes a fill may pay for them: that price is another chain's,
-/// and moves by itself.
-const DATA_FOLD: u64 = 2;
+pub(super) const GAS_ROOM: u64 = 10_000;
 
 /// A fill as it goes on chain.
 struct Payment {
@@ -86,7 +81,7 @@ impl Solver {
             tracing::warn!(%order, %unfit, "no node would take the fill");
             return Ok(Paid::Fails(FailReason::TransactionSubmissionFailed));
         }
-        if !self.covered(lane, &payment).await? {
+        if !self.covered(lane, request, &payment).await? {
             return Ok(Paid::Short);
         }
         if let Some(spender) = &payment.spender
@@ -96,15 +91,19 @@ impl Solver {
         {
             return Ok(Paid::Later);
         }
-        let late = view.deposit(&deposit);
-        let late = late.is_some_and(|deposit| late::is_late(request, deposit));
-        // What came late was priced with what its bytes cost now.
-        if !late && self.is_dear(lane, request, &payment).await? {
+        let repriced = view.deposit(&deposit);
+        let repriced = repriced.is_some_and(|deposit| self.is_repriced(view, deposit));
+        // What is priced anew is priced with what it costs now.
+        if !repriced
+            && self
+                .is_dear(view, lane, (&payment.call, &payment.authorizations))
+                .await?
+        {
             return Ok(Paid::Dear);
         }
         match self.units(lane, request, &payment).await? {
             Ok(gas) => self.pay(view, lane, (payment, gas), deposit).await,
-            Err(reason) => Ok(Paid::Fails(reason)),
+            Err(paid) => Ok(paid),
         }
     }
 
@@ -131,55 +130,36 @@ impl Solver {
         self.check_signed(&view.request, attested?)
     }
 
-    /// Gas units that the fill may take; or why it is none. What the user did not pay for ends the fill,
-    /// at the latest in its block.
+    /// Gas units that the fill may take; or what is to be done instead. What the user did not pay for ends
+    /// the fill, at the latest in its block. What a stranger can do to an exchange for one block is waited
+    /// out, unless the user's own calls may be the reason.
     async fn units(
         &self,
         lane: &Lane,
         request: &Request,
         payment: &Payment,
-    ) -> Result<Result<u64, FailReason>, SolverError> {
+    ) -> Result<Result<u64, Paid>, SolverError> {
+        let exchange = request.calls.is_empty() && !payment.calls.is_empty();
         let estimate = lane.bare_estimate(&payment.call, &payment.authorizations);
         let gas = match estimate.await? {
             Ok(gas) => gas,
             Err(revert) => {
                 let order = request.order_id;
                 tracing::warn!(%order, reason = revert.reason, "fill would revert");
-                return Ok(Err(FailReason::ExecutionReverted));
+                return Ok(Err(match exchange {
+                    true => Paid::Reverts,
+                    false => Paid::Fails(FailReason::ExecutionReverted),
+                }));
             }
         };
-        let charged = request.fill_gas;
-        let most = charged.saturating_add(charged / 8).saturating_add(GAS_ROOM);
+        let most = most_gas(request);
         if gas > most {
-            return Ok(Err(FailReason::QuotedGasLimitExceeded));
+            return Ok(Err(match exchange {
+                true => Paid::Dear,
+                false => Paid::Fails(FailReason::QuotedGasLimitExceeded),
+            }));
         }
         Ok(Ok(gas.saturating_add(gas / 4).min(most)))
-    }
-
-    /// Whether the chain charges so much more for the fill's bytes than the user paid for them that it
-    /// waits for a better minute.
-    async fn is_dear(
-        &self,
-        lane: &Lane,
-        request: &Request,
-        payment: &Payment,
-    ) -> Result<bool, SolverError> {
-        let asked = lane
-            .data_fee(&payment.call, &payment.authorizations)
-            .await?;
-        if asked.is_zero() {
-            return Ok(false);
-        }
-        let fees = lane.fees().await?;
-        let price = Amount::from(fees.base.saturating_add(fees.priority));
-        let room = price.saturating_mul(Amount::from(GAS_ROOM));
-        let charged = request.fill_data.saturating_mul(Amount::from(DATA_FOLD));
-        let most = charged.saturating_add(room);
-        if asked > most {
-            let order = request.order_id;
-            tracing::warn!(%order, %asked, %most, "a fill's bytes are too dear now");
-        }
-        Ok(asked > most)
     }
 
     /// What the chain charges for the bytes of the order's fill besides gas, in wei.
@@ -231,9 +211,19 @@ impl Solver {
         self.begin(view, lane, taken, next).await
     }
 
-    /// Whether what it pays, gas apart, is there: an estimate without it would look like a revert.
-    async fn covered(&self, lane: &Lane, payment: &Payment) -> Result<bool, SolverError> {
-        let native = (lane.site.native.clone(), payment.call.value);
+    /// Whether what it pays is there, gas included: an estimate without it would look like a revert, or
+    /// say nothing.
+    async fn covered(
+        &self,
+        lane: &Lane,
+        request: &Request,
+        payment: &Payment,
+    ) -> Result<bool, SolverError> {
+        let fees = lane.fees().await?;
+        let price = Amount::from(fees.base.saturating_add(fees.priority));
+        let gas = price.saturating_mul(Amount::from(most_gas(request)));
+        let needed = payment.call.value.saturating_add(gas);
+        let native = (lane.site.native.clone(), needed);
         for (currency, amount) in payment.spends.iter().chain([&native]) {
             if lane.available(currency).await? < *amount {
                 let (network, currency) = (lane.site.name.as_str(), currency.text());
@@ -243,6 +233,12 @@ impl Solver {
         }
         Ok(true)
     }
+}
+
+/// Gas units that the order's fill may take.
+fn most_gas(request: &Request) -> u64 {
+    let charged = request.fill_gas;
+    charged.saturating_add(charged / 8).saturating_add(GAS_ROOM)
 }
 
 /// Payments and calls of the order in one transaction.

@@ -28,12 +28,16 @@ use crate::{
 /// A `referrer` that asks for the refund path (integrator-api.md 22.4).
 pub const FORCE_REFUND: &str = "debug-force-refund";
 
+/// Seconds for which an order waits whose deposit came in time, while a network or the market is away. Its
+/// price has ceased to hold long before.
+const AWAY: u64 = 86_400;
+
 /// How the solver goes about orders. Seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// A deadline this near counts as passed: the payment has to be in a block before it.
     pub margin: u64,
-    /// How long after its deposit an order waits for funds.
+    /// How long an order waits for funds once it could be decided, and for how long its price holds then.
     pub funds: u64,
     /// Whoever asks without a key may have the refund path: not in production.
     pub forced_by_all: bool,
@@ -61,6 +65,10 @@ pub enum Offer {
     Held,
     /// Nothing yet: the market says no price.
     Unpriced,
+    /// Nothing yet: the networks, or the market, do not answer for a deposit that came in time.
+    Away,
+    /// Nothing yet: an exchange would fail now.
+    Reverts,
     /// Nothing yet: its chain asks more for it than was charged.
     Dear,
     /// Not to fill the order, for this reason.
@@ -178,20 +186,22 @@ pub fn plan(case: &Case<'_>) -> Plan {
     plan
 }
 
-/// What becomes of the deposit that decides the order, by what the solver would do.
-pub fn fund(case: &Case<'_>, deposit: &B256, offer: &Offer) -> Funding {
-    let mut deposits = case.facts.deposits.iter();
-    let since = deposits.find(|one| one.onchain_id == *deposit);
-    let waited = since.map_or(0, |one| case.now.saturating_sub(one.place.time));
-    let late = |reason| match waited < case.patience.funds {
+/// What becomes of the deposit that decides the order, by what the solver would do. It waits from the
+/// first look on that could decide: how long its chain took is nobody's.
+pub fn fund(case: &Case<'_>, offer: &Offer) -> Funding {
+    let waited = case.claim.waits.map(|since| case.now.saturating_sub(since));
+    let within = |seconds, reason| match waited.unwrap_or_default() < seconds {
         true => Funding::Wait,
         false => Funding::Fail(reason),
     };
+    let late = |reason| within(case.patience.funds, reason);
     match offer {
         Offer::Pay(amounts) => Funding::Pay(amounts.clone()),
         Offer::Short => late(FailReason::SolverBalanceTooLow),
         Offer::Held => late(FailReason::SolverCapacityExceeded),
         Offer::Unpriced => late(FailReason::NoQuotes),
+        Offer::Away => within(AWAY, FailReason::NoQuotes),
+        Offer::Reverts => late(FailReason::ExecutionReverted),
         Offer::Dear => late(FailReason::QuotedGasLimitExceeded),
         Offer::Refuse(reason) => Funding::Fail(*reason),
     }
@@ -243,7 +253,7 @@ fn decides(case: &Case<'_>, deposit: &Deposit) -> bool {
 }
 
 /// Whether something is still to be seen on a chain.
-fn unsettled(case: &Case<'_>) -> bool {
+pub(super) fn unsettled(case: &Case<'_>) -> bool {
     let moving = |leg: &Leg| matches!(leg.stage, Stage::Open | Stage::Confirmed);
     let early = |deposit: &Deposit| deposit.standing == Standing::Included;
     case.claim.legs.iter().any(moving) || case.facts.deposits.iter().any(early)

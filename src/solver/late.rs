@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use vm::Amount;
 
-use super::{Solver, judge::Offer};
+use super::{Solver, View, judge::Offer};
 use crate::request::{Request, fact::Deposit, reason::FailReason};
 
 /// What an order whose deposit came late is worth now. Never more than was promised.
@@ -56,6 +56,27 @@ impl Solver {
                 Offer::Unpriced
             }
         }
+    }
+}
+
+impl Solver {
+    /// Whether the order's price does not hold any more: its deposit came too late, or came in time and
+    /// waits, for whatever reason. Else who can make his own fill fail chooses among prices.
+    pub(super) fn is_repriced(&self, view: &View, deposit: &Deposit) -> bool {
+        is_late(&view.request, deposit) || self.has_lapsed(view, deposit)
+    }
+
+    /// Whether an honest deposit, however long its chain took, would have been paid for by now.
+    fn has_lapsed(&self, view: &View, deposit: &Deposit) -> bool {
+        let (now, patience) = (view.now / 1_000, self.patience.funds);
+        let lane = self.lanes.get(&deposit.network);
+        let finality = lane.map_or(0, |lane| lane.site.finality());
+        let most = finality.saturating_mul(2).saturating_add(patience);
+        let waited = view
+            .claim
+            .waits
+            .map_or(0, |since| now.saturating_sub(since));
+        waited >= patience || now > view.request.valid_until.saturating_add(most)
     }
 }
 

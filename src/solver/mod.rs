@@ -10,6 +10,7 @@ pub mod books;
 pub mod breaker;
 pub mod claim;
 pub mod claimable;
+mod dear;
 pub mod desk;
 pub mod exposure;
 mod fill;
@@ -149,6 +150,8 @@ enum Paid {
     Short,
     /// Its chain asks more for it than was charged.
     Dear,
+    /// Its exchange would fail at this moment.
+    Reverts,
     /// It would fail: the order fails.
     Fails(FailReason),
     /// Nothing would come of it now; why nothing would at all, if it stays so.
@@ -203,11 +206,19 @@ impl Solver {
         let families = |network: &str| Some(self.lanes.get(network)?.site.family());
         let case = view.case(self.patience, &families);
         let plan = judge::plan(&case);
+        let decides = |step: &Step| matches!(step, Step::Fund { .. } | Step::Fail { .. });
+        let busy = judge::unsettled(&case) || plan.steps.iter().any(decides);
         for step in plan.steps {
+            let own = decides(&step);
             match self.act(view, step).await {
                 Ok(true) => return Ok(None),
                 Ok(false) => {}
                 Err(error @ SolverError::Requests(RequestsError::Refused)) => return Err(error),
+                // Who waits after errors does not wait for what others deposited.
+                Err(error) if busy && !own => {
+                    let order = view.request.order_id;
+                    tracing::warn!(%order, %error, "given back later");
+                }
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
@@ -239,7 +250,7 @@ impl Solver {
             Paid::Sent => Ok(true),
             Paid::NotYet(why) => self.pause(view, deposit, (why, false)).await,
             Paid::Refused(why) => self.pause(view, deposit, (why, true)).await,
-            Paid::Later | Paid::Short | Paid::Dear | Paid::Fails(_) => Ok(false),
+            Paid::Later | Paid::Short | Paid::Dear | Paid::Reverts | Paid::Fails(_) => Ok(false),
         }
     }
 
@@ -247,28 +258,40 @@ impl Solver {
     async fn fund(&self, view: &View, deposit: B256) -> Result<bool, SolverError> {
         let families = |network: &str| Some(self.lanes.get(network)?.site.family());
         let offer = self.offer(view, &deposit).await?;
-        let judged =
-            |offer: &Offer| judge::fund(&view.case(self.patience, &families), &deposit, offer);
+        let judged = |offer: &Offer| judge::fund(&view.case(self.patience, &families), offer);
         let amounts = match judged(&offer) {
             Funding::Pay(amounts) => amounts,
-            Funding::Wait => return Ok(false),
-            Funding::Fail(reason) => return self.fail(view, reason).await,
+            funding => return self.delay(view, funding).await,
         };
-        match self.fill(view, deposit, amounts).await? {
+        let paid = match self.fill(view, deposit, amounts).await {
+            Err(error @ (SolverError::Read(_) | SolverError::Dear(_))) => {
+                return match self.delay(view, judged(&Offer::Away)).await? {
+                    true => Ok(true),
+                    false => Err(error),
+                };
+            }
+            paid => paid?,
+        };
+        match paid {
             Paid::Sent => Ok(true),
             Paid::Later | Paid::NotYet(_) | Paid::Refused(_) => Ok(false),
             Paid::Fails(reason) => self.fail(view, reason).await,
             Paid::Short => self.delay(view, judged(&Offer::Short)).await,
             Paid::Dear => self.delay(view, judged(&Offer::Dear)).await,
+            Paid::Reverts => self.delay(view, judged(&Offer::Reverts)).await,
         }
     }
 
-    /// Fails the order where it has waited for long enough.
+    /// Fails the order where it has waited for long enough, and stores since when it waits.
     async fn delay(&self, view: &View, funding: Funding) -> Result<bool, SolverError> {
-        match funding {
-            Funding::Fail(reason) => self.fail(view, reason).await,
-            Funding::Wait | Funding::Pay(_) => Ok(false),
+        if let Funding::Fail(reason) = funding {
+            return self.fail(view, reason).await;
         }
+        let Some(next) = claim::wait(&view.claim, view.now / 1_000) else {
+            return Ok(false);
+        };
+        self.decide(view, Batch::new(), &next, |_| ()).await?;
+        Ok(true)
     }
 
     /// Stores that the order will not be filled.

@@ -3,12 +3,30 @@
 use alloy::primitives::B256;
 
 use super::{Solver, SolverError, View, fill, judge::Offer, late};
+use vm::{Amount, U256};
+
 use crate::{
     request::reason::FailReason,
     store::rows::pause::{self, Paused},
 };
 
+/// Gas units of the native currency that are never promised: of fifty payments. Without them nothing else
+/// could be paid, and nothing given back.
+const KEPT_GAS: u64 = 50 * 100_000;
+
 impl Solver {
+    /// What the solver can promise of a currency: what it can spend, less what it needs itself.
+    pub async fn sellable(&self, network: &str, currency: &str) -> Result<Amount, SolverError> {
+        let available = self.available(network, currency).await?;
+        let lane = self.lane(network)?;
+        if lane.site.family().address(currency)? != lane.site.native {
+            return Ok(available);
+        }
+        let fees = lane.fees().await?;
+        let price = U256::from(fees.base.saturating_add(fees.priority));
+        Ok(available.saturating_sub(price.saturating_mul(U256::from(KEPT_GAS))))
+    }
+
     /// What is paid for `deposit`, which matches the order and is final, at this moment; or why
     /// nothing is. Whatever a price, gas or the solver's own state has to say about it is said here,
     /// before the decision.
@@ -24,10 +42,14 @@ impl Solver {
         let Ok(amounts) = fill::quoted(request) else {
             return Ok(Offer::Refuse(FailReason::Unknown));
         };
-        let offer = match deposit.is_some_and(|deposit| late::is_late(request, deposit)) {
+        let late = deposit.is_some_and(|deposit| late::is_late(request, deposit));
+        let offer = match deposit.is_some_and(|deposit| self.is_repriced(view, deposit)) {
             true => self.reprice(request, amounts, now).await,
             false => Offer::Pay(amounts),
         };
+        if offer == Offer::Unpriced && !late {
+            return Ok(Offer::Away);
+        }
         if let Offer::Pay(amounts) = &offer
             && !self.enter(request, amounts, now).await?
         {

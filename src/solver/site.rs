@@ -141,6 +141,15 @@ impl Site {
         self.chain.spec.family
     }
 
+    /// Seconds after which a deposit here is usually final.
+    pub fn finality(&self) -> u64 {
+        let pace = self
+            .market
+            .as_ref()
+            .map_or(0, |market| market.block_seconds);
+        self.chain.spec.finality.usual(pace)
+    }
+
     /// The market's entry of a currency.
     pub fn listed(&self, currency: &str) -> Option<&Currency> {
         self.market.as_ref()?.currency(currency)

@@ -4,6 +4,7 @@ mod chain;
 mod exposure;
 mod fuse;
 mod late;
+mod pauses;
 mod providers;
 mod random;
 pub mod rig;

@@ -3,7 +3,7 @@
 //! holds up the ways that it is an end of, and no others.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque, hash_map::Entry},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map::Entry},
     sync::Arc,
     time::Duration,
 };
@@ -26,6 +26,10 @@ const RECONCILED: Duration = Duration::from_secs(60);
 
 /// Milliseconds between looks at allowances that are there.
 const ALLOWANCES: u64 = 60_000;
+
+/// The longest pause of a request that cannot be looked at, in seconds: the first lasts one, each next
+/// twice as long, until its facts change.
+const LONGEST_PAUSE: u64 = 600;
 
 /// How the worker goes about it.
 #[derive(Clone, Copy, Debug)]
@@ -64,13 +68,16 @@ struct Round {
     tasks: JoinSet<Looked>,
     busy: HashMap<Id, B256>,
     queues: BTreeMap<Way, Queue>,
+    /// How many have been queued.
+    queued: u64,
     /// What is known of open requests.
     open: HashMap<B256, Open>,
 }
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<B256>,
+    /// Looks that brought nothing, turn, request: who has had few is before who has had many.
+    waiting: BTreeSet<(u32, u64, B256)>,
     running: usize,
 }
 
@@ -81,12 +88,16 @@ struct Looked {
     version: u64,
     /// Unix seconds before which nothing is to be done, unless the facts change.
     until: u64,
+    failed: bool,
 }
 
 struct Open {
     way: Way,
     /// What the last look saw.
     seen: Option<Looked>,
+    /// Looks since its facts changed, and how many of them failed, the last ones.
+    looks: u32,
+    errors: u32,
     /// It is queued, or being looked at.
     taken: bool,
 }
@@ -181,28 +192,33 @@ impl Worker {
     fn start(&self, round: &mut Round) {
         for queue in round.queues.values_mut() {
             while queue.running < self.pace.at_once {
-                let Some(id) = queue.waiting.pop_front() else {
+                let Some((_, _, id)) = queue.waiting.pop_first() else {
                     break;
                 };
                 queue.running += 1;
-                let (solver, now) = (self.solver.clone(), (self.clock)());
-                let task = round.tasks.spawn(async move {
-                    let version = solver.requests.facts(&id).await;
-                    let next = solver.advance(&id, now).await;
-                    if let Err(error) = &next {
-                        tracing::warn!(request = %id, %error, "request waits");
-                        metrics::counter!("intentd_solver_errors_total").increment(1);
-                    }
-                    Looked {
-                        version: version.map_or(0, |facts| facts.version),
-                        until: match next {
-                            Ok(Next::Until(at)) => at,
-                            _ => 0,
-                        },
-                    }
-                });
-                round.busy.insert(task.id(), id);
+                let errors = round.open.get(&id).map_or(0, |known| known.errors);
+                let look = Self::look(self.solver.clone(), id, self.clock, errors);
+                round.busy.insert(round.tasks.spawn(look).id(), id);
             }
+        }
+    }
+
+    /// Looks at a request that failed so often before.
+    async fn look(solver: Arc<Solver>, id: B256, clock: fn() -> u64, errors: u32) -> Looked {
+        let version = solver.requests.facts(&id).await;
+        let next = solver.advance(&id, clock()).await;
+        if let Err(error) = &next {
+            tracing::warn!(request = %id, %error, "request waits");
+            metrics::counter!("intentd_solver_errors_total").increment(1);
+        }
+        Looked {
+            version: version.map_or(0, |facts| facts.version),
+            until: match next {
+                Ok(Next::Until(at)) => at,
+                Ok(_) => 0,
+                Err(_) => (clock() / 1_000).saturating_add(pause(errors)),
+            },
+            failed: next.is_err(),
         }
     }
 
@@ -256,9 +272,33 @@ impl Open {
         Self {
             way,
             seen: None,
+            looks: 0,
+            errors: 0,
             taken: false,
         }
     }
+
+    /// Takes note of a look; what other facts brought is forgotten.
+    fn note(&mut self, seen: Looked) {
+        if self
+            .seen
+            .is_some_and(|before| before.version != seen.version)
+        {
+            (self.looks, self.errors) = (0, 0);
+        }
+        self.looks = self.looks.saturating_add(1);
+        self.errors = match seen.failed {
+            true => self.errors.saturating_add(1),
+            false => 0,
+        };
+        self.seen = Some(seen);
+    }
+}
+
+/// Seconds until a request is looked at again that failed so often before this time.
+fn pause(errors: u32) -> u64 {
+    let length = 1_u64.checked_shl(errors).unwrap_or(u64::MAX);
+    length.min(LONGEST_PAUSE)
 }
 
 impl Round {
@@ -268,7 +308,8 @@ impl Round {
         };
         known.taken = true;
         let queue = self.queues.entry(known.way.clone()).or_default();
-        queue.waiting.push_back(id);
+        self.queued = self.queued.wrapping_add(1);
+        queue.waiting.insert((known.looks, self.queued, id));
     }
 
     /// One that panicked is looked at again like any other.
@@ -285,7 +326,9 @@ impl Round {
             return;
         };
         known.taken = false;
-        known.seen = seen.or(known.seen);
+        if let Some(seen) = seen {
+            known.note(seen);
+        }
         if let Some(queue) = self.queues.get_mut(&known.way) {
             queue.running = queue.running.saturating_sub(1);
         }

@@ -15,8 +15,10 @@ use crate::{
     request::fact::{Deposit, Standing},
 };
 
-/// A hundredth of a dollar, in its 18 decimals.
+/// A hundredth of a dollar, in its 18 decimals: no transfer costs less. And five: so much of what a
+/// settlement costs now counts besides, since one bad minute parks nothing.
 const DUST: u64 = 10_000_000_000_000_000;
+const MOST_DUST: u64 = 5 * DUST;
 
 impl Solver {
     /// Of every deposit that may be given back, and of what exceeds an order; what cannot be told
@@ -54,7 +56,9 @@ impl Solver {
         };
         let unit = U256::from(10).saturating_pow(U256::from(listed.decimals));
         let value = amount.saturating_mul(price.usd) / unit;
-        Some(match value < U256::from(DUST) {
+        let settlement = self.settlement.settlement(now).await.unwrap_or_default();
+        let dust = settlement.clamp(U256::from(DUST), U256::from(MOST_DUST));
+        Some(match value < dust {
             true => Worth::Dust,
             false => Worth::Something,
         })

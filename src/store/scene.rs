@@ -135,6 +135,7 @@ pub fn claim() -> Claim {
         ],
         parked: vec![deposit()],
         pauses: Vec::new(),
+        waits: Some(5),
     }
 }
 

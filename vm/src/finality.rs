@@ -29,7 +29,17 @@ impl Finality {
         let tagged = self.tag.is_none() || head.tagged.is_some_and(|n| block.number <= n);
         deep && old && tagged
     }
+
+    /// Seconds after which a block is usually final on a chain with so many seconds between blocks.
+    pub fn usual(&self, block_seconds: u64) -> u64 {
+        let depth = self.blocks.saturating_add(1).saturating_mul(block_seconds);
+        let tagged = if self.tag.is_some() { TAGGED } else { 0 };
+        depth.max(self.seconds).max(tagged)
+    }
 }
+
+/// Seconds within which chains that name their final block usually do: some epochs.
+const TAGGED: u64 = 1_800;
 
 /// The chain's own word for "will not be undone".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -500,7 +500,12 @@ fn what_exceeds_an_order_goes_back_when_its_fill_is_final() {
 #[test]
 fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
     let scene = Scene::new(&[deposit(1, FUNDED)], &[]);
-    let judged = |offer: &Offer, now| super::fund(&scene.case(now), &id(1), offer);
+    // However long its chain took: it waits from the first look on.
+    for offer in [Offer::Short, Offer::Away, Offer::Reverts] {
+        assert_eq!(super::fund(&scene.case(NOW + 9_999), &offer), Funding::Wait);
+    }
+    let scene = scene.with(|scene| scene.claim.waits = Some(NOW));
+    let judged = |offer: &Offer, now| super::fund(&scene.case(now), offer);
     let amounts = vec![U256::from(5)];
     assert_eq!(
         judged(&Offer::Pay(amounts.clone()), NOW),
@@ -511,8 +516,12 @@ fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
     for (offer, reason) in [
         (Offer::Short, SolverBalanceTooLow),
         (Offer::Held, SolverCapacityExceeded),
+        (Offer::Reverts, FailReason::ExecutionReverted),
     ] {
         assert_eq!(judged(&offer, NOW + 299), Funding::Wait);
         assert_eq!(judged(&offer, NOW + 300), Funding::Fail(reason));
     }
+    assert_eq!(judged(&Offer::Away, NOW + 86_399), Funding::Wait);
+    let away = judged(&Offer::Away, NOW + 86_400);
+    assert_eq!(away, Funding::Fail(FailReason::NoQuotes));
 }

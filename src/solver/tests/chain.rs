@@ -73,6 +73,11 @@ pub struct World {
     pub revert: BTreeSet<B256>,
     /// Transactions that name these orders burn gas when it costs anything.
     pub burners: BTreeSet<B256>,
+    /// Nodes do not agree on what these orders' transactions do, and take so long to say it.
+    pub unsure: BTreeSet<B256>,
+    pub slow: std::time::Duration,
+    /// Estimates that providers were asked for.
+    pub estimates: usize,
     pub broadcasts: Vec<B256>,
 }
 
@@ -445,6 +450,15 @@ impl Writer for Provider {
         let data: Value = serde_json::from_slice(&call.data).unwrap_or(Value::Null);
         let order: Option<B256> = data["order"].as_str().and_then(|order| order.parse().ok());
         let from = call.from.text().to_lowercase();
+        let (unsure, slow) = self.chain.with(|world| {
+            world.estimates += 1;
+            let unsure = order.is_some_and(|order| world.unsure.contains(&order));
+            (unsure, world.slow)
+        });
+        if unsure {
+            tokio::time::sleep(slow).await;
+            return Err(ReadError::Unavailable("no agreement".into()));
+        }
         Ok(self.chain.with(|world| {
             let forbidden = order.is_some_and(|order| world.revert_estimate.contains(&order));
             // Who burns gas only when it is paid for sees what it costs.

@@ -2,10 +2,12 @@
 
 use alloy::primitives::U256;
 
+use vm::OrderCall;
+
 use super::rig::{Rig, recipient};
 use crate::{
-    request::{Request, reason::FailReason, status::Status},
-    solver::{judge::Next, late::Repriced},
+    request::{Request, fact::Deposit, reason::FailReason, status::Status},
+    solver::{SolverError, judge::Next, late::Repriced},
 };
 
 /// An order whose deposit comes a second too late.
@@ -98,4 +100,208 @@ async fn refund_pays_for_its_settlement() {
     }
     // Two dollars of the deposit's currency.
     assert_eq!(given[0] - given[1], U256::from(2_000_000));
+}
+
+/// An order whose deposit comes in the last second, and whose fill no provider can say anything about.
+async fn unsure(rig: &Rig) -> Request {
+    let until = rig.now / 1_000;
+    let request = rig.quote(1, |request| request.valid_until = until).await;
+    rig.deposit(&request, |_| ()).await;
+    let order = request.order_id;
+    rig.destination.with(|world| world.unsure.insert(order));
+    let solver = rig.solver().await;
+    let said = solver.advance(&request.id, rig.now).await;
+    assert!(matches!(said, Err(SolverError::Read(_))), "{said:?}");
+    request
+}
+
+#[tokio::test]
+async fn who_makes_his_own_fill_doubtful_chooses_among_no_prices() {
+    for (worth, filled) in [(Repriced::Nothing, false), (Repriced::Promised, true)] {
+        let mut rig = Rig::new();
+        rig.worth = Ok(worth);
+        let request = unsure(&rig).await;
+        rig.now += 301_000;
+        rig.destination.with(|world| world.unsure.clear());
+        rig.settle(&request).await;
+        let paid = rig.destination.paid(request.order_id);
+        assert_eq!(!paid.is_empty(), filled);
+        let failure = rig.facts(&request).await.failure;
+        assert_eq!(failure, (!filled).then_some(FailReason::Slippage));
+    }
+}
+
+#[tokio::test]
+async fn in_time_order_outlasts_a_market_that_is_away_and_ends_after_a_day() {
+    let mut rig = Rig::new();
+    let request = unsure(&rig).await;
+    rig.destination.with(|world| world.unsure.clear());
+    rig.worth = Err("no price");
+    rig.now += 7_200_000;
+    let solver = rig.solver().await;
+    assert_eq!(solver.advance(&request.id, rig.now).await, Ok(Next::Wait));
+    assert_eq!(rig.facts(&request).await.failure, None);
+    rig.worth = Ok(Repriced::Promised);
+    rig.settle(&request).await;
+    rig.filled(request.order_id, 1);
+
+    let mut rig = Rig::new();
+    let request = unsure(&rig).await;
+    rig.now += 86_401_000;
+    rig.settle(&request).await;
+    let failure = rig.facts(&request).await.failure;
+    assert_eq!(failure, Some(FailReason::NoQuotes));
+    assert_eq!(rig.status(&request).await, Status::Refund);
+}
+
+#[tokio::test]
+async fn deposit_of_a_backdated_block_is_priced_anew() {
+    let mut rig = Rig::new();
+    rig.worth = Ok(Repriced::Nothing);
+    let until = rig.now / 1_000;
+    let request = rig.quote(1, |request| request.valid_until = until).await;
+    rig.now += 3_600_000;
+    rig.deposit(&request, |deposit: &mut Deposit| deposit.place.time = until)
+        .await;
+    rig.settle(&request).await;
+    assert_eq!(rig.destination.paid(request.order_id), []);
+    let failure = rig.facts(&request).await.failure;
+    assert_eq!(failure, Some(FailReason::Slippage));
+}
+
+/// An order whose calls are an exchange, and the user's own ones besides.
+async fn exchanging(rig: &Rig, own: bool) -> Request {
+    let change = |request: &mut Request| {
+        super::rig::routed(request, 1);
+        request.order.output.payments.truncate(1);
+        let call = OrderCall {
+            to: vm::SETTLEMENT.address(super::rig::ROUTER).unwrap(),
+            data: vec![1, 2, 3, 4].into(),
+            value: U256::ZERO,
+        };
+        let call = vm::SETTLEMENT.orders.unwrap().encode_call(&call).unwrap();
+        request.order.output.calls = vec![alloy::hex::encode_prefixed(call)];
+        if own {
+            request.calls.push(crate::request::Call {
+                to: recipient(1),
+                value: U256::ZERO,
+                data: vec![1].into(),
+            });
+        }
+    };
+    let request = rig.quote(1, change).await;
+    rig.deposit(&request, |_| ()).await;
+    // The allowance is there.
+    let solver = rig.solver().await;
+    let lane = &solver.lanes["destination"];
+    solver.allow_ahead(lane, rig.now).await.unwrap();
+    rig.destination.mine();
+    let order = request.order_id;
+    rig.destination
+        .with(|world| world.revert_estimate.insert(order));
+    request
+}
+
+#[tokio::test]
+async fn who_moves_a_pool_for_a_block_fails_no_exchange() {
+    let mut rig = Rig::new();
+    let request = exchanging(&rig, false).await;
+    let solver = rig.solver().await;
+    assert_eq!(solver.advance(&request.id, rig.now).await, Ok(Next::Wait));
+    assert_eq!(rig.facts(&request).await.failure, None);
+    rig.destination.with(|world| world.revert_estimate.clear());
+    rig.settle(&request).await;
+    rig.filled(request.order_id, 1);
+    // Not for ever; and the user's own calls fail their order at once.
+    for own in [false, true] {
+        let mut rig = Rig::new();
+        let request = exchanging(&rig, own).await;
+        let solver = rig.solver().await;
+        solver.advance(&request.id, rig.now).await.unwrap();
+        let reverted = Some(FailReason::ExecutionReverted);
+        let failure = rig.facts(&request).await.failure;
+        assert_eq!(failure, reverted.filter(|_| own));
+        rig.now += 301_000;
+        rig.settle(&request).await;
+        assert_eq!(rig.facts(&request).await.failure, reverted);
+    }
+}
+
+#[tokio::test]
+async fn gas_that_became_dearer_is_waited_out_and_then_priced() {
+    // Fifty times is too much, 1.5 times is not; nor is any multiple of next to nothing.
+    const MUCH: u64 = 10_000_000_000;
+    for (base, gas, filled) in [
+        (1_490, MUCH, true),
+        (50_000, MUCH / 10, true),
+        (50_000, MUCH, false),
+    ] {
+        let mut rig = Rig::new();
+        rig.worth = Ok(Repriced::Nothing);
+        let change = |request: &mut Request| {
+            request.fill_gas = gas;
+            request.fill_price = U256::from(1_000);
+        };
+        let request = rig.quote(1, change).await;
+        rig.destination.with(|world| world.base = base);
+        rig.deposit(&request, |_| ()).await;
+        let solver = rig.solver().await;
+        assert_eq!(solver.advance(&request.id, rig.now).await, Ok(Next::Wait));
+        assert_eq!(
+            rig.destination.waiting(),
+            usize::from(filled),
+            "{base} {gas}"
+        );
+        if filled {
+            continue;
+        }
+        rig.now += 301_000;
+        rig.settle(&request).await;
+        let failure = rig.facts(&request).await.failure;
+        assert_eq!(failure, Some(FailReason::Slippage));
+    }
+}
+
+#[tokio::test]
+async fn what_gas_needs_is_not_promised_and_its_lack_ends_an_order() {
+    let mut rig = Rig::new();
+    let sellable = rig.solver().await;
+    let sellable = sellable.sellable("destination", super::rig::native()).await;
+    let kept = U256::from(50 * 100_000 * 110_u64);
+    assert_eq!(sellable, Ok(U256::from(super::rig::RICH) - kept));
+    // One wei is left for gas.
+    let change = |request: &mut Request| {
+        let payment = &mut request.order.output.payments[0];
+        payment.currency = super::rig::native().into();
+        payment.minimum_amount = (super::rig::RICH - 1).to_string();
+        payment.expected_amount = payment.minimum_amount.clone();
+    };
+    let request = rig.quote(1, change).await;
+    rig.deposit(&request, |_| ()).await;
+    let solver = rig.solver().await;
+    assert_eq!(solver.advance(&request.id, rig.now).await, Ok(Next::Wait));
+    rig.now += 301_000;
+    rig.settle(&request).await;
+    let failure = rig.facts(&request).await.failure;
+    assert_eq!(failure, Some(FailReason::SolverBalanceTooLow));
+    assert!(rig.refunded(request.order_id, 1) > U256::ZERO);
+}
+
+#[tokio::test]
+async fn what_settles_for_more_than_it_is_worth_is_dust() {
+    // Three cents. A bad minute's dollar counts for five.
+    for (settlement, units, dust) in [(4, 30_000, true), (2, 30_000, false), (100, 60_000, false)] {
+        let mut rig = Rig::new();
+        rig.settlement = U256::from(settlement) * U256::from(super::rig::RICH) / U256::from(100);
+        let change = |request: &mut Request| {
+            request.order.inputs[0].refunds[0].minimum_amount = "1".into();
+        };
+        let request = rig.quote(1, change).await;
+        rig.deposit(&request, |deposit| deposit.amount = U256::from(units))
+            .await;
+        let solver = rig.solver().await;
+        solver.advance(&request.id, rig.now).await.unwrap();
+        let parked = rig.claim(&request).await.parked;
+        assert_eq!(!parked.is_empty(), dust, "{settlement} {units}");
+    }
 }

@@ -576,11 +576,16 @@ async fn an_order_whose_bytes_stay_too_dear_is_given_back() {
     let mut rig = Rig::new();
     rig.destination
         .with(|world| world.data_fee = Some(5_000_000));
+    rig.worth = Ok(crate::solver::late::Repriced::Nothing);
     let request = rig.funded(1).await;
+    let solver = rig.solver().await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(rig.destination.waiting(), 0);
+    // The price decides, with what they cost then.
     rig.now += 301_000;
     rig.settle(&request).await;
     let failure = rig.facts(&request).await.failure;
-    assert_eq!(failure, Some(FailReason::QuotedGasLimitExceeded));
+    assert_eq!(failure, Some(FailReason::Slippage));
     assert_eq!(rig.destination.paid(request.order_id), []);
     rig.refunded(request.order_id, 1);
 }

@@ -31,6 +31,8 @@ pub struct Claim {
     pub parked: Vec<B256>,
     /// Deposits whose refund, or whose excess, is tried again later.
     pub pauses: Vec<Pause>,
+    /// Unix seconds since which the order could be decided, and waits.
+    pub waits: Option<u64>,
 }
 
 /// A deposit that could not be given back yet.

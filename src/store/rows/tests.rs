@@ -461,6 +461,7 @@ fn claim() -> claim::Claim {
             until: 5,
             why: crate::request::reason::RefundFailReason::AmountTooLowToRefund,
         }],
+        waits: Some(8),
     }
 }
 

@@ -87,7 +87,15 @@ const REVERTED: &[&str] = &[
     "always failing transaction",
 ];
 /// The code of an execution error at geth and at OpenEthereum's heirs.
-const EXECUTION_ERRORS: &[i64] = &[3, -32015];
+const EXECUTION_ERRORS: &[i64] = &[REVERTED_CODE, -32015];
+/// Of a call that ran and reverted, and of nothing else.
+const REVERTED_CODE: i64 = 3;
+/// How messages begin that go on in the words of who was called.
+const QUOTES: &[&str] = &[
+    "execution reverted",
+    "vm exception while processing",
+    "reverted",
+];
 
 /// Refusals that speak of a range or a limit, and are cured by patience or another height.
 const NOT_A_RANGE: &[&str] = &[
@@ -177,6 +185,9 @@ pub fn broadcast(refused: &Refused) -> Broadcast {
 /// name the gas that they tried.
 pub fn is_short_of_gas(refused: &Refused, given: Option<u64>) -> bool {
     const TRIED: &str = "gas required exceeds allowance";
+    if ran(refused) {
+        return false;
+    }
     let message = refused.message.to_lowercase();
     let Some((given, (_, tried))) = given.zip(message.split_once(TRIED)) else {
         return false;
@@ -190,7 +201,7 @@ pub fn is_short_of_gas(refused: &Refused, given: Option<u64>) -> bool {
 pub fn reverted(refused: &Refused) -> Option<Revert> {
     let message = refused.message.to_lowercase();
     let failed = EXECUTION_ERRORS.contains(&refused.code) || has(&message, REVERTED);
-    if !failed || has(&message, UNFUNDED) {
+    if !ran(refused) && (!failed || has(&message, UNFUNDED)) {
         return None;
     }
     let data = refused.data.as_deref().and_then(revert_data);
@@ -199,6 +210,16 @@ pub fn reverted(refused: &Refused) -> Option<Revert> {
         revert.reason = spoken(&refused.message);
     }
     Some(revert)
+}
+
+/// Whether the call ran, whatever else the message says: from there on it may be the words of whoever
+/// was called, who would pass for a node that speaks of the sender's funds.
+fn ran(refused: &Refused) -> bool {
+    let message = refused.message.to_lowercase();
+    let data = || refused.data.as_deref().and_then(revert_data);
+    refused.code == REVERTED_CODE
+        || QUOTES.iter().any(|begins| message.starts_with(begins))
+        || data().is_some_and(|data| !data.is_empty())
 }
 
 /// The reason that stands in the message alone.
@@ -476,7 +497,39 @@ mod tests {
         ] {
             assert_eq!(reverted(&refused(-32000, message)), None, "{message}");
         }
-        let poor = refused(3, "insufficient funds for transfer");
-        assert_eq!(reverted(&poor), None);
+    }
+
+    /// Who is called writes what follows "execution reverted".
+    #[test]
+    fn what_was_called_does_not_pass_for_a_node_that_speaks_of_funds() {
+        let said = Some("\"0x08c379a0\"".to_owned());
+        let allowance = "gas required exceeds allowance (5)";
+        for (code, message, data) in [
+            (3, "execution reverted: insufficient funds", said.clone()),
+            (3, "insufficient funds", None),
+            (-32000, "execution reverted: Insufficient balance", None),
+            (-32000, "Execution reverted: insufficient funds", None),
+            (-32015, "insufficient funds", said.clone()),
+            (
+                -32603,
+                "VM Exception while processing transaction: reverted with reason string 'not enough funds'",
+                None,
+            ),
+            (3, allowance, None),
+            (
+                -32000,
+                "execution reverted: gas required exceeds allowance (5)",
+                None,
+            ),
+            (-32000, allowance, said),
+        ] {
+            let refused = Refused {
+                code,
+                message: message.into(),
+                data: data.map(Into::into),
+            };
+            assert!(reverted(&refused).is_some(), "{code} {message}");
+            assert!(!is_short_of_gas(&refused, Some(5_000)), "{code} {message}");
+        }
     }
 }

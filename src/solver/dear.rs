@@ -1,0 +1,60 @@
+//! Whether a fill costs so much more than the user paid for it that it waits for a better minute.
+
+use vm::{
+    Amount, U256,
+    trade::{Authorization, Call},
+};
+
+use super::{Solver, SolverError, View, fill::GAS_ROOM, lane::Lane};
+
+/// How many times what was charged for it a fill may cost: for its gas, and for its bytes, whose price is
+/// another chain's. Both move by themselves.
+const FOLD: u64 = 2;
+
+/// What more a fill's gas may cost, usd e18: ten cents. Where gas costs next to nothing, its price says
+/// nothing.
+const ROOM: u64 = 100_000_000_000_000_000;
+
+impl Solver {
+    /// Whether the order's fill as `call` costs too much now.
+    pub(super) async fn is_dear(
+        &self,
+        view: &View,
+        lane: &Lane,
+        (call, authorizations): (&Call, &[Authorization]),
+    ) -> Result<bool, SolverError> {
+        let (request, order) = (&view.request, view.request.order_id);
+        let fees = lane.fees().await?;
+        let price = Amount::from(fees.base.saturating_add(fees.priority));
+        let above = price.saturating_sub(request.fill_price.saturating_mul(U256::from(FOLD)));
+        let above = above.saturating_mul(Amount::from(request.fill_gas));
+        if !above.is_zero() && !self.is_little(lane, above, view.now / 1_000).await {
+            tracing::warn!(%order, %price, charged = %request.fill_price, "gas is too dear now");
+            return Ok(true);
+        }
+        let asked = lane.data_fee(call, authorizations).await?;
+        if asked.is_zero() {
+            return Ok(false);
+        }
+        let room = price.saturating_mul(Amount::from(GAS_ROOM));
+        let charged = request.fill_data.saturating_mul(Amount::from(FOLD));
+        let most = charged.saturating_add(room);
+        if asked > most {
+            tracing::warn!(%order, %asked, %most, "a fill's bytes are too dear now");
+        }
+        Ok(asked > most)
+    }
+
+    /// Whether so much of the native currency is no more than what nobody minds; not where it has no price.
+    async fn is_little(&self, lane: &Lane, wei: Amount, now: u64) -> bool {
+        let market = lane.site.market.as_ref();
+        let Some(native) = market.and_then(|market| market.native()) else {
+            return false;
+        };
+        let Ok(price) = self.prices.price(native, now).await else {
+            return false;
+        };
+        let unit = U256::from(10).saturating_pow(U256::from(native.decimals));
+        wei.saturating_mul(price.most) / unit <= U256::from(ROOM)
+    }
+}
