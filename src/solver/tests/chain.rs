@@ -76,7 +76,7 @@ pub struct World {
     /// Nodes do not agree on what these orders' transactions do, and take so long to say it.
     pub unsure: BTreeSet<B256>,
     pub slow: std::time::Duration,
-    /// Estimates that providers were asked for.
+    /// How often providers were asked for those.
     pub estimates: usize,
     pub broadcasts: Vec<B256>,
 }
@@ -451,8 +451,8 @@ impl Writer for Provider {
         let order: Option<B256> = data["order"].as_str().and_then(|order| order.parse().ok());
         let from = call.from.text().to_lowercase();
         let (unsure, slow) = self.chain.with(|world| {
-            world.estimates += 1;
             let unsure = order.is_some_and(|order| world.unsure.contains(&order));
+            world.estimates += usize::from(unsure);
             (unsure, world.slow)
         });
         if unsure {
