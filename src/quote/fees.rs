@@ -148,7 +148,8 @@ impl Terms<'_> {
     }
 
     fn fixed(&self) -> Option<(U256, U256)> {
-        Some((self.paid.units(self.gas)?, self.paid.units(self.flat)?))
+        let units = |usd| self.paid.units(usd, Round::Up);
+        Some((units(self.gas)?, units(self.flat)?))
     }
 
     fn app(&self, paid: U256) -> Option<U256> {

@@ -304,7 +304,15 @@ fn refund_to(
     let Some(given) = &body.refund_to else {
         let paid = text::address(&origin.spec, recipient.text());
         let paid = paid.filter(|paid| unfit(paid, origin, ground).is_none());
-        return Ok(paid.unwrap_or_else(|| user.clone()));
+        let unfit = unfit(user, origin, ground);
+        return match (paid, unfit) {
+            (Some(paid), _) => Ok(paid),
+            (None, None) => Ok(user.clone()),
+            (None, Some(what)) => Err(Refused::new(
+                Code::InvalidAddress,
+                format!("user: {what}, as nobody else can be refunded"),
+            )),
+        };
     };
     let account = text::account(&origin.spec, "refundTo", given)?;
     match unfit(&account, origin, ground) {

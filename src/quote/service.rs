@@ -349,9 +349,11 @@ fn limited(intent: &Intent<'_>, figures: &Figures, gas: u64) -> Result<(), Refus
     let allowed = fill::table(intent, Some(figures));
     let most = intent.destination.network.limits.calls_gas;
     let around = fill::table(intent, None).saturating_sub(fill::calls(intent));
-    if !intent.calls.is_empty() && gas > around.saturating_add(most) {
-        let what =
-            format!("txs: the destination transaction takes {gas} gas, calls may take {most}");
+    // Also a recipient's own code.
+    if gas > around.saturating_add(most) {
+        let what = format!(
+            "txs, recipient: the destination transaction takes {gas} gas, their code may take {most}"
+        );
         return Err(Refused::new(Code::DestinationTxFailed, what));
     }
     if intent.calls_gas.is_some() && gas > allowed {

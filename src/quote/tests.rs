@@ -399,10 +399,17 @@ async fn calls_take_no_more_gas_than_their_chain_lets_them() {
     let scene = Scene::default();
     scene.with(|world| world.gas = 5_200_001);
     let txs = json!({"txs": [{"to": OTHER, "data": "0x12"}]});
-    let refused = refused(&scene, txs.clone()).await;
+    let refused = self::refused(&scene, txs.clone()).await;
     assert_eq!(refused.code, Code::DestinationTxFailed);
     scene.with(|world| world.gas = 5_200_000);
     assert!(scene.quote(txs).await.is_ok());
+    // A recipient's own code is no other.
+    scene.with(|world| world.gas = 5_200_000);
+    let native = json!({"destinationCurrency": scene::NATIVE, "recipient": OTHER});
+    let refused = self::refused(&scene, native.clone()).await;
+    assert_eq!(refused.code, Code::DestinationTxFailed);
+    scene.with(|world| world.gas = 4_900_000);
+    assert!(scene.quote(native).await.is_ok());
 }
 
 #[tokio::test]

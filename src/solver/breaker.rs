@@ -1,5 +1,5 @@
-//! Orders that cost the solver more than they paid are not tried for long: a breaker per depositor, per
-//! called contract and per chain. Pure.
+//! Orders that cost the solver more than they paid are not tried for long: a breaker per depositor and per
+//! called contract, and one per chain that only what runs somebody's code waits for. Pure.
 //!
 //! Only what nobody paid for counts, so that nobody can hold up others with failures that he pays for
 //! himself; of contracts only one that was called alone, so that nobody can have another's blamed
@@ -42,9 +42,8 @@ impl Key {
         let contracts = targets(request).into_iter();
         let contracts = contracts.map(|to| Self::Contract(network.clone(), to));
         let given = deposit.own.then(|| deposit.depositor.to_lowercase());
-        let mut keys = vec![Self::Chain(network.clone())];
+        let mut keys: Vec<_> = contracts.collect();
         keys.extend(given.map(Self::Depositor));
-        keys.extend(contracts);
         keys
     }
 
@@ -54,6 +53,7 @@ impl Key {
         if targets(request).len() > 1 {
             keys.retain(|key| !matches!(key, Self::Contract(..)));
         }
+        keys.push(Self::Chain(request.destination.network.clone()));
         keys
     }
 
@@ -101,11 +101,20 @@ impl Breaker {
 
     /// Whether the order is not to be tried for `deposit` at `now` (unix seconds).
     pub fn is_open(&self, request: &Request, deposit: &Deposit, now: u64) -> bool {
-        Key::all(request, deposit).iter().any(|key| {
-            let losses = self.losses.get(key).into_iter().flatten();
-            let young = losses.filter(|(at, _)| now.saturating_sub(*at) < WINDOW);
-            young.fold(0_u64, |sum, (_, loss)| sum.saturating_add(*loss)) >= key.most()
-        })
+        let keys = Key::all(request, deposit);
+        keys.iter().any(|key| self.is_over(key, now))
+    }
+
+    /// Whether what runs somebody's code waits on a chain at `now` (unix seconds). What runs none cannot
+    /// fail for its recipient's sake: strangers hold it up with nothing.
+    pub fn holds(&self, network: &str, now: u64) -> bool {
+        self.is_over(&Key::Chain(network.to_owned()), now)
+    }
+
+    fn is_over(&self, key: &Key, now: u64) -> bool {
+        let losses = self.losses.get(key).into_iter().flatten();
+        let young = losses.filter(|(at, _)| now.saturating_sub(*at) < WINDOW);
+        young.fold(0_u64, |sum, (_, loss)| sum.saturating_add(*loss)) >= key.most()
     }
 }
 
@@ -136,7 +145,7 @@ mod tests {
             self.lost(request, deposit, loss, now);
         }
 
-        fn holds(&self, (request, deposit): &Case, now: u64) -> bool {
+        fn stops(&self, (request, deposit): &Case, now: u64) -> bool {
             self.is_open(request, deposit, now)
         }
     }
@@ -145,17 +154,19 @@ mod tests {
     fn losses_open_it_for_the_depositor_the_contract_and_the_chain_for_an_hour() {
         let mut breaker = Breaker::default();
         breaker.cost(&order("0xA", "0xc", "base"), 999, 10);
-        assert!(!breaker.holds(&order("0xa", "0xd", "base"), 10));
+        assert!(!breaker.stops(&order("0xa", "0xd", "base"), 10));
         breaker.cost(&order("0xa", "0xC", "base"), 1, 20);
-        assert!(breaker.holds(&order("0xA", "0xd", "other"), 20));
-        assert!(!breaker.holds(&order("0xb", "0xc", "base"), 20));
+        assert!(breaker.stops(&order("0xA", "0xd", "other"), 20));
+        assert!(!breaker.stops(&order("0xb", "0xc", "base"), 20));
         breaker.cost(&order("0xb", "0xc", "base"), 1_000, 30);
-        assert!(breaker.holds(&order("0xe", "0xC", "base"), 30));
-        assert!(!breaker.holds(&order("0xe", "0xc", "other"), 30));
-        assert!(!breaker.holds(&order("0xe", "0xf", "base"), 30));
+        assert!(breaker.stops(&order("0xe", "0xC", "base"), 30));
+        assert!(!breaker.stops(&order("0xe", "0xc", "other"), 30));
+        assert!(!breaker.stops(&order("0xe", "0xf", "base"), 30));
+        assert!(!breaker.holds("base", 30));
         breaker.cost(&order("0xg", "0xg", "base"), 18_000, 40);
-        assert!(breaker.holds(&order("0xe", "0xf", "base"), 40));
-        assert!(!breaker.holds(&order("0xe", "0xf", "base"), 3_620));
+        assert!(breaker.holds("base", 40) && !breaker.holds("other", 40));
+        assert!(!breaker.stops(&order("0xe", "0xf", "base"), 40));
+        assert!(!breaker.holds("base", 3_620));
     }
 
     #[test]
@@ -164,7 +175,7 @@ mod tests {
         for _ in 0..1_000 {
             breaker.cost(&order("0xa", "0xc", "base"), 0, 10);
         }
-        assert!(!breaker.holds(&order("0xa", "0xc", "base"), 10));
+        assert!(!breaker.stops(&order("0xa", "0xc", "base"), 10));
         assert!(breaker.losses.is_empty());
     }
 
@@ -181,15 +192,15 @@ mod tests {
             },
         );
         breaker.cost(&attack, 5_000, 10);
-        assert!(!breaker.holds(&order("0xb", "0xexchange", "base"), 10));
+        assert!(!breaker.stops(&order("0xb", "0xexchange", "base"), 10));
         let mut paid = order("0xvictim", "0xd", "base");
         paid.0.calls.clear();
-        assert!(!breaker.holds(&paid, 10));
+        assert!(!breaker.stops(&paid, 10));
         // Its own, called alone, is.
         attack.0.calls.remove(0);
         breaker.cost(&attack, 5_000, 10);
-        assert!(breaker.holds(&order("0xb", "0xburner", "base"), 10));
-        assert!(!breaker.holds(&paid, 10));
+        assert!(breaker.stops(&order("0xb", "0xburner", "base"), 10));
+        assert!(!breaker.stops(&paid, 10));
     }
 
     #[test]
@@ -205,13 +216,13 @@ mod tests {
         }
         let mut victim = order("0xvictim", "0xd", "base");
         victim.0.user = "0xvictim".into();
-        assert!(!breaker.holds(&victim, 10));
+        assert!(!breaker.stops(&victim, 10));
         victim.0.calls.clear();
-        assert!(!breaker.holds(&victim, 10));
+        assert!(!breaker.stops(&victim, 10));
         // Who gave the deposit of the one is, whomever he names.
         let mut again = order("0xstranger", "0xd", "base");
         again.0.user = "0xother".into();
-        assert!(breaker.holds(&again, 10));
+        assert!(breaker.stops(&again, 10));
     }
 
     #[test]
@@ -223,6 +234,6 @@ mod tests {
         }
         assert!(breaker.losses.len() <= MOST_KEYS);
         let (one, deposit) = order("0x1", "0x1", "base");
-        assert!(breaker.losses[&Key::all(&one, &deposit)[0]].len() <= MOST_LOSSES);
+        assert!(breaker.losses[&Key::blamed(&one, &deposit)[2]].len() <= MOST_LOSSES);
     }
 }

@@ -60,15 +60,28 @@ pub fn excess(claim: &Claim, leg: Leg) -> Result<Claim, ClaimError> {
     Ok(with(claim, leg))
 }
 
-/// `claim` with deposits parked: nothing is done about them any more.
+/// `claim` with deposits parked: nothing is done about them any more, or about what of them exceeds
+/// what a final fill has used.
 pub fn park(claim: &Claim, deposits: &[B256]) -> Result<Claim, ClaimError> {
     let mut next = claim.clone();
     for deposit in deposits {
-        usable(&next, deposit)?;
+        let filled = |leg: &Leg| leg.purpose == Purpose::Fill && leg.stage == Stage::Final;
+        let busy = |leg: &Leg| leg.deposit == *deposit && !filled(leg);
+        if live(&next).any(busy) || next.parked.contains(deposit) {
+            return Err(ClaimError::Used);
+        }
         next.pauses.retain(|pause| pause.deposit != *deposit);
         next.parked.push(*deposit);
     }
     Ok(next)
+}
+
+/// `claim` with a parked deposit that the operator wants decided about anew.
+pub fn release(claim: &Claim, deposit: B256) -> Claim {
+    let mut next = claim.clone();
+    next.parked.retain(|one| *one != deposit);
+    next.released.push(deposit);
+    next
 }
 
 /// `claim` with a deposit that could not be given back at `now` (unix seconds): after a pause that

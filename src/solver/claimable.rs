@@ -115,8 +115,13 @@ pub fn refund(
         option.chain == deposit.network && option.currency == message.deposit.currency
     });
     let (at, option) = here.next().ok_or(Refusal::InvalidRefund(0))?;
+    let to = refund::recipient(0, option, &message)?;
+    // It would succeed, and pay nobody.
+    if to.bytes() == terms.solver.as_slice() {
+        return Err(Refusal::NoRefundRecipient(0));
+    }
     let whole = [Payout {
-        to: refund::recipient(0, option, &message)?,
+        to,
         currency: option.currency.clone(),
         amount: deposit.amount,
     }];
@@ -133,6 +138,13 @@ pub fn refund(
         minimum: U256::saturating_from(difference.scale(option.minimum)),
         deadline: option.deadline.min(until(deposit)),
     })
+}
+
+/// Whether a deposit can be read as oracles read it; where the order itself cannot be, that is no
+/// deposit's.
+pub fn attestable(request: &Request, deposit: &Deposit, families: Families<'_>) -> bool {
+    let terms = Terms::new(&request.order, families);
+    terms.map_or(true, |terms| message(&terms, deposit, families).is_ok())
 }
 
 impl Deposited<'_> {
@@ -234,8 +246,14 @@ mod tests {
         Some(vm::SETTLEMENT)
     }
 
+    fn request() -> Request {
+        let mut request = scene::request(1);
+        request.order.solver = "0x00000000000000000000000000000000000000a1".into();
+        request
+    }
+
     fn judged(change: fn(&mut Request, &mut Deposit)) -> (bool, Option<Way>) {
-        let (mut request, mut deposit) = (scene::request(1), scene::deposit(1, Standing::Final));
+        let (mut request, mut deposit) = (request(), scene::deposit(1, Standing::Final));
         change(&mut request, &mut deposit);
         let filled = fill(&request, &deposit, &family).is_ok();
         (filled, refund(&request, &deposit, &family).ok())
@@ -269,6 +287,11 @@ mod tests {
         assert_eq!(crowded, (false, None));
         let full = judged(|_, deposit| deposit.together = limits::ACTIONS as u32);
         assert_eq!(full, (true, way(0, 0)));
+        let own = judged(|request, _| {
+            let solver = request.order.solver.clone();
+            request.order.inputs[0].refunds[0].recipient = solver;
+        });
+        assert_eq!(own, (true, None));
         let nothing = judged(|request, _| request.order.output.payments.clear());
         assert_eq!(nothing, (false, way(0, 0)));
     }
@@ -276,8 +299,7 @@ mod tests {
     #[test]
     fn minimum_of_a_refund_follows_what_was_deposited() {
         let with = |amount: u64| {
-            let (mut request, mut deposit) =
-                (scene::request(1), scene::deposit(1, Standing::Final));
+            let (mut request, mut deposit) = (request(), scene::deposit(1, Standing::Final));
             request.order.inputs[0].refunds[0].minimum_amount = "90000000".into();
             deposit.amount = U256::from(amount);
             refund(&request, &deposit, &family).ok()

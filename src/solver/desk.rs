@@ -5,7 +5,7 @@ use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::books::Books;
+use super::{books::Books, claim};
 use crate::{
     request::{Request, fact::Facts, mismatch::mismatch},
     store::{
@@ -162,20 +162,19 @@ impl Desk {
     pub async fn release(&self, deposit: B256) -> Result<(), DeskError> {
         let (key, value) = self.row(rows::PARKED, deposit).await?;
         let (request, _) = rows::parked::ids(&key)?;
-        let (claim, now) = (rows::claim::key(&request), (self.clock)());
-        let found = self.requests.store().read(&claim).await?;
+        let (row, now) = (rows::claim::key(&request), (self.clock)());
+        let found = self.requests.store().read(&row).await?;
         let batch = Batch::new()
             .expect(key.clone(), Expect::Equals(value))
             .delete(key)
             .put(rows::open::key(&request), rows::open::encode(now, &deposit));
         let batch = match found {
             // The index parked it: the solver has not decided anything.
-            None => batch.expect(claim, Expect::Absent),
+            None => batch.expect(row, Expect::Absent),
             Some(found) => {
-                let mut next = Claim::decode(&found)?;
-                next.parked.retain(|one| *one != deposit);
-                let batch = batch.expect(claim.clone(), Expect::Equals(found));
-                batch.put(claim, next.encode()?)
+                let next = claim::release(&Claim::decode(&found)?, deposit);
+                let batch = batch.expect(row.clone(), Expect::Equals(found));
+                batch.put(row, next.encode()?)
             }
         };
         let order = self.requests.by_id(&request).await?;

@@ -159,7 +159,16 @@ impl Solver {
                 false => Paid::Fails(FailReason::QuotedGasLimitExceeded),
             }));
         }
-        Ok(Ok(gas.saturating_add(gas / 4).min(most)))
+        let gas = gas.saturating_add(gas / 4).min(most);
+        let sent = lane.rehearse(&payment.call, &payment.authorizations, gas);
+        Ok(match sent.await? {
+            Ok(()) => Ok(gas),
+            Err(revert) => {
+                let order = request.order_id;
+                tracing::warn!(%order, reason = revert.reason, "fill would revert with its gas");
+                Err(FailReason::ExecutionReverted)
+            }
+        })
     }
 
     /// What the chain charges for the bytes of the order's fill besides gas, in wei.

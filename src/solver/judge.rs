@@ -218,6 +218,10 @@ fn verdict(case: &Case<'_>, deposit: &Deposit) -> Verdict {
         (Some(fill), _) if fill.stage == Stage::Open => Verdict::Wait,
         (Some(_), _) => refund::verdict(case, deposit, FailReason::DoubleSpend),
         (None, Some(reason)) => refund::verdict(case, deposit, reason),
+        // It ends by itself: whoever gave it decides no order of somebody else's.
+        (None, None) if !is_attestable(case, deposit) => {
+            refund::verdict(case, deposit, FailReason::Unknown)
+        }
         (None, None) if decides(case, deposit) => decide(case, deposit),
         (None, None) => Verdict::Wait,
     }
@@ -245,11 +249,19 @@ fn decide(case: &Case<'_>, deposit: &Deposit) -> Verdict {
 
 /// Whether this is the deposit that decides an order of which nothing is decided yet.
 fn decides(case: &Case<'_>, deposit: &Deposit) -> bool {
-    let mut matching = finals(case.facts)
-        .filter(|one| is_unused(case.claim, one) && mismatch(case.request, one).is_none());
+    let mut matching = finals(case.facts).filter(|one| {
+        is_unused(case.claim, one)
+            && mismatch(case.request, one).is_none()
+            && is_attestable(case, one)
+    });
     matching
         .next()
         .is_some_and(|first| first.onchain_id == deposit.onchain_id)
+}
+
+/// Whether oracles take the deposit itself, whatever they say of the order.
+fn is_attestable(case: &Case<'_>, deposit: &Deposit) -> bool {
+    claimable::attestable(case.request, deposit, case.families)
 }
 
 /// Whether something is still to be seen on a chain.

@@ -39,6 +39,9 @@ impl Solver {
         if deposit.is_some_and(|deposit| self.is_too_costly(view, deposit)) {
             return Ok(Offer::Refuse(FailReason::SolverCapacityExceeded));
         }
+        if self.is_held(view).await {
+            return Ok(Offer::Held);
+        }
         let Ok(amounts) = fill::quoted(request) else {
             return Ok(Offer::Refuse(FailReason::Unknown));
         };

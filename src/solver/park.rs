@@ -2,10 +2,18 @@
 
 use super::{Solver, SolverError, View, claim, judge::Parking};
 use crate::{
-    request::{fact::Ending, mismatch::mismatch},
+    request::{
+        fact::{Ending, Facts, Purpose},
+        mismatch::mismatch,
+        reason::{FailReason, RefundFailReason},
+    },
     store::{
         Batch,
-        rows::parked::{self, Parked},
+        rows::{
+            RowError,
+            claim::{Claim, Leg, Stage},
+            parked::{self, Parked},
+        },
     },
 };
 
@@ -15,38 +23,80 @@ impl Solver {
         view: &View,
         parking: Vec<Parking>,
     ) -> Result<bool, SolverError> {
-        let (request, order) = (view.request.id, view.request.order_id);
         let ids: Vec<_> = parking.iter().map(|one| one.deposit).collect();
         let next = claim::park(&view.claim, &ids)?;
         let mut batch = Batch::new();
         for one in &parking {
-            let Some(row) = row(view, one) else { continue };
-            batch = batch.put(parked::key(&request, &one.deposit), row.encode()?);
-            let (deposit, why, note) = (one.deposit, one.why, one.note.as_str());
-            if !one.minor {
-                tracing::error!(%request, %order, %deposit, ?why, note, "deposit is parked");
-            }
-            let worth = if one.minor { "minor" } else { "real" };
-            metrics::counter!("intentd_solver_parked_total", "worth" => worth).increment(1);
+            batch = list(view, one, batch)?;
         }
         self.decide(view, batch, &next, |facts| {
-            for one in parking {
-                let pays = view
-                    .deposit(&one.deposit)
-                    .is_some_and(|deposit| mismatch(&view.request, deposit).is_none());
-                if pays && facts.failure.is_some() {
-                    facts.refund_failure = Some(one.why);
-                }
-                facts.end(Ending {
-                    deposit: one.deposit,
-                    reason: one.reason,
-                    refused: Some(one.why),
-                    minor: one.minor,
-                });
+            for one in &parking {
+                tell(view, &view.claim, facts, one);
             }
         })
         .await?;
         Ok(true)
+    }
+}
+
+/// Adds the row to a commit that the operator sees.
+pub(super) fn list(view: &View, one: &Parking, batch: Batch) -> Result<Batch, RowError> {
+    let (request, order) = (view.request.id, view.request.order_id);
+    let Some(row) = row(view, one) else {
+        return Ok(batch);
+    };
+    let (deposit, why, note) = (one.deposit, one.why, one.note.as_str());
+    if !one.minor {
+        tracing::error!(%request, %order, %deposit, ?why, note, "deposit is parked");
+    }
+    let worth = if one.minor { "minor" } else { "real" };
+    metrics::counter!("intentd_solver_parked_total", "worth" => worth).increment(1);
+    Ok(batch.put(parked::key(&request, &one.deposit), row.encode()?))
+}
+
+/// Tells it in the request's record, but for what exceeds an order that is filled.
+pub(super) fn tell(view: &View, claim: &Claim, facts: &mut Facts, one: &Parking) {
+    let filled = |leg: &Leg| {
+        leg.deposit == one.deposit && leg.purpose == Purpose::Fill && leg.stage == Stage::Final
+    };
+    if claim.legs.iter().any(filled) {
+        return;
+    }
+    let pays = view
+        .deposit(&one.deposit)
+        .is_some_and(|deposit| mismatch(&view.request, deposit).is_none());
+    if pays && facts.failure.is_some() {
+        facts.refund_failure = Some(one.why);
+    }
+    facts.end(Ending {
+        deposit: one.deposit,
+        reason: one.reason,
+        refused: Some(one.why),
+        minor: one.minor,
+    });
+}
+
+/// The deposit of a payment whose transaction succeeded for good and paid nobody: what became of the
+/// money, and whether anything is to be paid again, nobody can say but the operator.
+pub(super) fn unpaid(view: &View, leg: &Leg) -> Parking {
+    let deposit = view.deposit(&leg.deposit).map(|deposit| deposit.amount);
+    let own = (leg.purpose == Purpose::Excess).then_some(leg.amount);
+    let reason = match leg.purpose {
+        Purpose::Fill => FailReason::TooLittleReceived,
+        Purpose::Refund => leg.reason.unwrap_or(FailReason::Unknown),
+        Purpose::Excess => FailReason::DoubleSpend,
+    };
+    let transaction = leg.transaction.as_deref().unwrap_or_default();
+    Parking {
+        deposit: leg.deposit,
+        amount: own.or(deposit).unwrap_or(leg.amount),
+        reason,
+        why: RefundFailReason::ManualRefundRequired,
+        note: format!(
+            "unpaid: {transaction} on {} succeeded and paid nobody",
+            leg.network
+        ),
+        minor: false,
     }
 }
 
@@ -57,7 +107,7 @@ fn row(view: &View, parking: &Parking) -> Option<Parked> {
         transaction: deposit.transaction.clone(),
         depositor: deposit.depositor.clone(),
         currency: deposit.currency.clone(),
-        amount: deposit.amount,
+        amount: parking.amount,
         reason: parking.reason,
         why: parking.why,
         note: parking.note.clone(),

@@ -26,6 +26,9 @@ use crate::{
     },
 };
 
+/// Gas units that a refund may take beyond what a transaction takes that does nothing.
+const MOST_GAS: u64 = 300_000;
+
 /// What is given back, and as what.
 struct Gift<'a> {
     deposit: &'a Deposit,
@@ -88,35 +91,22 @@ impl Solver {
         let Ok((to, currency)) = parties(&view.request, gift.deposit, lane) else {
             return manual;
         };
+        // It would succeed, and pay nobody.
+        if to == lane.owner {
+            return manual;
+        }
         let order = view.request.order_id;
         if lane.available(&currency).await? < gift.amount {
             let network = lane.site.name.as_str();
             tracing::warn!(network, %order, %currency, "too little to give a deposit back");
             return Ok(Paid::Short);
         }
-        let whole = payment(lane, (&to, &currency, gift.amount), order)?;
-        let Ok(gas) = lane.estimate(&whole, &[]).await? else {
-            return Ok(Paid::Refused(RefundFailReason::ManualRefundRequired));
+        let (gas, cost) = match self.bill(view, gift, (&to, &currency)).await? {
+            Ok(bill) => bill,
+            Err(paid) => return Ok(paid),
         };
-        let now = view.now / 1_000;
-        let cost = match self.cost(lane, &currency, (&whole, gas), now).await {
-            Err(SolverError::Price(PriceError::Unknown(_))) => return manual,
-            cost => cost?,
-        };
-        // What is too much of a filled order is settled with it.
-        let (settlement, charged) = match gift.purpose {
-            Purpose::Refund => (
-                self.settled(lane, &currency, now).await,
-                self.charged(view, gift.deposit).await?,
-            ),
-            Purpose::Fill | Purpose::Excess => (Amount::ZERO, Amount::ZERO),
-        };
-        let left = |charged: Amount| {
-            let cost = cost?.saturating_add(settlement).saturating_add(charged);
-            left(gift.amount, cost, gift.minimum)
-        };
-        // What a failed fill cost is no reason to give nothing back.
-        let Some(amount) = left(charged).or_else(|| left(Amount::ZERO)) else {
+        let charged = self.charged(view, (gift.deposit, gift.purpose)).await?;
+        let Some(amount) = cost.and_then(|cost| left(gift, cost, charged)) else {
             return Ok(Paid::NotYet(RefundFailReason::AmountTooLowToRefund));
         };
         if gift.purpose == Purpose::Refund
@@ -139,6 +129,75 @@ impl Solver {
             },
         };
         self.send_back(view, lane, &plan, (gift, amount)).await
+    }
+
+    /// The gas that giving back takes, and what it costs with its settlement in the gift's currency
+    /// (`None` where no number says it); or why it is not given now.
+    async fn bill(
+        &self,
+        view: &View,
+        gift: &Gift<'_>,
+        (to, currency): (&Address, &Address),
+    ) -> Result<Result<(u64, Option<Amount>), Paid>, SolverError> {
+        let manual = RefundFailReason::ManualRefundRequired;
+        let lane = self.lane(&gift.deposit.network)?;
+        let call = payment(lane, (to, currency, gift.amount), view.request.order_id)?;
+        let Some(gas) = self.gas(lane, &call).await? else {
+            return Ok(Err(Paid::Refused(manual)));
+        };
+        let now = view.now / 1_000;
+        let cost = match self.cost(lane, currency, (&call, gas), now).await {
+            Err(SolverError::Price(PriceError::Unknown(_))) => {
+                return Ok(Err(Paid::NotYet(manual)));
+            }
+            cost => cost?,
+        };
+        // What is too much of a filled order is settled with it.
+        let settlement = match gift.purpose {
+            Purpose::Refund => self.settled(lane, currency, now).await,
+            Purpose::Fill | Purpose::Excess => Amount::ZERO,
+        };
+        Ok(Ok((gas, cost.map(|cost| cost.saturating_add(settlement)))))
+    }
+
+    /// The gas that a refund is sent with; `None` where it would revert, then too, or takes more than
+    /// anybody needs to receive money.
+    async fn gas(&self, lane: &Lane, call: &Call) -> Result<Option<u64>, SolverError> {
+        let Ok(gas) = lane.estimate(call, &[]).await? else {
+            return Ok(None);
+        };
+        if gas > MOST_GAS && gas > lane.plain_gas().await?.saturating_add(MOST_GAS) {
+            tracing::warn!(to = call.to.text(), gas, "a refund takes too much gas");
+            return Ok(None);
+        }
+        let sent = lane.rehearse(call, &[], gas).await?;
+        Ok(sent.is_ok().then_some(gas))
+    }
+
+    /// What of `deposit` can pay for what failed: beyond the least that oracles take for a refund, and
+    /// what a refund costs now. All of it, where nobody says what that is; nothing, where none is made.
+    pub(super) async fn spare(&self, view: &View, deposit: &Deposit) -> Amount {
+        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        let Ok(way) = claimable::refund(&view.request, deposit, &families) else {
+            return Amount::ZERO;
+        };
+        let gift = Gift {
+            deposit,
+            purpose: Purpose::Refund,
+            reason: None,
+            amount: deposit.amount,
+            minimum: way.minimum,
+        };
+        let cost = async {
+            let lane = self.lane(&deposit.network)?;
+            let (to, currency) = parties(&view.request, deposit, lane)?;
+            self.bill(view, &gift, (&to, &currency)).await
+        };
+        match cost.await {
+            Ok(Ok((_, Some(cost)))) => room(&gift, cost).unwrap_or_default(),
+            Ok(_) => Amount::ZERO,
+            Err(_) => room(&gift, Amount::ZERO).unwrap_or_default(),
+        }
     }
 
     /// Whether the oracle's own judges would attest the refund.
@@ -272,10 +331,17 @@ pub(super) fn converted(
     (!below.is_zero()).then(|| above.div_ceil(below))
 }
 
-/// What is left to give back; `None`: less than oracles take for a refund.
-fn left(amount: Amount, cost: Amount, least: Amount) -> Option<Amount> {
-    let left = amount.checked_sub(cost)?;
-    (!left.is_zero() && left >= least).then_some(left)
+/// What is left to give back after `cost`, and after as much of what is `charged` for payments that failed
+/// as leaves the least that is given; `None`: less than oracles take for a refund.
+fn left(gift: &Gift<'_>, cost: Amount, charged: Amount) -> Option<Amount> {
+    let charged = charged.min(room(gift, cost)?);
+    gift.amount.checked_sub(cost)?.checked_sub(charged)
+}
+
+/// What `cost` leaves above the least that is given.
+fn room(gift: &Gift<'_>, cost: Amount) -> Option<Amount> {
+    let least = gift.minimum.max(Amount::ONE);
+    gift.amount.checked_sub(cost)?.checked_sub(least)
 }
 
 /// The order's way to give back on the deposit's chain, in its currency, and its index.

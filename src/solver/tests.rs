@@ -8,6 +8,7 @@ mod pauses;
 mod providers;
 mod random;
 pub mod rig;
+mod waste;
 
 use std::sync::Arc;
 

@@ -7,12 +7,13 @@ use super::{
     fill::payments,
     inventory,
     lane::{Depth, Landing, Lane, Push},
+    park,
     refund::{option, parties},
 };
 use crate::{
     request::{
         fact::{Deposit, Facts, Place, Purpose, Standing, State},
-        reason::FailReason,
+        reason::{FailReason, RefundFailReason},
     },
     store::{
         Batch, Expect,
@@ -69,15 +70,22 @@ impl Solver {
     ) -> Result<bool, SolverError> {
         let (leg, mut next) = (&view.claim.legs[at], view.claim.clone());
         let lane = self.lane_of(leg)?;
-        let stage = stage(landing, self.is_paid(view, leg, landing));
+        let paid = self.is_paid(view, leg, landing);
+        let stage = stage(landing, paid);
         next.legs[at].stage = stage;
         next.legs[at].transaction = match landing {
             Landing::Landed { version, .. } => Some(version.hash.to_string()),
             Landing::Waiting | Landing::Lost => None,
         };
-        if stage == Stage::Failed && leg.purpose == Purpose::Fill {
-            next = claim::failed(&next, self.why(view, leg, landing));
-            next.legs[at].wasted = self.wasted(lane, slot, landing).await;
+        next.legs[at].wasted = match wastes(landing) && !leg.wasted.is_zero() {
+            // What gas costs is asked as soon as it is in a block.
+            true => leg.wasted,
+            false => self.wasted(lane, slot, landing).await,
+        };
+        let unpaid = (stage == Stage::Failed && paid == Some(false))
+            .then(|| park::unpaid(view, &next.legs[at]));
+        if stage == Stage::Failed {
+            next = self.failed(view, next, (at, landing, unpaid.is_some()))?;
         }
         let mut facts = view.facts.clone();
         reflect(&mut facts, leg, slot, (landing, stage));
@@ -85,7 +93,11 @@ impl Solver {
         if next == view.claim && facts == view.facts {
             return Ok(false);
         }
-        let batch = self.accounted(lane, leg, (slot, stage))?;
+        let mut batch = self.accounted(lane, leg, (slot, stage))?;
+        if let Some(parking) = &unpaid {
+            batch = park::list(view, parking, batch)?;
+            park::tell(view, &next, &mut facts, parking);
+        }
         let batch = match settlement(view, &next, &next.legs[at]) {
             // Also while no oracle is asked: it waits for the day when one is.
             Some(settlement) => {
@@ -98,12 +110,33 @@ impl Solver {
         };
         self.decide(view, batch, &next, |stored| *stored = facts)
             .await?;
-        if stage == Stage::Failed && leg.purpose == Purpose::Fill {
+        if stage == Stage::Failed {
             self.count_loss(view, &next.legs[at]).await;
         }
         let (order, transaction) = (view.request.order_id, &next.legs[at].transaction);
         tracing::info!(%order, purpose = ?leg.purpose, ?stage, ?transaction, "payment");
         Ok(true)
+    }
+
+    /// What follows from a payment that can never pay: its order fails, its deposit is given back after
+    /// a pause, or left to the operator where nobody can say what became of the money.
+    fn failed(
+        &self,
+        view: &View,
+        mut next: Claim,
+        (at, landing, unpaid): (usize, &Landing, bool),
+    ) -> Result<Claim, SolverError> {
+        let leg = next.legs[at].clone();
+        if leg.purpose == Purpose::Fill {
+            next = claim::failed(&next, self.why(view, &leg, landing));
+        } else if !unpaid && is_reverted(landing) {
+            let manual = RefundFailReason::ManualRefundRequired;
+            next = claim::pause(&next, leg.deposit, manual, view.now / 1_000);
+        }
+        Ok(match unpaid {
+            true => claim::park(&next, &[leg.deposit])?,
+            false => next,
+        })
     }
 
     /// Reservations and the nonce's row follow the stage.
@@ -172,24 +205,32 @@ impl Solver {
     fn why(&self, view: &View, leg: &Leg, landing: &Landing) -> FailReason {
         match landing {
             Landing::Lost | Landing::Waiting => FailReason::TransactionNotIncluded,
-            Landing::Landed { version, .. } if !version.cancels => FailReason::ExecutionReverted,
+            Landing::Landed {
+                version, success, ..
+            } if !version.cancels => match success {
+                true => FailReason::TooLittleReceived,
+                false => FailReason::ExecutionReverted,
+            },
             Landing::Landed { .. } if is_reorged(view, leg) => FailReason::DepositReorged,
             Landing::Landed { .. } if self.late(view, leg) => FailReason::OrderExpired,
             Landing::Landed { .. } => FailReason::TransactionSubmissionFailed,
         }
     }
 
-    /// Whether the transaction paid what it was for, by what a quorum decoded of it. One that
-    /// succeeded and did not is held open: somebody has to look.
-    fn is_paid(&self, view: &View, leg: &Leg, landing: &Landing) -> bool {
+    /// Whether the transaction paid what it was for, by what a quorum decoded of it; `None` where that
+    /// cannot be said.
+    fn is_paid(&self, view: &View, leg: &Leg, landing: &Landing) -> Option<bool> {
         let Landing::Landed {
             version,
             receipt: Some(receipt),
             ..
         } = landing
         else {
-            return false;
+            return None;
         };
+        if version.cancels {
+            return None;
+        }
         let wanted = self.lane(&leg.network).and_then(|lane| match leg.purpose {
             Purpose::Fill => Ok(payments(&view.request, lane, &leg.payments)?),
             Purpose::Refund | Purpose::Excess => {
@@ -203,7 +244,7 @@ impl Solver {
                 }])
             }
         });
-        let paid = wanted.is_ok_and(|wanted| {
+        let paid = wanted.ok().map(|wanted| {
             wanted.iter().all(|Payout { to, currency, .. }| {
                 let same = wanted
                     .iter()
@@ -212,7 +253,7 @@ impl Solver {
                 received(receipt, to, currency) >= total
             })
         });
-        if !paid && !version.cancels {
+        if paid != Some(true) {
             let (order, hash) = (view.request.order_id, version.hash);
             tracing::error!(%order, %hash, "transaction succeeded and did not pay");
             metrics::counter!("intentd_solver_unpaid_total").increment(1);
@@ -249,6 +290,16 @@ fn settlement(view: &View, claim: &Claim, leg: &Leg) -> Option<Settlement> {
     })
 }
 
+/// It is in a block, and not for what it was made for.
+fn wastes(landing: &Landing) -> bool {
+    matches!(landing, Landing::Landed { version, success, .. } if !success || version.cancels)
+}
+
+/// What it does, as anybody may have made it fail.
+fn is_reverted(landing: &Landing) -> bool {
+    matches!(landing, Landing::Landed { version, success: false, .. } if !version.cancels)
+}
+
 fn is_reorged(view: &View, leg: &Leg) -> bool {
     view.deposit(&leg.deposit)
         .is_some_and(|deposit| deposit.standing == Standing::Reorged)
@@ -264,7 +315,7 @@ fn received(receipt: &Receipt, to: &vm::Address, currency: &vm::Address) -> Amou
 }
 
 /// How far a payment is, by where its transaction is.
-fn stage(landing: &Landing, paid: bool) -> Stage {
+fn stage(landing: &Landing, paid: Option<bool>) -> Stage {
     match landing {
         Landing::Lost => Stage::Failed,
         Landing::Waiting => Stage::Open,
@@ -275,8 +326,9 @@ fn stage(landing: &Landing, paid: bool) -> Stage {
             ..
         } => match (*success && !version.cancels, depth) {
             (false, Depth::Final) => Stage::Failed,
-            (true, Depth::Confirmed) if paid => Stage::Confirmed,
-            (true, Depth::Final) if paid => Stage::Final,
+            (true, Depth::Confirmed) if paid == Some(true) => Stage::Confirmed,
+            (true, Depth::Final) if paid == Some(true) => Stage::Final,
+            (true, Depth::Final) if paid == Some(false) => Stage::Failed,
             _ => Stage::Open,
         },
     }

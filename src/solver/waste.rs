@@ -1,5 +1,6 @@
-//! What a fill cost that paid nobody. The order's deposit pays for it, up to what the user was charged
-//! for gas on the destination; the rest is the solver's, and counts for the breaker.
+//! What payments cost that paid nobody. The order's deposit pays for it: for fills up to what the user was
+//! charged for gas on the destination, for refunds all of it, and never so much that nothing is given
+//! back. The rest is the solver's, and counts for the breaker.
 
 use std::sync::PoisonError;
 
@@ -12,6 +13,7 @@ use super::{
 };
 use crate::{
     request::{
+        Request,
         fact::{Deposit, Purpose},
         quoted::Quoted,
     },
@@ -40,23 +42,41 @@ impl Solver {
         gas.saturating_add(lane.slot_data_fee(slot, version).await)
     }
 
-    /// What of `deposit` pays for fills that failed.
+    /// What giving `deposit`, or what of it was too much, back pays for payments that failed.
     pub(super) async fn charged(
         &self,
         view: &View,
+        (deposit, purpose): (&Deposit, Purpose),
+    ) -> Result<Amount, SolverError> {
+        let own = self.waste(view, deposit, purpose).await?;
+        if purpose != Purpose::Refund {
+            return Ok(own);
+        }
+        let most = paid_for_gas(view, deposit);
+        if most.is_zero() {
+            return Ok(own);
+        }
+        let fills = self.waste(view, deposit, Purpose::Fill).await?;
+        Ok(own.saturating_add(fills.min(most)))
+    }
+
+    /// What a deposit's payments of one purpose wasted, in units of its currency.
+    async fn waste(
+        &self,
+        view: &View,
         deposit: &Deposit,
+        purpose: Purpose,
     ) -> Result<Amount, SolverError> {
         let failed = view.claim.legs.iter().filter(|leg| {
-            leg.purpose == Purpose::Fill
+            leg.purpose == purpose
                 && leg.deposit == deposit.onchain_id
                 && leg.stage == Stage::Failed
         });
-        let most = paid_for_gas(view, deposit);
-        let mut charged = Amount::ZERO;
-        for leg in failed.filter(|leg| !leg.wasted.is_zero() && !most.is_zero()) {
-            charged = charged.saturating_add(self.in_deposited(leg, deposit, view.now).await?);
+        let mut wasted = Amount::ZERO;
+        for leg in failed.filter(|leg| !leg.wasted.is_zero()) {
+            wasted = wasted.saturating_add(self.in_deposited(leg, deposit, view.now).await?);
         }
-        Ok(charged.min(most))
+        Ok(wasted)
     }
 
     /// What a leg wasted, in units of the deposit's currency.
@@ -87,25 +107,72 @@ impl Solver {
         breaker.is_open(&view.request, deposit, view.now / 1_000)
     }
 
-    /// Counts what a failed fill cost beyond what the user pays for it.
+    /// Whether orders that run somebody's code cost too much on the order's chain, and it is one.
+    pub(super) async fn is_held(&self, view: &View) -> bool {
+        let (request, now) = (&view.request, view.now / 1_000);
+        let held = {
+            let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+            breaker.holds(&request.destination.network, now)
+        };
+        held && self.runs_code(request).await
+    }
+
+    /// Whether anybody's code but a listed token's runs in the order's fill; also where nobody can say.
+    async fn runs_code(&self, request: &Request) -> bool {
+        if !request.calls.is_empty() || !request.authorizations.is_empty() {
+            return true;
+        }
+        let Ok(lane) = self.lane(&request.order.output.chain_id) else {
+            return true;
+        };
+        for payment in &request.order.output.payments {
+            if !spelled_alike(&payment.currency, lane.site.native.text()) {
+                continue;
+            }
+            let Ok(to) = lane.site.family().address(&payment.recipient) else {
+                return true;
+            };
+            if lane.site.providers.is_contract(&to).await != Ok(false) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Counts what a failed payment cost beyond what its deposit can still pay for.
     pub(super) async fn count_loss(&self, view: &View, leg: &Leg) {
         let Some(deposit) = view.deposit(&leg.deposit) else {
             return;
         };
+        let (network, purpose) = (leg.network.clone(), format!("{:?}", leg.purpose));
+        metrics::counter!("intentd_solver_failed_payments_total", "network" => network,
+            "purpose" => purpose.to_lowercase())
+        .increment(1);
         let native = self.lanes.get(&leg.network).map(|lane| &lane.site.native);
         let native = native.map_or("", |native| native.text());
+        let paid = self.payable(view, deposit, leg.purpose).await;
         let cost = self.value((&leg.network, native), leg.wasted, view.now);
-        let paid = paid_for_gas(view, deposit);
         let paid = self.value((&deposit.network, &deposit.currency), paid, view.now);
-        let (cost, paid) = (
-            cost.await.unwrap_or_default(),
-            paid.await.unwrap_or_default(),
-        );
-        let loss = cost.saturating_sub(paid);
-        metrics::counter!("intentd_solver_failed_fills_total", "network" => leg.network.clone())
-            .increment(1);
+        let (cost, paid) = (cost.await, paid.await);
+        let loss = cost
+            .unwrap_or_default()
+            .saturating_sub(paid.unwrap_or_default());
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         breaker.lost(&view.request, deposit, loss, view.now / 1_000);
+    }
+
+    /// What `deposit` can still pay for a payment of this purpose that failed, besides what failed
+    /// before it.
+    async fn payable(&self, view: &View, deposit: &Deposit, purpose: Purpose) -> Amount {
+        let before = self.charged(view, (deposit, Purpose::Refund)).await;
+        let spare = self.spare(view, deposit).await;
+        let spare = spare.saturating_sub(before.unwrap_or_default());
+        match purpose {
+            Purpose::Fill => spare.min(paid_for_gas(view, deposit)),
+            Purpose::Refund => spare,
+            // The order has the rest.
+            Purpose::Excess => Amount::ZERO,
+        }
     }
 }
 

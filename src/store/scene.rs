@@ -136,6 +136,7 @@ pub fn claim() -> Claim {
         parked: vec![deposit()],
         pauses: Vec::new(),
         waits: Some(5),
+        released: vec![deposit()],
     }
 }
 

@@ -119,6 +119,11 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"refundTo": USDC}),
                 json!({"refundTo": scene::DEPOSITORY}),
                 json!({"refundTo": scene::SOLVER}),
+                json!({"user": scene::SOLVER}),
+                // Whom the refund would fall back to.
+                json!({"user": scene::SOLVER, "originChainId": 31_002, "destinationChainId": 31_001,
+                       "recipient": ROUTER}),
+                json!({"user": scene::DEPOSITORY}),
                 json!({"referrerAddress": "0x12"}),
                 json!({"appFees": [{"recipient": solana, "fee": "1"}]}),
             ],

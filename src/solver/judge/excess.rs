@@ -3,19 +3,17 @@
 
 use vm::Amount;
 
-use super::{Case, Step, Verdict, Worth, refund};
+use super::{Case, Parking, Step, Verdict, Worth, refund};
 use crate::{
     request::{
         Request,
         fact::{Deposit, Purpose},
         mismatch,
+        reason::{FailReason, RefundFailReason},
     },
     solver::claimable,
     store::rows::claim::{Claim, Leg, Stage},
 };
-
-/// Transactions that may fail in blocks before it is left.
-const MOST_FAILED: usize = 3;
 
 /// What `deposit` was too much, where a final fill has used it and nothing gives it back yet.
 pub fn due(request: &Request, claim: &Claim, deposit: &Deposit) -> Option<Amount> {
@@ -25,28 +23,46 @@ pub fn due(request: &Request, claim: &Claim, deposit: &Deposit) -> Option<Amount
     let legs = &claim.legs;
     let asked = mismatch::asked(request)?;
     let due = deposit.amount.checked_sub(asked)?;
-    let open = legs.iter().any(filled) && !legs.iter().any(begun);
+    let open = legs.iter().any(filled)
+        && !legs.iter().any(begun)
+        && !claim.parked.contains(&deposit.onchain_id);
     (open && !due.is_zero()).then_some(due)
 }
 
-/// It is left where it is worth less than its transfer for as long as a refund could be made.
+/// Dust is left. Anything else that cannot be given back for as long as a refund could be made is
+/// parked.
 pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit) -> Verdict {
     let Some(amount) = due(case.request, case.claim, deposit) else {
         return Verdict::Nothing;
     };
+    let pause = refund::pause(case, deposit);
+    let park = |note: &str, minor| {
+        let manual = RefundFailReason::ManualRefundRequired;
+        Verdict::Park(Parking {
+            deposit: deposit.onchain_id,
+            amount,
+            reason: FailReason::DoubleSpend,
+            why: pause.map_or(manual, |pause| pause.why),
+            note: format!("what exceeds its order, which is filled: {note}"),
+            minor,
+        })
+    };
     match case.worths.get(&deposit.onchain_id) {
         None => return Verdict::Wait,
-        Some(Worth::Unknown | Worth::Dust) => return Verdict::Nothing,
+        Some(Worth::Dust) => return Verdict::Nothing,
+        Some(Worth::Unknown) => return park("a token without a price", true),
         Some(Worth::Something) => {}
     }
     let id = &deposit.onchain_id;
-    let tried = refund::failed(case, id, Purpose::Excess);
     let way = claimable::refund(case.request, deposit, case.families);
-    let late = way.is_ok_and(|way| way.deadline <= case.now.saturating_add(case.patience.margin));
-    if late || tried >= MOST_FAILED {
-        return Verdict::Nothing;
+    let deadline = way.map_or_else(|_| claimable::until(deposit), |way| way.deadline);
+    if deadline <= case.now.saturating_add(case.patience.margin) {
+        return park("the order's refund has expired", false);
     }
-    match refund::pause(case, deposit) {
+    if refund::is_hopeless(case, id, Purpose::Excess) {
+        return park(refund::HOPELESS, false);
+    }
+    match pause {
         Some(pause) if pause.until > case.now => Verdict::Until(pause.until),
         _ => Verdict::Do(Step::Excess {
             deposit: *id,

@@ -7,7 +7,7 @@ use super::{Case, Step, Verdict, Worth};
 use crate::{
     attest::Refusal,
     request::{
-        fact::{Deposit, Purpose},
+        fact::{Deposit, Purpose, State},
         mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
     },
@@ -19,8 +19,11 @@ use crate::{
 /// of one depositor, and of all but the user's own.
 const MOST_OF_ONE: usize = 3;
 const MOST_IN_ALL: usize = 12;
-/// Refunds of one deposit that may fail in blocks before somebody has to look.
+/// Transactions that give one deposit back and may revert in blocks, or never come into one, before
+/// somebody has to look: each revert costs, and reverts where its estimate did not.
+const MOST_REVERTED: usize = 2;
 const MOST_FAILED: usize = 8;
+pub(super) const HOPELESS: &str = "its refund fails in every block";
 
 const BY_HAND: &str = "no oracle settles it: give it back by hand and dismiss it, or wait until others have settled it and its depositor recovers it";
 
@@ -28,6 +31,8 @@ const BY_HAND: &str = "no oracle settles it: give it back by hand and dismiss it
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parking {
     pub deposit: B256,
+    /// So much of it.
+    pub amount: U256,
     /// Why it fills nothing.
     pub reason: FailReason,
     /// Why it is not given back.
@@ -44,6 +49,7 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
     let park = |why, note: &str, minor| {
         Verdict::Park(Parking {
             deposit: deposit.onchain_id,
+            amount: deposit.amount,
             reason,
             why,
             note: note.to_owned(),
@@ -69,8 +75,8 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
     if way.deadline <= case.now.saturating_add(case.patience.margin) {
         return park(why, "the order's refund has expired", false);
     }
-    if failed(case, &deposit.onchain_id, Purpose::Refund) >= MOST_FAILED {
-        return park(why, "its refund fails in every block", false);
+    if is_hopeless(case, &deposit.onchain_id, Purpose::Refund) {
+        return park(why, HOPELESS, false);
     }
     if is_crowded(case, deposit) {
         return park(ManualRefundRequired, "too many refunds of one order", false);
@@ -93,12 +99,27 @@ fn note(refusal: &Refusal) -> String {
     }
 }
 
-/// How many transactions of a deposit's were in final blocks, or lost, and paid nobody.
-pub(super) fn failed(case: &Case<'_>, deposit: &B256, purpose: Purpose) -> usize {
+/// Whether enough of a deposit's transactions were in final blocks, or lost, and paid nobody. Each time
+/// that the operator releases it, it may be tried as often again.
+pub(super) fn is_hopeless(case: &Case<'_>, deposit: &B256, purpose: Purpose) -> bool {
     let is = |leg: &&Leg| {
         leg.purpose == purpose && leg.deposit == *deposit && leg.stage == Stage::Failed
     };
-    case.claim.legs.iter().filter(is).count()
+    let failed = || case.claim.legs.iter().filter(is);
+    let reverted = failed().filter(|leg| is_reverted(case, leg)).count();
+    let released = case.claim.released.iter().filter(|one| *one == deposit);
+    let turns = released.count().saturating_add(1);
+    reverted >= MOST_REVERTED.saturating_mul(turns)
+        || failed().count() >= MOST_FAILED.saturating_mul(turns)
+}
+
+fn is_reverted(case: &Case<'_>, leg: &Leg) -> bool {
+    let mut attempts = case.facts.attempts.iter();
+    attempts.any(|attempt| {
+        attempt.network == leg.network
+            && leg.transaction.as_ref() == Some(&attempt.transaction)
+            && matches!(attempt.state, State::Reverted { .. })
+    })
 }
 
 pub(super) fn pause<'a>(

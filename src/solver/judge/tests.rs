@@ -80,8 +80,10 @@ impl Scene {
         let worths = deposits
             .iter()
             .map(|one| (one.onchain_id, Worth::Something));
+        let mut request = scene::request(1);
+        request.order.solver = "0x00000000000000000000000000000000000000a1".into();
         Self {
-            request: scene::request(1),
+            request,
             worths: worths.collect(),
             facts: Facts {
                 deposits: deposits.to_vec(),
@@ -451,6 +453,22 @@ fn strangers_small_deposits_take_nobodys_turn() {
 }
 
 #[test]
+fn a_matching_deposit_that_nobody_attests_ends_by_itself_and_the_next_one_decides() {
+    let crowded = || {
+        let mut crowded = deposit(1, FUNDED);
+        crowded.together = 1 + vm::protocol::limits::ACTIONS as u32;
+        crowded
+    };
+    let (steps, _) = Scene::new(&[crowded(), deposit(2, FUNDED)], &[]).plan();
+    assert_eq!(steps[0], fund(2));
+    assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
+    // Alone it fails no order, either: its user may still deposit.
+    let (steps, _) = Scene::new(&[crowded()], &[]).plan();
+    assert_eq!(steps.len(), 1);
+    assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
+}
+
+#[test]
 fn one_refund_on_its_way_holds_up_no_fill_and_no_other_refund() {
     let all = [low(1), deposit(2, FUNDED), low(3)];
     let (steps, _) = Scene::new(&all, &[leg(Refund, 1, Open)]).plan();
@@ -486,10 +504,22 @@ fn what_exceeds_an_order_goes_back_when_its_fill_is_final() {
     }
     let done = scene(&[leg(Fill, 1, Final), leg(Excess, 1, Final)]);
     assert_eq!(done.plan(), rest(Next::Done));
-    assert_eq!(
-        filled().at(claimable::until(&deposit(1, FUNDED)) - 60),
-        rest(Next::Done)
-    );
+    // What cannot be given back is the operator's: at the deadline, and when it fails in every block.
+    let (steps, _) = filled().at(claimable::until(&deposit(1, FUNDED)) - 60);
+    assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
+    let lost = vec![leg(Excess, 1, Failed); 8];
+    let failing = filled().with(|scene| scene.claim.legs.extend(lost));
+    let Step::Park(parked) = &failing.plan().0[0] else {
+        panic!("{:?}", failing.plan());
+    };
+    assert_eq!(parked[0].amount, U256::from(7));
+    let parked = failing.with(|scene| scene.claim.parked = vec![id(1)]);
+    assert_eq!(parked.plan(), rest(Next::Done));
+    let again = parked.with(|scene| {
+        scene.claim.parked.clear();
+        scene.claim.released = vec![id(1)];
+    });
+    assert!(matches!(again.plan().0[..], [Step::Excess { .. }]));
     // Of an order that fails everything goes back at once.
     let failed = scene(&[leg(Fill, 1, Failed)]).with(|scene| {
         scene.claim.failure = Some(TtlExpired);

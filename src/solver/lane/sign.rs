@@ -2,7 +2,7 @@
 
 use vm::{
     Amount, Bytes, CodecError, ReadError, U256,
-    trade::{Authorization, Call, Draft, Fees, Intended},
+    trade::{Authorization, Call, Draft, Fees, Intended, Revert},
 };
 
 use super::{Lane, Plan};
@@ -76,8 +76,25 @@ impl Lane {
         Ok(slot)
     }
 
+    /// Whether a call still succeeds with `gas` units and no more, as it will be sent: code can tell an
+    /// estimate by the gas that it has.
+    pub async fn rehearse(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+        gas: u64,
+    ) -> Result<Result<(), Revert>, SolverError> {
+        let intended = Intended {
+            call,
+            authorizations,
+            fees: Some(self.fees().await?),
+            most: Some(gas),
+        };
+        Ok(self.site.estimate(&intended).await?.map(drop))
+    }
+
     /// What a transaction takes here that does nothing.
-    async fn plain_gas(&self) -> Result<u64, SolverError> {
+    pub async fn plain_gas(&self) -> Result<u64, SolverError> {
         let call = self.nothing();
         let estimate = self.site.estimate(&Intended::free(&call)).await?;
         let gas = estimate.map_err(|revert| {

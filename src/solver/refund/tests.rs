@@ -40,17 +40,36 @@ fn gas_is_converted_and_rounded_up() {
     assert_eq!(converted(dollar, (&currency(78), eth), (&usdc, eth)), None);
 }
 
+fn given(amount: u64, minimum: u64, cost: u64, charged: u64) -> Option<u64> {
+    let deposit = crate::request::scene::deposit(1, crate::request::fact::Standing::Final);
+    let gift = Gift {
+        deposit: &deposit,
+        purpose: Purpose::Refund,
+        reason: None,
+        amount: U256::from(amount),
+        minimum: U256::from(minimum),
+    };
+    left(&gift, U256::from(cost), U256::from(charged)).map(|left| left.to())
+}
+
 #[test]
 fn nothing_is_given_back_where_nothing_is_left() {
-    let n = |number: u64| U256::from(number);
-    assert_eq!(left(n(5), n(2), n(1)), Some(n(3)));
-    assert_eq!(left(n(5), n(5), n(0)), None);
-    assert_eq!(left(n(5), n(6), n(0)), None);
+    assert_eq!(given(5, 1, 2, 0), Some(3));
+    assert_eq!(given(5, 0, 5, 0), None);
+    assert_eq!(given(5, 0, 6, 0), None);
 }
 
 #[test]
 fn what_oracles_take_for_no_refund_is_not_paid() {
-    let n = |number: u64| U256::from(number);
-    assert_eq!(left(n(5), n(2), n(3)), Some(n(3)));
-    assert_eq!(left(n(5), n(3), n(3)), None);
+    assert_eq!(given(5, 3, 2, 0), Some(3));
+    assert_eq!(given(5, 3, 3, 0), None);
+}
+
+#[test]
+fn what_failed_is_paid_as_far_as_the_least_refund_lets_it() {
+    for (charged, back) in [(0, 100), (30, 70), (99, 1), (100, 1), (u64::MAX, 1)] {
+        assert_eq!(given(100, 1, 0, charged), Some(back), "{charged}");
+    }
+    assert_eq!(given(100, 40, 10, 80), Some(40));
+    assert_eq!(given(100, 0, 10, 100), Some(1));
 }

@@ -29,6 +29,8 @@ pub const FINAL: u64 = 5;
 pub const GAS: u64 = 21_000;
 /// Where chains have the contract that says what bytes cost.
 const USUAL: &str = "0x00000000000000000000000000000000000000f1";
+/// What a greedy one wants to have.
+const PLENTY: u64 = 1_000_000;
 /// What one that burns gas uses.
 const BURNT: u64 = 3_000_000;
 
@@ -78,6 +80,10 @@ pub struct World {
     pub slow: std::time::Duration,
     /// How often providers were asked for those.
     pub estimates: usize,
+    /// Transactions that name these orders revert where they have less gas than most estimates.
+    pub greedy: BTreeSet<B256>,
+    /// Transactions that name these orders succeed and pay nobody.
+    pub silent: BTreeSet<B256>,
     pub broadcasts: Vec<B256>,
 }
 
@@ -372,8 +378,13 @@ impl State {
         *purse = purse.checked_sub(fee).expect("gas was not reserved");
         let data = data(&tx.draft);
         let order = data["order"].as_str().and_then(|order| order.parse().ok());
-        let forbidden = order.is_some_and(|order| world.revert.contains(&order));
-        let effects = (!forbidden).then(|| self.effects(&from, &data)).flatten();
+        let among = |orders: &BTreeSet<B256>| order.is_some_and(|order| orders.contains(&order));
+        let gas = tx.draft["gas"].as_u64().unwrap();
+        let forbidden = among(&world.revert) || among(&world.greedy) && gas < PLENTY;
+        let effects = match among(&world.silent) {
+            true => Some(Vec::new()),
+            false => (!forbidden).then(|| self.effects(&from, &data)).flatten(),
+        };
         for (to, _, amount) in effects.iter().flatten() {
             if let Some(order) = order {
                 self.paid.push((order, to.clone(), *amount));
@@ -460,9 +471,12 @@ impl Writer for Provider {
             return Err(ReadError::Unavailable("no agreement".into()));
         }
         Ok(self.chain.with(|world| {
-            let forbidden = order.is_some_and(|order| world.revert_estimate.contains(&order));
+            let among =
+                |orders: &BTreeSet<B256>| order.is_some_and(|order| orders.contains(&order));
+            let poor = intended.most.is_some_and(|gas| gas < PLENTY);
+            let forbidden = among(&world.revert_estimate) || among(&world.greedy) && poor;
             // Who burns gas only when it is paid for sees what it costs.
-            let burns = order.is_some_and(|order| world.burners.contains(&order));
+            let burns = among(&world.burners);
             let gas = match burns && intended.fees.is_some_and(|fees| fees.base > 0) {
                 true => BURNT,
                 false => world.plain,

@@ -33,6 +33,8 @@ pub struct Claim {
     pub pauses: Vec<Pause>,
     /// Unix seconds since which the order could be decided, and waits.
     pub waits: Option<u64>,
+    /// Deposits that the operator took from the list again, each time.
+    pub released: Vec<B256>,
 }
 
 /// A deposit that could not be given back yet.

@@ -143,8 +143,11 @@ fn transfer(to: EvmAddress, amount: Amount, order: B256) -> Vec<u8> {
 
 fn payment(terms: &PaymentTerms<'_>) -> Result<Call, CodecError> {
     check_order(terms.order)?;
-    evm(terms.from)?;
     let to = evm(terms.to)?;
+    // It would succeed, and pay nobody.
+    if evm(terms.from)? == to {
+        return Err(CodecError("The sender would pay itself".into()));
+    }
     if evm(terms.currency)?.is_zero() {
         let data = Bytes::copy_from_slice(terms.order.as_slice());
         return Ok(call(terms.from, terms.to, data, terms.amount));

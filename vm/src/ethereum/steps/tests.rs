@@ -123,15 +123,19 @@ fn implicit_deposits_are_transfers_that_the_decoder_reads() {
 
 #[test]
 fn sends_name_the_order_behind_their_calldata() {
-    let send = |currency| {
+    let from = |user: u8, currency| {
         Steps.send(&PaymentTerms {
-            from: &address(USER),
+            from: &address(user),
             to: &address(RECIPIENT),
             currency: &address(currency),
             amount: Amount::from(5),
             order: ORDER,
         })
     };
+    let send = |currency| from(USER, currency);
+    for currency in [NATIVE, TOKEN] {
+        assert!(from(RECIPIENT, currency).is_err(), "it would pay nobody");
+    }
     let native = (Step::Send, address(RECIPIENT), hex::encode(ORDER), 5);
     assert_eq!(shown(&[send(NATIVE).unwrap()]), [native]);
     let data = format!(

@@ -1,0 +1,232 @@
+//! What payments cost that paid nobody, and who pays for it.
+
+use alloy::primitives::{Bytes, U256};
+
+use super::{charging, desk, parked, rig::Rig, *};
+use crate::request::{Call, Request};
+
+/// 26 250 gas at 90 010 wei are five units of USDC.
+const DEAR: u128 = 90_000;
+
+fn native_payment(request: &mut Request) {
+    request.order.output.payments[0].currency = native().into();
+}
+
+/// A unit less than the order asks for.
+fn short(deposit: &mut Deposit) {
+    deposit.amount = U256::from(99_999_999);
+}
+
+#[tokio::test]
+async fn a_refund_to_the_solver_itself_is_parked() {
+    let mut rig = Rig::new();
+    let solver = rig.solver_text();
+    let request = rig
+        .quote(1, |request| {
+            request.order.inputs[0].refunds[0].recipient = solver.clone();
+        })
+        .await;
+    rig.deposit(&request, short).await;
+    rig.settle(&request).await;
+    assert!(parked(&rig, &request, B256::ZERO).await.is_some());
+    assert_eq!(rig.claim(&request).await.legs, []);
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_success_that_paid_nobody_ends_and_is_the_operators() {
+    for filled in [true, false] {
+        let mut rig = Rig::new();
+        let request = rig.quote(1, |_| ()).await;
+        let chain = if filled {
+            &rig.destination
+        } else {
+            &rig.origin
+        }
+        .clone();
+        chain.with(|world| world.silent.insert(request.order_id));
+        let change: fn(&mut Deposit) = if filled { |_| () } else { short };
+        rig.deposit(&request, change).await;
+        rig.settle(&request).await;
+        let listed = parked(&rig, &request, B256::ZERO).await.unwrap();
+        assert!(listed.note.starts_with("unpaid: 0x"), "{}", listed.note);
+        assert_eq!(rig.claim(&request).await.legs.len(), 1);
+        assert_eq!(rig.status(&request).await, Status::Failure, "{filled}");
+        rig.is_clean().await;
+        let solver = rig.solver().await;
+        let name = if filled { "destination" } else { "origin" };
+        let available = solver.available(name, scene::USDC).await.unwrap();
+        assert_eq!(available, U256::from(rig::USDC));
+        // Nothing was paid, the operator has seen: it is given back.
+        chain.with(|world| world.silent.clear());
+        desk(&rig).release(B256::ZERO).await.unwrap();
+        rig.settle(&request).await;
+        rig.refunded(request.order_id, 1);
+        assert_eq!(rig.status(&request).await, Status::Refund);
+        rig.is_clean().await;
+    }
+}
+
+#[tokio::test]
+async fn a_refund_that_fails_is_tried_twice_and_paid_for_by_what_is_given_back() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.origin.with(|world| {
+        world.base = DEAR;
+        world.revert.insert(request.order_id);
+    });
+    rig.deposit(&request, short).await;
+    let since = rig.now;
+    rig.settle(&request).await;
+    assert_eq!(rig.claim(&request).await.legs.len(), 2);
+    assert!(rig.now - since >= 60_000, "there is a pause between them");
+    let listed = parked(&rig, &request, B256::ZERO).await.unwrap();
+    assert!(!listed.minor);
+    rig.is_clean().await;
+    // Released, it is tried as often again; what failed is taken from it, with what it takes itself.
+    rig.origin.with(|world| world.revert.clear());
+    desk(&rig).release(B256::ZERO).await.unwrap();
+    rig.settle(&request).await;
+    let back = rig.refunded(request.order_id, 1);
+    assert_eq!(back, U256::from(99_999_999 - 5 - 2 * 5));
+    rig.is_clean().await;
+}
+
+#[tokio::test]
+async fn what_burns_or_wants_gas_to_be_given_back_is_not_sent() {
+    for greedy in [true, false] {
+        let mut rig = Rig::new();
+        let request = rig.quote(1, |_| ()).await;
+        let order = request.order_id;
+        rig.origin.with(|world| match greedy {
+            true => world.greedy.insert(order),
+            false => world.burners.insert(order),
+        });
+        rig.deposit(&request, short).await;
+        let solver = rig.solver().await;
+        let next = solver.advance(&request.id, rig.now).await;
+        assert_eq!(next, Ok(Next::Until(rig.now / 1_000 + 60)), "{greedy}");
+        assert_eq!(rig.claim(&request).await.legs, []);
+        // It is given back when it is like others'.
+        rig.origin
+            .with(|world| (world.greedy.clear(), world.burners.clear()));
+        rig.now += 60_000;
+        rig.settle(&request).await;
+        rig.refunded(order, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_fill_that_fails_with_the_gas_that_it_is_sent_with_is_not_sent() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.destination
+        .with(|world| world.greedy.insert(request.order_id));
+    rig.deposit(&request, |_| ()).await;
+    rig.settle(&request).await;
+    assert_eq!(rig.destination.spent_on_gas(), U256::ZERO);
+    let facts = rig.facts(&request).await;
+    assert_eq!(facts.failure, Some(FailReason::ExecutionReverted));
+    rig.refunded(request.order_id, 1);
+}
+
+/// It costs about as much as the whole deposit.
+async fn failed(rig: &mut Rig, minimum: &str) -> Request {
+    let bytes = 60_000_000_000_000_000_u64;
+    let change = |request: &mut Request| {
+        charging(request, 99_999_999);
+        request.fill_data = U256::from(bytes);
+        request.order.inputs[0].refunds[0].minimum_amount = minimum.into();
+    };
+    let request = rig.quote(1, change).await;
+    rig.destination.with(|world| {
+        world.data_fee = Some(bytes);
+        world.revert.insert(request.order_id);
+    });
+    rig.deposit(&request, |_| ()).await;
+    rig.settle(&request).await;
+    request
+}
+
+#[tokio::test]
+async fn a_failed_fill_leaves_the_least_refund_and_no_more() {
+    for (minimum, back) in [("0", 1), ("1", 1), ("40000000", 40_000_000)] {
+        let mut rig = Rig::new();
+        let request = failed(&mut rig, minimum).await;
+        let given = rig.refunded(request.order_id, 1);
+        assert_eq!(given, U256::from(back), "{minimum}");
+    }
+}
+
+fn calling(request: &mut Request) {
+    request.calls = vec![Call {
+        to: recipient(9),
+        value: Default::default(),
+        data: Bytes::from_static(&[1]),
+    }];
+}
+
+/// Losses of strangers' orders that run code hold up what runs code, and nothing else.
+#[tokio::test]
+async fn after_strangers_losses_a_plain_payment_is_still_filled() {
+    let rig = Rig::new();
+    let (burner, plain) = (rig.quote(1, calling).await, rig.quote(2, |_| ()).await);
+    let native = rig.quote(3, native_payment).await;
+    let solver = rig.solver().await;
+    let mut deposit = scene::deposit(1, Standing::Final);
+    deposit.depositor = recipient(4);
+    solver
+        .breaker
+        .lock()
+        .unwrap()
+        .lost(&burner, &deposit, 30_000, rig.now / 1_000);
+    for request in [&plain, &native] {
+        rig.deposit(request, |_| ()).await;
+        solver.advance(&request.id, rig.now).await.unwrap();
+    }
+    assert_eq!(rig.status(&plain).await, Status::Submitted);
+    // Whom it pays may have code: it waits, and goes back after five minutes.
+    assert_eq!(rig.claim(&native).await.legs, []);
+    assert_eq!(rig.facts(&native).await.failure, None);
+    let later = rig.now + 301_000;
+    solver.advance(&native.id, later).await.unwrap();
+    let facts = rig.facts(&native).await;
+    assert_eq!(facts.failure, Some(FailReason::SolverCapacityExceeded));
+}
+
+#[tokio::test]
+async fn what_a_deposit_cannot_pay_of_a_failed_fill_is_a_loss() {
+    let mut rig = Rig::new();
+    let bytes = 20_000_000_000_000_000_u64;
+    // Forty dollars were charged for and wasted; the least refund leaves ten.
+    let request = rig
+        .quote(1, |request| {
+            charging(request, 50_000_000);
+            request.fill_data = U256::from(bytes);
+            request.order.inputs[0].refunds[0].minimum_amount = "90000000".into();
+        })
+        .await;
+    rig.destination.with(|world| {
+        world.data_fee = Some(bytes);
+        world.revert.insert(request.order_id);
+    });
+    rig.deposit(&request, |_| ()).await;
+    let solver = rig.solver().await;
+    for _ in 0..40 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert_eq!(
+        rig.refunded(request.order_id, 1),
+        U256::from(90_000_000_u64)
+    );
+    let breaker = solver.breaker.lock().unwrap();
+    let deposit = rig_deposit();
+    assert!(breaker.is_open(&request, &deposit, rig.now / 1_000));
+}
+
+fn rig_deposit() -> Deposit {
+    let mut deposit = scene::deposit(1, Standing::Final);
+    deposit.depositor = scene::USER.into();
+    deposit
+}
