@@ -148,8 +148,7 @@ impl Terms<'_> {
     }
 
     fn fixed(&self) -> Option<(U256, U256)> {
-        let units = |usd| self.paid.units(usd, Round::Up);
-        Some((units(self.gas)?, units(self.flat)?))
+        Some((self.paid.units(self.gas)?, self.paid.units(self.flat)?))
     }
 
     fn app(&self, paid: U256) -> Option<U256> {

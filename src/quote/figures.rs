@@ -117,7 +117,7 @@ impl Pricing<'_, '_> {
             let worth = |one: Option<U256>| one.ok_or_else(too_much);
             let before = worth(self.reads.given.usd(figures.sum.given))?;
             let after = worth(self.reads.output.usd(figures.output))?;
-            let lost = worth(self.reads.paid.units(before.abs_diff(after), Round::Down))?;
+            let lost = worth(self.reads.paid.units(before.abs_diff(after)))?;
             let lost = I256::try_from(lost).map_err(|_| too_much())?;
             figures.swap_cost = if before < after { -lost } else { lost };
         }

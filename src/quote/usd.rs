@@ -65,9 +65,9 @@ impl Worth {
         mul_div(units, self.price, self.coin()?, Round::Down)
     }
 
-    /// The units that `usd` buys.
-    pub fn units(self, usd: U256, round: Round) -> Option<U256> {
-        mul_div(usd, self.coin()?, self.price, round)
+    /// The units that `usd` buys, rounded down.
+    pub fn units(self, usd: U256) -> Option<U256> {
+        mul_div(usd, self.coin()?, self.price, Round::Down)
     }
 
     /// `units` of this currency in units of `other` at market.
@@ -109,7 +109,7 @@ mod tests {
         // integrator-api.md 3: $0.02 printed 20003 at price 0.999832.
         let usdc = worth(999_832, 6);
         let cents = DOLLAR / U256::from(50);
-        assert_eq!(usdc.units(cents, Round::Down), Some(U256::from(20_003)));
+        assert_eq!(usdc.units(cents), Some(U256::from(20_003)));
     }
 
     #[test]

@@ -140,16 +140,17 @@ impl Solver {
         payment: &Payment,
     ) -> Result<Result<u64, Paid>, SolverError> {
         let exchange = request.calls.is_empty() && !payment.calls.is_empty();
+        let reverts = || match exchange {
+            true => Paid::Reverts,
+            false => Paid::Fails(FailReason::ExecutionReverted),
+        };
         let estimate = lane.bare_estimate(&payment.call, &payment.authorizations);
         let gas = match estimate.await? {
             Ok(gas) => gas,
             Err(revert) => {
                 let order = request.order_id;
                 tracing::warn!(%order, reason = revert.reason, "fill would revert");
-                return Ok(Err(match exchange {
-                    true => Paid::Reverts,
-                    false => Paid::Fails(FailReason::ExecutionReverted),
-                }));
+                return Ok(Err(reverts()));
             }
         };
         let most = most_gas(request);
@@ -166,7 +167,7 @@ impl Solver {
             Err(revert) => {
                 let order = request.order_id;
                 tracing::warn!(%order, reason = revert.reason, "fill would revert with its gas");
-                Err(FailReason::ExecutionReverted)
+                Err(reverts())
             }
         })
     }

@@ -355,6 +355,10 @@ fn reflect(facts: &mut Facts, leg: &Leg, slot: &Slot, (landing, stage): (&Landin
                         reason: None,
                     },
                     (true, Stage::Confirmed | Stage::Final) => State::Confirmed(place),
+                    (true, Stage::Failed) => State::Reverted {
+                        place,
+                        reason: Some("it paid nobody".into()),
+                    },
                     (true, _) => State::Included(place),
                 }
             }

@@ -120,6 +120,23 @@ type Effects = Vec<(String, String, U256)>;
 struct Tx {
     hash: B256,
     draft: Value,
+    doom: Doom,
+}
+
+/// What becomes of a transaction in its block, whatever the world is like later.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Doom {
+    #[default]
+    Nothing,
+    Reverts,
+    PaysNobody,
+}
+
+impl Tx {
+    fn new(hash: B256, draft: Value) -> Self {
+        let doom = Doom::Nothing;
+        Self { hash, draft, doom }
+    }
 }
 
 #[derive(Default)]
@@ -208,7 +225,7 @@ impl FakeChain {
         let hash = keccak256(draft.to_string());
         self.with(|world| {
             world.pool.retain(|tx| nonce_of(&tx.draft) != nonce);
-            world.pool.push(Tx { hash, draft });
+            world.pool.push(Tx::new(hash, draft));
         });
     }
 
@@ -341,12 +358,27 @@ impl World {
             let next = self.nonce(&text(&tx.draft, "from"));
             let nonce = nonce_of(&tx.draft);
             if nonce == next && number(&tx.draft, "max") >= U256::from(self.base) {
-                self.blocks.last_mut().unwrap().1.push(tx);
+                let doom = self.doom(&tx.draft);
+                self.blocks.last_mut().unwrap().1.push(Tx { doom, ..tx });
             } else if nonce >= next {
                 waiting.push(tx);
             }
         }
         self.pool = waiting;
+    }
+
+    fn doom(&self, draft: &Value) -> Doom {
+        let data = data(draft);
+        let order: Option<B256> = data["order"].as_str().and_then(|order| order.parse().ok());
+        let among = |orders: &BTreeSet<B256>| order.is_some_and(|order| orders.contains(&order));
+        let gas = draft["gas"].as_u64().unwrap();
+        if among(&self.silent) {
+            return Doom::PaysNobody;
+        }
+        match among(&self.revert) || among(&self.greedy) && gas < PLENTY {
+            true => Doom::Reverts,
+            false => Doom::Nothing,
+        }
     }
 
     fn nonce(&self, owner: &str) -> u64 {
@@ -378,12 +410,10 @@ impl State {
         *purse = purse.checked_sub(fee).expect("gas was not reserved");
         let data = data(&tx.draft);
         let order = data["order"].as_str().and_then(|order| order.parse().ok());
-        let among = |orders: &BTreeSet<B256>| order.is_some_and(|order| orders.contains(&order));
-        let gas = tx.draft["gas"].as_u64().unwrap();
-        let forbidden = among(&world.revert) || among(&world.greedy) && gas < PLENTY;
-        let effects = match among(&world.silent) {
-            true => Some(Vec::new()),
-            false => (!forbidden).then(|| self.effects(&from, &data)).flatten(),
+        let effects = match tx.doom {
+            Doom::PaysNobody => Some(Vec::new()),
+            Doom::Reverts => None,
+            Doom::Nothing => self.effects(&from, &data),
         };
         for (to, _, amount) in effects.iter().flatten() {
             if let Some(order) = order {
@@ -590,7 +620,7 @@ impl World {
             }
             self.pool.remove(at);
         }
-        self.pool.push(Tx { hash, draft });
+        self.pool.push(Tx::new(hash, draft));
         Broadcast::Accepted
     }
 }
