@@ -126,11 +126,15 @@ fn is_repriced(plan: &Plan, at: usize) -> bool {
 fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     let crash = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Crash(_));
     let crashes = plan.weather.iter().any(crash);
-    // Who asks what the solver holds has prices read, too.
-    let reads = |one: &Stranger| one.has_own_order() || one.power == Power::Asker;
-    let asks = plan.strangers.iter().any(reads);
-    let late = is_repriced(plan, at) && (asks || crashes);
+    let late = is_repriced(plan, at) && (has_prices_read(plan) || crashes);
     (late || crashes && one.quoted != other.quoted) && is_end(&one.status) && is_end(&other.status)
+}
+
+/// Who asks what the solver holds has prices read, too. Their age is in what a refund pays for its
+/// settlement, to a millionth.
+fn has_prices_read(plan: &Plan) -> bool {
+    let reads = |one: &Stranger| one.has_own_order() || one.power == Power::Asker;
+    plan.strangers.iter().any(reads)
 }
 
 fn is_end(status: &str) -> bool {
@@ -165,12 +169,14 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
         if other.is_some_and(|other| is_open(plan, *at, other, ending)) {
             continue;
         }
+        let priced = status == "refund" && has_prices_read(plan);
+        let exact = only_talk(plan) && is_plain(plan, *at) && !priced;
         if status != ending.status {
             let before = &ending.status;
             violation(format!(
                 "honest {at} ends in {status}, and in {before} without strangers"
             ));
-        } else if only_talk(plan) && is_plain(plan, *at) && other != Some(ending) {
+        } else if exact && other != Some(ending) {
             let other = other.map(|other| other.public.to_string());
             let other = other.unwrap_or_default();
             let what = difference(&other, &ending.public.to_string());
