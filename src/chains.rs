@@ -313,6 +313,7 @@ fn open(
         .map(|endpoint| open(&spec, endpoint))
         .collect::<Result<Vec<Provider>, _>>()
         .map_err(|error| error.to_string())?;
+    let asking = trades(family, &spec, &endpoints)?;
     let trades = trades(family, &spec, &endpoints)?;
     let has_state = providers.iter().all(|provider| provider.state.is_some());
     let quorum = Quorum::new(&spec.id, providers, required).map_err(|error| error.to_string())?;
@@ -330,6 +331,7 @@ fn open(
         named: named.is_some(),
         few: few.then(|| source.few(endpoints.len())),
         trades,
+        asking,
     }))
 }
 

@@ -10,7 +10,7 @@ mod swaps {
     pub mod rig;
 }
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use alloy::{
     primitives::{Address, B256, U256},
@@ -148,6 +148,11 @@ async fn cheapest_of_several_pools_is_taken() {
         fee: 500,
     };
     rig.site.open_pool(&rig.uniswap, pool).await.unwrap();
+    // A new pool is found in ten minutes.
+    assert_eq!(only(&rig, &terms(true)).await, dear[0]);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(600)).await;
+    tokio::time::resume();
     let cheap = [
         only(&rig, &terms(true)).await,
         only(&rig, &terms(false)).await,

@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use vm::{
     Address, Block, Bytes, ChainEntry, ReadError, SETTLEMENT,
     trade::{
-        Accounts, Broadcast, Call, CurrencyInfo, Failover, Fate, Fees, Ground, Intended, Limits,
-        Rehearsal, Revert, ScanError, Scanner, Sighting, Trade, Writer,
+        Accounts, Broadcast, Call, Called, CurrencyInfo, Failover, Fate, Fees, Ground, Intended,
+        Limits, Rehearsal, Revert, ScanError, Scanner, Sighting, Trade, Writer,
     },
 };
 
@@ -206,8 +206,9 @@ impl Accounts for Stub {
         self.read(false)
     }
 
-    async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
-        self.read(Ok(Bytes::new()))
+    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
+        let answers = calls.iter().map(|_| self.read(Ok(Bytes::new())));
+        answers.collect()
     }
 }
 

@@ -435,3 +435,54 @@ fn bundled_lists_follow_the_naming_rule() {
         }
     }
 }
+
+/// A node whose first answer asks to be left alone, and which answers whatever comes then.
+async fn asks_to_wait_once(listener: tokio::net::TcpListener) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut first = true;
+    while let Ok((mut socket, _)) = listener.accept().await {
+        let mut asked = vec![0; 65_536];
+        let read = socket.read(&mut asked).await.unwrap();
+        let asked = String::from_utf8_lossy(&asked[..read]).into_owned();
+        let (status, body) = match std::mem::take(&mut first) {
+            true => ("429 Too Many Requests\r\nretry-after: 30", "{}".to_owned()),
+            false => {
+                let calls = asked.split("\r\n\r\n").nth(1).unwrap();
+                let calls: Vec<Value> = serde_json::from_str(calls).unwrap();
+                let answers = calls.iter().map(|call| {
+                    let result = match call["method"].as_str().unwrap() {
+                        "eth_chainId" => "0x2105",
+                        _ => "0x01",
+                    };
+                    serde_json::json!({"jsonrpc": "2.0", "id": call["id"], "result": result})
+                });
+                ("200 OK", Value::from_iter(answers).to_string())
+            }
+        };
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n",
+            body.len()
+        );
+        let answer = format!("{head}content-type: application/json\r\n\r\n{body}");
+        socket.write_all(answer.as_bytes()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn who_is_told_to_wait_for_strangers_is_asked_for_the_solver() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(asks_to_wait_once(listener));
+    let chains =
+        Chains::load(&config(&[&STAGING[..], &[("BASE_RPC_URL", &url)]].concat())).unwrap();
+    let base = opened(&chains, "base");
+    let to = vm::SETTLEMENT.native().unwrap();
+    let ask = async |views: Views| views.any(&to, vm::Bytes::new()).await;
+    for expected in ["HTTP status 429", "asked to wait"] {
+        let refused = ask(base.asking_views()).await.unwrap_err();
+        assert!(refused.to_string().contains(expected), "{refused}");
+    }
+    assert!(ask(base.views()).await.unwrap().is_ok());
+    assert!(ask(base.asking_views()).await.is_err());
+    serving.abort();
+}

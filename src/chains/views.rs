@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use vm::{
     Address, Bytes, Family, ReadError, U256,
-    trade::{Accounts, Call, Revert},
+    trade::{Accounts, Call, Called, Trade},
 };
 
 use super::Opened;
@@ -24,7 +24,16 @@ pub struct Views {
 impl Opened {
     /// The chain's head as its providers show it, each by itself.
     pub fn views(&self) -> Views {
-        let accounts = self.trades.iter().map(|trade| trade.accounts.clone());
+        self.over(&self.trades)
+    }
+
+    /// The same, for what strangers have asked.
+    pub fn asking_views(&self) -> Views {
+        self.over(&self.asking)
+    }
+
+    fn over(&self, trades: &[Trade]) -> Views {
+        let accounts = trades.iter().map(|trade| trade.accounts.clone());
         Views {
             family: self.chain.spec.family,
             accounts: accounts.collect(),
@@ -33,36 +42,64 @@ impl Opened {
 }
 
 /// What a call answered: `Err` inside is a revert.
-pub type Answer = Result<Result<Bytes, Revert>, ReadError>;
+pub type Answer = Called;
 
 impl Views {
     /// Asks one provider after the other until one answers.
     pub async fn any(&self, to: &Address, data: Bytes) -> Answer {
-        let mut answer = Err(nobody());
+        let answer = self.many(&[(to.clone(), data)]).await.pop();
+        answer.unwrap_or_else(|| Err(nobody()))
+    }
+
+    /// Asks one provider after the other, each what those before it did not answer; as many answers in
+    /// the same order.
+    pub async fn many(&self, questions: &[(Address, Bytes)]) -> Vec<Answer> {
+        let mut answers: Vec<Answer> = vec![Err(nobody()); questions.len()];
         for accounts in &self.accounts {
-            answer = self.one(accounts, to, data.clone()).await;
-            if answer.is_ok() {
+            let open = (0..answers.len()).filter(|at| answers[*at].is_err());
+            let open: Vec<usize> = open.collect();
+            if open.is_empty() {
                 break;
             }
+            let asked = open.iter().map(|at| &questions[*at]);
+            let said = self.round(accounts, asked).await;
+            for (at, answer) in open.into_iter().zip(said) {
+                answers[at] = answer;
+            }
         }
-        answer
+        answers
     }
 
     /// Asks one provider, as nobody in particular.
     pub async fn one(&self, accounts: &Arc<dyn Accounts>, to: &Address, data: Bytes) -> Answer {
-        let from = self
-            .family
-            .native()
-            .map_err(|error| ReadError::Unavailable(error.to_string()))?;
-        let call = Call {
-            from,
-            to: to.clone(),
-            data,
-            value: U256::ZERO,
+        let question = (to.clone(), data);
+        let answer = self.round(accounts, std::iter::once(&question)).await.pop();
+        answer.unwrap_or_else(|| Err(nobody()))
+    }
+
+    async fn round(
+        &self,
+        accounts: &Arc<dyn Accounts>,
+        questions: impl Iterator<Item = &(Address, Bytes)>,
+    ) -> Vec<Answer> {
+        let unavailable = |why: String| ReadError::Unavailable(why);
+        let from = self.family.native();
+        let questions: Vec<_> = questions.collect();
+        let failed = |error: ReadError| vec![Err(error); questions.len()];
+        let from = match from {
+            Ok(from) => from,
+            Err(error) => return failed(unavailable(error.to_string())),
         };
-        tokio::time::timeout(PATIENCE, accounts.call(&call))
+        let calls = questions.iter().map(|(to, data)| Call {
+            from: from.clone(),
+            to: to.clone(),
+            data: data.clone(),
+            value: U256::ZERO,
+        });
+        let calls: Vec<_> = calls.collect();
+        tokio::time::timeout(PATIENCE, accounts.calls(&calls))
             .await
-            .unwrap_or_else(|_| Err(ReadError::Unavailable("no answer in time".to_owned())))
+            .unwrap_or_else(|_| failed(unavailable("no answer in time".to_owned())))
     }
 }
 

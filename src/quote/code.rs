@@ -44,6 +44,7 @@ pub enum Code {
     SwapQuoteFailed,
     PermitFailed,
     DiskReserve,
+    TooManyLargeQuotes,
     UnknownError,
 }
 
@@ -89,6 +90,7 @@ impl Code {
             Self::SwapQuoteFailed => "SWAP_QUOTE_FAILED",
             Self::PermitFailed => "PERMIT_FAILED",
             Self::DiskReserve => "DISK_RESERVE",
+            Self::TooManyLargeQuotes => "TOO_MANY_LARGE_QUOTES",
             Self::UnknownError => "UNKNOWN_ERROR",
         }
     }
@@ -98,6 +100,7 @@ impl Code {
         match self {
             Self::Unauthorized => 401,
             Self::Forbidden => 403,
+            Self::TooManyLargeQuotes => 429,
             Self::PriceFetchFailed
             | Self::ServiceUnavailable
             | Self::DiskReserve

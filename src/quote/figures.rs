@@ -7,7 +7,7 @@ use super::{
     fees::{self, Fault, Level, Sum, Terms},
     fill::FillGas,
     intent::{Intent, Side},
-    offers::{Offers, Wanted},
+    offers::{Search, Wanted},
     reads::Reads,
     route::Route,
     swap::SwapOffer,
@@ -47,7 +47,7 @@ pub struct Pricing<'a, 'm> {
     pub intent: &'a Intent<'m>,
     pub route: &'a Route<'m>,
     pub reads: &'a Reads,
-    pub offers: &'a Offers,
+    pub offers: Search<'a>,
 }
 
 fn too_much() -> Refused {

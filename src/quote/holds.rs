@@ -7,6 +7,8 @@ use std::{collections::HashMap, ops::RangeInclusive};
 
 use alloy::primitives::U256;
 
+use super::route::Route;
+
 /// Of what is there, the parts that one key and all keys together may hold: a tenth, a half.
 const ONE_KEY: u64 = 10;
 const ALL_KEYS: u64 = 2;
@@ -69,6 +71,15 @@ impl Holds {
 
 fn sum<'a>(holds: impl Iterator<Item = &'a Hold>) -> U256 {
     holds.fold(U256::ZERO, |sum, hold| sum.saturating_add(hold.amount))
+}
+
+/// What the solver gives, as it is held.
+pub fn stock(route: &Route<'_>) -> Stock {
+    let given = &route.given;
+    (
+        given.network.name.clone(),
+        given.address.text().to_lowercase(),
+    )
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub struct Intent<'m> {
     pub calls: Vec<OrderCall>,
     pub calls_gas: Option<u64>,
     pub authorizations: Vec<Authorization>,
-    /// As they came.
+    /// As they are kept: what was read of them, and nothing else that came with it.
     pub authorization_list: Vec<Value>,
     /// Basis points.
     pub slippage: Option<u16>,
@@ -135,7 +135,7 @@ impl<'m> Intent<'m> {
                 body.late_payment_slippage_tolerance.as_deref(),
             )?,
             calls_gas: calls::gas(body, trade_type)?,
-            authorization_list: body.authorization_list.clone().unwrap_or_default(),
+            authorization_list: authorizations.iter().map(calls::wire).collect(),
             explicit_deposit: body.explicit_deposit != Some(false),
             true_exact_output: body.enable_true_exact_output == Some(true),
             override_price_impact: body.override_price_impact == Some(true),

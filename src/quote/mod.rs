@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod body;
+pub mod caller;
 pub mod code;
 pub mod details;
 pub mod fees;

@@ -168,6 +168,10 @@ pub struct World {
     pub second_loss: Option<u64>,
     pub store: Arc<MemoryStore>,
     pub reserve: Arc<Reserve>,
+    /// Instead of new ones over `store`.
+    pub requests: Option<Requests>,
+    /// How often the first exchange was asked for its best way.
+    pub searches: u64,
 }
 
 #[derive(Clone)]
@@ -211,6 +215,8 @@ impl Default for Scene {
             second_loss: None,
             store: Arc::new(MemoryStore::default()),
             reserve: Arc::default(),
+            requests: None,
+            searches: 0,
         })))
     }
 }
@@ -221,6 +227,9 @@ impl Scene {
     }
 
     pub fn requests(&self) -> Requests {
+        if let Some(requests) = self.with(|world| world.requests.clone()) {
+            return requests;
+        }
         let (store, reserve) = self.with(|world| (world.store.clone(), world.reserve.clone()));
         Requests::new(store).with_reserve(reserve)
     }

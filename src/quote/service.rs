@@ -11,13 +11,14 @@ use vm::{Address, protocol::order::Order, protocol::signature::eip191};
 use super::{
     answer::{Answer, PaymentDetails, PriceAnswer, Protocol, ProtocolV2},
     body::Body,
+    caller::{Caller, unkept},
     code::{Code, Refused},
     details::Sheet,
     figures::{Figures, Pricing},
     fill::{self, Fill, FillGas},
-    holds::{Holds, Stock},
+    holds::{Holds, stock},
     intent::{Ground, Intent},
-    offers::Offers,
+    offers::{Offers, Search},
     order::Promise,
     reads::Reads,
     record::{Promised, record},
@@ -88,10 +89,15 @@ impl Quoter {
         }
     }
 
-    /// Quotes a body. The request is durable when the answer is given. `key` is the label of the
-    /// caller's API key.
+    /// As [`Self::quote_for`], for nobody in particular but the API key with the label `key`.
     pub async fn quote(&self, body: &Body, key: Option<&str>) -> Result<Answer, Refused> {
+        self.quote_for(body, Caller { key, by: 0 }).await
+    }
+
+    /// Quotes a body. The request is durable when the answer is given.
+    pub async fn quote_for(&self, body: &Body, caller: Caller<'_>) -> Result<Answer, Refused> {
         self.room()?;
+        let key = caller.key;
         let priced = self.priced(body, key.is_some()).await?;
         let order = self.order(&priced)?;
         let order_id = order
@@ -129,11 +135,9 @@ impl Quoter {
             details: &details,
         };
         let request = record(&priced.intent, &priced.figures, &promised);
-        let stored = self.parts.requests.insert(&request, Batch::new()).await;
-        stored.map_err(|error| {
-            tracing::error!(%error, "no quote: the request cannot be stored");
-            Refused::new(Code::ServiceUnavailable, "the quote cannot be kept")
-        })?;
+        let requests = &self.parts.requests;
+        let stored = requests.insert_by(&request, caller.by, Batch::new());
+        stored.await.map_err(unkept)?;
         if let Some(key) = key.filter(|_| !priced.intent.own) {
             self.hold(&priced, key, valid_until);
         }
@@ -219,7 +223,7 @@ impl Quoter {
             intent: &intent,
             route: &route,
             reads: &reads,
-            offers: &self.parts.offers,
+            offers: Search::new(&self.parts.offers),
         };
         let (figures, fill, fill_gas) = self.settled(&pricing, now).await?;
         let seconds = now / 1000;
@@ -318,15 +322,6 @@ impl Quoter {
         })?;
         Ok(Bytes::copy_from_slice(signature.as_bytes()))
     }
-}
-
-/// What the solver gives, as it is held.
-fn stock(route: &Route<'_>) -> Stock {
-    let given = &route.given;
-    (
-        given.network.name.clone(),
-        given.address.text().to_lowercase(),
-    )
 }
 
 fn drained(route: &Route<'_>) -> Refused {

@@ -49,7 +49,7 @@ pub struct Request {
     pub calls: Vec<Call>,
     /// Gas that `calls` may use, as the caller limited it.
     pub calls_gas: Option<u64>,
-    /// EIP-7702 authorizations to run on the destination, as the caller sent them.
+    /// EIP-7702 authorizations to run on the destination, with the fields that bodies have.
     pub authorizations: Vec<Value>,
     /// Basis points of the destination amount that the user would lose on gas that became dearer, where
     /// the deposit comes after [`Self::valid_until`].

@@ -12,6 +12,24 @@ pub const USER: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 pub const FILL_BY: u32 = 1_700_604_800;
 pub const REFUND_BY: u32 = 1_701_209_600;
 
+/// Until when the price of a [`large`] one holds.
+pub const VALID_UNTIL: u64 = 1_700_000_060;
+
+/// A request that calls with so many bytes that nothing packs.
+pub fn large(number: u8, bytes: usize) -> Request {
+    let words = (0..bytes.div_ceil(32)).map(|at| alloy::primitives::keccak256(at.to_be_bytes()));
+    let data: Vec<u8> = words.flat_map(|word| word.0).take(bytes).collect();
+    Request {
+        calls: vec![Call {
+            to: USER.into(),
+            value: U256::ZERO,
+            data: data.into(),
+        }],
+        valid_until: VALID_UNTIL,
+        ..request(number)
+    }
+}
+
 /// A request whose ids are made of `number`.
 pub fn request(number: u8) -> Request {
     Request {

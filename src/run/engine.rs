@@ -10,7 +10,10 @@ use std::{
 use anyhow::Context;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use vm::{Address, B256, EvmAddress, trade::Failover};
+use vm::{
+    Address, B256, EvmAddress,
+    trade::{Failover, Trade},
+};
 
 use super::{
     parts::Trading,
@@ -96,6 +99,8 @@ struct Place<'a> {
     network: &'a Network,
     opened: &'a Opened,
     providers: Failover,
+    /// The same, for what strangers have asked.
+    asking: Failover,
     bell: Arc<Bell>,
 }
 
@@ -188,11 +193,15 @@ fn places<'a>(market: &'a Market, chains: &'a Chains) -> anyhow::Result<Vec<Plac
         traded.then_some((network, opened))
     });
     let places = opened.map(|(network, opened)| {
-        let trades = (opened.trades.clone(), opened.required);
+        let providers = |trades: &[Trade]| {
+            let trades = (trades.to_vec(), opened.required);
+            site::providers(network, &opened.chain, trades)
+        };
         Ok(Place {
             network,
             opened,
-            providers: site::providers(network, &opened.chain, trades)?,
+            providers: providers(&opened.trades)?,
+            asking: providers(&opened.asking)?,
             bell: Arc::new(Bell::default()),
         })
     });
@@ -200,16 +209,20 @@ fn places<'a>(market: &'a Market, chains: &'a Chains) -> anyhow::Result<Vec<Plac
 }
 
 fn views(places: &[Place<'_>], network: &str) -> Option<Views> {
+    Some(placed(places, network)?.opened.views())
+}
+
+fn placed<'p, 'a>(places: &'p [Place<'a>], network: &str) -> Option<&'p Place<'a>> {
     let mut places = places.iter();
-    let place = places.find(|place| place.network.name == network)?;
-    Some(place.opened.views())
+    places.find(|place| place.network.name == network)
 }
 
 fn swaps(market: &Market, places: &[Place<'_>]) -> anyhow::Result<SwapRouting> {
-    let uniswap = UniswapV3::new(market, |name| views(places, name)).context("MARKET_FILE")?;
-    let families = |name: &str| Some(views(places, name)?.family);
+    let views = |name: &str| Some(placed(places, name)?.opened.asking_views());
+    let uniswap = UniswapV3::new(market, views).context("MARKET_FILE")?;
+    let families = |name: &str| Some(views(name)?.family);
     let wrap = Wrap::new(market, families).context("MARKET_FILE")?;
-    let second = UniswapV3::fallbacks(market, |name| views(places, name)).context("MARKET_FILE")?;
+    let second = UniswapV3::fallbacks(market, views).context("MARKET_FILE")?;
     let first = SwapRouting::new(vec![Arc::new(uniswap), Arc::new(wrap)]);
     Ok(first.or_else(vec![Arc::new(second)]))
 }
@@ -319,12 +332,17 @@ impl Ground<'_> {
         )
     }
 
-    fn venues(&self) -> HashMap<String, Venue> {
+    /// As the solver asks of them, or else as strangers have them asked.
+    fn venues(&self, own: bool) -> HashMap<String, Venue> {
         let venues = self.places.iter().map(|place| {
+            let (trades, providers) = match own {
+                true => (&place.opened.trades, &place.providers),
+                false => (&place.opened.asking, &place.asking),
+            };
             let venue = Venue {
                 spec: place.opened.chain.spec.clone(),
-                trades: place.opened.trades.clone(),
-                providers: place.providers.clone(),
+                trades: trades.clone(),
+                providers: providers.clone(),
             };
             (place.network.name.clone(), venue)
         });
@@ -334,14 +352,14 @@ impl Ground<'_> {
     fn repricer(&self) -> Repricer {
         Repricer {
             market: self.trading.market.clone(),
-            venues: self.venues(),
+            venues: self.venues(true),
             prices: self.prices.clone(),
             settlement: self.settlement.clone(),
         }
     }
 
     fn state(&self, solver: Arc<Solver>, transactions: Arc<Transactions>) -> anyhow::Result<State> {
-        let venues = self.venues();
+        let venues = self.venues(false);
         let market = &self.trading.market;
         let capacity: Arc<dyn Capacity> = Arc::new(Funds {
             market: market.clone(),

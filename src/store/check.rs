@@ -169,6 +169,7 @@ impl Desk<'_> {
             | Row::Sighting(..)
             | Row::Transaction(..)
             | Row::Open(..)
+            | Row::Large(..)
             | Row::Witness(..) => self.index(row).await,
             Row::Claim(..)
             | Row::Lane(..)

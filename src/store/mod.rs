@@ -9,6 +9,7 @@ pub mod check;
 mod conformance;
 pub mod dump;
 pub mod integrators;
+pub mod large;
 pub mod lease;
 pub mod listing;
 pub mod memory;

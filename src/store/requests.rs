@@ -1,12 +1,15 @@
 //! Requests and their facts in the store: the only way to read and change them.
 
-use std::sync::Arc;
+mod quotes;
+
+use std::sync::{Arc, Mutex};
 
 use alloy::primitives::B256;
 use tokio::sync::watch;
 
 use super::{
     Batch, Expect, Outcome, Store, StoreError,
+    large::{Budget, Ledger},
     reserve::Reserve,
     rows::{self, RowError},
     summaries::{self, Changed},
@@ -34,6 +37,9 @@ pub enum RequestsError {
     /// The disk is needed for what must go on.
     #[error("the disk is nearly full")]
     NoRoom,
+    /// Large quotes that nobody has acted on take all that there is for them.
+    #[error("too many large quotes")]
+    TooLarge,
 }
 
 /// See the module.
@@ -43,6 +49,7 @@ pub struct Requests {
     changes: watch::Sender<u64>,
     told: watch::Sender<u64>,
     reserve: Arc<Reserve>,
+    large: Arc<Mutex<Ledger>>,
 }
 
 impl Requests {
@@ -53,6 +60,7 @@ impl Requests {
             changes: watch::Sender::new(0),
             told: watch::Sender::new(0),
             reserve: Arc::default(),
+            large: Arc::default(),
         }
     }
 
@@ -72,11 +80,18 @@ impl Requests {
 
     /// Over a store that nobody writes to yet: whatever events it has are durable.
     pub async fn open(store: Arc<dyn Store>) -> Result<Self, RequestsError> {
+        Self::open_within(store, Budget::default()).await
+    }
+
+    /// The same, with so much room for large quotes.
+    pub async fn open_within(store: Arc<dyn Store>, budget: Budget) -> Result<Self, RequestsError> {
         let requests = Self::new(store);
+        *requests.large() = Ledger::new(budget);
         let newest = requests.store.scan(rows::event::newest()).await?;
         if let Some((key, bytes)) = newest.first() {
             requests.told.send_replace(rows::event::row(key, bytes)?.0);
         }
+        requests.count_large().await?;
         Ok(requests)
     }
 
@@ -93,24 +108,6 @@ impl Requests {
     /// The number of the newest event that is durable; wakes when there is a newer one.
     pub fn told(&self) -> watch::Receiver<u64> {
         self.told.subscribe()
-    }
-
-    /// Stores a new quote with the rows of `with`; durable when it returns. An id or order that
-    /// exists is [`RequestsError::Refused`]. It becomes a request when something is seen of it.
-    pub async fn insert(&self, request: &Request, with: Batch) -> Result<(), RequestsError> {
-        self.room()?;
-        let order = rows::order::key(&request.order_id);
-        let key = rows::quote::key(&request.id);
-        let batch = with
-            .expect(key.clone(), Expect::Absent)
-            .expect(rows::request::key(&request.id), Expect::Absent)
-            .expect(order.clone(), Expect::Absent)
-            .put(key, rows::quote::encode(request)?)
-            .put(order, rows::order::encode(&request.id));
-        match self.store.commit(batch).await? {
-            Outcome::Applied { .. } => Ok(()),
-            Outcome::Refused { .. } => Err(RequestsError::Refused),
-        }
     }
 
     pub async fn by_id(&self, id: &B256) -> Result<Option<Request>, RequestsError> {
@@ -168,6 +165,7 @@ impl Requests {
             let batch = self.changed(&stored, &mut after, now, with.clone()).await?;
             match self.store.commit(batch).await? {
                 Outcome::Applied { number } => {
+                    self.large().remove(id);
                     self.tell(number);
                     return Ok(after);
                 }
@@ -201,6 +199,7 @@ impl Requests {
         match self.store.commit(batch).await? {
             Outcome::Refused { .. } => Err(RequestsError::Refused),
             Outcome::Applied { number } => {
+                self.large().remove(id);
                 self.tell(number);
                 Ok(after)
             }
@@ -338,6 +337,10 @@ impl Kept {
             return Ok(batch);
         };
         let key = rows::quote::key(id);
+        let batch = match rows::quote::is_large(bytes) {
+            true => batch.delete(rows::large::key(id)),
+            false => batch,
+        };
         Ok(batch
             .expect(key.clone(), Expect::Equals(bytes.clone()))
             .delete(key)

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Batch, Expect, Key, Outcome, Range, Store,
     requests::RequestsError,
-    rows::{self, RowError, order, quote, transaction},
+    rows::{self, RowError, large, order, quote, transaction},
 };
+use crate::request::Request;
 
 /// Milliseconds that a transaction is known after the first word of it.
 pub const KNOWN: u64 = 30 * 24 * 60 * 60 * 1_000;
@@ -38,6 +39,13 @@ enum Stage {
     #[default]
     Quotes,
     Transactions,
+}
+
+/// The rows that go with a quote's.
+pub(super) fn quote_rows(request: &Request, row: &[u8]) -> Vec<Key> {
+    let mut keys = vec![order::key(&request.order_id)];
+    keys.extend(quote::is_large(row).then(|| large::key(&request.id)));
+    keys
 }
 
 /// Goes over the rows, again and again.
@@ -96,7 +104,7 @@ impl Sweep {
                     return Ok(None);
                 }
                 let request = rows::request::decode(row)?;
-                Ok(Some(vec![order::key(&request.order_id)]))
+                Ok(Some(quote_rows(&request, bytes)))
             }
             Stage::Transactions => {
                 let first = transaction::row(key, bytes)?.tracked.first;

@@ -298,6 +298,7 @@ fn open(chain: &Arc<Chain>, providers: &[Arc<Provider>; 3]) -> Opened {
         named: true,
         few: None,
         trades: providers.iter().map(Provider::trade).collect(),
+        asking: providers.iter().map(Provider::trade).collect(),
     }
 }
 

@@ -99,8 +99,20 @@ pub trait Accounts: Send + Sync {
     async fn currency(&self, address: &Address) -> Result<Option<CurrencyInfo>, ReadError>;
     /// Whether code lives at an address: it is no plain account. An EIP-7702 delegation is code.
     async fn is_contract(&self, address: &Address) -> Result<bool, ReadError>;
-    /// A read-only call at the head. `Err` inside: the call reverted.
-    async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError>;
+    /// Read-only calls at the head, each by itself, in as few round trips as the node lets; as many
+    /// answers in the same order.
+    async fn calls(&self, calls: &[Call]) -> Vec<Called>;
+}
+
+/// What a read-only call answered. `Err` inside: it reverted.
+pub type Called = Result<Result<Bytes, Revert>, ReadError>;
+
+impl dyn Accounts {
+    /// One read-only call at the head.
+    pub async fn call(&self, call: &Call) -> Called {
+        let answer = self.calls(std::slice::from_ref(call)).await.pop();
+        answer.unwrap_or_else(|| Err(ReadError::Doubtful("an answer is missing".into())))
+    }
 }
 
 /// See [`Accounts::currency`].

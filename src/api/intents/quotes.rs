@@ -1,9 +1,13 @@
 //! `POST /quote/v2`, `/quote` (deprecated) and `/price`.
 
+use alloy::primitives::keccak256;
 use hyper::header::HeaderValue;
 
 use super::{Shared, error};
-use crate::http::{ApiError, Request, Response};
+use crate::{
+    http::{ApiError, Request, Response, limit},
+    quote::caller::Caller,
+};
 
 pub use crate::quote::{
     answer::{Answer, PriceAnswer},
@@ -19,7 +23,7 @@ pub async fn quote(state: Shared, request: Request) -> Result<Response, ApiError
         Ok(body) => body,
         Err(refused) => return error::refused(&refused),
     };
-    match state.quoter.quote(&body, label(&request)).await {
+    match state.quoter.quote_for(&body, caller(&request)).await {
         Ok(answer) => Response::json(&answer),
         Err(refused) => error::refused(&refused),
     }
@@ -44,6 +48,21 @@ pub async fn price(state: Shared, request: Request) -> Result<Response, ApiError
     match state.quoter.price(&body, label(&request)).await {
         Ok(answer) => Response::json(&answer),
         Err(refused) => error::refused(&refused),
+    }
+}
+
+/// Who asks: a key, or an address (its site, where that has many).
+fn caller(request: &Request) -> Caller<'_> {
+    let key = label(request);
+    let who = match key {
+        Some(label) => format!("key {label}"),
+        None => limit::caller(request.client).site.to_string(),
+    };
+    let by = keccak256(who).0;
+    let by = by.first_chunk().copied().unwrap_or_default();
+    Caller {
+        key,
+        by: u64::from_be_bytes(by),
     }
 }
 

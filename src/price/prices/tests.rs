@@ -47,14 +47,17 @@ impl Accounts for Provider {
         unreachable!()
     }
 
-    async fn call(&self, call: &Call) -> Said {
-        assert_eq!(call.to.text(), FEED);
-        let answer = match call.data[..4].try_into().unwrap() {
-            latestRoundDataCall::SELECTOR => &self.round,
-            decimalsCall::SELECTOR => &self.decimals,
-            other => panic!("{other:?}"),
-        };
-        answer.lock().unwrap().clone()
+    async fn calls(&self, calls: &[Call]) -> Vec<Said> {
+        let answers = calls.iter().map(|call| {
+            assert_eq!(call.to.text(), FEED);
+            let answer = match call.data[..4].try_into().unwrap() {
+                latestRoundDataCall::SELECTOR => &self.round,
+                decimalsCall::SELECTOR => &self.decimals,
+                other => panic!("{other:?}"),
+            };
+            answer.lock().unwrap().clone()
+        });
+        answers.collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloy::primitives::U256;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use vm::{B256, EvmAddress, OrderCall, protocol::text as wire, trade::Authorization};
 
 use super::{
@@ -128,6 +128,14 @@ pub fn authorizations(body: &Body) -> Result<Vec<Authorization>, Refused> {
         .enumerate()
         .map(|(at, item)| authorization(at, item))
         .collect()
+}
+
+/// An authorization as bodies have it.
+pub fn wire(one: &Authorization) -> Value {
+    json!({
+        "chainId": one.chain_id, "address": one.address.text(), "nonce": one.nonce,
+        "yParity": one.y_parity, "r": U256::from_be_bytes(one.r.0), "s": U256::from_be_bytes(one.s.0),
+    })
 }
 
 fn authorization(at: usize, item: &Value) -> Result<Authorization, Refused> {

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use vm::{
     Address, ReadError,
     trade::{
-        Accounts, Broadcast, Call, CurrencyInfo, Fate, Fees, Intended, Rehearsal, Revert,
+        Accounts, Broadcast, Call, Called, CurrencyInfo, Fate, Fees, Intended, Rehearsal, Revert,
         ScanError, Scanner, Sighting, Writer,
     },
 };
@@ -66,9 +66,12 @@ impl Accounts for Scene {
         self.read(|world| world.code)
     }
 
-    async fn call(&self, _: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
-        let fee = self.read(|world| world.data_fee)?.unwrap_or_default();
-        Ok(Ok(U256::from(fee).to_be_bytes_vec().into()))
+    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
+        let answers = calls.iter().map(|_| {
+            let fee = self.read(|world| world.data_fee)?.unwrap_or_default();
+            Ok(Ok(U256::from(fee).to_be_bytes_vec().into()))
+        });
+        answers.collect()
     }
 }
 

@@ -18,6 +18,12 @@ impl SwapSource for Scene {
     }
 
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
+        self.with(|world| world.searches += 1);
+        let loss = self.with(|world| world.loss).ok_or(SwapError::NoRoute)?;
+        Ok(offer("exchange", terms, loss))
+    }
+
+    async fn again(&self, _: &SwapOffer, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
         let loss = self.with(|world| world.loss).ok_or(SwapError::NoRoute)?;
         Ok(offer("exchange", terms, loss))
     }

@@ -80,6 +80,11 @@ pub trait SwapSource: Send + Sync {
     /// Whether it works on a network at all.
     fn serves(&self, network: &str) -> bool;
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError>;
+    /// What the way of an earlier offer of its own gives for another amount of the same currencies,
+    /// without a look at other ways.
+    async fn again(&self, _offer: &SwapOffer, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
+        self.offer(terms).await
+    }
     /// The transaction of an offer of its own.
     fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError>;
 }

@@ -59,10 +59,24 @@ impl SwapRouting {
         asked(&self.second, terms, allows).await
     }
 
+    /// What the way of an earlier offer gives for another amount.
+    pub async fn again(
+        &self,
+        offer: &SwapOffer,
+        terms: &SwapTerms,
+    ) -> Result<SwapOffer, SwapError> {
+        self.source(offer)?.again(offer, terms).await
+    }
+
     /// The transaction of an offer of one of the sources.
     pub fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
+        self.source(offer)?.build(offer, order)
+    }
+
+    /// Who made an offer.
+    fn source(&self, offer: &SwapOffer) -> Result<&Arc<dyn SwapSource>, SwapError> {
         let source = self.all().find(|source| source.name() == offer.source);
-        source.ok_or(SwapError::NoRoute)?.build(offer, order)
+        source.ok_or(SwapError::NoRoute)
     }
 }
 

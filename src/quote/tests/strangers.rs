@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alloy::primitives::{B256, U256};
+use alloy::primitives::{B256, U256, keccak256};
 use serde_json::{Value, json};
 use vm::{ChainId, protocol::order::Order};
 
@@ -13,6 +13,7 @@ use crate::{
         order::{Difference, Terms},
     },
     quote::{
+        caller::Caller,
         code::{Code, Refused},
         scene::{
             NATIVE, NOW, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC, USER, WETH, address, changed,
@@ -21,7 +22,7 @@ use crate::{
         venue::Admission,
     },
     request::{fact::Facts, reason::FailReason},
-    store::{Batch, reserve::Reserve},
+    store::{Batch, large::Budget, requests::Requests, reserve::Reserve},
 };
 
 /// The least refund that an oracle attests where so much was deposited.
@@ -260,6 +261,57 @@ async fn no_quote_is_taken_below_the_reserve() {
         let recorded = all.record(&B256::ZERO, 1, Batch::new(), fail);
         assert!(recorded.await.is_ok());
     }
+}
+
+#[tokio::test]
+async fn callers_with_much_data_are_refused_when_their_part_is_full_and_nobody_else() {
+    let scene = Scene::default();
+    let store = scene.with(|world| world.store.clone());
+    let budget = Budget {
+        each: 20_000,
+        all: 1 << 20,
+    };
+    let requests = Requests::open_within(store, budget).await.unwrap();
+    scene.with(|world| world.requests = Some(requests));
+    let quoter = scene.quoter();
+    let ask = async |by: u64, bytes: usize| {
+        let words = (0..bytes.div_ceil(32))
+            .map(|at| keccak256([at.to_be_bytes(), by.to_be_bytes()].concat()));
+        let data: Vec<u8> = words.flat_map(|word| word.0).collect();
+        let data = alloy::hex::encode_prefixed(data);
+        let body = changed(json!({"txs": [{"to": OTHER, "data": data}]}));
+        let asked = quoter.quote_for(&body, Caller { key: None, by }).await;
+        asked
+            .map(drop)
+            .map_err(|refused| (refused.code, refused.status_code))
+    };
+    let full = Err((Code::TooManyLargeQuotes, 429));
+    assert_eq!(ask(1, 12_000).await, Ok(()));
+    assert_eq!(ask(1, 12_000).await, full);
+    assert_eq!(ask(1, 500).await, Ok(()));
+    assert_eq!(ask(2, 12_000).await, Ok(()));
+}
+
+#[tokio::test]
+async fn of_authorizations_nothing_is_kept_but_what_is_used() {
+    let one = super::authorization(|_| ());
+    let mut padded = one.clone();
+    padded["note"] = json!("x".repeat(100_000));
+    let scene = Scene::default();
+    let answer = scene.quote(json!({"authorizationList": [padded]})).await;
+    let request = super::stored(&scene, &answer.unwrap()).await;
+    assert_eq!(request.authorizations, [one]);
+}
+
+#[tokio::test]
+async fn a_quote_looks_for_the_same_way_once() {
+    let scene = Scene::default();
+    let swapped = json!({"originCurrency": TOKEN, "destinationCurrency": TOKEN,
+                         "tradeType": "EXACT_OUTPUT", "amount": "1000000000000000000"});
+    scene.quote(swapped).await.unwrap();
+    // What goes in on one side, what comes out on the other; the rest goes the ways that were found.
+    let searches = scene.with(|world| world.searches);
+    assert_eq!(searches, 2);
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use vm::{
     Address, Amount, Block, Chain, ChainEntry, ChainReader, CodecError, Head, Payment, PaymentKind,
     ReadError, StateReader, Transaction, TxRef, WithdrawalStatus,
     trade::{
-        Accounts, Broadcast, Call, CurrencyInfo, DepositTerms, Draft, Failover, Fate, Fees,
+        Accounts, Broadcast, Call, Called, CurrencyInfo, DepositTerms, Draft, Failover, Fate, Fees,
         FillTerms, Ground, Intended, Limits, PaymentTerms, Payout, Rehearsal, Revert, ScanError,
         Scanner, Sighting, Spend, Step, StepBuilder, StepCall, Trade, TransactionCodec, Unfit,
         Writer,
@@ -749,13 +749,16 @@ impl Accounts for Provider {
     }
 
     /// Approval proxies hand calls to this; the oracle of data fees says what bytes cost.
-    async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
-        if call.to.text().ends_with("f0") || call.to.text() == USUAL {
-            let fee = self.chain.with(|world| world.data_fee).unwrap_or_default();
-            return Ok(Ok(U256::from(fee).to_be_bytes_vec().into()));
-        }
-        let router = self.chain.with(|world| world.router);
-        Ok(Ok(router.as_bytes().to_vec().into()))
+    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
+        let answers = calls.iter().map(|call| {
+            if call.to.text().ends_with("f0") || call.to.text() == USUAL {
+                let fee = self.chain.with(|world| world.data_fee).unwrap_or_default();
+                return Ok(Ok(U256::from(fee).to_be_bytes_vec().into()));
+            }
+            let router = self.chain.with(|world| world.router);
+            Ok(Ok(router.as_bytes().to_vec().into()))
+        });
+        answers.collect()
     }
 }
 

@@ -49,6 +49,10 @@ impl Desk<'_> {
             // Whoever told of it may have named a quote that is forgotten by now.
             Row::Transaction(_) => Ok(()),
             Row::Open(id) => self.request(id).await,
+            Row::Large(id, _) => {
+                let key = rows::quote::key(id);
+                self.demand(key, "it is about no quote", |_| true).await
+            }
             Row::Witness(row) => match &**row {
                 Either::Wanted(row) => self.request(&row.wanted.request).await,
                 Either::Seen { .. } => Ok(()),

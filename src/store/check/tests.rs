@@ -110,7 +110,11 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
                 "request", "listed", "listed", "listed", "listed", "listed", "listed", "listed",
             ],
         ),
-        (rows::quote::key(&request_scene::request(3).id), &["order"]),
+        (
+            rows::quote::key(&request_scene::request(3).id),
+            &["order", "large"],
+        ),
+        (rows::large::key(&request_scene::request(3).id), &[]),
         (
             rows::order::key(&request_scene::request(3).order_id),
             &["quote"],

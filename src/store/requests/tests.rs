@@ -190,3 +190,134 @@ async fn what_comes_into_a_block_is_wanted_in_full_in_the_same_step() {
     let [row] = wanted("destination").await.try_into().unwrap();
     assert_eq!((row.next, row.transaction.as_str()), (9, "0xf111"));
 }
+
+mod large {
+    use super::*;
+    use crate::{
+        request::scene::{VALID_UNTIL, large},
+        store::{check, large::Budget, retention::Sweep},
+    };
+
+    /// Two large quotes of a caller's, three of all.
+    const BUDGET: Budget = Budget {
+        each: 20_000,
+        all: 30_000,
+    };
+    const SIZE: usize = 8_000;
+
+    /// A large quote that is asked for long after the price of the scene's others has held.
+    fn later(number: u8) -> Request {
+        let created_at = (VALID_UNTIL + 3_600) * 1_000;
+        Request {
+            created_at,
+            valid_until: created_at / 1_000 + 60,
+            ..large(number, SIZE)
+        }
+    }
+
+    async fn opened(store: &Arc<dyn Store>) -> Requests {
+        Requests::open_within(store.clone(), BUDGET).await.unwrap()
+    }
+
+    async fn ask(requests: &Requests, request: &Request, by: u64) -> Result<(), RequestsError> {
+        requests.insert_by(request, by, Batch::new()).await
+    }
+
+    async fn is_known(requests: &Requests, request: &Request) -> bool {
+        let found = requests.by_id(&request.id).await.unwrap();
+        let led = requests.by_order(&request.order_id).await.unwrap();
+        assert_eq!(found, led);
+        found.is_some()
+    }
+
+    async fn whole(requests: &Requests) {
+        let report = check::check(&**requests.store()).await.unwrap();
+        assert_eq!(report.defects, 0, "{report}");
+    }
+
+    #[tokio::test]
+    async fn large_quotes_have_a_budget_that_survives_a_restart_and_small_ones_none() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let requests = opened(&store).await;
+        for number in 1..=2 {
+            assert_eq!(ask(&requests, &large(number, SIZE), 1).await, Ok(()));
+        }
+        // His part is full, before and after a restart; nobody else's is.
+        for requests in [&requests, &opened(&store).await] {
+            let refused = ask(requests, &large(3, SIZE), 1).await;
+            assert_eq!(refused, Err(RequestsError::TooLarge));
+        }
+        let requests = opened(&store).await;
+        assert_eq!(ask(&requests, &large(4, SIZE), 2).await, Ok(()));
+        // All of it is full: of the large nobody's is taken, of the small everybody's.
+        let refused = ask(&requests, &large(5, SIZE), 3).await;
+        assert_eq!(refused, Err(RequestsError::TooLarge));
+        for (number, by) in [(6, 1), (7, 2), (8, 3)] {
+            assert_eq!(ask(&requests, &scene::request(number), by).await, Ok(()));
+        }
+        for number in [1, 2, 4] {
+            assert!(is_known(&requests, &large(number, SIZE)).await);
+        }
+        assert!(!is_known(&requests, &large(5, SIZE)).await);
+        whole(&requests).await;
+    }
+
+    #[tokio::test]
+    async fn who_has_most_makes_room_once_his_price_has_held() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let requests = opened(&store).await;
+        for (number, by) in [(1, 1), (2, 2), (3, 2)] {
+            assert_eq!(ask(&requests, &large(number, SIZE), by).await, Ok(()));
+        }
+        // What was acted on is no quote any more and makes no room.
+        let paid = |facts: &mut Facts| facts.deposits.push(scene::deposit(1, Standing::Final));
+        let acted = large(2, SIZE).id;
+        requests
+            .record(&acted, 5, Batch::new(), paid)
+            .await
+            .unwrap();
+        let requests = opened(&store).await;
+        assert_eq!(ask(&requests, &later(4), 3).await, Ok(()));
+        assert_eq!(ask(&requests, &later(5), 3).await, Ok(()));
+        let known = async |number| is_known(&requests, &large(number, SIZE)).await;
+        let forgotten = [known(1).await, known(3).await];
+        assert_eq!(forgotten.iter().filter(|known| !**known).count(), 1);
+        assert!(known(2).await && known(4).await && known(5).await);
+        whole(&requests).await;
+    }
+
+    #[tokio::test]
+    async fn a_large_quote_is_forgotten_with_all_its_rows_unless_somebody_deposited() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let requests = opened(&store).await;
+        for (number, by) in [(1, 1), (2, 2)] {
+            assert_eq!(ask(&requests, &large(number, SIZE), by).await, Ok(()));
+        }
+        let small = scene::request(3);
+        assert_eq!(ask(&requests, &small, 1).await, Ok(()));
+        let paid = |facts: &mut Facts| facts.deposits.push(scene::deposit(1, Standing::Final));
+        let acted = large(2, SIZE);
+        requests
+            .record(&acted.id, 5, Batch::new(), paid)
+            .await
+            .unwrap();
+        let mut sweep = Sweep::default();
+        for (days, left) in [(86_399, true), (86_400, false)] {
+            let now = (VALID_UNTIL + days) * 1_000;
+            while !sweep.step(&*store, now).await.unwrap().ended {}
+            assert_eq!(is_known(&requests, &large(1, SIZE)).await, left);
+        }
+        assert!(is_known(&requests, &acted).await && is_known(&requests, &small).await);
+        whole(&requests).await;
+        let rows = store.scan(rows::quote::range(None, 9)).await.unwrap();
+        assert_eq!(rows.len(), 1);
+        // What is gone counts no more, as soon as the price of it is over.
+        let requests = opened(&store).await;
+        for number in 4..=6 {
+            assert_eq!(
+                ask(&requests, &later(number), u64::from(number)).await,
+                Ok(())
+            );
+        }
+    }
+}

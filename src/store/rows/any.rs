@@ -12,7 +12,7 @@ use super::{
     entry::Entry,
     event, facts,
     halt::Halt,
-    history, integrator, lane,
+    history, integrator, lane, large,
     lease::Lease,
     listed, mark, open, order,
     outlay::Outlay,
@@ -95,6 +95,7 @@ pub enum Row {
     Summary(B256, Box<Summary>),
     Listed(listed::Listed),
     Quote(B256, Box<Request>),
+    Large(B256, large::Large),
     Delivery {
         label: String,
         number: u64,
@@ -199,6 +200,7 @@ impl Row {
             super::SUMMARY => Ok(Self::Summary(name.word()?, summary::decode(value)?.into())),
             super::LISTED => Ok(Self::Listed(listed::decode(key, value)?)),
             super::QUOTE => Ok(Self::Quote(name.word()?, quote::decode(value)?.into())),
+            super::LARGE => Ok(Self::Large(name.word()?, large::Large::decode(value)?)),
             super::DELIVERY => {
                 let ((label, number), delivery) = (name.delivered()?, Delivery::decode(value)?);
                 Ok(Self::Delivery {

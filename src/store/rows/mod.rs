@@ -44,6 +44,7 @@
 //! | 40 history | request id, event's number (8) | nothing |
 //! | 41 version | what, text | version (8) |
 //! | 42 quote | request id | unix seconds (8), value of a request row |
+//! | 43 large | request id | `large::Large` |
 //!
 //! Each kind's file says how long its rows live, and roughly what one costs on the disk. What a stranger
 //! makes for nothing is a quote, a transaction that is looked for, and nothing else; both are forgotten
@@ -64,6 +65,7 @@ pub mod halt;
 pub mod history;
 pub mod integrator;
 pub mod lane;
+pub mod large;
 pub mod lease;
 pub mod listed;
 pub mod mark;
@@ -129,9 +131,10 @@ pub const OUTLAY: Kind = Kind(30);
 pub const HISTORY: Kind = Kind(40);
 pub const VERSION: Kind = Kind(41);
 pub const QUOTE: Kind = Kind(42);
+pub const LARGE: Kind = Kind(43);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 33] = [
+pub const KINDS: [(Kind, &str); 34] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -165,6 +168,7 @@ pub const KINDS: [(Kind, &str); 33] = [
     (HISTORY, "history"),
     (VERSION, "version"),
     (QUOTE, "quote"),
+    (LARGE, "large"),
 ];
 
 /// Whether rows of `kind` are the journal's: they have a store of their own, with a committer and a

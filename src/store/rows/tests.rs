@@ -722,6 +722,33 @@ fn layouts_of_the_listing_never_change() {
 }
 
 #[test]
+fn layout_of_what_large_quotes_take_never_changes() {
+    let large = large::Large {
+        bytes: 300,
+        by: 7,
+        valid_until: 5,
+    };
+    let bytes = large.encode().unwrap();
+    assert_eq!(bytes, b"\x01\xac\x02\x07\x05");
+    assert_eq!(large::Large::decode(&bytes), Ok(large));
+    let key = large::key(&b(1));
+    assert_eq!((key.kind.0, large::request(&key)), (43, Ok(b(1))));
+}
+
+#[test]
+fn a_large_quote_is_forgotten_a_day_after_its_price_has_held() {
+    use crate::request::scene;
+    let until = |bytes: usize| {
+        let request = scene::large(1, bytes);
+        let row = quote::encode(&request).unwrap();
+        (quote::is_large(&row), quote::split(&row).unwrap().0)
+    };
+    let last = crate::request::last_deadline(&scene::request(1).order);
+    assert_eq!(until(1_000), (false, last + 86_400));
+    assert_eq!(until(8_000), (true, scene::VALID_UNTIL + 86_400));
+}
+
+#[test]
 fn a_quote_is_a_requests_row_behind_its_end() {
     use crate::request::scene;
     let request = scene::request(1);

@@ -8,7 +8,7 @@ use crate::{
     },
     store::{
         Key,
-        rows::{self, order, quote, summary, version},
+        rows::{self, large, order, quote, summary, version},
         summaries,
     },
 };
@@ -50,8 +50,14 @@ pub(super) fn listed() -> Vec<(Key, Vec<u8>)> {
 /// A quote that nobody has acted on.
 pub(super) fn quoted() -> Vec<(Key, Vec<u8>)> {
     let request = scene::request(3);
+    let large = large::Large {
+        bytes: 5_000,
+        by: 7,
+        valid_until: 1_700_000_060,
+    };
     vec![
         (quote::key(&request.id), quote::encode(&request).unwrap()),
         (order::key(&request.order_id), order::encode(&request.id)),
+        (large::key(&request.id), large.encode().unwrap()),
     ]
 }

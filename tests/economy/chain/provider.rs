@@ -15,7 +15,7 @@ use vm::{
     Address, Amount, Block, ChainReader, EvmAddress, Head, Provider as Reader, ReadError,
     StateReader, Transaction, TxRef, WithdrawalStatus,
     trade::{
-        Accounts, Broadcast, Call, CurrencyInfo, Fate, Fees, Intended, Rehearsal, Revert,
+        Accounts, Broadcast, Call, Called, CurrencyInfo, Fate, Fees, Intended, Rehearsal, Revert,
         ScanError, Scanner, Sighting, Trade, Witness, Witnesses, Writer,
     },
 };
@@ -322,11 +322,16 @@ impl Accounts for Provider {
         Ok(world.state().contracts.contains_key(&evm(address)))
     }
 
-    async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
-        self.up().await?;
+    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
+        if let Err(error) = self.up().await {
+            return vec![Err(error); calls.len()];
+        }
         let head = self.chain.lock().head();
-        let answer = self.asked(evm(&call.to), &call.data, head);
-        Ok(answer.ok_or_else(|| revert(Bytes::new())))
+        let answers = calls.iter().map(|call| {
+            let answer = self.asked(evm(&call.to), &call.data, head);
+            Ok(answer.ok_or_else(|| revert(Bytes::new())))
+        });
+        answers.collect()
     }
 }
 

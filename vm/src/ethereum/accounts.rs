@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use alloy::sol_types::{SolCall, SolValue};
 use async_trait::async_trait;
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{
@@ -16,12 +17,17 @@ use super::{
 };
 use crate::{
     ReadError,
-    trade::{self, Call, CurrencyInfo, Revert},
+    trade::{self, Call, Called, CurrencyInfo, Revert},
     types::{Address, Amount, Bytes, EvmAddress, U256},
 };
 
 /// Characters of a symbol or a name.
 const MAX_TEXT: usize = 64;
+/// Calls in a round trip: what most providers take as a batch.
+const BATCH: usize = 16;
+/// Gas of each of several calls: nodes run a batch one after the other, and one that burns whatever it
+/// is given must not take the others' time.
+const CALL_GAS: u64 = 12_000_000;
 
 /// See the module.
 pub struct Accounts(pub Arc<Rpc>);
@@ -89,13 +95,36 @@ impl trade::Accounts for Accounts {
         Ok(!found.is_empty())
     }
 
-    async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
-        let call = rpc::call("eth_call", json!([request(call)?, "latest"]));
-        outcome("eth_call", self.one(call).await?)
+    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
+        let capped = calls.len() > 1;
+        let rounds = calls.chunks(BATCH).map(|calls| self.round(calls, capped));
+        join_all(rounds).await.into_iter().flatten().collect()
     }
 }
 
 impl Accounts {
+    /// Calls that leave together.
+    async fn round(&self, calls: &[Call], capped: bool) -> Vec<Called> {
+        let asked = calls.iter().map(|call| {
+            let mut call = request(call)?;
+            if capped {
+                call["gas"] = json!(U256::from(CALL_GAS));
+            }
+            Ok(rpc::call("eth_call", json!([call, "latest"])))
+        });
+        let answers = match asked.collect::<Result<Vec<_>, ReadError>>() {
+            Ok(asked) => self.0.round(asked).await,
+            Err(error) => Err(error),
+        };
+        match answers {
+            Ok(answers) => {
+                let answers = answers.into_iter();
+                answers.map(|answer| outcome("eth_call", answer)).collect()
+            }
+            Err(error) => vec![Err(error); calls.len()],
+        }
+    }
+
     async fn one(&self, call: rpc::Call) -> Result<Answer, ReadError> {
         let answer = self.0.round(vec![call]).await?.pop();
         answer.ok_or_else(|| doubt("an answer is missing"))

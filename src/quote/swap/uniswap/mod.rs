@@ -1,8 +1,12 @@
 //! Uniswap V3 through QuoterV2 and SwapRouter02.
 
+mod pools;
 mod quoter;
 mod route;
 mod router;
+mod search;
+#[cfg(test)]
+mod tests;
 mod venue;
 
 use std::collections::HashMap;
@@ -11,8 +15,9 @@ use async_trait::async_trait;
 
 use self::{
     quoter::Quote,
-    route::{Route, candidates},
+    route::Route,
     router::Exchange,
+    search::search,
     venue::{Venue, account},
 };
 use super::{SwapCall, SwapError, SwapOffer, SwapOrder, SwapSource, SwapTerms};
@@ -79,24 +84,21 @@ impl UniswapV3 {
         let venues = self.venues.get(network).map(Vec::as_slice);
         venues.ok_or(SwapError::NoRoute)
     }
-}
 
-/// The best of one venue.
-async fn best_of(venue: &Venue, terms: &SwapTerms) -> Result<(Route, Quote), SwapError> {
-    let (input, output) = venue.pair(terms)?;
-    let routes = candidates(input, output, &venue.hubs, &venue.fees);
-    let answers = routes.iter().map(|route| venue.quote(route, terms));
-    let answers = futures::future::join_all(answers).await;
-    let mut found = Vec::new();
-    let mut broken = None;
-    for (route, answer) in routes.into_iter().zip(answers) {
-        match answer {
-            Ok(Some(quote)) => found.push((route, quote)),
-            Ok(None) => (),
-            Err(error) => broken = Some(error),
+    /// The way of an offer of its own, which leads between the two of `terms`.
+    fn way(&self, offer: &SwapOffer, terms: &SwapTerms) -> Result<(&Venue, Route), SwapError> {
+        let none = || refused("not a route");
+        let (at, path) = offer.route.split_first().ok_or_else(none)?;
+        let venue = self.on(&terms.network)?.get(usize::from(*at));
+        let venue = venue.ok_or_else(none)?;
+        let (input, output) = venue.pair(terms)?;
+        let route = Route::decode(path).ok_or_else(none)?;
+        let ends = (route.tokens.first(), route.tokens.last());
+        if offer.source != self.name || ends != (Some(&input), Some(&output)) {
+            return Err(refused("another exchange's offer"));
         }
+        Ok((venue, route))
     }
-    best(found, terms.exact_input).ok_or_else(|| broken.unwrap_or(SwapError::NoRoute))
 }
 
 #[async_trait]
@@ -111,7 +113,7 @@ impl SwapSource for UniswapV3 {
 
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
         let venues = self.on(&terms.network)?;
-        let answers = venues.iter().map(|venue| best_of(venue, terms));
+        let answers = venues.iter().map(|venue| search(venue, terms));
         let answers = futures::future::join_all(answers).await;
         let mut found = Vec::new();
         let mut error = SwapError::NoRoute;
@@ -130,19 +132,18 @@ impl SwapSource for UniswapV3 {
         })
     }
 
+    async fn again(&self, offer: &SwapOffer, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
+        let (venue, route) = self.way(offer, terms)?;
+        let quote = venue.quote(&route, terms).await?;
+        Ok(SwapOffer {
+            source: self.name,
+            route: offer.route.clone(),
+            ..offered(terms, quote.ok_or(SwapError::NoRoute)?)
+        })
+    }
+
     fn build(&self, offer: &SwapOffer, order: &SwapOrder) -> Result<SwapCall, SwapError> {
-        let (at, path) = offer
-            .route
-            .split_first()
-            .ok_or_else(|| refused("not a route"))?;
-        let venue = self.on(&offer.terms.network)?.get(usize::from(*at));
-        let venue = venue.ok_or_else(|| refused("not a route"))?;
-        let (input, output) = venue.pair(&offer.terms)?;
-        let route = Route::decode(path).ok_or_else(|| refused("not a route"))?;
-        let ends = (route.tokens.first(), route.tokens.last());
-        if offer.source != self.name || ends != (Some(&input), Some(&output)) {
-            return Err(refused("another exchange's offer"));
-        }
+        let (venue, route) = self.way(offer, &offer.terms)?;
         let recipient = account(&order.recipient)?;
         if !Exchange::is_recipient(recipient) {
             return Err(refused("not a recipient"));

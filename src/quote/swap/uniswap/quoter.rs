@@ -1,30 +1,37 @@
 //! QuoterV2: what a route would give now. Pure.
 
 use alloy::{
-    primitives::{Bytes, U160, U256, aliases::U24, uint},
-    sol,
+    primitives::{Address, Bytes, U160, U256, aliases::U24, uint},
     sol_types::SolCall,
 };
 
 use super::route::Route;
 
-sol! {
-    struct Single {
-        address input;
-        address output;
-        uint256 amount;
-        uint24 fee;
-        uint160 stop;
-    }
+pub use calls::*;
 
-    function quoteExactInputSingle(Single params)
-        returns (uint256 amount, uint160 price, uint32 ticks, uint256 gas);
-    function quoteExactOutputSingle(Single params)
-        returns (uint256 amount, uint160 price, uint32 ticks, uint256 gas);
-    function quoteExactInput(bytes path, uint256 amount)
-        returns (uint256 amount, uint160[] prices, uint32[] ticks, uint256 gas);
-    function quoteExactOutput(bytes path, uint256 amount)
-        returns (uint256 amount, uint160[] prices, uint32[] ticks, uint256 gas);
+mod calls {
+    use alloy::sol;
+
+    sol! {
+        struct Single {
+            address input;
+            address output;
+            uint256 amount;
+            uint24 fee;
+            uint160 stop;
+        }
+
+        function quoteExactInputSingle(Single params)
+            returns (uint256 amount, uint160 price, uint32 ticks, uint256 gas);
+        function quoteExactOutputSingle(Single params)
+            returns (uint256 amount, uint160 price, uint32 ticks, uint256 gas);
+        function quoteExactInput(bytes path, uint256 amount)
+            returns (uint256 amount, uint160[] prices, uint32[] ticks, uint256 gas);
+        function factory() returns (address factory);
+        function getPool(address one, address other, uint24 fee) returns (address pool);
+        function quoteExactOutput(bytes path, uint256 amount)
+            returns (uint256 amount, uint160[] prices, uint32[] ticks, uint256 gas);
+    }
 }
 
 /// The square roots of price at which a pool has nothing left to give (TickMath's bounds, moved by
@@ -68,6 +75,22 @@ pub fn question(route: &Route, amount: U256, exact_input: bool) -> Bytes {
         }
     };
     data.into()
+}
+
+/// What a quoter is asked about where pools are registered.
+pub fn factory() -> Bytes {
+    factoryCall {}.abi_encode().into()
+}
+
+/// What a factory is asked about the pool of a pair with `fee`.
+pub fn pool((one, other): (Address, Address), fee: u32) -> Bytes {
+    let fee = U24::from(fee);
+    getPoolCall { one, other, fee }.abi_encode().into()
+}
+
+/// The address that [`factory`] or [`pool`] is answered with; zero for none, `None` for no address.
+pub fn address(answer: &[u8]) -> Option<Address> {
+    getPoolCall::abi_decode_returns_validate(answer).ok()
 }
 
 /// What the answer to [`question`] offers; `None` for nothing, for an answer that is none, and for a

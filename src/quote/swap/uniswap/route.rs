@@ -65,26 +65,6 @@ pub fn is_fee(fee: u32) -> bool {
     (1..WHOLE).contains(&fee)
 }
 
-/// Every way from `input` to `output`: straight, and over one of `hubs`, by all combinations of fees.
-pub fn candidates(input: Address, output: Address, hubs: &[Address], fees: &[u32]) -> Vec<Route> {
-    let straight = fees.iter().map(|fee| Route {
-        tokens: vec![input, output],
-        fees: vec![*fee],
-    });
-    let hubs = hubs.iter().filter(|hub| ![input, output].contains(hub));
-    let pairs = || {
-        fees.iter()
-            .flat_map(|one| fees.iter().map(|two| vec![*one, *two]))
-    };
-    let over = hubs.flat_map(|hub| {
-        pairs().map(|fees| Route {
-            tokens: vec![input, *hub, output],
-            fees,
-        })
-    });
-    straight.chain(over).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,19 +104,5 @@ mod tests {
         }
         let long = [path.as_slice(), &[0, 1, 0xf4], A.as_slice()].concat();
         assert_eq!(Route::decode(&long), None);
-    }
-
-    #[test]
-    fn candidates_are_straight_or_over_a_third_token() {
-        let fees = |routes: &[Route]| routes.iter().map(|r| r.fees.clone()).collect::<Vec<_>>();
-        let routes = candidates(A, B, &[A, B], &[500, 3000]);
-        assert_eq!(fees(&routes), [vec![500], vec![3000]]);
-        let routes = candidates(A, B, &[C, A], &[500, 3000]);
-        assert_eq!(routes.len(), 6);
-        assert!(routes[2..].iter().all(|route| route.tokens == [A, C, B]));
-        assert_eq!(
-            fees(&routes[2..]),
-            [[500, 500], [500, 3000], [3000, 500], [3000, 3000]]
-        );
     }
 }

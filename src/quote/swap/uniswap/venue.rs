@@ -1,16 +1,27 @@
 //! Uniswap V3 on one network.
 
-use alloy::primitives::Address as Token;
-use vm::{Address, trade::Call};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use alloy::primitives::{Address as Token, Bytes};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    time::Instant,
+};
+use vm::{Address, ReadError, trade::Call};
 
 use super::{
+    pools::Pools,
     quoter::{self, Quote},
     refused,
     route::{Route, is_fee},
     router::Exchange,
+    search::Hop,
 };
 use crate::{
-    chains::Views,
+    chains::{Answer, Views},
     market::{Class, Network, UniswapV3},
     quote::swap::{SwapCall, SwapError, SwapOrder, SwapTerms},
 };
@@ -34,7 +45,18 @@ pub struct Venue {
     pub fees: Vec<u32>,
     /// What ways of two pools may lead over.
     pub hubs: Vec<Token>,
+    pools: Mutex<Pools>,
+    factory: OnceCell<Option<Address>>,
+    /// Questions under way, all quotes together.
+    places: Semaphore,
 }
+
+/// Questions to providers under way at once.
+const PLACES: usize = 128;
+/// How long a quote waits for places.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Pairs without a hub whose pools are remembered.
+const PAIRS: usize = 16_384;
 
 impl Venue {
     /// `None`: the network cannot be read.
@@ -78,6 +100,9 @@ impl Venue {
             fees: contracts.fees.clone(),
             hubs,
             views,
+            pools: Mutex::new(Pools::new(PAIRS)),
+            factory: OnceCell::new(),
+            places: Semaphore::new(PLACES),
         }))
     }
 
@@ -104,11 +129,102 @@ impl Venue {
         terms: &SwapTerms,
     ) -> Result<Option<Quote>, SwapError> {
         let question = quoter::question(route, terms.amount, terms.exact_input);
-        match self.views.any(&self.quoter, question).await {
-            Ok(Ok(answer)) => Ok(quoter::answer(route, &answer)),
-            Ok(Err(_revert)) => Ok(None),
-            Err(error) => Err(SwapError::Unavailable(error.to_string())),
+        let answer = self.ask(vec![(self.quoter.clone(), question)]).await?.pop();
+        told(route, answer.unwrap_or_else(|| Err(nothing())))
+    }
+
+    /// The same of single pools, all at once.
+    pub async fn quotes(
+        &self,
+        hops: &[Hop],
+        exact_input: bool,
+    ) -> Result<Vec<Result<Option<Quote>, SwapError>>, SwapError> {
+        let routes: Vec<Route> = hops.iter().map(Hop::route).collect();
+        let asked = hops.iter().zip(&routes).map(|(hop, route)| {
+            let question = quoter::question(route, hop.amount, exact_input);
+            (self.quoter.clone(), question)
+        });
+        let answers = self.ask(asked.collect()).await?;
+        let answers = routes.iter().zip(answers);
+        Ok(answers.map(|(route, answer)| told(route, answer)).collect())
+    }
+
+    /// The fees of the pools between the two of each pair; all fees where nobody says.
+    pub async fn pools(&self, pairs: &[(Token, Token)]) -> Result<Vec<Vec<u32>>, SwapError> {
+        let known = |pair: &(Token, Token)| self.known().fees(*pair, Instant::now());
+        let mut found: Vec<Option<Vec<u32>>> = pairs.iter().map(known).collect();
+        let all = |found: Vec<Option<Vec<u32>>>| {
+            let found = found.into_iter();
+            found
+                .map(|fees| fees.unwrap_or_else(|| self.fees.clone()))
+                .collect()
+        };
+        if found.iter().all(Option::is_some) {
+            return Ok(all(found));
         }
+        let Some(factory) = self.factory().await? else {
+            return Ok(all(found));
+        };
+        let unknown = pairs
+            .iter()
+            .zip(&mut found)
+            .filter(|(_, fees)| fees.is_none());
+        let unknown: Vec<_> = unknown.collect();
+        let asked = unknown.iter().flat_map(|(pair, _)| {
+            let question = |fee: &u32| (factory.clone(), quoter::pool(**pair, *fee));
+            self.fees.iter().map(question)
+        });
+        let answers = self.ask(asked.collect()).await?;
+        for ((pair, fees), answers) in unknown.into_iter().zip(answers.chunks(self.fees.len())) {
+            *fees = self.there(answers);
+            if let Some(fees) = fees {
+                let hub = self.hubs.iter().any(|hub| [pair.0, pair.1].contains(hub));
+                let pair = (pair.0, pair.1, hub);
+                self.known().learn(pair, fees.clone(), Instant::now());
+            }
+        }
+        Ok(all(found))
+    }
+
+    /// Those of the fees whose pool the factory knows; `None` unless it says so of each.
+    fn there(&self, answers: &[Answer]) -> Option<Vec<u32>> {
+        let mut fees = Vec::new();
+        for (fee, answer) in self.fees.iter().zip(answers) {
+            let said = answer.as_ref().ok()?.as_ref().ok()?;
+            let pool = quoter::address(said)?;
+            fees.extend((!pool.is_zero()).then_some(*fee));
+        }
+        Some(fees)
+    }
+
+    /// Where pools are registered, as the quoter says; `None` where it says nothing.
+    async fn factory(&self) -> Result<Option<Address>, SwapError> {
+        let ask = async {
+            let asked = vec![(self.quoter.clone(), quoter::factory())];
+            let said = self.ask(asked).await?.pop();
+            let said = said.unwrap_or_else(|| Err(nothing()));
+            let said = said.map_err(|error| SwapError::Unavailable(error.to_string()))?;
+            let found = said.ok().and_then(|said| quoter::address(&said));
+            let found = found.filter(|found| !found.is_zero());
+            Ok(found.and_then(|found| self.views.family.address(&format!("{found:#x}")).ok()))
+        };
+        self.factory.get_or_try_init(|| ask).await.cloned()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Pools> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks when there are places for so many questions, in the order in which they came.
+    async fn ask(&self, questions: Vec<(Address, Bytes)>) -> Result<Vec<Answer>, SwapError> {
+        let wanted = u32::try_from(questions.len().min(PLACES)).unwrap_or(u32::MAX);
+        let places = tokio::time::timeout(PATIENCE, self.places.acquire_many(wanted));
+        let _places = places
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| refused("too many questions under way, try again"))?;
+        Ok(self.views.many(&questions).await)
     }
 
     pub fn call(&self, exchange: &Exchange<'_>, order: &SwapOrder) -> SwapCall {
@@ -122,6 +238,18 @@ impl Venue {
             },
         }
     }
+}
+
+fn told(route: &Route, answer: Answer) -> Result<Option<Quote>, SwapError> {
+    match answer {
+        Ok(Ok(answer)) => Ok(quoter::answer(route, &answer)),
+        Ok(Err(_revert)) => Ok(None),
+        Err(error) => Err(SwapError::Unavailable(error.to_string())),
+    }
+}
+
+fn nothing() -> ReadError {
+    ReadError::Unavailable("no answer".to_owned())
 }
 
 /// The 20 bytes of an address.

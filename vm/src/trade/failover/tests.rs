@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::*;
 use crate::{
     CodecError,
-    trade::{Accounts, Authorization, CurrencyInfo, ScanError, Scanner, Sighting, Writer},
+    trade::{Accounts, Authorization, Called, CurrencyInfo, ScanError, Scanner, Sighting, Writer},
     types::Block,
 };
 
@@ -88,9 +88,9 @@ impl Accounts for Says {
     }
 
     /// What the bytes cost: one for each of the question.
-    async fn call(&self, call: &Call) -> Result<Result<Bytes, Revert>, ReadError> {
-        let fee = U256::from(call.data.len());
-        self.say(Ok(fee.to_be_bytes::<32>().into())).await
+    async fn calls(&self, calls: &[Call]) -> Vec<Called> {
+        let fee = U256::from(calls[0].data.len());
+        vec![self.say(Ok(fee.to_be_bytes::<32>().into())).await]
     }
 }
 

@@ -1,0 +1,123 @@
+//! Quotes in the store: how one gets its place there, and how one is forgotten for another's.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use alloy::primitives::B256;
+
+use super::{Requests, RequestsError};
+use crate::{
+    request::Request,
+    store::{
+        Batch, Expect, Outcome,
+        large::{Ledger, Room},
+        retention,
+        rows::{self, large::Large},
+        walk::Walk,
+    },
+};
+
+impl Requests {
+    /// As [`Self::insert_by`], for nobody in particular.
+    pub async fn insert(&self, request: &Request, with: Batch) -> Result<(), RequestsError> {
+        self.insert_by(request, 0, with).await
+    }
+
+    /// Stores a new quote with the rows of `with`; durable when it returns. An id or order that
+    /// exists is [`RequestsError::Refused`]. It becomes a request when something is seen of it. `by`
+    /// stands for who asked: a large one has its place among the caller's.
+    pub async fn insert_by(
+        &self,
+        request: &Request,
+        by: u64,
+        with: Batch,
+    ) -> Result<(), RequestsError> {
+        self.room()?;
+        let row = rows::quote::encode(request)?;
+        if !rows::quote::is_large(&row) {
+            return self.stored_as(request, row, with).await;
+        }
+        let large = Large {
+            bytes: row.len() as u64,
+            by,
+            valid_until: request.valid_until,
+        };
+        let with = with.put(rows::large::key(&request.id), large.encode()?);
+        self.make_room(request, large).await?;
+        let stored = self.stored_as(request, row, with).await;
+        if stored.is_err() {
+            self.large().remove(&request.id);
+        }
+        stored
+    }
+
+    /// Forgets what makes room for a large quote, and takes its place.
+    async fn make_room(&self, request: &Request, large: Large) -> Result<(), RequestsError> {
+        let now = request.created_at / 1_000;
+        loop {
+            let room = self.large().take(request.id, large, now);
+            match room {
+                Room::Taken => return Ok(()),
+                Room::Full => return Err(RequestsError::TooLarge),
+                Room::After(first) => {
+                    self.forget(&first).await?;
+                    self.large().remove(&first);
+                }
+            }
+        }
+    }
+
+    /// Forgets a quote, unless it was acted on.
+    async fn forget(&self, id: &B256) -> Result<(), RequestsError> {
+        let key = rows::quote::key(id);
+        let Some(bytes) = self.store.read(&key).await? else {
+            return Ok(());
+        };
+        let gone = retention::quote_rows(&rows::quote::decode(&bytes)?, &bytes);
+        let batch = Batch::new()
+            .expect(key.clone(), Expect::Equals(bytes))
+            .delete(key);
+        let batch = gone.into_iter().fold(batch, Batch::delete);
+        // Refused: it is acted on just now.
+        self.store.commit(batch).await?;
+        Ok(())
+    }
+
+    pub(super) fn large(&self) -> MutexGuard<'_, Ledger> {
+        self.large.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn stored_as(
+        &self,
+        request: &Request,
+        row: Vec<u8>,
+        with: Batch,
+    ) -> Result<(), RequestsError> {
+        let order = rows::order::key(&request.order_id);
+        let key = rows::quote::key(&request.id);
+        let batch = with
+            .expect(key.clone(), Expect::Absent)
+            .expect(rows::request::key(&request.id), Expect::Absent)
+            .expect(order.clone(), Expect::Absent)
+            .put(key, row)
+            .put(order, rows::order::encode(&request.id));
+        match self.store.commit(batch).await? {
+            Outcome::Applied { .. } => Ok(()),
+            Outcome::Refused { .. } => Err(RequestsError::Refused),
+        }
+    }
+
+    /// Counts the large quotes of a store that nobody writes to yet.
+    pub(super) async fn count_large(&self) -> Result<(), RequestsError> {
+        let mut walk = Walk::of(&**self.store(), rows::LARGE);
+        loop {
+            let page = walk.page().await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            for (key, bytes) in page {
+                let id = rows::large::request(&key)?;
+                self.large().add(id, Large::decode(&bytes)?);
+            }
+        }
+    }
+}
