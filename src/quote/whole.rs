@@ -174,15 +174,21 @@ impl Quoter {
 
     /// `None`: the node cannot say, or the owner cannot pay.
     async fn tried(&self, trial: &Trial<'_>) -> Option<bool> {
-        let mut calls = trial.there.clone();
-        calls.push(trial.back.clone());
-        for (calls, whole) in [(&calls, true), (&trial.there, false)] {
-            let providers = &self.venue(trial.side).ok()?.providers;
-            if providers.rehearse(calls).await.ok()?.is_ok() {
-                return Some(whole);
-            }
+        let mut whole = trial.there.clone();
+        whole.push(trial.back.clone());
+        if self.works(trial.side, &whole).await? {
+            return Some(true);
         }
-        None
+        if !self.works(trial.side, &trial.there).await? {
+            return None;
+        }
+        // A price that moved between the two looks like a fee; a fee is there now, too.
+        self.works(trial.side, &whole).await
+    }
+
+    async fn works(&self, side: &Side<'_>, calls: &[Call]) -> Option<bool> {
+        let providers = &self.venue(side).ok()?.providers;
+        Some(providers.rehearse(calls).await.ok()?.is_ok())
     }
 
     /// Away and back; what is needed, and what is tried.

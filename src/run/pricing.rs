@@ -60,7 +60,7 @@ pub fn settlement(
     let native = network.or_else(|| market.networks().first());
     match (chains.hub(), native.and_then(Network::native)) {
         (Ok(hub), Some(native)) => Arc::new(OnChain {
-            trades: hub.trades.clone(),
+            trades: hub.asking.clone(),
             native: native.clone(),
             prices: prices.clone(),
             last: Mutex::default(),

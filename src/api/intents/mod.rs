@@ -262,7 +262,7 @@ const fn post(
 }
 
 /// What says no with a body of its own, which has more in it.
-static REFUSED: [Described; 5] = [
+static REFUSED: [Described; 6] = [
     Described::of::<quotes::Refused>("400", "There is no such quote; `errorCode` says why", false),
     Described::of::<quotes::Refused>(
         "401",
@@ -270,6 +270,11 @@ static REFUSED: [Described; 5] = [
         true,
     ),
     Described::of::<quotes::Refused>("403", "The key may not do this", true),
+    Described::of::<quotes::Refused>(
+        "429",
+        "Too many requests, or too many quotes with much data that nobody acted on",
+        true,
+    ),
     Described::of::<quotes::Refused>("500", "A fault of the service's own", true),
     Described::of::<quotes::Refused>(
         "503",

@@ -1,6 +1,9 @@
 //! What strangers try with quotes: each history has the outcome that it has without them.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use alloy::primitives::{B256, U256, keccak256};
 use serde_json::{Value, json};
@@ -105,6 +108,29 @@ async fn quote_in_the_routers_name_switches_no_token_off() {
         // His own verdict stays his.
         assert!(ask(&quoter, stranger).await.is_err());
     }
+}
+
+/// Somebody moves a pool for a block: of the rehearsals only the first comes too early.
+#[tokio::test]
+async fn price_that_moves_between_two_rehearsals_is_no_fee() {
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    let scene = Scene::default();
+    scene.with(|world| {
+        world.fails = |calls| {
+            let back = calls.len() == 2 && calls[0].from.text() == SOLVER;
+            back && SEEN.fetch_add(1, Ordering::Relaxed) == 0
+        };
+    });
+    let quoter = scene.quoter();
+    assert_eq!(ask(&quoter, json!({})).await, Ok(()));
+    assert_eq!(SEEN.load(Ordering::Relaxed), 2);
+    // What is so every time is one.
+    let scene = Scene::default();
+    scene.with(|world| {
+        world.fails = |calls| calls.len() == 2 && calls[0].from.text() == SOLVER;
+    });
+    let refused = ask(&scene.quoter(), json!({})).await;
+    assert!(refused.is_err_and(|refused| refused.code == Code::UnsupportedCurrency));
 }
 
 #[tokio::test]
