@@ -88,6 +88,7 @@ async fn names_that_are_none_are_told() {
 #[tokio::test]
 async fn a_row_that_is_missing_is_missed_by_who_names_it() {
     let (request, id) = (request_scene::request(1), scene::id());
+    let quote = request_scene::request(3);
     let deposit = request_scene::deposit(1, Standing::Final).onchain_id;
     let cases: &[(Key, &[&str])] = &[
         (rows::entry::key(STATEMENT), &["slot", "watch"]),
@@ -110,15 +111,9 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
                 "request", "listed", "listed", "listed", "listed", "listed", "listed", "listed",
             ],
         ),
-        (
-            rows::quote::key(&request_scene::request(3).id),
-            &["order", "large"],
-        ),
-        (rows::large::key(&request_scene::request(3).id), &[]),
-        (
-            rows::order::key(&request_scene::request(3).order_id),
-            &["quote"],
-        ),
+        (rows::quote::key(&quote.id), &["order", "large"]),
+        (rows::large::key(&quote.id), &[]),
+        (rows::order::key(&quote.order_id), &["quote"]),
         (scene::leading(), &["summary"]),
         (rows::claim::key(&id), &["lane", "settlement", "parked"]),
         (rows::lane::key(NETWORK), &["lane"]),
