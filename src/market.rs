@@ -92,6 +92,10 @@ pub struct Network {
     /// Seconds between blocks, for time estimates.
     #[serde(default = "two")]
     pub block_seconds: u64,
+    /// Seconds without a block after which nothing is quoted; 0: never, where blocks are made on demand
+    /// only. Unset: ten blocks, a minute at least, where real money is at stake, else never.
+    #[serde(default)]
+    pub stalled_after: Option<u64>,
     /// What transactions may take and cost here.
     #[serde(default)]
     pub limits: Limits,
@@ -99,7 +103,8 @@ pub struct Network {
     pub currencies: Vec<Currency>,
 }
 
-/// Dollars that the solver may pay on a network in an hour; what is unset has no limit.
+/// Dollars that the solver may pay on a network in an hour, besides what it has been paid for; what is unset
+/// has no limit.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Caps {
@@ -265,6 +270,12 @@ impl Network {
     /// The native currency.
     pub fn native(&self) -> Option<&Currency> {
         self.currencies.first()
+    }
+
+    /// Seconds without a block after which nothing is quoted; `None`: never.
+    pub fn stalled_after(&self, production: bool) -> Option<u64> {
+        let usual = production.then(|| self.block_seconds.saturating_mul(10).max(60));
+        self.stalled_after.or(usual).filter(|most| *most > 0)
     }
 
     /// The listed currency of this address, whatever the case of its hex.

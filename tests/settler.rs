@@ -154,6 +154,7 @@ impl Rig {
             lane: Arc::new(lane.await.unwrap()),
             oracle: Oracle::new(url, None, std::time::Duration::from_secs(30)).unwrap(),
             contract: self.contract.clone(),
+            exposure: Arc::default(),
         }
     }
 

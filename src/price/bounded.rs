@@ -98,21 +98,69 @@ fn extremes<'a>(
     Ok((low, high))
 }
 
-/// By how many millionths a price may be off: what its class may move in an hour, up to what feeds
-/// tell at once whatever their age, and half of its swing.
-fn spread(class: Class, age: u64, swing: u64) -> u64 {
-    let (hourly, most) = match class {
+/// Millionths that a price of this class may move by in an hour, and up to which its feeds tell nothing.
+fn moves(class: Class) -> (u64, u64) {
+    match class {
         Class::Stable => (500, 2_500),
         Class::Major => (5_000, 10_000),
         Class::Other => (20_000, 50_000),
-    };
+    }
+}
+
+/// By how many millionths a price may be off: what its class may move in an hour, up to what feeds
+/// tell at once whatever their age, and half of its swing.
+fn spread(class: Class, age: u64, swing: u64) -> u64 {
+    let (hourly, most) = moves(class);
     let aged = age.saturating_mul(hourly) / HOUR;
     aged.min(most).saturating_add(swing / 2).min(MOST_SPREAD)
+}
+
+/// By how many millionths a price may move within so many seconds: as much as its class in an hour, and with
+/// the root of the time, up to what feeds tell at once.
+fn wander(class: Class, seconds: u64) -> u64 {
+    let (hourly, most) = moves(class);
+    let root = seconds.min(HOUR).isqrt();
+    (hourly.saturating_mul(root) / HOUR.isqrt()).min(most)
+}
+
+impl Price {
+    /// For a deal that the other side may still decline after so many seconds: it does where the price moved
+    /// against it, and takes what it gains where not.
+    #[must_use]
+    pub fn optional(self, class: Class, seconds: u64) -> Self {
+        let part = self
+            .usd
+            .saturating_mul(U256::from(wander(class, seconds)))
+            .div_ceil(U256::from(MILLION));
+        Self {
+            least: self.least.saturating_sub(part).max(U256::from(1)),
+            most: self.most.saturating_add(part),
+            ..self
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_may_still_decline_pays_for_what_a_price_moves_meanwhile() {
+        for (class, seconds, part) in [
+            (Class::Major, 0, 0),
+            (Class::Major, 36, 500),
+            (Class::Major, 900, 2_500),
+            (Class::Major, 3_600, 5_000),
+            (Class::Major, 86_400, 5_000),
+            (Class::Stable, 900, 250),
+            (Class::Other, 900, 10_000),
+        ] {
+            let price = Price::exact(U256::from(MILLION), 1).optional(class, seconds);
+            let expected = (U256::from(MILLION - part), U256::from(MILLION + part));
+            assert_eq!((price.least, price.most), expected, "{seconds}");
+            assert_eq!((price.usd, price.low), (U256::from(MILLION), price.high));
+        }
+    }
 
     fn told(usd: u64) -> Result<Told, Doubt> {
         let usd = U256::from(usd);

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use crate::market::Currency;
 
 pub use prices::{FeedError, Prices};
-pub use settlement::SettlementPrice;
+pub use settlement::{SettlementPrice, beside};
 
 /// Dollars per whole unit of a currency: USD with 18 decimals, never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::{
 
 use alloy::primitives::U256;
 use async_trait::async_trait;
-use vm::trade::Trade;
+use vm::{protocol::limits::ACTION_GAS, trade::Trade};
 
 use super::{PriceError, PriceSource};
 use crate::market::Currency;
@@ -16,6 +16,8 @@ use crate::market::Currency;
 /// outcome's. With the contracts of the development network, two signatures each, a fill with a fee takes
 /// 271,000 and a refund 205,000 (`tests/settler.rs`); more signatures and fees, and calldata, need room.
 pub const GAS: u64 = 500_000;
+/// Deposits of one transaction that this has room for: they are all executed together.
+pub const TOGETHER: u32 = 3;
 /// For one provider.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Seconds for which an answer is not asked for again, and for which it serves while nobody answers.
@@ -27,6 +29,14 @@ const LINGER: u64 = 900;
 pub trait SettlementPrice: Send + Sync {
     /// USD with 18 decimals at `now` (unix seconds).
     async fn settlement(&self, now: u64) -> Result<U256, PriceError>;
+}
+
+/// What more it costs than `usd` to settle an order whose deposit is one of so many in its transaction:
+/// whoever wants one of them executed pays for the others, too.
+pub fn beside(usd: U256, together: u32) -> U256 {
+    let others = U256::from(together.saturating_sub(TOGETHER));
+    let gas = others.saturating_mul(U256::from(ACTION_GAS));
+    usd.saturating_mul(gas).div_ceil(U256::from(GAS))
 }
 
 /// Where nothing is settled.
@@ -102,6 +112,15 @@ fn unavailable(why: String) -> PriceError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_else_was_deposited_in_a_transaction_is_paid_for_by_whoever_is_settled() {
+        let dollar = U256::from(1_000_000);
+        for (together, cost) in [(0, 0), (1, 0), (3, 0), (4, 200_000), (150, 29_400_000)] {
+            assert_eq!(beside(dollar, together), U256::from(cost), "{together}");
+        }
+        assert_eq!(beside(U256::ZERO, u32::MAX), U256::ZERO);
+    }
 
     #[test]
     fn one_provider_of_three_makes_settlement_neither_free_nor_dear() {

@@ -11,11 +11,11 @@ use super::{
     code::{Code, Refused},
     figures::Figures,
     fill::FillGas,
-    intent::{Intent, Side},
+    intent::{Intent, Side, is_native},
     route::Route,
     service::Quoter,
     usd::{Rated, Worth},
-    venue::{Admission, Payment, Venue},
+    venue::{Admission, CapacityError, Payment, Venue},
 };
 use crate::{market::Currency, price::PriceError};
 
@@ -80,6 +80,18 @@ impl GasPrice {
     }
 }
 
+/// What is given counts in a deal that its user may still decline until the deposit is final: what both
+/// sides may move by counts there, so that fees stay what they are.
+fn optional(given: Rated, route: &Route<'_>) -> Rated {
+    let pace = route.paid.network.block_seconds;
+    let seconds = route.paid.spec.finality.usual(pace);
+    let classes = [route.paid.currency.class, route.given.currency.class];
+    let price = classes
+        .into_iter()
+        .fold(given.price, |price, class| price.optional(class, seconds));
+    Rated { price, ..given }
+}
+
 impl From<PriceError> for Refused {
     fn from(error: PriceError) -> Self {
         match error {
@@ -112,12 +124,13 @@ impl Quoter {
             )
         };
         let fees = async { futures::try_join!(self.fees(origin), self.fees(destination)) };
-        let (worths, accounts, fees, available, settlement) = futures::try_join!(
+        let (worths, accounts, fees, available, settlement, declinable) = futures::try_join!(
             self.worths(intent, route),
             accounts,
             fees,
             self.available(intent, route),
-            self.settlement(intent)
+            self.settlement(intent),
+            self.is_declinable(intent)
         )?;
         let [
             input,
@@ -136,7 +149,10 @@ impl Quoter {
             destination_native: destination_native.shown(),
             deal: Deal {
                 paid,
-                given,
+                given: match declinable {
+                    true => optional(given, route),
+                    false => given,
+                },
                 gas: destination_native,
                 settlement,
             },
@@ -219,6 +235,23 @@ impl Quoter {
         self.venue(&route.paid)?.ask(ask).err_into().await
     }
 
+    /// Whether somebody's code decides if the fill succeeds: until the deposit is final, its owner may still
+    /// let it fail and have the deposit back.
+    async fn is_declinable(&self, intent: &Intent<'_>) -> Result<bool, Refused> {
+        if intent.own {
+            return Ok(false);
+        }
+        if !intent.calls.is_empty() || !intent.authorizations.is_empty() {
+            return Ok(true);
+        }
+        let to = &intent.destination;
+        if !is_native(to) {
+            return Ok(false);
+        }
+        let ask = |trade: Trade| async move { trade.accounts.is_contract(&intent.recipient).await };
+        self.venue(to)?.ask(ask).err_into().await
+    }
+
     /// What `spender` may take of `owner`'s.
     pub(super) async fn allowed(
         &self,
@@ -248,7 +281,10 @@ impl Quoter {
             network: &route.given.network.name,
             currency: &route.given.address,
             amount: figures.sum.given,
-            recipient: &intent.recipient,
+            user: match intent.calls.is_empty() {
+                true => &intent.recipient,
+                false => &intent.user,
+            },
             now,
         };
         let admission = self.parts.capacity.admits(payment).await;
@@ -282,7 +318,12 @@ impl Quoter {
         );
         let (available, (), ()) = available.map_err(|error| {
             tracing::warn!(%error, "no quote");
-            Refused::new(Code::ServiceUnavailable, "the solver does not answer")
+            match error {
+                CapacityError::Stalled(why) => Refused::new(Code::ServiceUnavailable, why),
+                CapacityError::Unknown(_) => {
+                    Refused::new(Code::ServiceUnavailable, "the solver does not answer")
+                }
+            }
         })?;
         let now = (self.parts.clock)() / 1000;
         Ok(self.free(route, available.unwrap_or_default(), now))

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     market::{Currency, Market, Network},
-    price::{PriceSource, SettlementPrice},
+    price::{PriceSource, SettlementPrice, beside},
     request::{Operation, Request, quoted::Quoted},
 };
 use alloy::primitives::U256;
@@ -38,8 +38,14 @@ struct Parties<'m> {
 
 impl Repricer {
     /// What the solver gives for `request` at `now` (unix seconds), where the destination charges `data`
-    /// wei for its fill's bytes; an error where that cannot be known now.
-    pub async fn offer(&self, request: &Request, data: U256, now: u64) -> Result<Offer, Refused> {
+    /// wei for its fill's bytes, and its deposit is one of so many `together`; an error where that cannot be
+    /// known now.
+    pub async fn offer(
+        &self,
+        request: &Request,
+        (data, together): (U256, u32),
+        now: u64,
+    ) -> Result<Offer, Refused> {
         let unlisted = || Refused::new(Code::UnsupportedRoute, "no longer traded");
         let parties = self.parties(request).ok_or_else(unlisted)?;
         let native = parties.destination.native().ok_or_else(unlisted)?;
@@ -71,7 +77,9 @@ impl Repricer {
             given: given.given(),
             level: Level::of((parties.paid, &paid.price), (parties.given, &given.price)),
             gas: gas.ok_or_else(unknown)?,
-            flat: fees::flat().saturating_add(settlement),
+            flat: fees::flat()
+                .saturating_add(settlement)
+                .saturating_add(beside(settlement, together)),
             bps: if turning {
                 0
             } else {

@@ -145,6 +145,8 @@ pub struct World {
     pub others: Option<u128>,
     /// A network whose market file is not what its chain says.
     pub unsound: Option<String>,
+    /// The network that makes no blocks.
+    pub stalled: Option<String>,
     /// Units of estimates that pay more than one unit of a currency.
     pub gas_of_more: Option<u64>,
     /// No node estimates.
@@ -201,6 +203,7 @@ impl Default for Scene {
             data_fee: None,
             others: None,
             unsound: None,
+            stalled: None,
             gas_of_more: None,
             mute: false,
             market: market_file,

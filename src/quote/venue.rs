@@ -64,7 +64,8 @@ pub struct Payment<'a> {
     pub network: &'a str,
     pub currency: &'a Address,
     pub amount: U256,
-    pub recipient: &'a Address,
+    /// Whose limit it counts for: of orders with calls who gives the deposit, else who is paid.
+    pub user: &'a Address,
     /// Unix seconds.
     pub now: u64,
 }
@@ -79,7 +80,13 @@ pub enum Admission {
     Paused,
 }
 
-/// The solver does not know what it has.
+/// Why nothing can be promised now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("capacity unknown: {0}")]
-pub struct CapacityError(pub String);
+pub enum CapacityError {
+    /// The solver does not know what it has.
+    #[error("capacity unknown: {0}")]
+    Unknown(String),
+    /// A network makes no blocks: what is quoted now is deposited nobody knows when, at a block time of now.
+    #[error("{0}")]
+    Stalled(String),
+}

@@ -146,7 +146,9 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     };
     let lanes = ground.lanes().await?;
     let former = ground.former().await?;
-    let settler = ground.settler(chains, &lanes, base.contract).await?;
+    let exposure = Arc::new(Exposure::default());
+    let settling = (base.contract, &exposure);
+    let settler = ground.settler(chains, &lanes, settling).await?;
     let mut every = lanes::all(&lanes, settler.as_ref());
     every.extend(former.iter().cloned());
     lanes::surveyed(&lanes).await;
@@ -158,7 +160,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         prices: ground.prices.clone(),
         settlement: ground.settlement.clone(),
         repricing: Arc::new(Late(ground.repricer())),
-        exposure: Exposure::default(),
+        exposure,
         patience: patience(trading),
         gap_limit: trading.gap_limit,
         breaker: Mutex::default(),
@@ -232,7 +234,7 @@ impl Ground<'_> {
         &self,
         chains: &Chains,
         lanes: &HashMap<String, Arc<Lane>>,
-        contract: EvmAddress,
+        (contract, exposure): (EvmAddress, &Arc<Exposure>),
     ) -> anyhow::Result<Option<Arc<Settler>>> {
         let Some(oracle) = self.outside.oracle.clone() else {
             tracing::warn!("SOLVER_ORACLE_URL is not set: what the solver pays is not settled");
@@ -260,6 +262,7 @@ impl Ground<'_> {
             oracle: Oracle::over(oracle),
             keys: self.keys(),
             contract: Address::from_parts(&format!("{contract:#x}"), contract.to_vec()),
+            exposure: exposure.clone(),
         })))
     }
 
@@ -364,6 +367,8 @@ impl Ground<'_> {
         let capacity: Arc<dyn Capacity> = Arc::new(Funds {
             market: market.clone(),
             solver,
+            production: self.trading.production,
+            clock: self.outside.clock,
         });
         let swaps = swaps(market, &self.places)?;
         let quoter = Quoter::new(service::Parts {

@@ -23,7 +23,7 @@ use crate::{
     request::Request,
     solver::{
         Solver, SolverError, exposure,
-        late::{Repriced, Repricing, Unpriced},
+        late::{Burden, Repriced, Repricing, Unpriced},
     },
 };
 
@@ -74,8 +74,13 @@ pub struct Late(pub Repricer);
 
 #[async_trait]
 impl Repricing for Late {
-    async fn reprice(&self, request: &Request, data: U256, now: u64) -> Result<Repriced, Unpriced> {
-        match self.0.offer(request, data, now).await {
+    async fn reprice(
+        &self,
+        request: &Request,
+        Burden { data, together }: Burden,
+        now: u64,
+    ) -> Result<Repriced, Unpriced> {
+        match self.0.offer(request, (data, together), now).await {
             Ok(Offer::Promised) => Ok(Repriced::Promised),
             Ok(Offer::Less(amount)) => Ok(Repriced::Less(amount)),
             Ok(Offer::Nothing) => Ok(Repriced::Nothing),
@@ -88,13 +93,26 @@ impl Repricing for Late {
 pub struct Funds {
     pub market: Arc<Market>,
     pub solver: Arc<Solver>,
+    pub production: bool,
+    /// Unix milliseconds.
+    pub clock: fn() -> u64,
 }
 
 #[async_trait]
 impl Capacity for Funds {
     async fn sound(&self, network: &str) -> Result<(), CapacityError> {
         let sound = self.solver.sound(network);
-        sound.map_err(|error| CapacityError(error.to_string()))
+        sound.map_err(|error| CapacityError::Unknown(error.to_string()))?;
+        let listed = self.market.by_name(network);
+        let Some(most) = listed.and_then(|listed| listed.stalled_after(self.production)) else {
+            return Ok(());
+        };
+        let now = (self.clock)() / 1_000;
+        let moves = self.solver.moves(network, most, now).await;
+        moves.map_err(|error| match error {
+            SolverError::Stalled(..) => CapacityError::Stalled(error.to_string()),
+            error => CapacityError::Unknown(error.to_string()),
+        })
     }
 
     async fn available(
@@ -110,7 +128,7 @@ impl Capacity for Funds {
         let available = self.solver.sellable(network, currency.text()).await;
         available
             .map(Some)
-            .map_err(|error| CapacityError(error.to_string()))
+            .map_err(|error| CapacityError::Unknown(error.to_string()))
     }
 
     async fn admits(&self, payment: Payment<'_>) -> Result<Admission, CapacityError> {
@@ -118,7 +136,7 @@ impl Capacity for Funds {
             network: payment.network,
             currency: payment.currency.text(),
             amount: payment.amount,
-            user: payment.recipient.text(),
+            user: Some(payment.user.text()),
         };
         let now = payment.now;
         let admission = async {
@@ -130,7 +148,7 @@ impl Capacity for Funds {
                 false => Admission::Capped,
             })
         };
-        let failed = |error: SolverError| CapacityError(error.to_string());
+        let failed = |error: SolverError| CapacityError::Unknown(error.to_string());
         admission.await.map_err(failed)
     }
 }

@@ -1,12 +1,14 @@
 //! Orders that cost the solver more than they paid are not tried for long: a breaker per depositor and per
-//! called contract, and one per chain that only what runs somebody's code waits for. Pure.
+//! what is called, and one per chain that only what runs somebody's code waits for. Pure.
 //!
 //! Only what nobody paid for counts, so that nobody can hold up others with failures that he pays for
-//! himself; of contracts only one that was called alone, so that nobody can have another's blamed
-//! beside his own; and of accounts only one that gave the deposit, since whoever asks for a quote, or
-//! deposits, can name anybody. It starts anew with the process.
+//! himself; of what is called only the same calls again, since others call the same contract with
+//! something else, and whoever calls it can have it call anything; and of accounts only one that gave the
+//! deposit, since whoever asks for a quote, or deposits, can name anybody. It starts anew with the process.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
+
+use alloy::primitives::{B256, Keccak256};
 
 use crate::request::{Request, fact::Deposit};
 
@@ -14,7 +16,7 @@ use crate::request::{Request, fact::Deposit};
 const WINDOW: u64 = 3_600;
 /// Losses within the window from which on nothing more is tried, in thousandths of a dollar.
 const MOST_OF_DEPOSITOR: u64 = 1_000;
-const MOST_OF_CONTRACT: u64 = 2_000;
+const MOST_OF_CODE: u64 = 2_000;
 const MOST_OF_CHAIN: u64 = 20_000;
 /// Losses that are remembered of one key, and keys.
 const MOST_LOSSES: usize = 256;
@@ -24,7 +26,8 @@ const MOST_KEYS: usize = 16_384;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Depositor(String),
-    Contract(String, String),
+    /// On a network.
+    Code(String, B256),
     Chain(String),
 }
 
@@ -39,10 +42,8 @@ impl Key {
     /// What an order may be held up for that `deposit` pays for.
     fn all(request: &Request, deposit: &Deposit) -> Vec<Self> {
         let network = &request.destination.network;
-        let contracts = targets(request).into_iter();
-        let contracts = contracts.map(|to| Self::Contract(network.clone(), to));
         let given = deposit.own.then(|| deposit.depositor.to_lowercase());
-        let mut keys: Vec<_> = contracts.collect();
+        let mut keys = vec![Self::Code(network.clone(), code(request))];
         keys.extend(given.map(Self::Depositor));
         keys
     }
@@ -50,9 +51,6 @@ impl Key {
     /// What a loss of the order counts against.
     fn blamed(request: &Request, deposit: &Deposit) -> Vec<Self> {
         let mut keys = Self::all(request, deposit);
-        if targets(request).len() > 1 {
-            keys.retain(|key| !matches!(key, Self::Contract(..)));
-        }
         keys.push(Self::Chain(request.destination.network.clone()));
         keys
     }
@@ -60,18 +58,28 @@ impl Key {
     fn most(&self) -> u64 {
         match self {
             Self::Depositor(_) => MOST_OF_DEPOSITOR,
-            Self::Contract(..) => MOST_OF_CONTRACT,
+            Self::Code(..) => MOST_OF_CODE,
             Self::Chain(_) => MOST_OF_CHAIN,
         }
     }
 }
 
-/// Whose code runs in the order's fill: what it calls, else who is paid.
-fn targets(request: &Request) -> BTreeSet<String> {
-    let called: BTreeSet<_> = request.calls.iter().map(|call| &call.to).collect();
-    let paid = called.is_empty().then_some(&request.recipient);
-    let all = called.into_iter().chain(paid);
-    all.map(|to| to.to_lowercase()).collect()
+/// What runs in the order's fill: its calls as they are, else the code of who is paid.
+fn code(request: &Request) -> B256 {
+    let mut hasher = Keccak256::new();
+    let mut add = |bytes: &[u8]| {
+        hasher.update(bytes.len().to_be_bytes());
+        hasher.update(bytes);
+    };
+    for call in &request.calls {
+        add(call.to.to_lowercase().as_bytes());
+        add(&call.value.to_be_bytes::<32>());
+        add(&call.data);
+    }
+    if request.calls.is_empty() {
+        add(request.recipient.to_lowercase().as_bytes());
+    }
+    hasher.finalize()
 }
 
 impl Breaker {
@@ -196,11 +204,30 @@ mod tests {
         let mut paid = order("0xvictim", "0xd", "base");
         paid.0.calls.clear();
         assert!(!breaker.stops(&paid, 10));
+        // Both together are, whoever deposits.
+        attack.1.depositor = "0xother".into();
+        assert!(breaker.stops(&attack, 10));
         // Its own, called alone, is.
         attack.0.calls.remove(0);
         breaker.cost(&attack, 5_000, 10);
         assert!(breaker.stops(&order("0xb", "0xburner", "base"), 10));
         assert!(!breaker.stops(&paid, 10));
+    }
+
+    #[test]
+    fn an_exchange_is_not_blamed_for_the_token_that_it_is_told_to_sell() {
+        let mut breaker = Breaker::default();
+        let selling = |depositor, token: &'static [u8]| {
+            let mut order = order(depositor, "0xexchange", "base");
+            order.0.calls[0].data = token.into();
+            order
+        };
+        breaker.cost(&selling("0xa", b"hostile"), 5_000, 10);
+        assert!(!breaker.stops(&selling("0xb", b"honest"), 10));
+        assert!(breaker.stops(&selling("0xb", b"hostile"), 10));
+        let mut dearer = selling("0xb", b"hostile");
+        dearer.0.calls[0].value = alloy::primitives::U256::from(1);
+        assert!(!breaker.stops(&dearer, 10));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How much the solver pays within an hour: by network, by currency, by user.
+//! How much the solver pays within an hour and is not paid for yet: by network, by currency, by user.
 
 mod ledger;
 
@@ -12,7 +12,7 @@ pub use self::ledger::{Ledger, Limits};
 use super::{Solver, SolverError};
 use crate::{
     market::Dollars,
-    request::Request,
+    request::{Request, fact::Deposit},
     store::{Batch, rows::outlay},
 };
 
@@ -33,8 +33,27 @@ pub struct Payment<'a> {
     pub network: &'a str,
     pub currency: &'a str,
     pub amount: Amount,
-    /// Who receives it.
-    pub user: &'a str,
+    /// Who counts as having it, where anybody does.
+    pub user: Option<&'a str>,
+}
+
+impl Exposure {
+    /// The request was not paid after all, or the solver has been paid for it.
+    pub fn leave(&self, request: &B256) {
+        if let Some(ledger) = self.0.get() {
+            locked(ledger).leave(request);
+        }
+    }
+}
+
+/// Who counts as having what a fill of `request` pays. What calls do with it nobody knows, and they can name
+/// anybody: then it is who gave the deposit.
+fn user<'a>(request: &'a Request, deposit: Option<&'a Deposit>) -> Option<&'a str> {
+    if request.calls.is_empty() {
+        return Some(&request.recipient);
+    }
+    let own = deposit.filter(|deposit| deposit.own);
+    own.map(|deposit| deposit.depositor.as_str())
 }
 
 impl Solver {
@@ -52,7 +71,7 @@ impl Solver {
     /// Counts what `request` is about to be paid; whether that is within the limits.
     pub(super) async fn enter(
         &self,
-        request: &Request,
+        (request, deposit): (&Request, Option<&Deposit>),
         amounts: &[Amount],
         now: u64,
     ) -> Result<bool, SolverError> {
@@ -66,7 +85,7 @@ impl Solver {
             amount: amounts
                 .iter()
                 .fold(Amount::ZERO, |sum, one| sum.saturating_add(*one)),
-            user: &request.recipient,
+            user: user(request, deposit),
         };
         let limits = self.limits(payment);
         if limits == Limits::default() {
@@ -85,9 +104,7 @@ impl Solver {
 
     /// The request was not paid after all.
     pub(super) fn leave(&self, request: &B256) {
-        if let Some(ledger) = self.exposure.0.get() {
-            locked(ledger).leave(request);
-        }
+        self.exposure.leave(request);
     }
 
     /// Adds to a commit that `request` is paid, and forgets what counts no more.
@@ -136,7 +153,7 @@ impl Solver {
             at: now,
             network: payment.network.to_owned(),
             currency: payment.currency.to_lowercase(),
-            user: payment.user.to_lowercase(),
+            user: payment.user.map(str::to_lowercase),
             usd: micro
                 .and_then(|micro| u64::try_from(micro).ok())
                 .unwrap_or(u64::MAX),

@@ -4,7 +4,10 @@ use async_trait::async_trait;
 use vm::Amount;
 
 use super::{Solver, View, judge::Offer};
-use crate::request::{Request, fact::Deposit, reason::FailReason};
+use crate::{
+    price::settlement::TOGETHER,
+    request::{Request, fact::Deposit, reason::FailReason},
+};
 
 /// What an order whose deposit came late is worth now. Never more than was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,27 +25,41 @@ pub enum Repriced {
 #[error("the order has no price now: {0}")]
 pub struct Unpriced(pub String);
 
+/// What an order costs besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burden {
+    /// Wei that the destination charges for the fill's bytes.
+    pub data: Amount,
+    /// Deposits in the transaction of its own one, which are settled with it.
+    pub together: u32,
+}
+
 /// Prices orders anew.
 #[async_trait]
 pub trait Repricing: Send + Sync {
-    /// By what market and gas say at `now` (unix seconds), where the destination charges `data` wei for
-    /// the fill's bytes.
+    /// By what market and gas say at `now` (unix seconds).
     async fn reprice(
         &self,
         request: &Request,
-        data: Amount,
+        burden: Burden,
         now: u64,
     ) -> Result<Repriced, Unpriced>;
 }
 
 impl Solver {
-    /// What an order gets that was quoted `amounts` and whose deposit came late.
-    pub(super) async fn reprice(&self, request: &Request, amounts: Vec<Amount>, now: u64) -> Offer {
+    /// What an order gets now that was quoted `amounts`, and whose deposit is one of so many.
+    pub(super) async fn reprice(
+        &self,
+        (request, together): (&Request, u32),
+        amounts: Vec<Amount>,
+        now: u64,
+    ) -> Offer {
         let order = request.order_id;
         let repriced = async {
             let data = self.data_fee(request, &amounts).await;
             let data = data.map_err(|error| Unpriced(error.to_string()))?;
-            self.repricing.reprice(request, data, now).await
+            let burden = Burden { data, together };
+            self.repricing.reprice(request, burden, now).await
         };
         match repriced.await {
             Ok(Repriced::Promised) => Offer::Pay(amounts),
@@ -60,10 +77,12 @@ impl Solver {
 }
 
 impl Solver {
-    /// Whether the order's price does not hold any more: its deposit came too late, or came in time and
-    /// waits, for whatever reason. Else who can make his own fill fail chooses among prices.
+    /// Whether the order's price does not hold: its deposit came too late, or came in time and waits, for
+    /// whatever reason (else who can make his own fill fail chooses among prices), or so many others came with
+    /// it that its settlement is dearer.
     pub(super) fn is_repriced(&self, view: &View, deposit: &Deposit) -> bool {
-        is_late(&view.request, deposit) || self.has_lapsed(view, deposit)
+        let crowded = deposit.together > TOGETHER;
+        is_late(&view.request, deposit) || crowded || self.has_lapsed(view, deposit)
     }
 
     /// Whether an honest deposit, however long its chain took, would have been paid for by now.

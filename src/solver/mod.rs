@@ -115,6 +115,8 @@ pub enum SolverError {
     /// The market file is not what the chain says, or nobody knows yet.
     #[error("{network}: nothing is traded: {why}")]
     Unsound { network: String, why: String },
+    #[error("{0}: no block for {1} seconds; nothing is quoted there until the next one")]
+    Stalled(String, u64),
     #[error("{0}: gas costs more than the operator's limit")]
     Dear(String),
     #[error("the solver does not work on {0}")]
@@ -132,7 +134,7 @@ pub struct Solver {
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
     pub repricing: Arc<dyn Repricing>,
-    pub exposure: Exposure,
+    pub exposure: Arc<Exposure>,
     pub patience: Patience,
     /// Dollars that may be paid and not be owed before fills are paused.
     pub gap_limit: u64,

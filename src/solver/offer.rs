@@ -27,6 +27,16 @@ impl Solver {
         Ok(available.saturating_sub(price.saturating_mul(U256::from(KEPT_GAS))))
     }
 
+    /// Whether a network has made a block within `most` seconds before `now` (unix seconds), as a quorum sees
+    /// it. What is quoted while it stands is deposited nobody knows when, in blocks that may be dated back.
+    pub async fn moves(&self, network: &str, most: u64, now: u64) -> Result<(), SolverError> {
+        let site = &self.lane(network)?.site;
+        match now.saturating_sub(site.tip().await?) {
+            age if age > most => Err(SolverError::Stalled(network.to_owned(), age)),
+            _ => Ok(()),
+        }
+    }
+
     /// What is paid for `deposit`, which matches the order and is final, at this moment; or why
     /// nothing is. Whatever a price, gas or the solver's own state has to say about it is said here,
     /// before the decision.
@@ -46,15 +56,16 @@ impl Solver {
             return Ok(Offer::Refuse(FailReason::Unknown));
         };
         let late = deposit.is_some_and(|deposit| late::is_late(request, deposit));
+        let together = deposit.map_or(1, |deposit| deposit.together);
         let offer = match deposit.is_some_and(|deposit| self.is_repriced(view, deposit)) {
-            true => self.reprice(request, amounts, now).await,
+            true => self.reprice((request, together), amounts, now).await,
             false => Offer::Pay(amounts),
         };
         if offer == Offer::Unpriced && !late {
             return Ok(Offer::Away);
         }
         if let Offer::Pay(amounts) = &offer
-            && !self.enter(request, amounts, now).await?
+            && !self.enter((request, deposit), amounts, now).await?
         {
             return Ok(Offer::Held);
         }

@@ -21,19 +21,21 @@ use vm::{
 use self::oracle::{Oracle, Refused};
 use super::{
     SolverError,
+    exposure::Exposure,
     keys::Keys,
     lane::{Depth, Landing, Lane, Plan, Push},
 };
 use crate::{
     request::{
         Request,
-        fact::{Applied, Deposit, Facts, Settlement as Told},
+        fact::{Applied, Deposit, Facts, Purpose, Settlement as Told},
     },
     store::{
         Batch, Expect, Key,
         requests::Requests,
         rows::{
             lane::Owner,
+            outlay,
             settlement::{self as row, Part, Settlement},
         },
     },
@@ -56,6 +58,8 @@ pub struct Settler {
     pub keys: Keys,
     /// The oracle contract there.
     pub contract: Address,
+    /// What is settled counts no more.
+    pub exposure: Arc<Exposure>,
 }
 
 /// A row as it was read.
@@ -312,13 +316,18 @@ impl Settler {
     }
 
     async fn finish(&self, task: &Task) -> Result<(), SolverError> {
-        let key = task.key.clone();
-        let batch = Batch::new()
+        let (key, id) = (task.key.clone(), task.request.id);
+        let mut batch = Batch::new()
             .expect(key.clone(), Expect::Equals(task.row.clone()))
             .delete(key);
-        self.requests
-            .record(&task.request.id, task.now, batch, |_| ())
-            .await?;
+        let filled = task.settlement.purpose == Purpose::Fill;
+        if filled {
+            batch = batch.delete(outlay::key(&id));
+        }
+        self.requests.record(&id, task.now, batch, |_| ()).await?;
+        if filled {
+            self.exposure.leave(&id);
+        }
         Ok(())
     }
 

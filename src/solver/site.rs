@@ -1,8 +1,11 @@
 //! One chain as the solver sees it: providers to write through and a quorum to believe.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::Instant};
 use vm::{
     Address, Amount, B256, Bytes, Chain, CodecError, Family, Head, ReadError, Transaction,
     trade::{
@@ -13,6 +16,9 @@ use vm::{
 
 use super::survey::Survey;
 use crate::market::{Currency, Network};
+
+/// For so long nobody asks again when the newest block was made.
+const RECENT: Duration = Duration::from_secs(10);
 
 /// See the module.
 #[derive(Clone)]
@@ -33,6 +39,8 @@ pub struct Site {
     pub(super) survey: Survey,
     /// Who says what bytes cost where no market file does, once that was asked.
     bytes: Arc<OnceCell<Option<Address>>>,
+    /// When the newest block was made, unix seconds, and when that was asked.
+    newest: Arc<Mutex<Option<(Instant, u64)>>>,
 }
 
 /// What a family makes calls and transactions with.
@@ -106,6 +114,7 @@ impl Site {
             providers,
             survey: Survey::sound(),
             bytes: Arc::default(),
+            newest: Arc::default(),
         })
     }
 
@@ -127,6 +136,7 @@ impl Site {
             providers,
             survey: Survey::default(),
             bytes: Arc::default(),
+            newest: Arc::default(),
         })
     }
 
@@ -148,6 +158,20 @@ impl Site {
             .as_ref()
             .map_or(0, |market| market.block_seconds);
         self.chain.spec.finality.usual(pace)
+    }
+
+    /// When the newest block was made that a quorum has, as it was some seconds ago. Unix seconds.
+    pub async fn tip(&self) -> Result<u64, ReadError> {
+        let newest = || self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *newest();
+        if let Some((at, time)) = known
+            && at.elapsed() < RECENT
+        {
+            return Ok(time);
+        }
+        let time = self.chain.reader.head().await?.block.time;
+        *newest() = Some((Instant::now(), time));
+        Ok(time)
     }
 
     /// The market's entry of a currency.

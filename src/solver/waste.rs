@@ -24,17 +24,27 @@ use crate::{
 };
 
 impl Solver {
-    /// What a payment cost that paid nobody, at most, in native units: its own gas and bytes where it
-    /// reverted, those of what used its nonce up where no node took it.
+    /// What a payment cost that paid nobody, in native units: its own gas and bytes where it reverted, those
+    /// of what used its nonce up where no node took it. As its receipt says, or else at most.
     pub(super) async fn wasted(&self, lane: &Lane, slot: &Slot, landing: &Landing) -> Amount {
         let Landing::Landed {
-            version, success, ..
+            version,
+            success,
+            spent,
+            ..
         } = landing
         else {
             return Amount::ZERO;
         };
         if *success && !version.cancels {
             return Amount::ZERO;
+        }
+        if let Some(spent) = spent {
+            let data = match spent.data {
+                Some(data) => data,
+                None => lane.slot_data_fee(slot, version).await,
+            };
+            return spent.gas.saturating_add(data);
         }
         let now = lane.site.fees().await;
         let now = now.map_or(u128::MAX, |fees| fees.base.saturating_add(fees.priority));

@@ -15,7 +15,7 @@ use vm::{
     OrderCall, ReadError,
     trade::{
         Authorization, Broadcast, Call, Draft, Fate, FillTerms, Intended, PaymentTerms, Payout,
-        Spend,
+        Spend, Spent,
     },
 };
 
@@ -29,6 +29,7 @@ async fn a_transaction_waits_is_included_and_grows_deep() {
     let writer = &rig.trade.writer;
     let solver = address(rig.solver.address());
     rig.site.node.automine(false).await.unwrap();
+    let had = rig.site.node.balance(rig.solver.address()).await.unwrap();
     let (raw, hash) = rig.sealed(&rig.draft(rig.payment(RECIPIENT, 5), 0, 10), &rig.solver);
     assert_eq!(writer.fate(&hash).await, Ok(Fate::Unknown));
     assert_eq!(writer.broadcast(&raw).await, Ok(Broadcast::Accepted));
@@ -40,10 +41,15 @@ async fn a_transaction_waits_is_included_and_grows_deep() {
 
     rig.site.node.mine(1, 1).await.unwrap();
     let block = rig.trade.scanner.head().await.unwrap();
+    let left = rig.site.node.balance(rig.solver.address()).await.unwrap();
     let included = |depth| Fate::Included {
         block: block.clone(),
         depth,
         success: true,
+        spent: Some(Spent {
+            gas: had - left - U256::from(5),
+            data: None,
+        }),
     };
     assert_eq!(writer.fate(&hash).await, Ok(included(0)));
     rig.site.node.mine(3, 1).await.unwrap();

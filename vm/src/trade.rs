@@ -231,6 +231,15 @@ pub enum Broadcast {
     Rejected(String),
 }
 
+/// What its sender paid for a transaction that is in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// The gas that it used, at what that cost.
+    pub gas: Amount,
+    /// Its bytes besides; `None` where that is not told.
+    pub data: Option<Amount>,
+}
+
 /// Where a transaction is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -242,6 +251,8 @@ pub enum Fate {
         block: Block,
         depth: u64,
         success: bool,
+        /// `None` where that is not told.
+        spent: Option<Spent>,
     },
 }
 

@@ -110,3 +110,19 @@ fn currencies_with_one_source_are_told() {
     let market = Market::parse(&file.to_string(), |_| Some(&vm::ethereum::FAMILY)).unwrap();
     assert_eq!(market.lonely(), [("one", "A"), ("one", "CCC")]);
 }
+
+#[test]
+fn a_network_stands_after_ten_blocks_where_money_is_real_or_when_its_file_says_so() {
+    let mut network = parse(|_| {}).unwrap().by_name("base").unwrap().clone();
+    for (pace, said, production, test) in [
+        (2, None, Some(60), None),
+        (12, None, Some(120), None),
+        (600, None, Some(6_000), None),
+        (2, Some(30), Some(30), Some(30)),
+        (2, Some(0), None, None),
+    ] {
+        (network.block_seconds, network.stalled_after) = (pace, said);
+        assert_eq!(network.stalled_after(true), production);
+        assert_eq!(network.stalled_after(false), test);
+    }
+}

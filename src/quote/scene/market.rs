@@ -39,9 +39,12 @@ impl SettlementPrice for Scene {
 impl Capacity for Scene {
     async fn sound(&self, network: &str) -> Result<(), CapacityError> {
         let wrong = self.with(|world| world.unsound == Some(network.to_owned()));
+        if self.with(|world| world.stalled == Some(network.to_owned())) {
+            return Err(CapacityError::Stalled(format!("{network} stands")));
+        }
         match wrong {
             false => Ok(()),
-            true => Err(CapacityError("another router".into())),
+            true => Err(CapacityError::Unknown("another router".into())),
         }
     }
 

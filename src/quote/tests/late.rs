@@ -23,7 +23,7 @@ async fn later(changes: Value, change: fn(&mut super::scene::World)) -> (Request
     scene.with(change);
     let offer = scene
         .repricer()
-        .offer(&request, U256::ZERO, LATER)
+        .offer(&request, (U256::ZERO, 1), LATER)
         .await
         .unwrap();
     (request, offer)
@@ -168,7 +168,7 @@ async fn nobody_prices_what_the_market_does_not_know_now() {
     scene.with(|world| world.prices = |_| Err(false));
     let refused = scene
         .repricer()
-        .offer(&request, U256::ZERO, LATER)
+        .offer(&request, (U256::ZERO, 1), LATER)
         .await
         .unwrap_err();
     assert_eq!(refused.code, Code::PriceFetchFailed);
@@ -176,7 +176,7 @@ async fn nobody_prices_what_the_market_does_not_know_now() {
     assert!(
         scene
             .repricer()
-            .offer(&request, U256::ZERO, LATER)
+            .offer(&request, (U256::ZERO, 1), LATER)
             .await
             .is_err()
     );
@@ -234,7 +234,7 @@ async fn dearer_bytes_are_part_of_a_late_price() {
     let request = stored(&scene, &answer).await;
     let offer = async |data: u64| {
         let repricer = scene.repricer();
-        repricer.offer(&request, U256::from(data), LATER).await
+        repricer.offer(&request, (U256::from(data), 1), LATER).await
     };
     let charged = 1_000_000_000_000_000;
     assert_eq!(request.fill_data, U256::from(charged));

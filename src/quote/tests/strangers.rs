@@ -458,3 +458,51 @@ async fn nothing_is_quoted_where_the_market_file_is_not_what_the_chain_says() {
         assert_eq!(refused.code, Code::ServiceUnavailable, "{network}");
     }
 }
+
+#[tokio::test]
+async fn nothing_is_quoted_where_no_blocks_are_made() {
+    for network in ["origin", "destination", "elsewhere"] {
+        let scene = Scene::default();
+        scene.with(|world| world.stalled = Some(network.into()));
+        let asked = ask(&scene.quoter(), json!({})).await;
+        let told = asked.err().map(|refused| (refused.code, refused.message));
+        let expected = (Code::ServiceUnavailable, format!("{network} stands"));
+        assert_eq!(told, Some(expected).filter(|_| network != "elsewhere"));
+    }
+}
+
+/// From USDC to ETH, whose price moves, or to USDC, which is level with it.
+#[tokio::test]
+async fn who_can_let_his_own_fill_fail_pays_for_the_choice() {
+    let calls = json!([{"to": OTHER, "data": "0x12"}]);
+    let with = |fields: Value, more: Value| {
+        let mut changes = fields;
+        for (name, value) in more.as_object().unwrap() {
+            changes[name] = value.clone();
+        }
+        changes
+    };
+    let given = async |changes: Value, code: bool| {
+        let scene = Scene::default();
+        scene.with(|world| (world.code, world.gas) = (code, 100_000));
+        let answer = scene.quote(changes).await.unwrap();
+        super::amount(&answer, "/details/currencyOut/amount")
+    };
+    let eth = json!({"destinationCurrency": NATIVE, "recipient": OTHER});
+    let plain = given(eth.clone(), false).await;
+    let coded = given(eth.clone(), true).await;
+    let called = given(with(eth, json!({"txs": calls})), false).await;
+    // What a major currency and a stable one may move by until the deposit is final.
+    for less in [coded, called] {
+        let (lost, all) = ((plain - less).into_raw(), plain.into_raw());
+        let lost = (lost * U256::from(1_000_000) / all).to::<u64>();
+        assert!((300..=1_500).contains(&lost), "{lost}");
+    }
+    let level = json!({"recipient": OTHER});
+    let plain = given(level.clone(), false).await;
+    assert_eq!(given(level.clone(), true).await, plain);
+    assert_eq!(
+        given(with(level, json!({"txs": calls})), false).await,
+        plain
+    );
+}

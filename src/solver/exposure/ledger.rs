@@ -1,7 +1,8 @@
 //! What the solver has paid in an hour, and how much it may. Pure: time is an argument.
 //!
-//! A fill enters before it is paid, so that two at once do not share what is left of a limit. Who is
-//! counted as the user is the recipient: whoever wants to use up another's limit has to pay him.
+//! A fill enters before it is paid, so that two at once do not share what is left of a limit, and leaves when
+//! the solver has been paid for it. Who is counted as the user is the recipient, or who gave the deposit:
+//! whoever wants to use up another's limit has to pay him.
 
 use std::collections::HashMap;
 
@@ -39,9 +40,10 @@ impl Ledger {
             let spent = spent.fold(outlay.usd, |sum, one| sum.saturating_add(one.usd));
             limit.is_some_and(|limit| spent > limit)
         };
+        let user = limits.user.filter(|_| outlay.user.is_some());
         beyond(limits.network, |_, _| true)
             || beyond(limits.currency, |one, other| one.currency == other.currency)
-            || beyond(limits.user, |one, other| one.user == other.user)
+            || beyond(user, |one, other| one.user == other.user)
     }
 
     /// Counts a fill; whether it is within the limits.
@@ -93,7 +95,7 @@ mod tests {
             at,
             network: "base".into(),
             currency: currency.into(),
-            user: user.into(),
+            user: Some(user.into()),
             usd,
         }
     }
@@ -131,6 +133,24 @@ mod tests {
         };
         assert!(ledger.enter(id(4), elsewhere, limits));
         assert!(ledger.enter(id(5), outlay(1, "a", "x", 1_000), Limits::default()));
+    }
+
+    #[test]
+    fn what_nobody_has_counts_for_nobody() {
+        let limits = Limits {
+            network: Some(100),
+            user: Some(40),
+            ..Limits::default()
+        };
+        let nobodys = |usd| Outlay {
+            user: None,
+            ..outlay(0, "a", "x", usd)
+        };
+        let mut ledger = Ledger::default();
+        assert!(ledger.enter(id(1), nobodys(50), limits));
+        assert!(ledger.enter(id(2), nobodys(45), limits));
+        assert!(!ledger.enter(id(3), nobodys(6), limits), "the network's");
+        assert!(ledger.enter(id(3), outlay(0, "a", "x", 5), limits));
     }
 
     #[test]

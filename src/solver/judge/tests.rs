@@ -469,6 +469,22 @@ fn a_matching_deposit_that_nobody_attests_ends_by_itself_and_the_next_one_decide
 }
 
 #[test]
+fn a_deposit_whose_order_another_names_is_parked_and_the_payers_own_decides() {
+    let named = |number, hearsay| Deposit {
+        hearsay,
+        ..deposit(number, FUNDED)
+    };
+    let parked = [(id(1), ManualRefundRequired, false)];
+    let (steps, _) = Scene::new(&[named(1, true), named(2, false)], &[]).plan();
+    assert_eq!(steps[0], fund(2));
+    assert_eq!(parks(&steps), parked);
+    let (steps, _) = Scene::new(&[named(1, true)], &[]).plan();
+    assert_eq!((steps.len(), parks(&steps)), (1, parked.to_vec()));
+    let (steps, _) = Scene::new(&[named(1, false)], &[]).plan();
+    assert_eq!(steps, [fund(1)]);
+}
+
+#[test]
 fn one_refund_on_its_way_holds_up_no_fill_and_no_other_refund() {
     let all = [low(1), deposit(2, FUNDED), low(3)];
     let (steps, _) = Scene::new(&all, &[leg(Refund, 1, Open)]).plan();

@@ -2,7 +2,7 @@
 
 use vm::{
     Block, Head, Receipt, Transaction,
-    trade::{Broadcast, Fate},
+    trade::{Broadcast, Fate, Spent},
 };
 
 use super::Lane;
@@ -30,6 +30,8 @@ pub enum Landing {
         depth: Depth,
         /// As a quorum has it, for a success that a quorum has seen.
         receipt: Option<Box<Receipt>>,
+        /// As its receipt says.
+        spent: Option<Spent>,
     },
     /// A foreign transaction has the nonce, for good: no version can land.
     Lost,
@@ -74,8 +76,13 @@ impl Lane {
         let mut known = false;
         for (version, fate) in slot.versions.iter().rev().zip(fates) {
             match fate {
-                Fate::Included { block, success, .. } => {
-                    let landing = self.landed(version, (block, success)).await?;
+                Fate::Included {
+                    block,
+                    success,
+                    spent,
+                    ..
+                } => {
+                    let landing = self.landed(version, (block, success), spent).await?;
                     return Ok((slot.clone(), landing));
                 }
                 Fate::Waiting => known = true,
@@ -173,6 +180,7 @@ impl Lane {
         &self,
         version: &Version,
         (block, success): (Block, bool),
+        spent: Option<Spent>,
     ) -> Result<Landing, SolverError> {
         let seen = Landing::Landed {
             version: Box::new(version.clone()),
@@ -180,9 +188,10 @@ impl Lane {
             success,
             depth: Depth::Included,
             receipt: None,
+            spent,
         };
         let agreed = match self.site.agreed(&version.hash.to_string()).await {
-            Ok((agreed, head)) => self.settled(version, agreed, &head),
+            Ok((agreed, head)) => self.settled(version, (agreed, spent), &head),
             Err(error) => {
                 let network = self.site.name.as_str();
                 tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
@@ -192,7 +201,12 @@ impl Lane {
         Ok(agreed.unwrap_or(seen))
     }
 
-    fn settled(&self, version: &Version, agreed: Transaction, head: &Head) -> Option<Landing> {
+    fn settled(
+        &self,
+        version: &Version,
+        (agreed, spent): (Transaction, Option<Spent>),
+        head: &Head,
+    ) -> Option<Landing> {
         let (block, receipt) = match agreed {
             Transaction::Missing => return None,
             Transaction::Failed(failure) => (failure.block, None),
@@ -214,6 +228,7 @@ impl Lane {
             block,
             depth,
             receipt,
+            spent,
         })
     }
 
@@ -224,7 +239,7 @@ impl Lane {
         let head = self.site.chain.reader.fresh_head().await?;
         for version in &slot.versions {
             let agreed = self.site.at(&version.hash.to_string(), &head).await?;
-            if let Some(landing) = self.settled(version, agreed, &head) {
+            if let Some(landing) = self.settled(version, (agreed, None), &head) {
                 return Ok(landing);
             }
         }

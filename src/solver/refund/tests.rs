@@ -1,5 +1,10 @@
+use vm::U256;
+
 use super::*;
-use crate::market::Class;
+use crate::{
+    market::{Class, Currency},
+    price::Price,
+};
 
 fn currency(decimals: u8) -> Currency {
     Currency {

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    request::Request,
+    request::{Request, scene},
     solver::tests::rig::{ROUTER, Rig},
     store::rows,
 };
@@ -98,7 +98,12 @@ async fn filled(rig: &mut Rig) -> Request {
 }
 
 async fn settler(rig: &Rig, oracle: Oracle) -> Settler {
+    settling(rig, oracle, Arc::default()).await
+}
+
+async fn settling(rig: &Rig, oracle: Oracle, exposure: Arc<Exposure>) -> Settler {
     Settler {
+        exposure,
         requests: rig.requests.clone(),
         lane: rig.solver().await.lanes["origin"].clone(),
         oracle,
@@ -111,6 +116,34 @@ async fn row(rig: &Rig, request: &Request) -> Option<Settlement> {
     let key = rows::settlement::key(&request.id, &B256::ZERO);
     let found = rig.store.read(&key).await.unwrap();
     found.map(|bytes| Settlement::decode(&bytes).unwrap())
+}
+
+/// Of a limit of 150 dollars a fill takes 99.90 until the solver has been paid for it.
+#[tokio::test]
+async fn what_is_settled_counts_for_no_limit_any_more() {
+    let mut rig = Rig::new();
+    rig.caps.hourly = Some(crate::market::Dollars(150_000_000));
+    let request = filled(&mut rig).await;
+    let payment = crate::solver::exposure::Payment {
+        network: "destination",
+        currency: scene::USDC,
+        amount: U256::from(99_900_000),
+        user: None,
+    };
+    let solver = rig.solver().await;
+    let now = rig.now / 1_000;
+    assert_eq!(solver.admits(payment, now).await, Ok(false));
+    let (oracle, _, _) = oracle(both(&rig, &request).await).await;
+    let settler = settling(&rig, oracle, solver.exposure.clone()).await;
+    for _ in 0..20 {
+        settler.round(rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert_eq!(row(&rig, &request).await, None);
+    assert_eq!(solver.admits(payment, now).await, Ok(true));
+    // Another process, too.
+    let solver = rig.solver().await;
+    assert_eq!(solver.admits(payment, now).await, Ok(true));
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@ use vm::{
     trade::{
         Accounts, Broadcast, Call, Called, CurrencyInfo, DepositTerms, Draft, Failover, Fate, Fees,
         FillTerms, Ground, Intended, Limits, PaymentTerms, Payout, Rehearsal, Revert, ScanError,
-        Scanner, Sighting, Spend, Step, StepBuilder, StepCall, Trade, TransactionCodec, Unfit,
-        Writer,
+        Scanner, Sighting, Spend, Spent, Step, StepBuilder, StepCall, Trade, TransactionCodec,
+        Unfit, Writer,
     },
 };
 
@@ -85,6 +85,8 @@ pub struct World {
     /// Transactions that name these orders succeed and pay nobody.
     pub silent: BTreeSet<B256>,
     pub broadcasts: Vec<B256>,
+    /// Wei that receipts say any transaction's gas cost; unset where they say nothing.
+    pub spent: Option<u64>,
 }
 
 /// What a provider says that is not so.
@@ -565,6 +567,7 @@ impl Writer for Provider {
                     block: world.block(world.head()),
                     depth: 0,
                     success: false,
+                    spent: None,
                 };
             }
             if let Some((at, effects)) = world.state().done.get(transaction) {
@@ -572,6 +575,10 @@ impl Writer for Provider {
                     block: world.block(*at),
                     depth: world.head() - at,
                     success: effects.is_some(),
+                    spent: world.spent.map(|gas| Spent {
+                        gas: U256::from(gas),
+                        data: None,
+                    }),
                 };
             }
             let waits = world.pool.iter().any(|tx| tx.hash == *transaction);

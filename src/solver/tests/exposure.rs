@@ -2,10 +2,10 @@
 
 use alloy::primitives::U256;
 
-use super::rig::{Rig, refundee};
+use super::rig::{Rig, recipient, refundee};
 use crate::{
     market::{Caps, Dollars},
-    request::{Request, reason::FailReason, status::Status},
+    request::{Call, Request, fact::Deposit, reason::FailReason, scene, status::Status},
     solver::{exposure::Payment, judge::Next},
 };
 
@@ -99,7 +99,7 @@ async fn whoever_asks_in_anothers_name_uses_up_his_own_limit() {
         network: "destination",
         currency: crate::request::scene::USDC,
         amount: U256::from(99_900_000),
-        user: &second.recipient,
+        user: Some(&second.recipient),
     };
     let solver = rig.solver().await;
     assert_eq!(solver.admits(payment, rig.now / 1_000).await, Ok(false));
@@ -113,7 +113,7 @@ async fn quotes_are_asked_of_the_same_limits() {
         network: "destination",
         currency: crate::request::scene::USDC,
         amount: U256::from(amount),
-        user: "0x51",
+        user: Some("0x51"),
     };
     let now = rig.now / 1_000;
     assert_eq!(solver.admits(payment(150_000_000), now).await, Ok(true));
@@ -124,4 +124,54 @@ async fn quotes_are_asked_of_the_same_limits() {
     let now = rig.now / 1_000;
     assert_eq!(solver.admits(payment(50_100_000), now).await, Ok(true));
     assert_eq!(solver.admits(payment(50_100_001), now).await, Ok(false));
+}
+
+/// An order whose calls take what is paid, and a deposit of `depositor`'s, as far as anybody knows.
+async fn calling(rig: &mut Rig, number: u8, (depositor, own): (&str, bool)) -> Request {
+    let calls = |request: &mut Request| {
+        request.calls = vec![Call {
+            to: refundee(9),
+            value: U256::ZERO,
+            data: vec![number].into(),
+        }];
+        // Whomever he names.
+        request.recipient = recipient(50);
+    };
+    let request = rig.quote(number, calls).await;
+    let gives = |deposit: &mut Deposit| {
+        deposit.onchain_id.0[0] = number;
+        (deposit.depositor, deposit.own) = (depositor.into(), own);
+    };
+    rig.deposit(&request, gives).await;
+    rig.settle(&request).await;
+    request
+}
+
+#[tokio::test]
+async fn calls_use_up_the_limit_of_whoever_gave_the_deposit_and_nobody_elses() {
+    let mut rig = Rig::new();
+    rig.caps = Caps {
+        hourly: None,
+        hourly_per_user: Some(Dollars(150_000_000)),
+    };
+    let stranger = recipient(60);
+    let first = calling(&mut rig, 1, (&stranger, true)).await;
+    rig.filled(first.order_id, 1);
+    // In somebody else's name.
+    let second = calling(&mut rig, 2, (scene::USER, false)).await;
+    rig.filled(second.order_id, 2);
+    let solver = rig.solver().await;
+    fn payment(user: &str) -> Payment<'_> {
+        Payment {
+            network: "destination",
+            currency: scene::USDC,
+            amount: U256::from(99_900_000),
+            user: Some(user),
+        }
+    }
+    let now = rig.now / 1_000;
+    for victim in [recipient(50), scene::USER.into(), refundee(9)] {
+        assert_eq!(solver.admits(payment(&victim), now).await, Ok(true));
+    }
+    assert_eq!(solver.admits(payment(&stranger), now).await, Ok(false));
 }

@@ -54,7 +54,8 @@ async fn late_deposit_is_priced_with_what_its_bytes_cost_now() {
         .with(|world| world.data_fee = Some(5_000_000));
     let request = late(&rig).await;
     rig.settle(&request).await;
-    assert_eq!(*rig.data.lock().unwrap(), Some(U256::from(5_000_000)));
+    let burden = rig.burden.lock().unwrap().unwrap();
+    assert_eq!(burden.data, U256::from(5_000_000));
     rig.filled(request.order_id, 1);
 }
 
@@ -304,4 +305,57 @@ async fn what_settles_for_more_than_it_is_worth_is_dust() {
         let parked = rig.claim(&request).await.parked;
         assert_eq!(!parked.is_empty(), dust, "{settlement} {units}");
     }
+}
+
+/// Whoever fills somebody's transaction, or his own, with deposits that are settled with it.
+#[tokio::test]
+async fn who_deposits_among_many_pays_for_the_settlement_of_all() {
+    for (together, filled) in [(3, true), (4, false)] {
+        let mut rig = Rig::new();
+        rig.settlement = U256::from(super::rig::RICH);
+        rig.worth = Ok(Repriced::Nothing);
+        let request = rig.quote(1, |_| ()).await;
+        rig.deposit(&request, |deposit| deposit.together = together)
+            .await;
+        rig.settle(&request).await;
+        let paid = rig.destination.paid(request.order_id);
+        assert_eq!(!paid.is_empty(), filled, "{together}");
+        let burden = *rig.burden.lock().unwrap();
+        assert_eq!(burden.map(|burden| burden.together), (!filled).then_some(4));
+    }
+    let mut given = Vec::new();
+    for together in [1, 3, 4, 54] {
+        let mut rig = Rig::new();
+        rig.settlement = U256::from(super::rig::RICH);
+        rig.worth = Ok(Repriced::Nothing);
+        let until = rig.now / 1_000 - 1;
+        let request = rig.quote(1, |request| request.valid_until = until).await;
+        rig.deposit(&request, |deposit| deposit.together = together)
+            .await;
+        rig.settle(&request).await;
+        given.push(rig.refunded(request.order_id, 1));
+    }
+    assert_eq!(given[0], given[1]);
+    // A fifth of a dollar for each.
+    assert_eq!(given[1] - given[2], U256::from(200_000));
+    assert_eq!(given[1] - given[3], U256::from(51 * 200_000));
+}
+
+#[tokio::test]
+async fn a_network_stands_whose_newest_block_is_old() {
+    let rig = Rig::new();
+    let head = super::chain::GENESIS + 19 * super::chain::PACE;
+    for (age, stands) in [(0, false), (60, false), (61, true), (3_600, true)] {
+        let moves = rig.solver().await.moves("origin", 60, head + age).await;
+        let expected = SolverError::Stalled("origin".into(), age);
+        assert_eq!(moves.err(), stands.then_some(expected), "{age}");
+    }
+    // It is asked once in ten seconds, whoever wants a quote.
+    let solver = rig.solver().await;
+    assert_eq!(solver.moves("origin", 60, head + 60).await, Ok(()));
+    rig.origin.mine();
+    let moves = solver.moves("origin", 60, head + 61).await;
+    assert_eq!(moves, Err(SolverError::Stalled("origin".into(), 61)));
+    let moves = rig.solver().await.moves("origin", 60, head + 61).await;
+    assert_eq!(moves, Ok(()));
 }

@@ -29,7 +29,7 @@ use crate::{
         judge::{Next, Patience},
         keys::Keys,
         lane::{Gas, Lane},
-        late::{Repriced, Repricing, Unpriced},
+        late::{Burden, Repriced, Repricing, Unpriced},
         site::Site,
         survey::Survey,
     },
@@ -61,8 +61,8 @@ pub struct Rig {
     pub now: u64,
     /// What orders are worth whose deposits come late.
     pub worth: Result<Repriced, &'static str>,
-    /// What they were priced with that their fill's bytes cost.
-    pub data: Arc<Mutex<Option<U256>>>,
+    /// What they were priced with besides.
+    pub burden: Arc<Mutex<Option<Burden>>>,
     /// What settling one costs, usd e18.
     pub settlement: U256,
     pub caps: Caps,
@@ -79,13 +79,13 @@ impl SettlementPrice for Settlement {
 
 struct Prices;
 
-/// What orders are worth, and what was said last that their fill's bytes cost.
-struct Market(Result<Repriced, &'static str>, Arc<Mutex<Option<U256>>>);
+/// What orders are worth, and what was said last that they cost besides.
+struct Market(Result<Repriced, &'static str>, Arc<Mutex<Option<Burden>>>);
 
 #[async_trait]
 impl Repricing for Market {
-    async fn reprice(&self, _: &Request, data: U256, _: u64) -> Result<Repriced, Unpriced> {
-        *self.1.lock().unwrap() = Some(data);
+    async fn reprice(&self, _: &Request, burden: Burden, _: u64) -> Result<Repriced, Unpriced> {
+        *self.1.lock().unwrap() = Some(burden);
         self.0.map_err(|why| Unpriced(why.into()))
     }
 }
@@ -154,7 +154,7 @@ impl Rig {
             fuse,
             now: (chain::GENESIS + 100) * 1_000,
             worth: Ok(Repriced::Promised),
-            data: Arc::default(),
+            burden: Arc::default(),
             settlement: U256::ZERO,
             caps: Caps::default(),
         };
@@ -221,8 +221,8 @@ impl Rig {
             keys: self.keys(),
             prices: Arc::new(Prices),
             settlement: Arc::new(Settlement(self.settlement)),
-            repricing: Arc::new(Market(self.worth, self.data.clone())),
-            exposure: Exposure::default(),
+            repricing: Arc::new(Market(self.worth, self.burden.clone())),
+            exposure: Arc::new(Exposure::default()),
             patience: Patience {
                 margin: 60,
                 funds: 300,

@@ -230,3 +230,28 @@ fn rig_deposit() -> Deposit {
     deposit.depositor = scene::USER.into();
     deposit
 }
+
+#[tokio::test]
+async fn what_failed_costs_what_its_receipt_says() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    // Two units of USDC, and not the five that its gas would have cost at most.
+    rig.origin.with(|world| {
+        (world.base, world.spent) = (DEAR, Some(900_000_000));
+        world.revert.insert(request.order_id);
+    });
+    rig.deposit(&request, short).await;
+    let solver = rig.solver().await;
+    while rig.claim(&request).await.legs.len() < 2 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(2);
+    }
+    assert_eq!(
+        rig.claim(&request).await.legs[0].wasted,
+        U256::from(900_000_000)
+    );
+    assert_eq!(
+        rig.claim(&request).await.legs[1].amount,
+        U256::from(99_999_999 - 5 - 2)
+    );
+}

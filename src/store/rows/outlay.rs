@@ -2,7 +2,8 @@
 //!
 //! Key: the request's id. Value, format 1: [`Outlay`].
 //!
-//! It lives for the hour that it counts, until the next fill where there are limits; some 200 bytes.
+//! It lives until its fill is settled, or for the hour that it counts and until the next fill where there are
+//! limits; some 200 bytes.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,8 @@ pub struct Outlay {
     pub network: String,
     /// In lower case, as the user is.
     pub currency: String,
-    pub user: String,
+    /// `None`: nobody knows who had it.
+    pub user: Option<String>,
     /// Millionths of a dollar.
     pub usd: u64,
 }
@@ -62,7 +64,7 @@ pub fn sample() -> Outlay {
         at: 1,
         network: "b".into(),
         currency: "c".into(),
-        user: "u".into(),
+        user: Some("u".into()),
         usd: 128,
     }
 }

@@ -603,7 +603,7 @@ fn layouts_of_lanes_never_change() {
 fn layout_of_what_was_paid_never_changes() {
     let paid = outlay::sample();
     let bytes = paid.encode().unwrap();
-    assert_eq!(bytes, b"\x01\x01\x01b\x01c\x01u\x80\x01");
+    assert_eq!(bytes, b"\x01\x01\x01b\x01c\x01\x01u\x80\x01");
     assert_eq!(outlay::Outlay::decode(&bytes), Ok(paid));
     assert_eq!(outlay::request(&outlay::key(&b(1))), Ok(b(1)));
 }

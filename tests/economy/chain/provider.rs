@@ -16,7 +16,7 @@ use vm::{
     StateReader, Transaction, TxRef, WithdrawalStatus,
     trade::{
         Accounts, Broadcast, Call, Called, CurrencyInfo, Fate, Fees, Intended, Rehearsal, Revert,
-        ScanError, Scanner, Sighting, Trade, Witness, Witnesses, Writer,
+        ScanError, Scanner, Sighting, Spent, Trade, Witness, Witnesses, Writer,
     },
 };
 
@@ -399,6 +399,10 @@ impl Writer for Provider {
                 block: block.clone(),
                 depth: head - block.number,
                 success: done.success,
+                spent: Some(Spent {
+                    gas: done.fee,
+                    data: None,
+                }),
             },
             Some(_) => Fate::Waiting,
             None if world.waits(transaction) => Fate::Waiting,

@@ -5,7 +5,10 @@
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::types::{B256, Bytes, EvmAddress, U256};
+use crate::{
+    trade::Spent,
+    types::{B256, Bytes, EvmAddress, U256},
+};
 
 /// A number as JSON-RPC writes it: `0x` and one to 64 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,30 @@ pub struct RawReceipt {
     pub block_number: Option<Quantity>,
     pub status: Option<Quantity>,
     pub logs: Vec<RawLog>,
+    /// These decide nothing but what a payment cost: odd ones are left out.
+    #[serde(default, deserialize_with = "lenient")]
+    pub gas_used: Option<Quantity>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub effective_gas_price: Option<Quantity>,
+    /// Of chains that charge for bytes besides.
+    #[serde(default, deserialize_with = "lenient")]
+    pub l1_fee: Option<Quantity>,
+}
+
+impl RawReceipt {
+    /// What its sender paid.
+    pub fn spent(&self) -> Option<Spent> {
+        let (used, price) = (self.gas_used?.0, self.effective_gas_price?.0);
+        Some(Spent {
+            gas: used.saturating_mul(price),
+            data: self.l1_fee.map(|fee| fee.0),
+        })
+    }
+}
+
+fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Quantity>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 /// One log of a receipt.
@@ -120,6 +147,29 @@ mod tests {
             assert_eq!(read(bad), None, "{bad}");
         }
         assert_eq!(read(&format!("\"0x{}\"", "0".repeat(65))), None);
+    }
+
+    #[test]
+    fn what_a_transaction_cost_is_in_its_receipt() {
+        let hash = format!("0x{}", "11".repeat(32));
+        let spent = |extra: &str| {
+            let text = format!(
+                r#"{{"transactionHash":"{hash}","blockHash":"{hash}","blockNumber":"0x1","status":"0x1","logs":[]{extra}}}"#
+            );
+            let receipt = serde_json::from_str::<RawReceipt>(&text).unwrap();
+            receipt.spent().map(|spent| (spent.gas, spent.data))
+        };
+        let (gas, fee) = (U256::from(6), U256::from(7));
+        let plain = r#","gasUsed":"0x2","effectiveGasPrice":"0x3""#;
+        assert_eq!(spent(plain), Some((gas, None)));
+        let charged = format!(r#"{plain},"l1Fee":"0x7""#);
+        assert_eq!(spent(&charged), Some((gas, Some(fee))));
+        for odd in [r#"{}"#, "null", "7"] {
+            let charged = format!(r#"{plain},"l1Fee":{odd}"#);
+            assert_eq!(spent(&charged), Some((gas, None)), "{odd}");
+        }
+        assert_eq!(spent(r#","gasUsed":"0x2""#), None);
+        assert_eq!(spent(""), None);
     }
 
     #[test]

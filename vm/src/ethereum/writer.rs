@@ -104,6 +104,7 @@ impl trade::Writer for Writer {
         let found: Option<RawTransaction> = expect("eth_getTransactionByHash", found)?;
         let waits = found.is_some();
         let success = receipt.as_ref().and_then(|receipt| receipt.status?.small()) == Some(1);
+        let spent = receipt.as_ref().and_then(RawReceipt::spent);
         let Some(mined) = Mined::join(transaction, receipt, found).map_err(doubt)? else {
             return Ok(if waits { Fate::Waiting } else { Fate::Unknown });
         };
@@ -112,6 +113,7 @@ impl trade::Writer for Writer {
             block,
             depth,
             success,
+            spent,
         })
     }
 }

@@ -14,7 +14,7 @@ pub const REQUEST: usize = 1 << 20;
 /// 30 million that settlement chains begin with.
 const EXECUTION_GAS: usize = 15_000_000;
 /// Gas of an action, its calldata included. A balance that was empty costs about 60,000.
-const ACTION_GAS: usize = 100_000;
+pub const ACTION_GAS: usize = 100_000;
 /// Actions of an execution.
 pub const ACTIONS: usize = EXECUTION_GAS / ACTION_GAS;
 /// Signatures that an execution is submitted with.

@@ -13,7 +13,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Broadcast, Call, Draft, Fate, Fees, Intended, Limits, Revert, Trade, TransactionCodec, Unfit,
+    Broadcast, Call, Draft, Fate, Fees, Intended, Limits, Revert, Spent, Trade, TransactionCodec,
+    Unfit,
 };
 use crate::{
     ReadError,
@@ -334,8 +335,8 @@ impl Failover {
         for fate in &said {
             let here = place(fate);
             let same = said.iter().filter(|other| place(other) == here);
-            if here.is_some() && same.count() >= self.ground.required {
-                return Ok(fate.clone());
+            if here.is_some() && same.clone().count() >= self.ground.required {
+                return Ok(self.costing(fate, same));
             }
         }
         let known = said.iter().filter(|fate| **fate != Fate::Unknown).count();
@@ -343,6 +344,24 @@ impl Failover {
             true => Fate::Waiting,
             false => Fate::Unknown,
         })
+    }
+
+    /// `fate` with what as many as have to agree say at least that it cost.
+    fn costing<'a>(&self, fate: &Fate, same: impl Iterator<Item = &'a Fate>) -> Fate {
+        let told = same.filter_map(|fate| match fate {
+            Fate::Included { spent, .. } => *spent,
+            Fate::Unknown | Fate::Waiting => None,
+        });
+        let told: Vec<_> = told.collect();
+        let most = |said: Vec<U256>| greatest(said, self.ground.required);
+        let data = most(told.iter().filter_map(|spent| spent.data).collect());
+        let agreed = most(told.iter().map(|spent| spent.gas).collect());
+        let agreed = agreed.map(|gas| Spent { gas, data });
+        let mut fate = fate.clone();
+        if let Fate::Included { spent, .. } = &mut fate {
+            *spent = agreed;
+        }
+        fate
     }
 
     /// The transaction as far as its length and kind go.

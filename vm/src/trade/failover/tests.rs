@@ -172,7 +172,44 @@ fn included(fork: u8) -> Fate {
         block: block(fork),
         depth: 0,
         success: true,
+        spent: None,
     }
+}
+
+#[tokio::test]
+async fn one_liar_of_three_makes_no_transaction_dear_or_cheap() {
+    let cost = |gas: u64, data: Option<u64>| {
+        Some(Spent {
+            gas: U256::from(gas),
+            data: data.map(U256::from),
+        })
+    };
+    let with = |told: Option<Spent>| {
+        let mut fate = included(1);
+        if let Fate::Included { spent, .. } = &mut fate {
+            *spent = told;
+        }
+        fate
+    };
+    let saying = |told: [Option<Spent>; 3]| {
+        let each = told.map(|told| Says {
+            fate: with(told),
+            ..self::honest()
+        });
+        among(each.into(), 2)
+    };
+    let honest = cost(30, Some(4));
+    for lie in [
+        cost(0, Some(0)),
+        cost(u64::MAX, Some(u64::MAX)),
+        cost(30, None),
+        None,
+    ] {
+        let said = saying([lie, honest, honest]).fate(&B256::ZERO).await;
+        assert_eq!(said, Ok(with(honest)), "{lie:?}");
+    }
+    let said = saying([None, None, honest]).fate(&B256::ZERO).await;
+    assert_eq!(said, Ok(with(None)));
 }
 
 fn account(byte: u8) -> Address {
