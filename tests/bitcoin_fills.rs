@@ -81,7 +81,7 @@ impl ChainReader for Deposits {
             currency: self.spec.family.native().unwrap(),
             amount: U256::from(1000),
             id: self.order.to_string().into(),
-            hearsay: false,
+            named_by_other: false,
         };
         Ok(Transaction::Succeeded(Receipt {
             block: Self::block(),

@@ -48,7 +48,7 @@ fn deposit(script: &Script, byte: u8, number: u64) {
         currency: address("0x0000000000000000000000000000000000000000"),
         amount: U256::from(5),
         id: B256::ZERO.to_string().into(),
-        hearsay: false,
+        named_by_other: false,
     }]);
     script.put(&tx(byte), Transaction::Succeeded(found));
 }

@@ -205,7 +205,7 @@ fn filled(facts: &mut Facts, request: &request::Request, number: u64) {
         standing: Standing::Final,
         together: 1,
         own: true,
-        hearsay: false,
+        named_by_other: false,
     });
     let purpose = if number.is_multiple_of(100) {
         Purpose::Refund

@@ -249,7 +249,7 @@ fn step(facts: &mut Facts, id: B256) {
         standing: Standing::Final,
         together: 1,
         own: true,
-        hearsay: false,
+        named_by_other: false,
     });
 }
 

@@ -148,7 +148,7 @@ fn seen(facts: &mut Facts, id: B256) {
         standing: Standing::Final,
         together: 1,
         own: true,
-        hearsay: false,
+        named_by_other: false,
     });
     facts.attempts.push(Attempt {
         purpose: Purpose::Fill,

@@ -269,8 +269,8 @@ pub fn funded(
                 onchain: onchain.into(),
                 deposits: Shown::list(&deposit::quote(&listed.messages)),
             })?;
-        if message.deposit.hearsay {
-            return Err(Refusal::Hearsay(onchain.into()));
+        if message.deposit.named_by_other {
+            return Err(Refusal::NamedByOther(onchain.into()));
         }
         if message.deposit.currency != wanted.currency {
             return Err(Refusal::WrongCurrency {
@@ -290,7 +290,8 @@ pub fn forced(terms: &Terms, deposits: &Deposits) -> Result<Vec<Message>, Refusa
     let (mut known, mut funded) = (HashSet::new(), Vec::new());
     for listed in deposits.distinct() {
         let messages = &listed.as_ref().map_err(Clone::clone)?.messages;
-        let named = |message: &&Message| *message.deposit.id == *id && !message.deposit.hearsay;
+        let named =
+            |message: &&Message| *message.deposit.id == *id && !message.deposit.named_by_other;
         let named = messages.iter().filter(named);
         funded.extend(named.filter(|m| known.insert(m.onchain_id)).cloned());
     }

@@ -45,7 +45,7 @@ pub fn is_claimable(terms: &Terms, message: &Message) -> bool {
     let wanted = terms.inputs.iter().any(|input| {
         input.chain == message.chain.as_str() && input.currency == message.deposit.currency
     });
-    wanted && !message.deposit.hearsay
+    wanted && !message.deposit.named_by_other
 }
 
 /// Until when the order may be filled or refunded for this deposit, in unix seconds: nobody pays for

@@ -105,7 +105,7 @@ pub enum Refusal {
         ordered: Shown,
     },
     #[error("The order of deposit {0} stands only in calldata that its payer did not send")]
-    Hearsay(Shown),
+    NamedByOther(Shown),
 
     #[error("Transaction {0} executed after deadline")]
     AfterDeadline(Shown),
@@ -271,7 +271,7 @@ impl Refusal {
             Self::MissingInput(_) => "INPUT_MISSING",
             Self::InvalidInput { .. } => "INPUT_INVALID",
             Self::WrongCurrency { .. } => "INPUT_CURRENCY_MISMATCH",
-            Self::Hearsay(_) => "DEPOSIT_ORDER_HEARSAY",
+            Self::NamedByOther(_) => "DEPOSIT_NAMED_BY_OTHER",
             other => other.settlement_code(),
         }
     }

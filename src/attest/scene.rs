@@ -244,7 +244,7 @@ impl Scene {
                     currency: address(&payment.currency),
                     amount: U256::from_str_radix(&payment.amount, 10).unwrap(),
                     id: named.clone(),
-                    hearsay: false,
+                    named_by_other: false,
                 });
                 read
             })

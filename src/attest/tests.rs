@@ -126,8 +126,8 @@ fn inputs_name_each_deposit_of_the_order_once() {
         ("INPUT_CURRENCY_MISMATCH", |s| {
             s.deposits[0].deposits()[0].currency = address(TOKEN);
         }),
-        ("DEPOSIT_ORDER_HEARSAY", |s| {
-            s.deposits[0].deposits()[0].hearsay = true;
+        ("DEPOSIT_NAMED_BY_OTHER", |s| {
+            s.deposits[0].deposits()[0].named_by_other = true;
         }),
         ("TRANSACTION_MISSING", |s| {
             s.deposits[0].found = Transaction::Missing;

@@ -59,7 +59,7 @@ pub fn deposit(
         standing: Standing::Included,
         together: 0,
         own: false,
-        hearsay: false,
+        named_by_other: false,
     }
 }
 
@@ -168,7 +168,7 @@ pub fn settled(facts: &mut Facts, onchain_id: B256, hash: B256, agreed: &Agreed)
         deposit.place = agreed.place.clone();
         deposit.standing = Standing::Final;
         (deposit.together, deposit.own) = (agreed.together, agreed.own);
-        deposit.hearsay = agreed.hearsay;
+        deposit.named_by_other = agreed.named_by_other;
     }
 }
 

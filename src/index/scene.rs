@@ -42,7 +42,7 @@ pub fn deposit(order: B256, index: u32) -> Deposit {
         currency: address(USDC),
         amount: U256::from(100_000_000),
         id: order.to_string().into(),
-        hearsay: false,
+        named_by_other: false,
     }
 }
 

@@ -58,7 +58,7 @@ pub struct Deposit {
     /// Its depositor gave it: anybody can deposit in another's name. Known once it is final.
     pub own: bool,
     /// Another than its payer says which order it is for: it pays for none. Known once it is final.
-    pub hearsay: bool,
+    pub named_by_other: bool,
 }
 
 /// What a quorum shows of a deposit that is final.
@@ -69,8 +69,8 @@ pub struct Agreed {
     pub together: u32,
     /// See [`Deposit::own`].
     pub own: bool,
-    /// See [`Deposit::hearsay`].
-    pub hearsay: bool,
+    /// See [`Deposit::named_by_other`].
+    pub named_by_other: bool,
 }
 
 /// How a deposit ends that fills nothing.

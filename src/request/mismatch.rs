@@ -16,7 +16,7 @@ pub fn mismatch(request: &Request, deposit: &Deposit) -> Option<FailReason> {
     let Some(input) = request.order.inputs.first() else {
         return Some(FailReason::Unknown);
     };
-    if deposit.hearsay {
+    if deposit.named_by_other {
         return Some(FailReason::Unknown);
     }
     let payment = &input.payment;

@@ -126,7 +126,7 @@ pub fn agreed(place: &fact::Place) -> fact::Agreed {
         place: place.clone(),
         together: 1,
         own: true,
-        hearsay: false,
+        named_by_other: false,
     }
 }
 
@@ -144,7 +144,7 @@ pub fn deposit(number: u8, standing: fact::Standing) -> fact::Deposit {
         standing,
         together: 1,
         own: true,
-        hearsay: false,
+        named_by_other: false,
     }
 }
 

@@ -231,7 +231,7 @@ fn message(terms: &Terms, deposit: &Deposit, families: Families<'_>) -> Result<M
             depositor: address(&deposit.depositor)?,
             currency: address(&deposit.currency)?,
             amount: deposit.amount,
-            hearsay: deposit.hearsay,
+            named_by_other: deposit.named_by_other,
         },
         timestamp: deposit.place.time,
     })

@@ -85,6 +85,6 @@ pub fn paid(facts: &mut Facts, number: u64) {
         standing: Standing::Final,
         together: 1,
         own: true,
-        hearsay: false,
+        named_by_other: false,
     }];
 }

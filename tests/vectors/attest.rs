@@ -74,7 +74,7 @@ fn message(of: &Value) -> Result<Message, String> {
             currency: address("currency")?,
             amount: amount(result, "amount")?,
             id: Arc::from(text(result, "depositId")?),
-            hearsay: false,
+            named_by_other: false,
         },
         timestamp: number(text(&of["extraData"], "timestamp")?)?,
     })

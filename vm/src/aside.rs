@@ -73,9 +73,9 @@ mod tests {
         assert_eq!(long.await.unwrap(), Some(7));
     }
 
-    struct Chest(mpsc::Receiver<u8>, mpsc::Sender<u8>);
+    struct Waiting(mpsc::Receiver<u8>, mpsc::Sender<u8>);
 
-    impl Large for Chest {
+    impl Large for Waiting {
         fn is_large(&self) -> bool {
             true
         }
@@ -93,7 +93,7 @@ mod tests {
         let long = tokio::spawn(async {
             let (done, other) = mpsc::channel();
             tokio::spawn(async move { done.send(7) });
-            drop(Kept::new(Chest(other, cleared)));
+            drop(Kept::new(Waiting(other, cleared)));
         });
         long.await.unwrap();
         assert_eq!(wait.recv(), Ok(7));

@@ -188,7 +188,7 @@ pub struct Deposit {
     pub id: Arc<str>,
     /// The id stands only in calldata that another than the payer sent, who may have put any id there:
     /// no order is funded by it.
-    pub hearsay: bool,
+    pub named_by_other: bool,
 }
 
 /// How a payment is known.

@@ -124,8 +124,8 @@ fn deposit_that_no_claim_can_name_is_not_paid_for() {
         ("INPUT_CURRENCY_MISMATCH", |t| {
             t.scene.deposits[0].deposits()[0].currency = scene::address(TOKEN);
         }),
-        ("DEPOSIT_ORDER_HEARSAY", |t| {
-            t.scene.deposits[0].deposits()[0].hearsay = true;
+        ("DEPOSIT_NAMED_BY_OTHER", |t| {
+            t.scene.deposits[0].deposits()[0].named_by_other = true;
         }),
         ("INPUT_CHAIN_MISMATCH", |t| {
             t.scene.deposits[0].spec = scene::spec("base");

@@ -207,19 +207,19 @@ async fn what_others_deposit_in_the_same_transaction_is_counted_and_blocks_nothi
 
 #[tokio::test]
 async fn a_deposit_whose_order_another_names_pays_for_none() {
-    for hearsay in [false, true] {
+    for named_by_other in [false, true] {
         let bench = bench().await;
         let mut deposit = bench.deposit();
-        deposit.hearsay = hearsay;
+        deposit.named_by_other = named_by_other;
         bench.put(AT, Ok(vec![deposit]));
         assert_eq!(bench.look(10).await, (AT, Standing::Final));
         let facts = bench.requests.facts(&bench.request.id).await.unwrap();
         let why = mismatch(&bench.request, &facts.deposits[0]);
-        assert_eq!(why, hearsay.then_some(FailReason::Unknown));
+        assert_eq!(why, named_by_other.then_some(FailReason::Unknown));
         let families = |_: &str| Some(vm::SETTLEMENT);
         let fill = claimable::fill(&bench.request, &facts.deposits[0], &families);
-        let hears = matches!(fill, Err(attest::Refusal::Hearsay(_)));
-        assert_eq!(hears, hearsay, "{fill:?}");
+        let refused = matches!(fill, Err(attest::Refusal::NamedByOther(_)));
+        assert_eq!(refused, named_by_other, "{fill:?}");
     }
 }
 

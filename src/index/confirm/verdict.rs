@@ -60,7 +60,7 @@ pub fn judge(seen: &Seen<'_>, request: &Request, deposit: &Deposit) -> Verdict {
         place: apply::place(&receipt.block),
         together: u32::try_from(messages.len()).unwrap_or(u32::MAX),
         own: is_own(receipt, request, &message.deposit),
-        hearsay: message.deposit.hearsay,
+        named_by_other: message.deposit.named_by_other,
     })
 }
 

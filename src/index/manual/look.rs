@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vm::{B256, Block, Head, ReadError, Receipt, Transaction, TxRef};
+use vm::{B256, Block, Head, Kept, ReadError, Receipt, Transaction, TxRef};
 
 use super::{ManualError, Network, Transactions, is_own};
 use crate::{
@@ -30,7 +30,8 @@ const GIVE_UP_UNCLAIMED: u64 = 600_000;
 struct Sight {
     transaction: TxRef,
     head: Head,
-    found: Transaction,
+    /// It may be large.
+    found: Kept<Transaction>,
 }
 
 impl Transactions {
@@ -48,7 +49,7 @@ impl Transactions {
         };
         let finality = &network.chain.spec.finality;
         let settled = |block: &Block| finality.met(block, &sight.head);
-        let (state, done, outcome, act) = match &sight.found {
+        let (state, done, outcome, act) = match &*sight.found {
             Transaction::Missing => return self.missing(row, now).await,
             Transaction::Failed(failure) => {
                 let place = apply::place(&failure.block);
@@ -93,11 +94,11 @@ impl Transactions {
         let unknown = || ManualError::UnknownChain(name.to_owned());
         let network = self.networks.get(name).ok_or_else(unknown)?;
         let sight = sight(network, transaction.clone()).await;
-        match sight.map_err(IndexError::from)?.found {
+        match &*sight.map_err(IndexError::from)?.found {
             Transaction::Missing => Err(ManualError::NotIncluded(transaction.text.to_string())),
             Transaction::Failed(_) => Ok(()),
             Transaction::Succeeded(receipt) => {
-                Ok(self.deposits(name, transaction, &receipt, now).await?)
+                Ok(self.deposits(name, transaction, receipt, now).await?)
             }
         }
     }
@@ -279,6 +280,6 @@ async fn sight(network: &Network, transaction: TxRef) -> Result<Sight, ReadError
     Ok(Sight {
         transaction,
         head,
-        found,
+        found: Kept::new(found),
     })
 }

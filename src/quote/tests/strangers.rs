@@ -38,7 +38,7 @@ fn least(order: &Order, deposited: U256) -> U256 {
         currency: terms.inputs[0].currency.clone(),
         amount: deposited,
         id: terms.name().into(),
-        hearsay: false,
+        named_by_other: false,
     };
     let message = Message {
         chain: ChainId::new("origin"),

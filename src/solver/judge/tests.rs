@@ -34,7 +34,7 @@ fn deposit(number: u8, standing: Standing) -> Deposit {
         standing,
         together: 1,
         own: true,
-        hearsay: false,
+        named_by_other: false,
     }
 }
 

@@ -263,7 +263,7 @@ impl Rig {
             standing: Standing::Final,
             together: 1,
             own: true,
-            hearsay: false,
+            named_by_other: false,
         };
         change(&mut deposit);
         self.show(&deposit);

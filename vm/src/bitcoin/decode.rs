@@ -154,7 +154,7 @@ fn deposits(
         currency,
         amount,
         id,
-        hearsay: false,
+        named_by_other: false,
     }])
 }
 

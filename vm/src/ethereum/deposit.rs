@@ -60,7 +60,7 @@ pub fn told(
                 currency: None,
                 amount,
                 id,
-                hearsay: false,
+                named_by_other: false,
             },
             Event::Transfer {
                 token,
@@ -78,11 +78,11 @@ pub fn told(
                     currency: Some(token),
                     amount,
                     id,
-                    hearsay: false,
+                    named_by_other: false,
                 };
                 if id.is_zero() && transfers == 1 && claim != Claim::Several {
                     found.id = suffix::deposit_id(calldata.input, depository, amount);
-                    found.hearsay =
+                    found.named_by_other =
                         !found.id.is_zero() && calldata.sender.is_some_and(|by| by != from);
                 }
                 found
@@ -100,7 +100,7 @@ struct Found {
     currency: Option<EvmAddress>,
     amount: U256,
     id: B256,
-    hearsay: bool,
+    named_by_other: bool,
 }
 
 impl Found {
@@ -114,7 +114,7 @@ impl Found {
                 .map_or_else(|| rules.native.clone(), |token| rules.address(&token)),
             amount: self.amount,
             id: format!("{:#x}", self.id).into(),
-            hearsay: self.hearsay,
+            named_by_other: self.named_by_other,
         }
     }
 }

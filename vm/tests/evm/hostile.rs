@@ -437,7 +437,7 @@ fn calldata_names_a_bare_transfer() {
 
 /// What a wallet's owner signs is sent by anybody, behind calldata of the sender's own.
 #[test]
-fn calldata_that_the_payer_did_not_send_is_hearsay() {
+fn calldata_that_the_payer_did_not_send_is_named_by_another() {
     let named = format!("0xa9059cbb{}{}{ID}", word(DEPOSITORY), number(5));
     // The literal that the payer signed is swallowed as the word behind the sender's own.
     let literal = format!("a9059cbb{}{}", word(DEPOSITORY), number(5));
@@ -446,7 +446,7 @@ fn calldata_that_the_payer_did_not_send_is_hearsay() {
         let found = receipt_by(&chain::rules(), logs, input).deposits.unwrap();
         let found = found
             .iter()
-            .map(|d| (*d.id == format!("0x{ID}"), d.hearsay));
+            .map(|d| (*d.id == format!("0x{ID}"), d.named_by_other));
         found.collect::<Vec<_>>()
     };
     for input in [&named, &swallowed] {

@@ -49,13 +49,13 @@ fn wrong_currency() -> Scene {
 }
 
 /// The scene with a deposit whose payer did not send the calldata that names its order.
-fn hearsay() -> Scene {
-    Scene::new().with(|s| s.deposits[0].deposits()[0].hearsay = true)
+fn named_by_other() -> Scene {
+    Scene::new().with(|s| s.deposits[0].deposits()[0].named_by_other = true)
 }
 
 #[tokio::test]
 async fn what_nobody_can_be_paid_from_goes_back_at_once_with_its_order() {
-    for scene in [wrong_currency(), hearsay()] {
+    for scene in [wrong_currency(), named_by_other()] {
         goes_back(&scene).await;
     }
 }
