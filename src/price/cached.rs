@@ -29,8 +29,8 @@ const WINDOW: u64 = 600;
 
 const MILLION: U256 = U256::from_limbs([1_000_000, 0, 0, 0]);
 
-/// One asks at a time. A feed that fails is believed with its last price as long as the feed itself
-/// would believe it.
+/// One asks at a time. A feed that fails is believed with the last price that was accepted, as long as the
+/// feed itself would believe it. What was refused ([`Cached::accept`] was not said) moves nothing later.
 pub struct Cached {
     feed: Box<dyn Feed>,
     last: Mutex<Last>,
@@ -39,8 +39,11 @@ pub struct Cached {
 
 #[derive(Default)]
 struct Last {
+    /// Its last answer.
     price: Option<Told>,
-    /// When it answered, and what; no older than [`WINDOW`].
+    /// The last of its answers that made a price.
+    accepted: Option<Told>,
+    /// What it answered of which a price was made, and when last; no older than [`WINDOW`].
     history: VecDeque<(u64, U256)>,
     asked: Option<Asked>,
     /// When it was last asked, also by who did not wait for the answer.
@@ -67,6 +70,11 @@ impl Cached {
 
     fn last(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A price was made of what it told.
+    pub fn accept(&self, told: &Told, now: u64) {
+        self.last().accept(told, now);
     }
 
     /// The last answer, if it is younger than `age` seconds.
@@ -113,6 +121,9 @@ impl Cached {
             doubt: answer.as_ref().err().cloned(),
         });
         let answer = answer.map(|told| last.heard(told, now));
+        if answer.is_err() {
+            last.price = last.accepted;
+        }
         match (answer, last.price) {
             (Err(_), Some(price)) if self.feed.believable(&price, now) => Ok(price),
             (answer, _) => answer,
@@ -121,12 +132,12 @@ impl Cached {
 }
 
 impl Last {
-    /// Keeps an answer; it with the swing of those before it.
+    /// Keeps an answer; it with the swing from those before it of which prices were made.
     fn heard(&mut self, told: Told, now: u64) -> Told {
-        self.history.push_back((now, told.usd));
         self.history
             .retain(|(at, _)| now.saturating_sub(*at) < WINDOW);
-        let prices = || self.history.iter().map(|(_, usd)| *usd);
+        let before = self.history.iter().map(|(_, usd)| *usd);
+        let prices = || before.clone().chain([told.usd]);
         let least = prices().min().unwrap_or(told.usd);
         let most = prices().max().unwrap_or(told.usd);
         let apart = (most - least).saturating_mul(MILLION).checked_div(least);
@@ -137,6 +148,14 @@ impl Last {
         };
         self.price = Some(told);
         told
+    }
+
+    fn accept(&mut self, told: &Told, now: u64) {
+        self.accepted = Some(*told);
+        match self.history.back_mut() {
+            Some((at, usd)) if *usd == told.usd => *at = now.max(*at),
+            _ => self.history.push_back((now, told.usd)),
+        }
     }
 }
 

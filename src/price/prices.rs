@@ -81,7 +81,13 @@ impl Prices {
             tracing::debug!(currency = currency.symbol, %doubt, "a price feed is left out");
         }
         let answers: Vec<_> = currency.prices.iter().zip(answers).collect();
-        bounded::range(&answers, currency.class, self.rules, now)
+        let price = bounded::range(&answers, currency.class, self.rules, now)?;
+        for (feed, told) in &answers {
+            if let (Some(feed), Ok(told)) = (self.feeds.get(feed), told) {
+                feed.accept(told, now);
+            }
+        }
+        Ok(price)
     }
 
     async fn ask(&self, feed: &PriceFeed, now: u64, since: Option<Instant>) -> Result<Told, Doubt> {

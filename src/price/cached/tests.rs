@@ -69,6 +69,7 @@ async fn answers_stay_fresh_and_outlive_failures_up_to_their_age() {
     assert_eq!(cached.read(1004).await, told(7, 1000));
     assert_eq!(feed.asked(), 1);
     assert_eq!(plain(cached.read(1005).await), told(8, 1004));
+    cached.accept(&told(8, 1004).unwrap(), 1005);
     feed.says(Err(Doubt::Senseless));
     assert_eq!(plain(cached.read(1010).await), told(8, 1004));
     assert_eq!(plain(cached.read(1104).await), told(8, 1004));
@@ -151,7 +152,11 @@ async fn one_who_gives_up_leaves_the_turn_to_the_next() {
 #[tokio::test]
 async fn answers_of_the_last_minutes_say_how_restless_a_price_is() {
     let (feed, cached) = scripted(1);
-    let swing = async |now: u64| cached.read(now).await.unwrap().swing;
+    let swing = async |now: u64| {
+        let told = cached.read(now).await.unwrap();
+        cached.accept(&told, now);
+        told.swing
+    };
     for (usd, at, wanted) in [
         (1_000, 1_000, 0),
         (1_010, 1_010, 10_000),
@@ -210,7 +215,32 @@ async fn who_asks_anew_hears_of_failures_as_others_do() {
     assert_eq!(cached.anew(began, 1000).await, Err(Doubt::Senseless));
     feed.says(told(7, 1000));
     assert_eq!(cached.anew(Instant::now(), 1001).await, told(7, 1000));
+    cached.accept(&told(7, 1000).unwrap(), 1001);
     feed.says(Err(Doubt::Senseless));
     assert_eq!(cached.anew(Instant::now(), 1002).await, told(7, 1000));
     assert_eq!(feed.asked(), 4);
+}
+
+/// The feed lies once: whoever asked believed it not, so that nobody later is charged for it.
+#[tokio::test]
+async fn what_was_refused_moves_nothing_later() {
+    let (feed, cached) = scripted(1);
+    let read = async |usd: u64, at: u64| {
+        feed.says(told(usd, at));
+        cached.read(at).await.unwrap()
+    };
+    let first = read(1_000, 1_000).await;
+    cached.accept(&first, 1_000);
+    let lie = read(2_000, 1_010).await;
+    assert_eq!(lie.swing, 1_000_000);
+    assert_eq!(read(1_000, 1_020).await.swing, 0);
+    // Nor does it stand in for the feed when that is silent.
+    read(2_000, 1_030).await;
+    feed.says(Err(Doubt::Senseless));
+    assert_eq!(plain(cached.read(1_035).await), told(1_000, 1_000));
+    assert_eq!(cached.read(1_101).await, Err(Doubt::Senseless));
+    // What is believed in the end counts.
+    let moved = read(2_000, 1_110).await;
+    cached.accept(&moved, 1_110);
+    assert_eq!(read(1_000, 1_120).await.swing, 1_000_000);
 }

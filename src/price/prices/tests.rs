@@ -330,3 +330,36 @@ fn feeds_that_cannot_work_are_told_with_their_currency() {
         assert_eq!(error.to_string(), format!("ethereum: price of ETH: {why}"));
     }
 }
+
+/// One feed of two is off for a moment: nothing is sold by either then, and the price is as narrow as before
+/// once they agree again.
+#[tokio::test]
+async fn a_feed_that_was_refused_widens_no_price_later() {
+    let provider = telling(1);
+    let (market, prices) = opened(
+        &json!([chainlink(), peg("1")]),
+        std::slice::from_ref(&provider),
+    );
+    let ether = market.networks()[0].native().unwrap();
+    let says = |usd_cents: i64| {
+        let round = answer((5, usd_cents * 1_000_000, NOW, 5));
+        *provider.round.lock().unwrap() = Ok(Ok(round));
+    };
+    let before = prices.price(ether, NOW).await.unwrap();
+    says(200);
+    assert!(prices.price(ether, NOW + 10).await.is_err());
+    says(100);
+    let after = prices.price(ether, NOW + 20).await.unwrap();
+    let aged = (before.most - after.most, after.least - before.least);
+    assert!(
+        after.most - after.least < usd(1) / U256::from(100),
+        "{after:?} {aged:?}"
+    );
+    // What both say moves it.
+    says(101);
+    let moved = prices.price(ether, NOW + 30).await.unwrap();
+    assert!(
+        moved.most - moved.least > after.most - after.least,
+        "{moved:?}"
+    );
+}
