@@ -23,14 +23,14 @@ use super::{Bell, IndexError, apply, book::opened, looks::Looks, tail::rewound};
 use crate::{
     request::{
         Request,
-        fact::{Deposit, Facts, Standing},
+        fact::{Agreed, Deposit, Facts, Standing},
     },
     store::{
         Batch, Expect,
         requests::{Requests, RequestsError},
         rows::{
             cursor::{self, Cursor},
-            open,
+            open, parked,
         },
     },
 };
@@ -246,16 +246,7 @@ impl Confirmer {
                 look.early = 1;
             }
             Verdict::Final(agreed) => {
-                let (batch, shelved) = self.unshelve(batch, &request.id, deposit).await?;
-                let change = |facts: &mut Facts| {
-                    apply::settled(facts, id, hash, agreed);
-                    if shelved {
-                        shelf::forget(facts, &id);
-                    }
-                };
-                self.requests
-                    .record(&request.id, now, batch, change)
-                    .await?;
+                self.agreed(batch, one, agreed, now).await?;
                 self.count(deposit, "confirmed");
                 look.confirmed = 1;
             }
@@ -281,6 +272,38 @@ impl Confirmer {
             }
         }
         Ok(look)
+    }
+
+    /// Records that a deposit is final.
+    async fn agreed(
+        &self,
+        batch: Batch,
+        one: &Pending,
+        agreed: &Agreed,
+        now: u64,
+    ) -> Result<(), IndexError> {
+        let (request, deposit) = one;
+        let (id, hash) = (deposit.onchain_id, deposit.place.hash);
+        let unpaid = shelf::unpaid(one, agreed, now);
+        let (batch, shelved) = match &unpaid {
+            Some((row, _)) => {
+                let key = parked::key(&request.id, &id);
+                (batch.put(key, row.encode()?), false)
+            }
+            None => self.unshelve(batch, &request.id, deposit).await?,
+        };
+        let change = |facts: &mut Facts| {
+            apply::settled(facts, id, hash, agreed);
+            if shelved {
+                shelf::forget(facts, &id);
+            }
+            if let Some((_, ending)) = &unpaid {
+                facts.end(ending.clone());
+            }
+        };
+        let recorded = self.requests.record(&request.id, now, batch, change);
+        recorded.await?;
+        Ok(())
     }
 
     /// `batch`, and the network's cursor before the block of a deposit that is not there: whoever

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{books::Books, claim};
 use crate::{
-    request::{Request, fact::Facts, mismatch::mismatch},
+    request::{Execution, Request, fact::Facts, mismatch::mismatch},
     store::{
         Batch, Expect, Key, Kind, Outcome, Range, StoreError,
         requests::{Requests, RequestsError},
@@ -49,6 +49,10 @@ pub enum DeskError {
         "its order's record has no place for it: its depositor recovers it at an oracle; dismiss it"
     )]
     LeftOut,
+    #[error(
+        "its order's user acts by himself, no solver pays: its depositor recovers it at an oracle; dismiss it"
+    )]
+    NobodyPays,
     #[error("its execution is on its way: wait for it")]
     OnItsWay,
     #[error("it changed meanwhile: look again")]
@@ -179,6 +183,9 @@ impl Desk {
         };
         let order = self.requests.by_id(&request).await?;
         let order = order.ok_or(DeskError::Unknown(deposit))?;
+        if order.execution == Execution::User {
+            return Err(DeskError::NobodyPays);
+        }
         let facts = self.requests.facts(&request).await?;
         if !facts.deposits.iter().any(|one| one.onchain_id == deposit) {
             return Err(DeskError::LeftOut);

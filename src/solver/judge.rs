@@ -149,13 +149,14 @@ pub fn plan(case: &Case<'_>) -> Plan {
         steps: Vec::new(),
         next: Next::Done,
     };
+    if unsettled(case) {
+        plan.next = Next::Wait;
+    }
+    // Nobody is paid; what is deposited all the same the index lists once it is final.
     if case.request.execution == Execution::User {
         return plan;
     }
     let mut parked = Vec::new();
-    if unsettled(case) {
-        plan.next = Next::Wait;
-    }
     let unused = finals(case.facts).filter(|deposit| is_unused(case.claim, deposit));
     let verdicts = unused.map(|deposit| verdict(case, deposit));
     let excesses = finals(case.facts).map(|deposit| excess::verdict(case, deposit));

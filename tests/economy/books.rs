@@ -3,6 +3,7 @@
 use alloy::primitives::{Address, B256, U256};
 use intentd::store::{
     Range, Store,
+    requests::Requests,
     rows::{self, settlement::Settlement},
 };
 use serde_json::Value;
@@ -174,6 +175,15 @@ pub async fn uses(world: &World, request: B256) -> Vec<(Option<B256>, B256)> {
     let word = |value: &Value| value.as_str()?.parse().ok();
     live.filter_map(|leg| Some((word(&leg["transaction"]), word(&leg["deposit"])?)))
         .collect()
+}
+
+/// The deposits of a request that are left to their depositors, whether an operator has them listed still or
+/// not.
+pub async fn left(world: &World, request: B256) -> Vec<B256> {
+    let requests = Requests::new(world.store.clone());
+    let facts = requests.facts(&request).await.unwrap();
+    let left = facts.endings.iter().filter(|one| one.refused.is_some());
+    left.map(|one| one.deposit).collect()
 }
 
 /// What the solver decided about a request.

@@ -453,10 +453,15 @@ async fn ended(history: &History, deal: &Deal, account: &Account, wrong: &mut Ve
         return;
     }
     let claim = books::claim(&history.world, deal.request).await;
-    // Where the user acts by himself no solver decides: what is deposited goes back through the hub.
-    let solved = account.deposits.iter().filter(|_| !deal.trade.is_own());
-    for placed in solved {
-        if !mentions(&claim, placed.id) {
+    // Where the user acts by himself no solver decides: what is deposited is listed, and goes back through
+    // the hub.
+    let left = books::left(&history.world, deal.request).await;
+    for placed in &account.deposits {
+        let decided = match deal.trade.is_own() {
+            true => left.contains(&placed.id),
+            false => mentions(&claim, placed.id),
+        };
+        if !decided {
             let what = format!(
                 "{:?} {}: nobody decided about {placed:?}",
                 deal.of, deal.order

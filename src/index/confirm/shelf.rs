@@ -1,13 +1,15 @@
 //! Deposits that no quorum has agreed about for days: the operator has them listed with why, may have
-//! them looked at again or dismiss them, and agreement takes them off the list by itself.
+//! them looked at again or dismiss them, and agreement takes them off the list by itself. And those that
+//! are agreed about and that nobody is paid from.
 
-use vm::B256;
+use vm::{B256, spelled_alike};
 
 use super::{Confirmer, Pending};
 use crate::{
-    index::IndexError,
+    index::{IndexError, apply},
     request::{
-        fact::{Deposit, Ending, Facts},
+        Execution,
+        fact::{Agreed, Deposit, Ending, Facts},
         mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
     },
@@ -124,6 +126,39 @@ impl Confirmer {
             .delete(parked::key(request, &deposit.onchain_id));
         Ok((batch, true))
     }
+}
+
+/// How a deposit ends of an order whose user acts by himself, so that no solver ever looks at it: it is
+/// listed, and its depositor recovers it. Only the user's own is told in his request's record.
+pub(super) fn unpaid(
+    (request, deposit): &Pending,
+    agreed: &Agreed,
+    now: u64,
+) -> Option<(Parked, Ending)> {
+    if request.execution != Execution::User {
+        return None;
+    }
+    let (reason, why) = (FailReason::Unknown, RefundFailReason::ManualRefundRequired);
+    let users = agreed.own && spelled_alike(&deposit.depositor, &request.user);
+    let row = Parked {
+        network: deposit.network.clone(),
+        transaction: deposit.transaction.clone(),
+        depositor: deposit.depositor.clone(),
+        currency: deposit.currency.clone(),
+        amount: deposit.amount,
+        reason,
+        why,
+        note: "the order's user acts by himself, nobody is paid from it: its depositor recovers it at an oracle".to_owned(),
+        minor: apply::is_small(request, deposit),
+        since: now,
+    };
+    let ending = Ending {
+        deposit: deposit.onchain_id,
+        reason,
+        refused: Some(why),
+        minor: !users,
+    };
+    Some((row, ending))
 }
 
 /// Seconds since the deposit's block. `now` in unix milliseconds.

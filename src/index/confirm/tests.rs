@@ -9,7 +9,7 @@ use crate::{
         scene,
     },
     request::{
-        self,
+        self, Execution,
         mismatch::mismatch,
         reason::FailReason,
         status::{self, Status},
@@ -40,6 +40,10 @@ struct Bench {
 
 /// A request whose deposit one provider has shown in block [`AT`].
 async fn bench() -> Bench {
+    bench_of(Execution::Solver, request::scene::USER).await
+}
+
+async fn bench_of(execution: Execution, user: &str) -> Bench {
     let script = Script::at(AT);
     let requests = Requests::new(Arc::new(MemoryStore::new()));
     let network = Network {
@@ -47,7 +51,8 @@ async fn bench() -> Bench {
         bell: Arc::default(),
     };
     let networks = HashMap::from([("origin".to_owned(), network)]);
-    let request = request::scene::request(1);
+    let mut request = request::scene::request(1);
+    (request.execution, request.user) = (execution, user.to_owned());
     requests.insert(&request, Batch::new()).await.unwrap();
     let bench = Bench {
         confirmer: Confirmer::new(requests.clone(), networks),
@@ -526,4 +531,43 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
     assert_eq!(standing(&held_up).await, Standing::Included);
     shutdown.cancel();
     running.await.unwrap();
+}
+
+/// No solver looks at the order of a user who acts by himself.
+#[tokio::test]
+async fn what_is_deposited_for_an_order_that_nobody_is_paid_from_is_listed() {
+    let (user, other) = (request::scene::USER, scene::DEPOSITORY);
+    for (execution, of, listed, minor) in [
+        (Execution::Solver, user, 0, false),
+        (Execution::User, user, 1, false),
+        // A stranger's stands in the operator's list and not in the user's record.
+        (Execution::User, other, 1, true),
+    ] {
+        let bench = bench_of(execution, of).await;
+        let deposit = bench.deposit();
+        let mut receipt = vm::testing::receipt(bench.script.block(AT));
+        receipt.sender = Some(deposit.depositor.clone());
+        receipt.deposits = Ok(vec![deposit]);
+        bench
+            .script
+            .put(&scene::tx(1), Transaction::Succeeded(receipt));
+        assert_eq!(bench.look(10).await, (AT, Standing::Final));
+        let rows = parked::of(&bench.request.id, 9);
+        let rows = bench.requests.store().scan(rows).await.unwrap();
+        let rows = rows.iter().map(|(_, row)| Parked::decode(row).unwrap());
+        let rows: Vec<_> = rows.collect();
+        assert_eq!(rows.len(), listed, "{execution:?}");
+        assert!(
+            rows.iter()
+                .all(|row| row.note.contains("recovers it") && !row.minor)
+        );
+        let facts = bench.requests.facts(&bench.request.id).await.unwrap();
+        let deposit = &facts.deposits[0];
+        assert_eq!(facts.is_refused(deposit), listed == 1);
+        assert_eq!(facts.is_minor(deposit), minor, "{execution:?} {of}");
+        if execution == Execution::User {
+            let status = status::of(&bench.request, &facts).status;
+            assert_eq!(status, Status::Waiting);
+        }
+    }
 }

@@ -46,16 +46,28 @@ impl Desk<'_> {
             Row::Parked {
                 request, deposit, ..
             } => {
-                let why = "its claim goes on with the deposit";
-                self.demand(
-                    rows::claim::key(request),
-                    why,
-                    |row| matches!(row, Row::Claim(_, claim) if claim.parked.contains(deposit)),
-                )
-                .await
+                if self.goes_on(request, deposit).await? {
+                    self.complain("its claim goes on with the deposit");
+                }
+                Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the solver uses the deposit. What the index parked stands in no claim.
+    async fn goes_on(&self, request: &B256, deposit: &B256) -> Result<bool, StoreError> {
+        let key = rows::claim::key(request);
+        let found = self.store.read(&key).await?;
+        let row = found.and_then(|value| Row::decode(&key, &value).ok());
+        let Some(Row::Claim(_, claim)) = row else {
+            return Ok(false);
+        };
+        let uses = |leg: &Leg| {
+            let excess = leg.purpose == Purpose::Excess;
+            leg.deposit == *deposit && leg.stage != Stage::Failed && !excess
+        };
+        Ok(!claim.parked.contains(deposit) && claim.legs.iter().any(uses))
     }
 
     async fn settled(&mut self, request: &B256, deposit: &B256) -> Result<(), StoreError> {

@@ -12,7 +12,7 @@ use crate::{
         memory::MemoryStore,
         rows::{
             self,
-            claim::Stage,
+            claim::{Claim, Stage},
             cursor::{Cursor, Mark},
             lane::Owner,
         },
@@ -115,7 +115,7 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (rows::large::key(&quote.id), &[]),
         (rows::order::key(&quote.order_id), &["quote"]),
         (scene::leading(), &["summary"]),
-        (rows::claim::key(&id), &["lane", "settlement", "parked"]),
+        (rows::claim::key(&id), &["lane", "settlement"]),
         (rows::lane::key(NETWORK), &["lane"]),
         (
             rows::lane::slot_key(NETWORK, NONCE),
@@ -317,4 +317,29 @@ async fn integrators_under_a_wrong_name_or_with_somebody_elses_key_are_told() {
         (wrong, same, "integrator wrong: it is other"),
     ])
     .await;
+}
+
+#[tokio::test]
+async fn what_the_index_parked_needs_no_claim_and_what_the_solver_uses_is_not_parked() {
+    let id = scene::id();
+    let deposit = request_scene::deposit(1, Standing::Final).onchain_id;
+    let claim = |change: fn(&mut Claim)| {
+        let mut claim = scene::claim();
+        change(&mut claim);
+        Batch::new().put(rows::claim::key(&id), claim.encode().unwrap())
+    };
+    assert_eq!(told(claim(|_| {})).await, Vec::<String>::new());
+    let uses = told(claim(|claim| claim.parked.clear())).await;
+    assert!(uses[0].starts_with("parked "), "{uses:?}");
+    assert!(
+        uses[0].ends_with("its claim goes on with the deposit"),
+        "{uses:?}"
+    );
+    let listed = rows::parked::key(&id, &deposit);
+    let row = world().await.read(&listed).await.unwrap().unwrap();
+    let other = rows::parked::key(&id, &B256::repeat_byte(0x77));
+    assert_eq!(
+        told(Batch::new().put(other, row)).await,
+        Vec::<String>::new()
+    );
 }
