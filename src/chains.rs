@@ -131,6 +131,19 @@ impl Chains {
         }
     }
 
+    /// Has `router` of the chain called `id` count among those that are listed: the operator's own solver
+    /// fills through it.
+    pub fn accept_router(&mut self, id: &str, router: &str) {
+        let loaded = self.by_id.get(id).map(|at| &mut self.list[*at]);
+        if let Some(opened) = loaded.and_then(|loaded| loaded.chain.as_mut().ok())
+            && let Ok(router) = opened.chain.spec.family.address(router)
+        {
+            Arc::make_mut(&mut opened.chain.spec)
+                .fill_routers
+                .add(router);
+        }
+    }
+
     /// Every configured chain in the order of the file.
     pub fn list(&self) -> &[Loaded] {
         &self.list
@@ -287,10 +300,7 @@ fn open(
         return unreadable(format!("{vm_type} is not a family that can be read"));
     };
     let strict = config.finality_profile == FinalityProfile::Strict;
-    let public = config.is_production().then(|| entry.clone().public());
-    let spec = public
-        .as_ref()
-        .unwrap_or(entry)
+    let spec = as_meant(entry, config)
         .spec(family, strict)
         .map_err(|error| error.to_string())?;
     let Some(open) = family.open else {
@@ -333,6 +343,19 @@ fn open(
         trades,
         asking,
     }))
+}
+
+/// The entry as it is read in production: its id means the public chain of that name, and where real money
+/// is at stake only the fill routers count that are listed.
+fn as_meant(entry: &ChainEntry, config: &Config) -> ChainEntry {
+    let mut entry = match config.is_production() {
+        true => entry.clone().public(),
+        false => entry.clone(),
+    };
+    if config.moves_real_money() {
+        entry.fill_routers.get_or_insert_default();
+    }
+    entry
 }
 
 /// Whom to ask: the operator's providers, or, where no real money is at stake, the public endpoint of

@@ -291,6 +291,7 @@ pub fn service(config: &Config, signer: EvmAddress) -> String {
 fn claiming(config: &Config, oracle: Oracle) -> Oracle {
     Oracle {
         tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
+        bound_nonces: config.moves_real_money(),
         ..oracle
     }
 }
@@ -331,6 +332,7 @@ pub fn oracle(
         peers,
         requests: Requests::new(store),
         tolerance: Tolerance::default(),
+        bound_nonces: false,
         clock,
     }
 }

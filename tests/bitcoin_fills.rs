@@ -143,6 +143,7 @@ fn oracle(world: &Server, order: B256) -> Oracle {
     let settings = Settings::parse(hub.as_object().unwrap()).unwrap();
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
     Oracle {
+        bound_nonces: false,
         chains: HashMap::from([
             ("bitcoin".to_owned(), open(bitcoin, provider.reader)),
             ("solana".to_owned(), open(solana, reader)),
@@ -179,6 +180,7 @@ async fn bitcoin_fills_beside_scripted_deposits_get_their_recorded_answers() {
         let headers = [("content-type", "application/json")];
         let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         let request = Request {
+            toll: intentd::http::auth::Toll::default(),
             method: Method::POST,
             version: hyper::Version::HTTP_11,
             target: route.path.to_owned(),

@@ -94,6 +94,7 @@ impl Life {
             (name.to_owned(), Reachable { family, chain })
         };
         let oracle = Oracle {
+            bound_nonces: false,
             chains: HashMap::from([reachable("base", base), reachable("zora", zora)]),
             hub: Hub::new(
                 Settings::parse(file.as_object().unwrap()).unwrap(),

@@ -4,10 +4,14 @@
 
 mod support;
 
-use devnet::{claim, world::Devnet};
+use alloy::primitives::U256;
+use devnet::{
+    claim,
+    world::{Devnet, Withdrawal},
+};
 use serde_json::{Value, json};
 use support::{
-    chain::{DEPOSITS, done, finalize, finalize_hub, native, oracle},
+    chain::{DEPOSITS, INITIATION, RECIPIENT, done, finalize, finalize_hub, native, oracle},
     daemon::{Daemon, Setup, daemon},
     world,
 };
@@ -167,6 +171,41 @@ async fn one_provider_attests_nothing_where_real_money_is_at_stake() {
                 assert_eq!(id, chain);
                 assert!(why.contains("RPC_QUORUM=1"), "{why}");
             }
+        }
+        daemon.stop().await;
+    }
+}
+
+/// A withdrawer's signature is over account, amount and nonce; whoever sees it would withdraw to himself.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_real_money_is_at_stake_a_withdrawal_is_bound_by_its_nonce() {
+    let world = Devnet::start().await.unwrap();
+    finalize_hub(&world).await;
+    let free = Withdrawal {
+        site: &world.origin,
+        money: native(5),
+        owner: &world.user,
+        owner_chain: "origin",
+        recipient: RECIPIENT,
+        nonce: U256::from(7) << 128,
+        expiration: U256::ZERO,
+    };
+    let bound = free.clone().bound().unwrap();
+    let stolen = Withdrawal {
+        recipient: world.solver.address(),
+        ..bound.clone()
+    };
+    let unbound = "WITHDRAWAL_NONCE_UNBOUND";
+    let poor = "BALANCE_INSUFFICIENT";
+    for (setup, codes) in [
+        (mainnet(&world), [unbound, unbound, poor]),
+        (oracle(&world, 0), [poor, poor, poor]),
+    ] {
+        let daemon = setup.start().await;
+        for (withdrawal, code) in [&free, &stolen, &bound].into_iter().zip(codes) {
+            let body = withdrawal.initiation().unwrap();
+            let answer = daemon.attest(INITIATION, &body).await;
+            assert_eq!(answer.code(), code, "{}", answer.body);
         }
         daemon.stop().await;
     }

@@ -118,6 +118,7 @@ fn rows() -> Vec<(Key, Vec<u8>)> {
         };
         let name = format!("slot/{number}");
         let stands = entry::Entry {
+            own: false,
             digest: B256::repeat_byte(number),
             at: 300,
             slot: Some(name.clone()),
@@ -229,6 +230,7 @@ async fn an_import_that_fails_leaves_nothing() {
 async fn defects_are_told_and_fail() {
     let place = Place::filled().await;
     let mut newer = entry::Entry {
+        own: false,
         digest: B256::ZERO,
         at: 0,
         slot: None,

@@ -103,12 +103,37 @@ pub fn vouched(
     funded: &[Message],
     signature: Option<&str>,
 ) -> Result<bool, Refusal> {
+    let ids: Vec<B256> = funded.iter().map(|message| message.onchain_id).collect();
+    vouched_for(outcome, terms, &ids, signature)
+}
+
+/// Refuses, before anything is read, a claim of the deposits `ids` (in the order of the inputs) that its
+/// solver's word is missing of where the order asks for it, or that carries another word.
+pub fn check_word(
+    outcome: Outcome,
+    terms: &Terms,
+    ids: &[B256],
+    signature: Option<&str>,
+) -> Result<(), Refusal> {
+    match vouched_for(outcome, terms, ids, signature)? {
+        false if terms.vouched => Err(Refusal::Unvouched),
+        _ => Ok(()),
+    }
+}
+
+fn vouched_for(
+    outcome: Outcome,
+    terms: &Terms,
+    ids: &[B256],
+    signature: Option<&str>,
+) -> Result<bool, Refusal> {
     let Some(signature) = signature else {
         return Ok(false);
     };
     let invalid = || Refusal::ClaimSignature;
     let bytes = signature_hex(signature).map_err(|_| invalid())?;
-    let digest = eip191(claim_id(outcome, terms, funded).as_slice());
+    let claim = id::claim(&outcome.to_string(), ids, terms.id);
+    let digest = eip191(claim.as_slice());
     let signer = recover_wallet(&bytes, &digest).map_err(|_| invalid())?;
     match signer == terms.solver && !signer.is_zero() {
         true => Ok(true),

@@ -39,19 +39,20 @@ pub fn judge(
         let minimum = U1024::from(payment.minimum);
         let paid = ledger.paid(seen, &expected)?;
         if paid < minimum {
-            return Err(Refusal::InsufficientFill {
+            let short = Refusal::InsufficientFill {
                 index,
                 paid: paid.to_string().into(),
                 minimum: minimum.to_string().into(),
-            });
+            };
+            return Err(ledger.short(seen, (&expected, &named(output)), short));
         }
         ledger.take(seen, &expected, minimum);
     }
-    check_calls(output, receipt)?;
+    check_calls(output, seen, receipt)?;
     let mut served = ledger.served()?;
     // An order may want nothing but calls: without this they would serve every deposit of it.
     if !output.calls.is_empty() {
-        served.push(Served::calls(seen));
+        served.push(Served::calls(seen, terms.solver));
     }
     Ok(served)
 }
@@ -75,13 +76,14 @@ fn named(output: &OutputTerms) -> Named<'_> {
 
 /// Every ordered call was made by the order's router, in the order's sequence; calls in between do
 /// not matter, one made call serves one ordered call.
-fn check_calls(output: &OutputTerms, receipt: &Receipt) -> Result<(), Refusal> {
+fn check_calls(output: &OutputTerms, seen: &Seen<'_>, receipt: &Receipt) -> Result<(), Refusal> {
     if output.calls.is_empty() {
         return Ok(());
     }
     let unsupported = || Refusal::CallsUnsupported(output.chain.as_str().into());
     let codec = output.family.orders.ok_or_else(unsupported)?;
     let router = named(output).router()?.ok_or_else(unsupported)?;
+    named(output).check_listed(seen, &router)?;
     let mut made = receipt.calls.iter().filter(|call| call.router == router);
     for (index, call) in output.calls.iter().enumerate() {
         let wanted = codec

@@ -55,6 +55,8 @@ pub struct Served {
     pub transaction: TxRef,
     /// The payment's index in its transaction.
     pub index: u32,
+    /// The solver itself paid it.
+    pub own: bool,
 }
 
 /// Where a transaction's calls stand among its payments: they serve one order together.
@@ -64,9 +66,13 @@ const CALLS: u32 = u32::MAX - 1;
 const MOST_SERVED: usize = 1_024;
 
 impl Served {
-    /// The calls that `seen` made for an order.
-    pub fn calls(seen: &Seen<'_>) -> Self {
-        Self::at(seen, CALLS)
+    /// The calls that `seen` made for an order of `solver`.
+    pub fn calls(seen: &Seen<'_>, solver: EvmAddress) -> Self {
+        let sender = seen.receipt().ok().and_then(|it| it.sender.as_ref());
+        Self {
+            own: sender.is_some_and(|by| by.bytes() == solver.as_slice()),
+            ..Self::at(seen, CALLS)
+        }
     }
 
     fn at(seen: &Seen<'_>, index: u32) -> Self {
@@ -74,6 +80,7 @@ impl Served {
             chain: seen.spec.id.clone(),
             transaction: seen.transaction.clone(),
             index,
+            own: false,
         }
     }
 }
@@ -109,6 +116,8 @@ struct Group {
     payments: Vec<(Amount, u32)>,
     /// Whether it counted for the order.
     counted: bool,
+    /// Whether the solver itself paid it.
+    own: bool,
 }
 
 impl Ledger {
@@ -134,7 +143,7 @@ impl Ledger {
     }
 
     /// The router of `named` as far as it matters to these payments: where none of them is a
-    /// router's word, a router that cannot be read is none.
+    /// router's word, a router that cannot be read is none. One that is not listed is none, too.
     pub fn router(
         &mut self,
         seen: &Seen<'_>,
@@ -143,9 +152,31 @@ impl Ledger {
     ) -> Result<Option<Address>, Refusal> {
         let receipt = usable(seen, expected.order, expected.deadline)?;
         let pot = self.pot(seen, receipt, expected);
-        match pot.is_some_and(|pot| pot.needs_router(expected)) {
-            true => named.router(),
-            false => Ok(named.router().unwrap_or_default()),
+        let router = match pot.is_some_and(|pot| pot.needs_router(expected)) {
+            true => named.router()?,
+            false => named.router().unwrap_or_default(),
+        };
+        Ok(router.filter(|router| seen.spec.fill_routers.accepts(router)))
+    }
+
+    /// Why payments fall short: where a router's word stands among them that is not listed, that.
+    pub fn short(
+        &mut self,
+        seen: &Seen<'_>,
+        (expected, named): (&Expected<'_>, &Named<'_>),
+        otherwise: Refusal,
+    ) -> Refusal {
+        let Ok(receipt) = seen.receipt() else {
+            return otherwise;
+        };
+        let pot = self.pot(seen, receipt, expected);
+        let said = |router: &Address| {
+            pot.is_some_and(|pot| pot.routed.contains_key(router) || pot.given.contains_key(router))
+        };
+        let router = named.router().unwrap_or_default();
+        match router.filter(said) {
+            Some(router) => named.check_listed(seen, &router).err().unwrap_or(otherwise),
+            None => otherwise,
         }
     }
 
@@ -155,9 +186,10 @@ impl Ledger {
         let mut served = Vec::new();
         for book in self.books.into_values() {
             for pot in book.pots.into_values() {
-                let indexes = pot.needed().into_iter();
-                served.extend(indexes.map(|index| Served {
+                let needed = pot.needed().into_iter();
+                served.extend(needed.map(|(index, own)| Served {
                     index,
+                    own,
                     ..book.transaction.clone()
                 }));
             }
@@ -232,50 +264,58 @@ impl Pot {
     /// the recipient's behalf could put the order's id behind that call, and be paid for it.
     fn counted(&mut self, sender: Option<&Address>, expected: &Expected<'_>) -> U1024 {
         let solver = Address::from_parts("", Bytes::copy_from_slice(expected.solver.as_slice()));
-        let own = expected.payer == Payer::Sender || sender == Some(&solver);
-        if own && let Some(direct) = self.direct.get_mut(&expected.order) {
-            return direct.count();
+        let own = sender == Some(&solver);
+        let counts = expected.payer == Payer::Sender || own;
+        if counts && let Some(direct) = self.direct.get_mut(&expected.order) {
+            return direct.count(own);
         }
         let mut sum = self
             .given
             .get_mut(&solver)
-            .map_or(U1024::ZERO, Group::count);
-        if !own {
+            .map_or(U1024::ZERO, |given| given.count(true));
+        if !counts {
             return sum;
         }
-        sum += self.sent.count();
+        sum += self.sent.count(own);
         if let Some(router) = expected.router {
+            let count = |group: &mut Group| group.count(own);
             let routed = self.routed.get_mut(router);
             let given = self.given.get_mut(router).filter(|_| *router != solver);
-            sum += routed.map_or(U1024::ZERO, Group::count);
-            sum += given.map_or(U1024::ZERO, Group::count);
+            sum += routed.map_or(U1024::ZERO, count);
+            sum += given.map_or(U1024::ZERO, count);
         }
         sum
     }
 
-    /// The indexes of the largest payments that counted, until they make up what was taken.
-    fn needed(self) -> Vec<u32> {
+    /// The largest payments that counted, until they make up what was taken: each index, and whether the
+    /// solver itself paid.
+    fn needed(self) -> Vec<(u32, bool)> {
         let groups = self.direct.into_values().chain(self.routed.into_values());
         let groups = groups.chain(self.given.into_values()).chain([self.sent]);
         let counted = groups.filter(|group| group.counted);
-        let mut payments: Vec<(Amount, u32)> = counted.flat_map(|g| g.payments).collect();
+        let of = |group: Group| {
+            let own = group.own;
+            let payments = group.payments.into_iter();
+            payments.map(move |(amount, index)| (amount, index, own))
+        };
+        let mut payments: Vec<(Amount, u32, bool)> = counted.flat_map(of).collect();
         payments.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut left = self.taken;
         let mut needed = Vec::new();
-        for (amount, index) in payments {
+        for (amount, index, own) in payments {
             if left.is_zero() {
                 break;
             }
             left = left.saturating_sub(U1024::from(amount));
-            needed.push(index);
+            needed.push((index, own));
         }
         needed
     }
 }
 
 impl Group {
-    fn count(&mut self) -> U1024 {
-        self.counted = true;
+    fn count(&mut self, own: bool) -> U1024 {
+        (self.counted, self.own) = (true, own);
         self.sum
     }
 }
@@ -328,6 +368,17 @@ impl Named<'_> {
             .map(|codec| codec.decode_extra_data(self.extra_data))
             .transpose()
             .map_err(|error| malformed(self.path, error))
+    }
+
+    /// Refuses a router whose word does not count on the chain of `seen`.
+    pub fn check_listed(&self, seen: &Seen<'_>, router: &Address) -> Result<(), Refusal> {
+        match seen.spec.fill_routers.accepts(router) {
+            true => Ok(()),
+            false => Err(Refusal::RouterNotListed {
+                router: router.text().into(),
+                chain: seen.spec.id.as_str().into(),
+            }),
+        }
     }
 }
 

@@ -229,7 +229,8 @@ impl Made {
     }
 }
 
-/// A chain on which everything is final.
+/// A chain on which everything is final. Its routers are the solver's own, which the operator's oracle
+/// accepts.
 fn spec(chain: &str, family: &'static Family) -> ChainSpec {
     ChainSpec {
         id: ChainId::new(chain),
@@ -243,6 +244,7 @@ fn spec(chain: &str, family: &'static Family) -> ChainSpec {
             tag: None,
         },
         watch_blocks: 0,
+        fill_routers: vm::FillRouters::Any,
         additional: Map::new(),
     }
 }

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use futures::future::try_join_all;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 use vm::{
     Bytes, Chain, ChainId, ChainSpec, Head, Kept, LARGE_EVENTS, ReadError, Seen, Transaction,
     TxRef, aside, protocol::limits,
@@ -70,11 +70,15 @@ pub enum Unread {
     Refused(#[from] Refusal),
 }
 
+/// Transactions of one chain that one request reads at a time: each is asked of all its providers.
+const AT_ONCE: usize = 8;
+
 /// A chain's heads during one request.
 struct Tip {
     chain: Chain,
     head: Head,
     fresh: OnceCell<Head>,
+    places: Semaphore,
 }
 
 /// What a judge says about one transaction alone.
@@ -126,6 +130,7 @@ async fn tips(wanted: &[Wanted]) -> Result<HashMap<ChainId, Tip>, ReadError> {
             chain: chain.clone(),
             head: chain.reader.head().await?,
             fresh: OnceCell::new(),
+            places: Semaphore::new(AT_ONCE),
         };
         Ok::<_, ReadError>((id, tip))
     });
@@ -139,6 +144,7 @@ async fn read(
 ) -> Result<Found, ReadError> {
     let missing = || ReadError::Unavailable(format!("no head of {}", one.chain.spec.id));
     let tip = tips.get(&one.chain.spec.id).ok_or_else(missing)?;
+    let _place = tip.places.acquire().await.map_err(|_| missing())?;
     let first = tip.found(one, tip.head.clone()).await?;
     let long = first.events() > LARGE_EVENTS;
     let early = matches!(
@@ -171,5 +177,71 @@ impl Tip {
             head,
             found: Arc::new(Kept::new(found)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use async_trait::async_trait;
+    use vm::{Block, ChainReader};
+
+    use super::*;
+    use crate::attest::scene::{self, Read};
+
+    /// Counts who reads at the same time.
+    #[derive(Default)]
+    struct Counting {
+        now: AtomicUsize,
+        most: AtomicUsize,
+        all: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl ChainReader for Counting {
+        async fn head(&self) -> Result<Head, ReadError> {
+            Ok(Read::new("base", 0).head)
+        }
+
+        async fn fresh_head(&self) -> Result<Head, ReadError> {
+            self.head().await
+        }
+
+        async fn contains(&self, _: &Block) -> Result<bool, ReadError> {
+            Ok(true)
+        }
+
+        async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
+            let now = self.now.fetch_add(1, SeqCst) + 1;
+            self.most.fetch_max(now, SeqCst);
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            self.now.fetch_sub(1, SeqCst);
+            self.all.fetch_add(1, SeqCst);
+            Ok(Read::new("base", 0).found)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_reads_a_few_transactions_of_a_chain_at_a_time() {
+        let (base, ethereum) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
+        let wanted = |name: &str, reader: &Arc<Counting>, byte| Wanted {
+            chain: Chain {
+                spec: Arc::new(scene::spec(name)),
+                reader: reader.clone(),
+                state: None,
+            },
+            transaction: scene::tx(byte),
+        };
+        let mut all: Vec<_> = (0..60).map(|byte| wanted("base", &base, byte)).collect();
+        all.extend((0..60).map(|byte| wanted("ethereum", &ethereum, byte)));
+        let found = transactions(&all, SETTLED).await.unwrap();
+        assert_eq!(found.len(), all.len());
+        for reader in [base, ethereum] {
+            let (most, all) = (reader.most.load(SeqCst), reader.all.load(SeqCst));
+            assert_eq!((most, all), (AT_ONCE, 60));
+        }
     }
 }

@@ -105,11 +105,12 @@ impl Given<'_> {
         // A refund of nothing gives nothing back, whatever its minimum.
         let minimum = self.minimum.max(U1024::ONE);
         if paid < minimum {
-            return Err(Refusal::InsufficientRefund {
+            let short = Refusal::InsufficientRefund {
                 index,
                 paid: paid.to_string().into(),
                 minimum: self.minimum.to_string().into(),
-            });
+            };
+            return Err(ledger.short(seen, (&expected, &named), short));
         }
         ledger.take(seen, &expected, minimum);
         Ok(())

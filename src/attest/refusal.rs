@@ -121,6 +121,8 @@ pub enum Refusal {
         paid: Shown,
         minimum: Shown,
     },
+    #[error("Fill router {router} is not among those that count on chain {chain}")]
+    RouterNotListed { router: Shown, chain: Shown },
     #[error("Missing call executions")]
     MissingCalls,
     #[error("Calls on chain {0} cannot be verified")]
@@ -190,6 +192,8 @@ pub enum Refusal {
     OwnerUnsupported,
     #[error("Invalid signature. Can't trigger withdrawal")]
     OwnerSignature,
+    #[error("withdrawalNonce does not commit to the withdrawal")]
+    UnboundNonce,
     #[error("Withdrawn amount must be non-zero")]
     ZeroWithdrawal,
     #[error("Insufficient initial withdrawal balance")]
@@ -283,6 +287,7 @@ impl Refusal {
             Self::NoReference(_) => "ORDER_NOT_REFERENCED",
             Self::SeveralReferences(_) => "SEVERAL_ORDERS_REFERENCED",
             Self::InsufficientFill { .. } => "FILL_INSUFFICIENT",
+            Self::RouterNotListed { .. } => "FILL_ROUTER_NOT_LISTED",
             Self::MissingCalls => "CALLS_MISSING",
             Self::CallsUnsupported(_) => "CALLS_UNSUPPORTED",
             Self::MissingRefund(_) => "REFUND_MISSING",
@@ -303,6 +308,7 @@ impl Refusal {
             Self::NotExecutedHere(_) => "WITHDRAWAL_NOT_IN_TRANSACTION",
             Self::OwnerUnsupported => "OWNER_UNSUPPORTED",
             Self::OwnerSignature => "OWNER_SIGNATURE_INVALID",
+            Self::UnboundNonce => "WITHDRAWAL_NONCE_UNBOUND",
             Self::ZeroWithdrawal => "WITHDRAWAL_ZERO",
             Self::InsufficientBalance => "BALANCE_INSUFFICIENT",
             Self::InsufficientAddressBalance => "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",

@@ -54,6 +54,7 @@ pub fn spec(chain: &str) -> ChainSpec {
             tag: None,
         },
         watch_blocks: 128,
+        fill_routers: vm::FillRouters::Any,
         additional: Map::new(),
     }
 }

@@ -58,6 +58,8 @@ pub struct Oracle {
     pub requests: Requests,
     /// How far a deposit may fall short without its solver's word.
     pub tolerance: Tolerance,
+    /// Withdrawals are set apart only for nonces that commit to them.
+    pub bound_nonces: bool,
     /// Unix seconds now.
     pub clock: fn() -> u64,
 }

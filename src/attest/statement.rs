@@ -42,6 +42,8 @@ pub struct Statement {
     /// Keys of statements that must not stand.
     pub excludes: Vec<String>,
     pub consumes: Vec<Consumption>,
+    /// The payments among them are the solver's own.
+    pub own: bool,
     pub facts: Vec<Fact>,
     /// Chains whose state it is about besides those of the facts: while one is halted, it waits.
     pub chains: Vec<ChainId>,
@@ -194,6 +196,12 @@ impl Statement {
         self
     }
 
+    /// Says whether its payments are the solver's own.
+    #[must_use]
+    pub fn by_solver(self, own: bool) -> Self {
+        Self { own, ..self }
+    }
+
     /// Keeps the statement itself for those who ask for it again.
     #[must_use]
     pub fn keeping(self, payload: impl Into<Bytes>) -> Self {
@@ -217,6 +225,7 @@ impl Statement {
             slot,
             excludes,
             consumes,
+            own: false,
             facts: Vec::new(),
             chains: Vec::new(),
             payload,

@@ -2,7 +2,7 @@
 //! holds beside those that do not.
 
 use alloy::primitives::aliases::U1024;
-use vm::{PaymentKind, Transaction, U256};
+use vm::{FillRouters, PaymentKind, Transaction, U256};
 
 use super::{
     backing,
@@ -765,4 +765,78 @@ fn every_amount_of_an_order_is_a_whole_number() {
         assert_eq!(refusal.code(), "INVALID_REQUEST", "{bad}");
     }
     assert!(fill::check_ordered(&Scene::new().terms().output).is_ok());
+}
+
+#[test]
+fn a_router_that_is_not_listed_is_believed_nothing() {
+    let listed =
+        |routers: &[&str]| FillRouters::Listed(routers.iter().map(|it| address(it)).collect());
+    let call = scene::call(b"do", 5);
+    // What is paid directly, by the router's word in ether, by the router in a token, and what it called.
+    let direct = |s: &mut Scene| {
+        let order = s.id();
+        s.fill.receipt().payments.clear();
+        s.fill
+            .pay(PaymentKind::Direct { order }, RECIPIENT, NATIVE, 900);
+    };
+    let token = Scene::ordering(|order| order.output.payments[0].currency = TOKEN.into());
+    let given = token.clone().with(|s| {
+        s.fill.receipt().payments.clear();
+        let by = PaymentKind::TransferBy(address(ROUTER));
+        s.fill.pay(by, RECIPIENT, TOKEN, 900);
+    });
+    let sent = token.with(|s| {
+        s.fill.receipt().payments.clear();
+        s.fill.pay(PaymentKind::Transfer, RECIPIENT, TOKEN, 900);
+        // Whoever adds to it takes nothing away.
+        let by = PaymentKind::TransferBy(address(ROUTER));
+        s.fill.pay(by, RECIPIENT, TOKEN, 1);
+    });
+    let called = Scene::ordering(|order| {
+        order.output.payments.clear();
+        Scene::want_call(order, &call);
+    });
+    let called = called.with(|s| s.fill.receipt().calls.push(scene::made(&call)));
+    for (routers, believed) in [
+        (FillRouters::Any, true),
+        (listed(&[ROUTER]), true),
+        (listed(&[TOKEN, ROUTER]), true),
+        (listed(&[]), false),
+        (listed(&[TOKEN]), false),
+    ] {
+        let code = match believed {
+            true => "OK",
+            false => "FILL_ROUTER_NOT_LISTED",
+        };
+        let on = |scene: &Scene| {
+            scene.clone().with(|s| {
+                s.fill.spec.fill_routers = routers.clone();
+                s.refunded[0].spec.fill_routers = routers.clone();
+            })
+        };
+        let scene = on(&Scene::new());
+        assert_eq!(
+            (filled(&scene), refunded(&scene)),
+            (code, code),
+            "{routers:?}"
+        );
+        assert_eq!(filled(&on(&given)), code, "{routers:?}");
+        assert_eq!(filled(&on(&called)), code, "{routers:?}");
+        assert_eq!(filled(&on(&sent)), "OK", "{routers:?}");
+        assert_eq!(filled(&scene.clone().with(direct)), "OK", "{routers:?}");
+        // Too little is too little, whoever says so.
+        let little = scene.with(|s| s.fill.receipt().payments[0].amount = U256::from(899));
+        let little = filled(&little);
+        assert_eq!(little == "FILL_INSUFFICIENT", believed, "{little}");
+    }
+}
+
+#[test]
+fn what_the_solver_paid_itself_is_told_apart() {
+    let own = |change: fn(&mut Scene)| {
+        let (_, served) = Scene::new().with(change).judge_fill().unwrap();
+        served.iter().all(|one| one.own)
+    };
+    assert!(own(|_| {}));
+    assert!(!own(|s| s.fill.receipt().sender = Some(address(RECIPIENT))));
 }

@@ -25,6 +25,8 @@ use super::{
 pub struct AddressRequest<'a> {
     /// The path of the fields below, for refusals.
     pub path: &'static str,
+    /// The hub's name.
+    pub settlement: &'a str,
     pub currency: &'a str,
     pub withdrawer: &'a str,
     pub withdrawer_chain: &'a str,
@@ -46,6 +48,8 @@ pub struct Owned {
     pub address: EvmAddress,
     pub token: U256,
     pub nonce: B256,
+    /// The nonce commits to all of the above: see [`WithdrawalAccount::bound_nonce`].
+    pub is_bound: bool,
 }
 
 impl Owned {
@@ -68,16 +72,18 @@ impl Owned {
             .map_err(|e| wrong("withdrawer", e))?;
         let nonce = text::number(request.nonce).map_err(|e| wrong("withdrawalNonce", e))?;
         let owner = alias(&ChainId::new(chain), &withdrawer);
-        let address = WithdrawalAccount {
+        let account = WithdrawalAccount {
             chain: &spec.id,
             depository: &depository,
             currency: &currency,
             recipient: &recipient,
             owner,
             nonce,
-        }
-        .address();
+        };
+        let address = account.address();
+        let is_bound = account.bound_nonce(request.settlement) == nonce;
         Ok(Self {
+            is_bound,
             token: token_id(&spec.id, &currency),
             currency,
             recipient,
@@ -116,6 +122,12 @@ impl Owned {
         } else {
             Err(invalid())
         }
+    }
+
+    /// Refuses a nonce that would let others use the withdrawer's signature, which is over account, amount
+    /// and nonce, for another withdrawal.
+    pub fn check_bound(&self) -> Result<(), Refusal> {
+        self.is_bound.then_some(()).ok_or(Refusal::UnboundNonce)
     }
 
     /// `0x` hex of withdrawal address, amount and nonce, packed: what the address holds, and for
@@ -239,6 +251,7 @@ mod tests {
         let owner = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
         let request = AddressRequest {
             path: "",
+            settlement: "relay",
             currency: scene::NATIVE,
             withdrawer: owner,
             withdrawer_chain: "ethereum",

@@ -334,6 +334,7 @@ fn bad_entries_are_named() {
             "zero address",
         ),
         (entry(r#""depository":"zz""#), "depository"),
+        (entry(r#""fillRouters":["0x1"]"#), "fillRouters: 0x1"),
         (
             entry(r#""additionalData":{"finalizationBlocks":"ten"}"#),
             "finalizationBlocks",
@@ -485,4 +486,44 @@ async fn who_is_told_to_wait_for_strangers_is_asked_for_the_solver() {
     assert!(ask(base.views()).await.unwrap().is_ok());
     assert!(ask(base.asking_views()).await.is_err());
     serving.abort();
+}
+
+/// Where real money is at stake an order's router is believed only if the chains file lists it, or if it is
+/// the operator's own solver's.
+#[test]
+fn fill_routers_are_listed_where_real_money_is_at_stake() {
+    let router = "0x9fe46736679d2d9a65f0992f2272de9f3c7fa6e0";
+    let file = |list: &str| {
+        format!(
+            r#"[{{"id":"base","vmType":"ethereum-vm","hubChainId":"8453","httpRpcUrl":"{TWO}"{list}}}]"#
+        )
+    };
+    let own = format!(r#","fillRouters":["{router}"]"#);
+    let address = vm::ethereum::FAMILY.address(router).unwrap();
+    for (environment, list, believed) in [
+        ("mainnets.prod", "", false),
+        ("mainnets.prod", r#","fillRouters":[]"#, false),
+        ("mainnets.prod", own.as_str(), true),
+        ("testnets.prod", "", true),
+        ("development", "", true),
+        ("development", r#","fillRouters":[]"#, false),
+        ("development", own.as_str(), true),
+    ] {
+        let chains_file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(chains_file.path(), file(list)).unwrap();
+        let set = [
+            ("ENVIRONMENT", environment),
+            ("CHAINS_FILE", chains_file.path().to_str().unwrap()),
+            ("HUB_FILE", "src/chains/hub.mainnets.prod.json"),
+        ];
+        let mut chains = load(&set).unwrap();
+        let accepts = |chains: &Chains| {
+            let opened = chains.get("base").unwrap().chain.as_ref().unwrap();
+            opened.chain.spec.fill_routers.accepts(&address)
+        };
+        assert_eq!(accepts(&chains), believed, "{environment} {list}");
+        chains.accept_router("base", router);
+        chains.accept_router("nowhere", router);
+        assert!(accepts(&chains), "{environment} {list}");
+    }
 }

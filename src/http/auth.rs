@@ -147,11 +147,68 @@ fn digest(key: &[u8]) -> [u8; 32] {
 }
 
 /// How a request was let in.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Admission {
     pub key: Option<Arc<Known>>,
     /// Present where a limit counts.
     pub standing: Option<Standing>,
+    /// For requests that count more than others.
+    pub toll: Toll,
+}
+
+/// Where a request was counted; nowhere by default.
+#[derive(Clone, Debug, Default)]
+pub struct Toll(Option<Arc<Counted>>);
+
+#[derive(Debug)]
+struct Counted {
+    counter: Counter,
+    allowance: Allowance,
+    now: u64,
+    /// Where the caller stands since.
+    standing: Mutex<Option<Standing>>,
+}
+
+#[derive(Clone, Debug)]
+enum Counter {
+    Caller(Callers, (Caller, &'static str)),
+    Key(Counters, (KeyLabel, &'static str)),
+}
+
+type Callers = Arc<Mutex<Limiter<(Caller, &'static str)>>>;
+type Counters = Arc<Mutex<Limiter<(KeyLabel, &'static str)>>>;
+
+impl Toll {
+    fn new(counter: Counter, allowance: Allowance, now: u64) -> Self {
+        Self(Some(Arc::new(Counted {
+            counter,
+            allowance,
+            now,
+            standing: Mutex::default(),
+        })))
+    }
+
+    /// Counts the request `more` times more: see [`Limiter::charge`].
+    pub fn charge(&self, more: u32) {
+        let Some(counted) = self.0.as_deref().filter(|_| more > 0) else {
+            return;
+        };
+        let (allowance, count) = (counted.allowance, (more, counted.now));
+        let standing = match &counted.counter {
+            Counter::Caller(callers, key) => locked(callers).charge(*key, allowance, count),
+            Counter::Key(keys, key) => locked(keys).charge(key.clone(), allowance, count),
+        };
+        *locked(&counted.standing) = Some(standing);
+    }
+
+    /// Where the caller stands since the last charge.
+    pub fn standing(&self) -> Option<Standing> {
+        self.0.as_deref().and_then(|it| *locked(&it.standing))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why one was not.
@@ -167,8 +224,8 @@ pub struct Gate {
     keys: Option<Keys>,
     bearer: bool,
     keyless: Option<Plan>,
-    callers: Mutex<Limiter<(Caller, &'static str)>>,
-    counters: Mutex<Limiter<(KeyLabel, &'static str)>>,
+    callers: Callers,
+    counters: Counters,
     names: StandingNames,
 }
 
@@ -200,12 +257,12 @@ impl Gate {
         Self {
             keys,
             bearer: false,
-            callers: Mutex::new(Limiter::new(Allowance {
+            callers: Arc::new(Mutex::new(Limiter::new(Allowance {
                 max: 0,
                 window_ms: longest.unwrap_or(60_000),
-            })),
+            }))),
             keyless,
-            counters: Mutex::default(),
+            counters: Arc::default(),
             names: PLAIN,
         }
     }
@@ -255,14 +312,16 @@ impl Gate {
         let shown = key.filter(|key| !key.is_empty());
         let known = shown.and_then(|key| self.keys.as_ref()?.find(key));
         let shared = || self.count_caller(access, address, now);
-        let standing = match (&known, access) {
+        let counted = match (&known, access) {
             (_, Access::Open) => None,
             (None, _) => shared(),
             (Some(known), _) => match self.count(known, access, now) {
-                Some(own) if !own.allowed => shared().filter(|s| s.allowed).or(Some(own)),
+                Some(own) if !own.0.allowed => shared().filter(|it| it.0.allowed).or(Some(own)),
                 own => own,
             },
         };
+        let (standing, toll) = counted.unzip();
+        let toll = toll.unwrap_or_default();
         let error = match standing {
             Some(standing) if !standing.allowed => Some(ApiError::RateLimited(standing)),
             _ => self.refusal(access, shown.is_some(), known.as_deref()),
@@ -272,6 +331,7 @@ impl Gate {
             None => Ok(Admission {
                 key: known,
                 standing,
+                toll,
             }),
         }
     }
@@ -294,18 +354,20 @@ impl Gate {
         }
     }
 
-    fn count_caller(&self, access: Access, address: IpAddr, now: u64) -> Option<Standing> {
+    fn count_caller(&self, access: Access, address: IpAddr, now: u64) -> Option<(Standing, Toll)> {
         let share = share(self.keyless.as_ref()?, access)?;
-        let counter = (limit::caller(address), share.counter);
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(callers.count(counter, share.allowance, now))
+        let key = (limit::caller(address), share.counter);
+        let standing = locked(&self.callers).count(key, share.allowance, now);
+        let counter = Counter::Caller(self.callers.clone(), key);
+        Some((standing, Toll::new(counter, share.allowance, now)))
     }
 
-    fn count(&self, known: &Known, access: Access, now: u64) -> Option<Standing> {
+    fn count(&self, known: &Known, access: Access, now: u64) -> Option<(Standing, Toll)> {
         let share = share(&known.plan, access)?;
-        let counter = (known.label.clone(), share.counter);
-        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(counters.count(counter, share.allowance, now))
+        let key = (known.label.clone(), share.counter);
+        let standing = locked(&self.counters).count(key.clone(), share.allowance, now);
+        let counter = Counter::Key(self.counters.clone(), key);
+        Some((standing, Toll::new(counter, share.allowance, now)))
     }
 }
 

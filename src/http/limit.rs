@@ -96,9 +96,19 @@ impl<K: Key> Limiter<K> {
 
     /// As [`Self::check`], with an allowance of the key's own.
     pub fn count(&mut self, key: K, allowance: Allowance, now: u64) -> Standing {
+        self.window(key, now).count_one(allowance, now)
+    }
+
+    /// Counts `more` for a request that was let in already. What goes beyond the window's allowance takes
+    /// those of the next windows.
+    pub fn charge(&mut self, key: K, allowance: Allowance, (more, now): (u32, u64)) -> Standing {
+        self.window(key, now).charge(allowance, (more, now))
+    }
+
+    fn window(&mut self, key: K, now: u64) -> &mut Window {
         let key = self.seat(key, now);
         let full = self.windows.len() >= CALLERS;
-        let window = match self.windows.entry(key) {
+        match self.windows.entry(key) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(_) if full => &mut self.others,
             Entry::Vacant(entry) => {
@@ -110,8 +120,7 @@ impl<K: Key> Limiter<K> {
                     count: 0,
                 })
             }
-        };
-        window.count_one(allowance, now)
+        }
     }
 
     /// Whose window `key` counts in: its own, or its site's.
@@ -158,6 +167,20 @@ impl Window {
             };
         }
         self.count = self.count.saturating_add(1);
+        self.standing(allowance, now)
+    }
+
+    fn charge(&mut self, allowance: Allowance, (more, now): (u32, u64)) -> Standing {
+        let whole = |count: u32| count.saturating_sub(1).checked_div(allowance.max);
+        let before = whole(self.count).unwrap_or_default();
+        self.count = self.count.saturating_add(more);
+        let beyond = whole(self.count).unwrap_or_default() - before;
+        let longer = allowance.window_ms.saturating_mul(beyond.into());
+        self.start = self.start.saturating_add(longer);
+        self.standing(allowance, now)
+    }
+
+    fn standing(&self, allowance: Allowance, now: u64) -> Standing {
         Standing {
             allowed: self.count <= allowance.max,
             limit: allowance.max,
@@ -271,6 +294,23 @@ mod tests {
             .map(|now| limiter.check("a", now).allowed)
             .into();
         assert_eq!(seen, [true, true, false, false, true]);
+    }
+
+    #[test]
+    fn what_is_heavy_takes_the_windows_after_its_own() {
+        let mut limiter = Limiter::new(TWO);
+        assert!(limiter.check("a", 0).allowed);
+        // Seven in all: the rest of this window, two more windows and half of another.
+        let standing = limiter.charge("a", TWO, (6, 0));
+        assert_eq!((standing.remaining, standing.reset_ms), (0, 4_000));
+        let seen = [1, 999, 2_000, 3_999, 4_000].map(|now| limiter.check("a", now).allowed);
+        assert_eq!(seen, [false, false, false, false, true]);
+        // What is refused makes nothing longer, and others have their own.
+        assert!(limiter.check("b", 1).allowed);
+        // What fits into its window changes nothing after it.
+        let standing = limiter.charge("b", TWO, (1, 1));
+        assert_eq!((standing.remaining, standing.reset_ms), (0, 1_000));
+        assert!(limiter.check("b", 1_001).allowed);
     }
 
     #[test]

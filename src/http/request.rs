@@ -11,7 +11,7 @@ use hyper::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{ApiError, Body, KeyLabel, parse, router::Params};
+use super::{ApiError, Body, KeyLabel, auth::Toll, parse, router::Params};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
@@ -32,6 +32,8 @@ pub struct Request {
     /// What that key opens.
     pub scopes: Arc<[&'static str]>,
     pub params: Params,
+    /// Where it was counted.
+    pub toll: Toll,
 }
 
 impl Request {
@@ -41,6 +43,12 @@ impl Request {
         let key = self.key.as_ref().ok_or(ApiError::Unauthorized)?;
         let open = self.scopes.contains(&scope);
         open.then_some(key).ok_or(ApiError::Forbidden(scope))
+    }
+
+    /// Counts it as `items` requests: so many times as much is done for it.
+    pub fn weigh(&self, items: usize) {
+        let more = items.saturating_sub(1);
+        self.toll.charge(u32::try_from(more).unwrap_or(u32::MAX));
     }
 
     /// The part of the path that the route's `{name}` stands for.

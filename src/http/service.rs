@@ -204,7 +204,9 @@ impl App {
             })?),
             Access::Open | Access::Counted | Access::Keyed(_) | Access::Socket => None,
         };
+        let toll = admission.toll.clone();
         let request = Request {
+            toll: toll.clone(),
             target: target(&parts),
             method: parts.method,
             version: parts.version,
@@ -216,7 +218,9 @@ impl App {
             params,
         };
         let handled = AssertUnwindSafe((endpoint.call)(request)).catch_unwind();
-        match tokio::time::timeout(self.surface.limits.deadline, handled).await {
+        let handled = tokio::time::timeout(self.surface.limits.deadline, handled).await;
+        *standing = toll.standing().or(*standing);
+        match handled {
             Ok(Ok(answered)) => answered,
             Ok(Err(_)) => {
                 metrics::counter!("intentd_http_panics_total", "route" => endpoint.path)

@@ -311,6 +311,7 @@ pub fn chain(name: &str, script: &Arc<vm::testing::Script>) -> vm::Chain {
             tag: None,
         },
         watch_blocks: 128,
+        fill_routers: vm::FillRouters::Any,
         additional: serde_json::Map::new(),
     };
     vm::Chain {

@@ -51,11 +51,16 @@ impl Parts {
     /// Opens HTTP clients, so that it needs a runtime.
     pub fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
         let signer = signer(config, &mut mistakes);
-        let chains = Chains::gather(config, &mut mistakes);
+        let mut chains = Chains::gather(config, &mut mistakes);
         let (mut settings, mut trading) = (None, None);
-        if let Some(chains) = &chains {
+        if let Some(chains) = &mut chains {
             let integrator = config.integrator.as_ref();
             trading = integrator.and_then(|wanted| self::trading(wanted, chains, &mut mistakes));
+            for network in trading.iter().flat_map(|trading| trading.market.networks()) {
+                if let Some(router) = &network.fill_router {
+                    chains.accept_router(&network.name, router);
+                }
+            }
             settings = hub(chains, &mut mistakes);
             finalities(chains, settings.as_ref(), &mut mistakes);
         }

@@ -77,6 +77,7 @@ pub fn statement() -> Entry {
             parent: b(3),
             time: 5,
         }],
+        own: false,
         shown: Vec::new(),
         payload: vec![9, 8].into(),
     }

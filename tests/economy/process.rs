@@ -240,6 +240,7 @@ async fn ask(
     let json = header::HeaderValue::from_static("application/json");
     headers.insert(header::CONTENT_TYPE, json);
     let request = Request {
+        toll: intentd::http::auth::Toll::default(),
         method,
         version: Version::HTTP_11,
         target: target.into(),

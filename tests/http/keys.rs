@@ -53,7 +53,7 @@ fn who(request: &Request) -> Result<Response, ApiError> {
     Response::json(&request.key.as_ref().map(KeyLabel::as_str))
 }
 
-static ROUTES: [Route<()>; 4] = [
+static ROUTES: [Route<()>; 5] = [
     route("/v3", listing(true), |_, request| {
         async move { who(&request) }.boxed()
     }),
@@ -62,6 +62,13 @@ static ROUTES: [Route<()>; 4] = [
     }),
     route("/other", Access::Counted, |_, request| {
         async move { who(&request) }.boxed()
+    }),
+    route("/heavy", Access::Counted, |_, request| {
+        async move {
+            request.weigh(4);
+            who(&request)
+        }
+        .boxed()
     }),
     route("/mine", Access::Counted, |_, request| {
         async move { Response::json(&request.entitled("requests:read")?.as_str()) }.boxed()
@@ -257,5 +264,22 @@ async fn a_key_never_has_less_than_no_key() {
     let over = rig.get("/v2", "reads").await;
     assert_eq!((over.status, limit(&over).as_str()), (429, "2"));
     assert_eq!(rig.get("/v2", "").await.status, 429);
+    rig.end().await;
+}
+
+/// A request that makes many others counts as many.
+#[tokio::test]
+async fn what_is_heavy_counts_as_often_as_it_weighs() {
+    let rig = Rig::start().await;
+    let [_, remaining, reset] = RATE_LIMIT;
+    assert_eq!(rig.get("/other", "").await.header(remaining), Some("2"));
+    let heavy = rig.get("/heavy", "").await;
+    assert_eq!((heavy.status, heavy.header(remaining)), (200, Some("0")));
+    // Five of three: it takes two windows.
+    assert_eq!(heavy.header(reset), Some("7200"));
+    assert_eq!(rig.get("/other", "").await.status, 429);
+    // A key's own share by its own weight.
+    assert_eq!(rig.get("/heavy", "reads").await.status, 200);
+    assert_eq!(rig.get("/other", "reads").await.status, 429);
     rig.end().await;
 }

@@ -247,8 +247,38 @@ pub struct ChainSpec {
     pub finality: Finality,
     /// Blocks for which a signed fact is watched after its finality.
     pub watch_blocks: u64,
+    /// Whose word about payments and calls counts.
+    pub fill_routers: FillRouters,
     /// The entry's `additionalData`, variables resolved: family-private settings.
     pub additional: Map<String, Value>,
+}
+
+/// The fill routers whose word counts. An order names its own, and its solver writes the order: whoever
+/// names a contract of his own could have it say that anything was paid.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum FillRouters {
+    /// Whichever the order names.
+    #[default]
+    Any,
+    Listed(Vec<Address>),
+}
+
+impl FillRouters {
+    pub fn accepts(&self, router: &Address) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Listed(listed) => listed.contains(router),
+        }
+    }
+
+    /// With one more, where they are listed.
+    pub fn add(&mut self, router: Address) {
+        if let Self::Listed(listed) = self
+            && !listed.contains(&router)
+        {
+            listed.push(router);
+        }
+    }
 }
 
 impl ChainSpec {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Address, ChainId, ChainSpec, Family, Finality, FinalityTag, SpecError, U256};
+use crate::{
+    Address, ChainId, ChainSpec, Family, FillRouters, Finality, FinalityTag, SpecError, U256,
+};
 
 /// One entry of the chains file, variables resolved.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -22,6 +24,8 @@ pub struct ChainEntry {
     #[serde(default)]
     pub additional_depositories: Vec<String>,
     pub hub_chain_id: Option<String>,
+    /// See [`FillRouters`]; without it, any that an order names.
+    pub fill_routers: Option<Vec<String>>,
     #[serde(default)]
     pub additional_data: Map<String, Value>,
 }
@@ -75,6 +79,9 @@ impl ChainEntry {
             .iter()
             .map(|text| depository(family, "additionalDepositories", text))
             .collect::<Result<_, _>>()?;
+        let router = |text: &String| contract(family, "fillRouters", text);
+        let routers = self.fill_routers.as_ref();
+        let routers = routers.map(|texts| texts.iter().map(router).collect::<Result<_, _>>());
         Ok(Arc::new(ChainSpec {
             id: ChainId::new(&self.id),
             family,
@@ -89,6 +96,9 @@ impl ChainEntry {
             watch_blocks: self
                 .number("watchBlocks")?
                 .unwrap_or(family.finality.watch_blocks),
+            fill_routers: routers
+                .transpose()?
+                .map_or(FillRouters::Any, FillRouters::Listed),
             additional: self.additional_data.clone(),
         }))
     }
@@ -132,13 +142,17 @@ impl ChainEntry {
     }
 }
 
-fn depository(family: &Family, field: &str, text: &str) -> Result<Address, SpecError> {
-    let address = family.address(text).map_err(|error| {
+fn contract(family: &Family, field: &str, text: &str) -> Result<Address, SpecError> {
+    family.address(text).map_err(|error| {
         SpecError(format!(
             "{field}: {text} is no {} address: {error}",
             family.name
         ))
-    })?;
+    })
+}
+
+fn depository(family: &Family, field: &str, text: &str) -> Result<Address, SpecError> {
+    let address = contract(family, field, text)?;
     if address.bytes().iter().all(|byte| *byte == 0) {
         return Err(SpecError(format!(
             "{field}: the zero address holds no deposits"

@@ -84,6 +84,8 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
         transaction: ask.fill.transaction_id.0.clone(),
         hints: hints(ask.hints.as_ref())?,
     };
+    // One more is the fill's.
+    request.weigh(claim.order.inputs.len() + 1);
     let question = about_order(&request, ask.request_peer_signatures, force);
     let answer = state.oracle.fill(&claim, question.as_ref()).await?;
     let body = Body {

@@ -28,6 +28,11 @@ pub struct Ask {
     pub withdrawer: Text,
     pub withdrawer_chain_id: Text,
     pub recipient: Text,
+    /// 32 bytes. Where real money is at stake they have to commit to the withdrawal, since the
+    /// signature is over account, amount and nonce only: the first 16 are the withdrawer's choice, the
+    /// last 16 are the last of `keccak256(settlementChainId ++ address)`, where `address` is the
+    /// withdrawal address (20 bytes) for the nonce with zeros in its last 16 bytes. Else 400 with the code
+    /// `WITHDRAWAL_NONCE_UNBOUND`.
     pub withdrawal_nonce: Text,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_peer_signatures: Option<Flag>,

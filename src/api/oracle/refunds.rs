@@ -94,6 +94,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
         refunds: ask.refunds.iter().map(refund).collect(),
         hints: hints(ask.hints.as_ref())?,
     };
+    request.weigh(claim.order.inputs.len() + claim.refunds.len());
     let question = about_order(&request, ask.request_peer_signatures, force);
     let answer = state.oracle.refund(&claim, question.as_ref()).await?;
     let body = Body {

@@ -7,7 +7,7 @@ use crate::{
         Batch, Expect,
         rows::{
             consumption,
-            entry::{self, Consumed, Entry},
+            entry::{self, Consumed, Entry, Shown},
             halt, slot, watch,
         },
     },
@@ -41,7 +41,8 @@ pub(super) fn recording(
     let entry = halts::entry_of(statement, before.at);
     let held = payments(&before);
     let shown = payments(&entry);
-    if shown.iter().all(|payment| held.contains(payment)) || before.shown.contains(&shown) {
+    let known = before.shown.iter().any(|known| known.payments == shown);
+    if known || shown.iter().all(|payment| held.contains(payment)) {
         return Ok(batch);
     }
     // What needed no payment when it was signed is served by the first that is shown.
@@ -49,19 +50,25 @@ pub(super) fn recording(
         batch = claiming(batch, &statement.consumes);
         return watching(batch, statement, entry);
     }
-    let known: usize = before.shown.iter().map(Vec::len).sum();
-    if known + shown.len() > MOST_SHOWN {
+    let own = statement.own;
+    let like = before.shown.iter().filter(|known| known.own == own);
+    let taken: usize = like.map(|known| known.payments.len()).sum();
+    if taken + shown.len() > MOST_SHOWN {
         return Ok(batch);
     }
     let mut next = before;
-    next.shown.push(shown);
+    next.shown.push(Shown {
+        payments: shown,
+        own,
+    });
     let new = entry.facts.iter().filter(|fact| !next.facts.contains(fact));
     let new: Vec<_> = new.cloned().collect();
     next.facts.extend(new);
     watching(batch, statement, next)
 }
 
-/// Payments that are remembered of a statement besides those that serve it.
+/// Payments that are remembered of a statement besides those that serve it: so many of the solver's own, and
+/// so many of others.
 const MOST_SHOWN: usize = 64;
 
 fn claiming(batch: Batch, consumes: &[Consumption]) -> Batch {
@@ -97,8 +104,9 @@ fn payments(entry: &Entry) -> Vec<String> {
 pub(super) fn serving(
     key: &str,
     (before, found): (&Entry, Vec<u8>),
-    serving: &[String],
+    shown: &Shown,
 ) -> Result<Batch, JournalError> {
+    let serving = &shown.payments;
     let by = || consumption::encode(key);
     let mut batch = Batch::new().expect(entry::key(key), Expect::Equals(found));
     let held = payments(before);
@@ -117,8 +125,12 @@ pub(super) fn serving(
         what: what.clone(),
         by: key.to_owned(),
     }));
-    next.shown.retain(|shown| shown != serving);
-    next.shown.push(held);
+    next.shown.retain(|known| known != shown);
+    next.shown.push(Shown {
+        payments: held,
+        own: before.own,
+    });
+    next.own = shown.own;
     Ok(batch.put(entry::key(key), next.encode()?))
 }
 

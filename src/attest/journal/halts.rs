@@ -224,6 +224,7 @@ pub(super) fn entry_of(statement: &Statement, now: u64) -> Entry {
         slot: statement.slot.clone(),
         consumes: consumes.collect(),
         facts: facts.collect(),
+        own: statement.own,
         shown: Vec::new(),
         payload: statement.payload.clone(),
     }

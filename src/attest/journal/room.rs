@@ -2,7 +2,8 @@
 //!
 //! Anybody may claim a deposit with any payment of its order, so that a true claim may find its payment
 //! taken. What a statement was shown besides is remembered: it is served by that, where it is free or can
-//! be made so, and each payment still serves one statement.
+//! be made so, and each payment still serves one statement. What the solver paid itself has room of its
+//! own: strangers who pay slivers fill only theirs.
 
 use std::collections::HashSet;
 
@@ -40,10 +41,10 @@ impl Journal {
                 return Ok(false);
             };
             let entry = Entry::decode(&found)?;
-            for payments in &entry.shown {
-                let other = !payments.iter().any(|payment| payment == what);
-                if other && self.all_free(payments, holder, asked).await? {
-                    let batch = serving(holder, (&entry, found), payments)?;
+            for shown in &entry.shown {
+                let other = !shown.payments.iter().any(|payment| payment == what);
+                if other && self.all_free(&shown.payments, holder, asked).await? {
+                    let batch = serving(holder, (&entry, found), shown)?;
                     return Ok(self.store.commit(batch).await? == Outcome::APPLIED);
                 }
             }

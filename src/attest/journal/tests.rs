@@ -406,6 +406,43 @@ async fn claim_with_anothers_payment_bars_no_true_claim() {
     conflict(&journal, &resting(3, 8)).await;
 }
 
+/// A statement of an order without fees is anybody's to claim with anything that was paid for it: slivers
+/// of strangers fill their own room only.
+#[tokio::test]
+async fn strangers_slivers_leave_what_the_solver_paid_itself_its_room() {
+    let (chain, journal) = (base(), journal());
+    let paid = |id: u8, by: u8, count: u32| {
+        let tx = tx(by);
+        let payments = (0..count).map(|index| (&chain, &tx, index));
+        fill(1, &[id], id).paid_by_all(payments)
+    };
+    let own = |id, by| paid(id, by, 1).by_solver(true);
+    let sign = async |statement: Statement| journal.sign(&statement, 1).await.map(drop);
+    // Another deposit is served by the slivers.
+    sign(paid(3, 50, 64)).await.unwrap();
+    sign(own(1, 9)).await.unwrap();
+    sign(paid(1, 50, 64)).await.unwrap();
+    // The room of strangers is full, ...
+    sign(paid(1, 51, 1)).await.unwrap();
+    conflict(&journal, &own(2, 9)).await;
+    // ... that of the solver is not: its payment 9 is free for the deposit that it was made for.
+    sign(own(1, 8)).await.unwrap();
+    sign(own(2, 9)).await.unwrap();
+    let entry = journal.entry(&own(1, 8).key).await.unwrap().unwrap();
+    let kept: Vec<_> = entry
+        .shown
+        .iter()
+        .map(|it| (it.payments.len(), it.own))
+        .collect();
+    assert_eq!((kept, entry.own), (vec![(64, false), (1, true)], true));
+    // The solver's own room has an end, too.
+    for by in 100..200 {
+        sign(own(1, by)).await.unwrap();
+    }
+    let entry = journal.entry(&own(1, 8).key).await.unwrap().unwrap();
+    assert_eq!(entry.shown.len(), 1 + 64);
+}
+
 #[tokio::test]
 async fn a_deposit_serves_one_order() {
     let journal = journal();

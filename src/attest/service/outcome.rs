@@ -92,7 +92,7 @@ impl Oracle {
         question: Option<&Question>,
     ) -> Result<OutcomeAnswer, Error> {
         let of = &claim.order;
-        let terms = self.terms(of)?;
+        let terms = self.terms(Outcome::Fill, of)?;
         let mut wanted = self.inputs(of, &terms)?;
         let inputs = wanted.len();
         if !of.force {
@@ -121,7 +121,7 @@ impl Oracle {
         question: Option<&Question>,
     ) -> Result<OutcomeAnswer, Error> {
         let of = &claim.order;
-        let terms = self.terms(of)?;
+        let terms = self.terms(Outcome::Refund, of)?;
         let mut wanted = self.inputs(of, &terms)?;
         let inputs = wanted.len();
         let refunds: Vec<Refund> = claim.refunds.iter().map(|r| r.refund.clone()).collect();
@@ -185,7 +185,7 @@ impl Oracle {
     }
 
     /// The order, read and checked as far as no chain is needed.
-    fn terms(&self, claim: &OrderClaim) -> Result<Terms, Error> {
+    fn terms(&self, outcome: Outcome, claim: &OrderClaim) -> Result<Terms, Error> {
         bounded("inputs", claim.inputs.len())?;
         let inputs: Vec<Input> = claim.inputs.iter().map(|i| i.input.clone()).collect();
         if !claim.force {
@@ -197,10 +197,15 @@ impl Oracle {
             return Ok(terms);
         }
         let named = |index| inputs.iter().any(|input| input.index == index);
-        match (0..terms.inputs.len()).find(|index| !named(*index)) {
-            Some(index) => Err(Refusal::MissingInput(index).into()),
-            None => Ok(terms),
+        if let Some(index) = (0..terms.inputs.len()).find(|index| !named(*index)) {
+            return Err(Refusal::MissingInput(index).into());
         }
+        // Ids that are none are told with the deposits that there are.
+        if let Some(ids) = named_ids(&terms, &inputs) {
+            let signature = claim.solver_signature.as_deref();
+            backing::check_word(outcome, &terms, &ids, signature)?;
+        }
+        Ok(terms)
     }
 
     fn inputs(&self, claim: &OrderClaim, terms: &Terms) -> Result<Vec<Wanted>, Error> {
@@ -247,7 +252,10 @@ impl Oracle {
         let digest = self.digest(&execution);
         let paid = judged.served.iter();
         let paid = paid.map(|served| (&served.chain, &served.transaction, served.index));
-        let mut statement = Statement::outcome(terms.id, &ids, digest).paid_by_all(paid);
+        let own = judged.served.iter().all(|served| served.own);
+        let mut statement = Statement::outcome(terms.id, &ids, digest)
+            .paid_by_all(paid)
+            .by_solver(own);
         for found in found {
             let block = &found.seen().receipt().map_err(Refusal::from)?.block;
             statement = statement.resting_on(&found.spec.id, &found.transaction, block);
@@ -258,4 +266,11 @@ impl Oracle {
             attested: self.seal(execution, &statement, asked).await?,
         })
     }
+}
+
+/// The onchain ids that a claim names, in the order of the order's inputs; `None` where one is no id.
+fn named_ids(terms: &Terms, inputs: &[Input]) -> Option<Vec<B256>> {
+    let of = |index| inputs.iter().find(|input| input.index == index);
+    let ids = (0..terms.inputs.len()).map(|index| of(index)?.onchain_id.parse().ok());
+    ids.collect()
 }

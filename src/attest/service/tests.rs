@@ -211,6 +211,7 @@ fn over(store: Arc<dyn Store>) -> World {
         requests: Requests::new(store),
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
         tolerance: Tolerance::default(),
+        bound_nonces: false,
         clock: || 1_700_000_000,
     };
     World {
@@ -720,6 +721,7 @@ fn encoded(change: impl FnOnce(&mut serde_json::Value)) -> String {
 fn payload_id(claim: &WithdrawalClaim) -> B256 {
     let address = &claim.address;
     let request = crate::attest::withdrawal::AddressRequest {
+        settlement: "relay",
         path: "",
         currency: &address.currency,
         withdrawer: &address.withdrawer,
@@ -963,12 +965,17 @@ async fn withdrawal_must_be_what_its_address_request_says() {
 
 /// The withdrawer's word over `amount`.
 fn initiation_claim(amount: u64) -> InitiationClaim {
-    let address = withdrawal_claim().address;
+    initiation_of(amount, U256::from(9))
+}
+
+fn initiation_of(amount: u64, nonce: U256) -> InitiationClaim {
+    let mut address = withdrawal_claim().address;
+    address.nonce = nonce.to_string();
     let owner = alias(
         &vm::ChainId::new("base"),
         &scene::address(&address.withdrawer),
     );
-    let (amount_word, nonce) = (U256::from(amount).to_be_bytes::<32>(), U256::from(9));
+    let amount_word = U256::from(amount).to_be_bytes::<32>();
     let packed = [owner.as_slice(), &amount_word, &nonce.to_be_bytes::<32>()].concat();
     let text = alloy::primitives::keccak256(packed).to_string();
     let message = <sha2::Sha256 as sha2::Digest>::digest(text);
@@ -1041,4 +1048,94 @@ async fn additional_addresses_compare_by_bytes() {
         .to_uppercase()
         .replace("0X", "0x");
     assert_eq!(word(world().oracle.withdrawal(&claim, None).await), "OK");
+}
+
+/// Whoever sees a withdrawer's signature uses it for a withdrawal of the same amount to himself, or in
+/// another currency, or on another chain.
+#[tokio::test]
+async fn a_withdrawers_signature_serves_the_withdrawal_that_its_nonce_commits_to() {
+    let bound = |settlement: &str| {
+        let address = withdrawal_claim().address;
+        let owner = scene::address(&address.withdrawer);
+        let spec = scene::spec("ethereum");
+        let account = vm::protocol::hub::WithdrawalAccount {
+            chain: &vm::ChainId::new("ethereum"),
+            depository: spec.depository.as_ref().unwrap(),
+            currency: &scene::address(NATIVE),
+            recipient: &scene::address(RECIPIENT),
+            owner: alias(&vm::ChainId::new("base"), &owner),
+            nonce: U256::from(7) << 128,
+        };
+        account.bound_nonce(settlement)
+    };
+    let nonce = bound("relay");
+    assert_eq!(nonce >> 128, U256::from(7));
+    let uses: [fn(&mut InitiationClaim); 3] = [
+        |claim| claim.address.recipient = DEPOSITOR.into(),
+        |claim| claim.address.currency = scene::TOKEN.into(),
+        |claim| claim.address.chain = "base".into(),
+    ];
+    let other = |change: fn(&mut InitiationClaim)| {
+        let mut claim = initiation_of(500, nonce);
+        change(&mut claim);
+        claim
+    };
+    let world_of = |bound_nonces| {
+        let mut world = world();
+        world.oracle.bound_nonces = bound_nonces;
+        *world.hub.balance.lock().unwrap() = U256::from(500);
+        world
+    };
+    // Where nothing real is at stake nonces are anybody's choice.
+    for change in uses {
+        let free = world_of(false);
+        assert_eq!(
+            word(free.oracle.initiation(&other(change), None).await),
+            "OK"
+        );
+    }
+    let world = world_of(true);
+    let ask = async |claim: InitiationClaim| word(world.oracle.initiation(&claim, None).await);
+    let unbound = "WITHDRAWAL_NONCE_UNBOUND";
+    for change in uses {
+        assert_eq!(ask(other(change)).await, unbound);
+    }
+    assert_eq!(ask(initiation_claim(500)).await, unbound);
+    assert_eq!(ask(initiation_of(500, bound("other"))).await, unbound);
+    assert_eq!(
+        ask(initiation_of(500, nonce ^ U256::from(1))).await,
+        unbound
+    );
+    // Its first half commits, too.
+    assert_eq!(
+        ask(initiation_of(500, nonce ^ (U256::from(1) << 128))).await,
+        unbound
+    );
+    assert_eq!(ask(initiation_of(500, nonce)).await, "OK");
+}
+
+/// 64 transactions of a claim that its solver did not make are not worth a read.
+#[tokio::test]
+async fn what_lacks_its_solvers_word_is_refused_before_anything_is_read() {
+    let ours = "0xb7064203155a802ad4966746909a304700000000000000000000000000000001";
+    let scene = Scene::ordering(|order| order.salt = ours.into());
+    let world = world().playing(&scene);
+    let reads = || world.ethereum.reads.load(SeqCst) + world.base.reads.load(SeqCst);
+    let ask = async |signature: Option<String>| {
+        let mut fill = fill_claim(&scene);
+        fill.order.solver_signature.clone_from(&signature);
+        let mut refund = refund_claim(&scene);
+        refund.order.solver_signature = signature;
+        let fill = word(world.oracle.fill(&fill, None).await);
+        (fill, word(world.oracle.refund(&refund, None).await))
+    };
+    let missing = "SOLVER_SIGNATURE_REQUIRED";
+    assert_eq!(ask(None).await, (missing, missing));
+    let wrong = "SOLVER_SIGNATURE_INVALID";
+    assert_eq!(ask(Some(scene::sign(B256::ZERO))).await, (wrong, wrong));
+    assert_eq!(reads(), 0);
+    let (terms, funded) = scene.funded().unwrap();
+    let fill = scene::vouch(crate::attest::statement::Outcome::Fill, &terms, &funded);
+    assert_eq!(ask(Some(fill)).await, ("OK", wrong));
+    assert_eq!(reads(), 2);
 }

@@ -153,6 +153,10 @@ impl Oracle {
         question: Option<&Question>,
     ) -> Result<InitiationAnswer, Error> {
         let (owned, amount) = self.initiated_by(claim)?;
+        // Peers, and whoever sees the request, see the signature.
+        if self.bound_nonces {
+            owned.check_bound()?;
+        }
         owned.check_signature(amount, &claim.signature)?;
         let asked = self.ask(question);
         let held = self.hub.holds(owned.owner, owned.token, amount).await?;
@@ -202,6 +206,7 @@ impl Oracle {
     ) -> Result<Owned, Error> {
         let request = AddressRequest {
             path,
+            settlement: &self.hub.settings.id,
             currency: &claim.currency,
             withdrawer: &claim.withdrawer,
             withdrawer_chain: &claim.withdrawer_chain,

@@ -473,8 +473,8 @@ fn a_matching_deposit_that_nobody_attests_ends_by_itself_and_the_next_one_decide
 
 #[test]
 fn a_deposit_whose_order_another_names_is_parked_and_the_payers_own_decides() {
-    let named = |number, hearsay| Deposit {
-        hearsay,
+    let named = |number, named_by_other| Deposit {
+        named_by_other,
         ..deposit(number, FUNDED)
     };
     let parked = [(id(1), ManualRefundRequired, false)];

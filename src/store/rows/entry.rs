@@ -23,10 +23,20 @@ pub struct Entry {
     pub slot: Option<String>,
     pub consumes: Vec<Consumed>,
     pub facts: Vec<Fact>,
+    /// The payments that it consumes are the solver's own.
+    pub own: bool,
     /// Payments that it was shown besides those that it consumes: any of these lists would do.
-    pub shown: Vec<Vec<String>>,
+    pub shown: Vec<Shown>,
     /// The statement in its author's own encoding, kept for those who ask again.
     pub payload: Bytes,
+}
+
+/// Payments that would serve a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    pub payments: Vec<String>,
+    /// The solver itself paid all of them.
+    pub own: bool,
 }
 
 /// `what` serves only `by`.

@@ -18,7 +18,11 @@ fn entry() -> entry::Entry {
             by: "b".into(),
         }],
         facts: vec![fact()],
-        shown: vec![vec!["p".into()]],
+        own: true,
+        shown: vec![entry::Shown {
+            payments: vec!["p".into()],
+            own: true,
+        }],
         payload: vec![9, 8].into(),
     }
 }
@@ -43,7 +47,7 @@ fn hex(bytes: &[u8]) -> String {
 fn layouts_never_change() {
     let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
     let fields = format!(
-        "20{one}ac02010173010177016201046261736503307831{number}20{two}20{three}0501010170020908",
+        "20{one}ac02010173010177016201046261736503307831{number}20{two}20{three}05010101017001020908",
         number = "07"
     );
     assert_eq!(hex(&entry().encode().unwrap()), format!("01{fields}"));

@@ -41,6 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
             tag: None,
         },
         watch_blocks: 0,
+        fill_routers: vm::FillRouters::Any,
         additional: serde_json::Map::new(),
     });
     if let Ok(rules) = rules {

@@ -73,6 +73,23 @@ impl WithdrawalAccount<'_> {
         ])
     }
 
+    /// The nonce whose first 16 bytes are the account's nonce's, and whose last 16 bytes commit to the
+    /// account and to `settlement`: those of `keccak(settlement ++ address)`, the address being that of
+    /// the same account with zeros there. A withdrawer signs amount and nonce: with this one, who gets
+    /// what, where, too.
+    pub fn bound_nonce(&self, settlement: &str) -> U256 {
+        let mut nonce = self.nonce.to_be_bytes::<32>();
+        nonce[16..].fill(0);
+        let unbound = Self {
+            nonce: U256::from_be_bytes(nonce),
+            ..*self
+        };
+        let address = unbound.address();
+        let hash = keccak256([settlement.as_bytes(), address.as_slice()].concat());
+        nonce[16..].copy_from_slice(&hash[16..]);
+        U256::from_be_bytes(nonce)
+    }
+
     /// The same over `abi.encode(string,bytes,bytes,bytes,address,bytes32,bytes)`.
     pub fn safe_address(&self, additional: &[u8]) -> EvmAddress {
         let fields = (

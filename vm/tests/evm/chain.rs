@@ -38,6 +38,7 @@ pub fn spec(tag: Option<FinalityTag>) -> ChainSpec {
             tag,
         },
         watch_blocks: 128,
+        fill_routers: vm::FillRouters::Any,
         additional: Map::new(),
     }
 }

@@ -36,15 +36,24 @@ pub struct Withdrawal<'a> {
 impl Withdrawal<'_> {
     /// The hub account that holds the money meanwhile.
     pub fn account(&self) -> Result<Address> {
-        let account = hub::WithdrawalAccount {
+        self.with_account(|account| account.address())
+    }
+
+    /// With a nonce that commits to it: who sees the signature can use it for nothing else.
+    pub fn bound(mut self) -> Result<Self> {
+        self.nonce = self.with_account(|account| account.bound_nonce("relay"))?;
+        Ok(self)
+    }
+
+    fn with_account<T>(&self, of: impl FnOnce(&hub::WithdrawalAccount<'_>) -> T) -> Result<T> {
+        Ok(of(&hub::WithdrawalAccount {
             chain: &ChainId::new(self.site.id),
             depository: &address(self.site.depository)?,
             currency: &address(self.money.currency)?,
             recipient: &address(self.recipient)?,
             owner: self.alias()?,
             nonce: self.nonce,
-        };
-        Ok(account.address())
+        }))
     }
 
     /// The owner's account at the hub.

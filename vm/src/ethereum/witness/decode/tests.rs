@@ -24,6 +24,7 @@ fn rules(additional: &Value) -> Rules {
             tag: None,
         },
         watch_blocks: 1,
+        fill_routers: crate::FillRouters::Any,
         additional: additional.as_object().unwrap().clone(),
     };
     Rules::new(&spec).unwrap()
