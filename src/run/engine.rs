@@ -44,7 +44,6 @@ use crate::{
     solver::{
         Solver,
         exposure::Exposure,
-        judge::Patience,
         lane::Lane,
         settle::{
             Settler,
@@ -118,14 +117,6 @@ struct Ground<'a> {
     shutdown: CancellationToken,
 }
 
-fn patience(trading: &Trading) -> Patience {
-    Patience {
-        margin: 60,
-        funds: 300,
-        forced_by_all: !trading.production,
-    }
-}
-
 /// Puts quotes, index, solver and settlement together.
 pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::Result<Engine> {
     let places = places(&trading.market, chains)?;
@@ -161,7 +152,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         settlement: ground.settlement.clone(),
         repricing: Arc::new(Late(ground.repricer())),
         exposure,
-        patience: patience(trading),
+        patience: trading.patience(),
         gap_limit: trading.gap_limit,
         breaker: Mutex::default(),
         books: watch::Sender::new(None),

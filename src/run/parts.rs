@@ -14,6 +14,7 @@ use crate::{
     hub::Settings,
     market::Market,
     sign::{Signer, raw::RawKey},
+    solver::judge::Patience,
     webhook::guard::Reach,
 };
 
@@ -44,6 +45,16 @@ pub struct Trading {
     pub gap_limit: u64,
     /// Where webhooks may go.
     pub reach: Reach,
+}
+
+impl Trading {
+    pub fn patience(&self) -> Patience {
+        Patience {
+            margin: 60,
+            funds: 300,
+            forced_by_all: !self.production,
+        }
+    }
 }
 
 impl Parts {
