@@ -422,8 +422,18 @@ fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather
         };
         all.push((at.saturating_sub(15), what));
     }
+    all.extend(lie(seed, allowed, liar));
     all.sort_by_key(|(at, _)| *at);
     all
+}
+
+/// Settling costs what a provider of the hub's chain says.
+fn lie(seed: u64, allowed: &Allowed, liar: usize) -> Option<(u64, Weather)> {
+    let mut rng = stream(seed, "lie");
+    let lies = Manners::LiesAboutFees;
+    let (at, seconds) = (rng.u64(0..WINDOW), rng.u64(60..300));
+    let happens = rng.u8(0..10) == 0 && allowed.manners.contains(&lies);
+    happens.then_some((at, Weather::Provider(2, liar, lies, seconds)))
 }
 
 fn death(rng: &mut Rng) -> Death {
