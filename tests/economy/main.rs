@@ -49,7 +49,7 @@ use invariants::Violation;
 use plan::{Allowed, FAMILY, POWERS, Plan, Power};
 
 /// Histories of the test command.
-const HISTORIES: u64 = 1_000;
+const HISTORIES: u64 = 10_000;
 
 /// What strangers can do that is not mended yet, and why.
 const NOT_YET: &[(Power, &str)] = &[];
