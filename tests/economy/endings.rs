@@ -9,6 +9,7 @@ use crate::{
     books,
     history::{Deal, History, Who},
     invariants::Violation,
+    market::CHAINS,
     plan::{Extra, Plan, Power, Stranger, Weather},
 };
 
@@ -110,14 +111,22 @@ fn difference(one: &str, other: &str) -> String {
 
 /// Whether what is told of a request depends on nothing but its one deposit. With a second one, what is
 /// told first depends on when the index looks, which is sooner where somebody tells it of something.
+/// Who asks what the solver holds has prices read at other moments, on which amounts depend.
 fn is_plain(plan: &Plan, at: usize) -> bool {
-    !is_repriced(plan, at) && plan.honest[at].again.is_none()
+    let asks = |one: &Stranger| one.power == Power::Asker;
+    let alone = plan.honest[at].again.is_none() && !plan.strangers.iter().any(asks);
+    alone && !is_repriced(plan, at)
 }
 
-/// Whether a deposit is priced anew, and so depends on when prices were read.
+/// Whether a deposit is priced anew, and so depends on when prices were read: it comes late, or its
+/// chain makes no block for a while.
 fn is_repriced(plan: &Plan, at: usize) -> bool {
     let one = &plan.honest[at];
-    one.pause + one.again.unwrap_or_default() > 50
+    let stands = |(_, weather): &(u64, Weather)| match weather {
+        Weather::Stand(chain, _) => CHAINS[*chain].0 == one.trade.from.0,
+        _ => false,
+    };
+    one.pause + one.again.unwrap_or_default() > 50 || plan.weather.iter().any(stands)
 }
 
 /// Whether both are good ends of one request that may have two: of a deposit that came late, whose

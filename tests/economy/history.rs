@@ -121,6 +121,8 @@ pub struct History {
     /// Honest users who were not quoted while feeds did not tell the same.
     pub doubted: BTreeSet<usize>,
     pub rested: bool,
+    /// Unix seconds until which a chain makes no block.
+    stands: u64,
     /// What broke on the way.
     pub broken: Vec<Violation>,
     /// Deposits whose payments the operator wrote off.
@@ -143,6 +145,7 @@ impl History {
             down: 0,
             doubted: BTreeSet::new(),
             rested: false,
+            stands: 0,
             broken: Vec::new(),
             written_off: Vec::new(),
         };
@@ -232,13 +235,14 @@ impl History {
         let mut quiet = 0;
         loop {
             self.tick().await;
-            let open = !self.agenda.is_empty() || books::is_open(&self.world).await;
+            let stands = clock::seconds() < self.stands;
+            let open = stands || !self.agenda.is_empty() || books::is_open(&self.world).await;
             quiet = if open { 0 } else { quiet + TICK };
             if quiet >= QUIET {
                 self.rested = true;
                 return;
             }
-            if self.agenda.is_empty() && clock::seconds() > self.last + PATIENCE {
+            if self.agenda.is_empty() && clock::seconds() > self.last.max(self.stands) + PATIENCE {
                 return;
             }
         }
@@ -304,7 +308,10 @@ impl History {
                 self.down = death.down;
                 self.world.store.set(Some(death));
             }
-            Weather::Stand(chain, seconds) => self.world.chains[chain].stand(seconds),
+            Weather::Stand(chain, seconds) => {
+                self.world.chains[chain].stand(seconds);
+                self.stands = self.stands.max(clock::seconds()) + seconds;
+            }
             Weather::Forget(chain) => self.world.chains[chain].forget(),
             Weather::Feed(chain, symbol, parts, seconds) => {
                 self.world.prices.lie(chain, symbol, parts);

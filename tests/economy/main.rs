@@ -252,7 +252,7 @@ fn strangers_gain_nothing_and_change_nobody_s_ending() {
     nothing_breaks(&on());
 }
 
-/// Prints the history of `INTENTD_SEED`.
+/// Prints the history of `INTENTD_SEED`; with `INTENTD_TWIN` the one without strangers, too.
 #[test]
 fn replay() {
     if set("INTENTD_SEED").is_none() {
@@ -266,6 +266,12 @@ fn replay() {
     }
     for found in &verdict.wrong {
         println!("({}) {}", found.invariant, found.what);
+    }
+    if set("INTENTD_TWIN").is_some() {
+        println!("== without strangers");
+        for line in &alone(&plan.without_strangers()).log {
+            println!("{line}");
+        }
     }
 }
 
