@@ -136,7 +136,20 @@ fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     let crash = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Crash(_));
     let crashes = plan.weather.iter().any(crash);
     let late = is_repriced(plan, at) && (has_prices_read(plan) || crashes);
-    (late || crashes && one.quoted != other.quoted) && is_end(&one.status) && is_end(&other.status)
+    let apart = crashes && one.quoted != other.quoted;
+    // Who deposits at another moment may lose the deposit to a reorg for good.
+    let lost = apart && loses(plan, plan.honest[at].trade.from.0);
+    let ends = |one: &Ending| is_end(&one.status) || lost && one.status == "waiting";
+    (late || apart) && ends(one) && ends(other)
+}
+
+/// Whether a reorg of a chain loses transactions for good.
+fn loses(plan: &Plan, chain: &str) -> bool {
+    let mut weather = plan.weather.iter();
+    weather.any(|(_, weather)| match weather {
+        Weather::Reorg(at, _, lost) => CHAINS[*at].0 == chain && *lost > 0,
+        _ => false,
+    })
 }
 
 /// Who asks what the solver holds has prices read, too. Their age is in what a refund pays for its
