@@ -22,6 +22,8 @@ pub struct Ending {
     pub status: String,
     /// Unix seconds.
     pub quoted: u64,
+    /// It waited when it could have been decided.
+    waited: bool,
     /// What everybody is told of it: the record, and its events.
     pub public: Value,
 }
@@ -59,6 +61,7 @@ pub async fn all(history: &History) -> Endings {
         let ending = Ending {
             status: status(history, deal).await,
             quoted: deal.quoted,
+            waited: books::claim(&history.world, deal.request).await["waits"].is_u64(),
             public,
         };
         all.insert(at, ending);
@@ -67,6 +70,7 @@ pub async fn all(history: &History) -> Endings {
         let ending = Ending {
             status: DOUBTED.into(),
             quoted: 0,
+            waited: false,
             public: Value::Null,
         };
         all.insert(*at, ending);
@@ -131,11 +135,13 @@ fn is_repriced(plan: &Plan, at: usize) -> bool {
 
 /// Whether both are good ends of one request that may have two: of a deposit that came late, whose
 /// price depends on when prices were read, and so on who else asked for some, and on when the process
-/// died; and of one that was quoted at another time because the process was dead.
+/// died; of an order that waited, which is priced anew after a while; and of one that was quoted at
+/// another time because the process was dead.
 fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     let crash = |(_, weather): &(u64, Weather)| matches!(weather, Weather::Crash(_));
     let crashes = plan.weather.iter().any(crash);
-    let late = is_repriced(plan, at) && (has_prices_read(plan) || crashes);
+    let late = is_repriced(plan, at) || one.waited || other.waited;
+    let late = late && (has_prices_read(plan) || crashes);
     let apart = crashes && one.quoted != other.quoted;
     // Who deposits at another moment may lose the deposit to a reorg for good.
     let lost = apart && loses(plan, plan.honest[at].trade.from.0);

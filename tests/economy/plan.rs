@@ -415,7 +415,7 @@ fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather
             9 => Weather::Forget(chain),
             12 if pauses => Weather::Pause(rng.u64(10..400)),
             13 => Weather::Verbs,
-            14 => feed(&mut rng),
+            14 => feed(&mut rng, liar),
             10 if allowed.depeg => Weather::Price("USDCb", rng.u64(5_000..9_500)),
             _ if pauses => Weather::Verbs,
             _ => Weather::Crash(death(&mut rng)),
@@ -465,8 +465,9 @@ fn clearing(seed: u64) -> Option<(u64, Weather)> {
     (seed.is_multiple_of(2) && rng.u8(0..4) == 0).then_some((at, Weather::Clearing))
 }
 
-fn feed(rng: &mut Rng) -> Weather {
-    let chain = if rng.bool() { "alpha" } else { "beta" };
+/// The feeds of one chain lie, never those of both.
+fn feed(rng: &mut Rng, liar: usize) -> Weather {
+    let chain = if liar == 0 { "alpha" } else { "beta" };
     let symbol = if rng.bool() { "ETH" } else { "USDC" };
     let parts = match rng.u8(0..3) {
         0 => rng.u64(5_000..20_000),
