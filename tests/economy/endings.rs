@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     books,
+    chain::provider::Manners,
     history::{Deal, History, Who},
     invariants::Violation,
     market::CHAINS,
@@ -143,10 +144,18 @@ fn is_open(plan: &Plan, at: usize, one: &Ending, other: &Ending) -> bool {
     let late = is_repriced(plan, at) || one.waited || other.waited;
     let late = late && (has_prices_read(plan) || crashes);
     let apart = crashes && one.quoted != other.quoted;
-    // Who deposits at another moment may lose the deposit to a reorg for good.
-    let lost = apart && loses(plan, plan.honest[at].trade.from.0);
+    // Who deposits at another moment may lose the deposit to a reorg for good: whoever asks waits for a
+    // provider that is slow.
+    let slow = |(_, weather): &(u64, Weather)| {
+        matches!(
+            weather,
+            Weather::Provider(_, _, Manners::Hangs | Manners::Late, _)
+        )
+    };
+    let shifted = apart || plan.weather.iter().any(slow);
+    let lost = shifted && loses(plan, plan.honest[at].trade.from.0);
     let ends = |one: &Ending| is_end(&one.status) || lost && one.status == "waiting";
-    (late || apart) && ends(one) && ends(other)
+    (late || apart || lost) && ends(one) && ends(other)
 }
 
 /// Whether a reorg of a chain loses transactions for good.
