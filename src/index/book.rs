@@ -11,7 +11,7 @@ use crate::{
     },
     store::{
         Batch,
-        requests::{Requests, RequestsError},
+        requests::{Requests, RequestsError, unless_forgotten},
         rows::{
             open,
             parked::{self, Parked},
@@ -46,7 +46,8 @@ pub struct Entry<'a> {
 }
 
 impl Book {
-    /// Records that a deposit is in a block. `Ok(false)`: nothing was new. `now` in unix milliseconds.
+    /// Records that a deposit is in a block. `Ok(false)`: nothing was new. An unknown request is one that
+    /// was forgotten meanwhile. `now` in unix milliseconds.
     pub async fn seen(&self, entry: Entry<'_>, now: u64) -> Result<bool, RequestsError> {
         let Entry {
             request, deposit, ..
@@ -129,7 +130,7 @@ impl Book {
         now: u64,
     ) -> Result<(), RequestsError> {
         let key = sighting::key(network, row.number, &row.onchain_id);
-        let batch = Batch::new().delete(key);
+        let batch = Batch::new().delete(key.clone());
         let Some(request) = row.seen.request else {
             self.requests.store().commit(batch).await?;
             return Ok(());
@@ -139,7 +140,11 @@ impl Book {
             true => opened(batch, request, row.onchain_id, now),
             false => batch,
         };
-        self.requests.record(&request, now, batch, change).await?;
+        let recorded = self.requests.record(&request, now, batch, change).await;
+        if unless_forgotten(recorded)?.is_none() {
+            let row = Batch::new().delete(key);
+            self.requests.store().commit(row).await?;
+        }
         Ok(())
     }
 

@@ -26,7 +26,7 @@ use crate::{
         fact::{Agreed, Deposit, Facts, Standing},
     },
     store::{
-        Batch, Expect,
+        Batch, Expect, Key,
         requests::{Requests, RequestsError},
         rows::{
             cursor::{self, Cursor},
@@ -184,15 +184,28 @@ impl Confirmer {
                 if waiting.peek().is_none() {
                     continue;
                 }
-                let unknown = || RequestsError::Unknown(id);
-                let request = self.requests.by_id(&id).await?.ok_or_else(unknown)?;
-                pending.extend(waiting.map(|deposit| (request.clone(), deposit)));
+                match self.requests.by_id(&id).await? {
+                    None => self.orphaned(key, value).await?,
+                    Some(request) => {
+                        pending.extend(waiting.map(|deposit| (request.clone(), deposit)));
+                    }
+                }
             }
             if page.len() < PAGE {
                 return Ok(pending);
             }
             after = page.last().map(|(key, _)| key.clone());
         }
+    }
+
+    /// An open row without its request: nobody can do anything about it.
+    async fn orphaned(&self, key: &Key, value: &[u8]) -> Result<(), IndexError> {
+        tracing::error!(?key, "work of a request that is not there is dropped");
+        metrics::counter!("intentd_index_orphans_total").increment(1);
+        let before = Expect::Equals(value.to_vec());
+        let batch = Batch::new().expect(key.clone(), before).delete(key.clone());
+        self.requests.store().commit(batch).await?;
+        Ok(())
     }
 
     async fn verdict(&self, request: &Request, deposit: &Deposit) -> Result<Verdict, ReadError> {

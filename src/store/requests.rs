@@ -52,6 +52,14 @@ pub struct Requests {
     large: Arc<Mutex<Ledger>>,
 }
 
+/// What was recorded of a request; `None` where it was forgotten meanwhile.
+pub fn unless_forgotten<T>(recorded: Result<T, RequestsError>) -> Result<Option<T>, RequestsError> {
+    match recorded {
+        Err(RequestsError::Unknown(_)) => Ok(None),
+        recorded => recorded.map(Some),
+    }
+}
+
 impl Requests {
     /// Over a store that has no events, or for somebody who reads none.
     pub fn new(store: Arc<dyn Store>) -> Self {
@@ -141,7 +149,8 @@ impl Requests {
 
     /// Changes the facts of `id` and commits `with` in the same step. `change` runs again when
     /// another change came in between; where it changes nothing, only `with` is committed. Refused
-    /// when a precondition of `with` does not hold. `now` in unix milliseconds.
+    /// when a precondition of `with` does not hold; of an unknown request nothing is committed. `now`
+    /// in unix milliseconds.
     pub async fn record(
         &self,
         id: &B256,
@@ -272,9 +281,9 @@ impl Requests {
             .expect(key.clone(), stored.expect())
             .put(key, rows::facts::encode(after)?);
         let batch = witnesses::wanted(batch, &stored.id, (&stored.facts, after), now)?;
-        let Some(kept) = self.kept(&stored.id).await? else {
-            return Ok(batch);
-        };
+        // A quote that nobody acted on is forgotten, even between two reads of whoever acts on it now.
+        let kept = self.kept(&stored.id).await?;
+        let kept = kept.ok_or(RequestsError::Unknown(stored.id))?;
         let request = rows::request::decode(kept.row()?)?;
         let batch = kept.acted_on(&stored.id, batch)?;
         let changed = Changed {

@@ -19,7 +19,7 @@ use crate::{
         Store,
         memory::MemoryStore,
         rows::{
-            claim,
+            self, claim,
             cursor::Mark,
             parked::{self, Parked},
             sighting,
@@ -570,4 +570,25 @@ async fn what_is_deposited_for_an_order_that_nobody_is_paid_from_is_listed() {
             assert_eq!(status, Status::Waiting);
         }
     }
+}
+
+#[tokio::test]
+async fn work_of_a_request_that_is_not_there_stops_nobody() {
+    let bench = bench().await;
+    bench.put(AT, Ok(vec![bench.deposit()]));
+    // A store that has it: what one provider showed of a quote that was forgotten.
+    let orphan = request::scene::request(2).id;
+    let mut facts = bench.requests.facts(&bench.request.id).await.unwrap();
+    facts.deposits[0].onchain_id = B256::repeat_byte(9);
+    let batch = opened(Batch::new(), orphan, B256::ZERO, NOW);
+    let batch = batch.put(
+        rows::facts::key(&orphan),
+        rows::facts::encode(&facts).unwrap(),
+    );
+    let store = bench.requests.store();
+    store.commit(batch).await.unwrap();
+    assert_eq!(bench.look(10).await, (AT, Standing::Final));
+    let of = async |id: &B256| store.read(&open::key(id)).await.unwrap().is_some();
+    assert!(!of(&orphan).await, "it is looked at again and again");
+    assert!(of(&bench.request.id).await);
 }

@@ -13,6 +13,7 @@ use crate::{
     },
     store::{
         Batch,
+        requests::unless_forgotten,
         rows::transaction::{self, Outcome, Row},
     },
 };
@@ -128,7 +129,7 @@ impl Transactions {
                 deposit: &deposit,
                 transaction: &transaction.bytes,
             };
-            self.book.seen(entry, now).await?;
+            unless_forgotten(self.book.seen(entry, now).await)?;
         }
         Ok(())
     }
@@ -173,7 +174,8 @@ impl Transactions {
         for request in requests {
             let change = |facts: &mut Facts| apply::own(facts, &sent);
             let all = &self.book.requests;
-            all.record(request, now, Batch::new(), change).await?;
+            let recorded = all.record(request, now, Batch::new(), change).await;
+            unless_forgotten(recorded)?;
         }
         Ok(())
     }
@@ -183,7 +185,8 @@ impl Transactions {
             apply::disowned(facts, &row.network, &row.tracked.text);
         };
         let all = &self.book.requests;
-        all.record(request, now, Batch::new(), change).await?;
+        let recorded = all.record(request, now, Batch::new(), change).await;
+        unless_forgotten(recorded)?;
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use super::{Mark, Tail};
 use crate::{
     index::{IndexError, apply, book::Entry},
     request::Request,
-    store::{Batch, rows::sighting},
+    store::{Batch, requests::unless_forgotten, rows::sighting},
 };
 
 /// Orders that are looked for at the same time.
@@ -131,11 +131,13 @@ impl Tail {
                 let row = before.remove(&(sighting.number, id));
                 let news = row.is_none_or(|row| row.seen.hash != sighting.hash);
                 let request = apply::order(deposit).and_then(|order| ours.get(&order));
-                if let Some(request) = request {
-                    let entry = (sighting, deposit);
-                    self.deposited(blocks, request, entry, now).await?;
-                }
-                let known = request.is_some();
+                let known = match request {
+                    None => false,
+                    Some(request) => {
+                        let entry = (sighting, deposit);
+                        self.deposited(blocks, request, entry, now).await?
+                    }
+                };
                 if news {
                     self.count(if known { "known" } else { "unknown" });
                     self.doubt(sighting, deposit);
@@ -170,14 +172,15 @@ impl Tail {
             .await
     }
 
-    /// A request's deposit: its facts tell of it when this returns.
+    /// A request's deposit: its facts tell of it when this returns; false where the request was forgotten
+    /// meanwhile.
     async fn deposited(
         &self,
         blocks: &Blocks<'_>,
         request: &Request,
         (sighting, deposit): (&Sighting, &vm::Deposit),
         now: u64,
-    ) -> Result<(), IndexError> {
+    ) -> Result<bool, IndexError> {
         let block = blocks.at(sighting.number).await?;
         if block.hash != sighting.hash {
             let what = format!("a deposit in another block {}", block.number);
@@ -190,8 +193,8 @@ impl Tail {
             deposit: &deposit,
             transaction: &sighting.transaction.bytes,
         };
-        self.book.seen(entry, now).await?;
-        Ok(())
+        let recorded = self.book.seen(entry, now).await;
+        Ok(unless_forgotten(recorded)?.is_some())
     }
 
     /// A deposit that was in a block of the range, and is not among its sightings.

@@ -18,9 +18,9 @@ use crate::{
         fact::{Facts, Standing},
     },
     store::{
-        Store,
+        Key, Range, Store, StoreError,
         memory::MemoryStore,
-        rows::{open, transaction},
+        rows::{facts, open, order, quote, transaction},
     },
 };
 
@@ -903,4 +903,57 @@ async fn a_chain_whose_blocks_say_nothing_is_followed_at_its_providers_word() {
     bench.world.mine(3);
     settle(&mut tail).await;
     assert_eq!(bench.cursor().await.next, bench.world.head_number() + 1);
+}
+
+/// A store that forgets a quote just before its deposit is recorded.
+struct Sweeping {
+    rows: Arc<MemoryStore>,
+    request: Request,
+}
+
+#[async_trait::async_trait]
+impl Store for Sweeping {
+    async fn commit(&self, batch: Batch) -> Result<Outcome, StoreError> {
+        self.rows.commit(batch).await
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        if *key == facts::key(&self.request.id) {
+            let gone = Batch::new()
+                .delete(quote::key(&self.request.id))
+                .delete(order::key(&self.request.order_id));
+            self.rows.commit(gone).await?;
+        }
+        self.rows.read(key).await
+    }
+
+    async fn scan(&self, range: Range) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+        self.rows.scan(range).await
+    }
+
+    async fn close(&self) {
+        self.rows.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_deposit_for_a_quote_that_is_just_forgotten_is_nobodys_and_the_tail_goes_on() {
+    let bench = Bench::new(World::at(50), None);
+    settle(&mut bench.tail()).await;
+    let request = bench.request(1).await;
+    let store = Sweeping {
+        rows: bench.rows.clone(),
+        request: request.clone(),
+    };
+    let deposits = vec![scene::deposit(request.order_id, 0)];
+    let number = bench.world.deposit(1, deposits);
+    let mut tail = bench.tail_over(Arc::new(store), vec![bench.world.clone()]);
+    settle(&mut tail).await;
+    assert_eq!(bench.cursor().await.next, number + 1);
+    assert!(!bench.is_open(&request).await);
+    assert_eq!(bench.facts(&request).await, Facts::default());
+    let rows = bench.rows.scan(sighting::range("origin", number, 9)).await;
+    let rows = rows.unwrap();
+    let row = sighting::decode("origin", &rows[0].0, &rows[0].1).unwrap();
+    assert_eq!((rows.len(), row.seen.request), (1, None));
 }

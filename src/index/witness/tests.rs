@@ -58,6 +58,8 @@ impl Rig {
 
     async fn changed(&self, now: u64, change: impl Fn(&mut Facts) + Send + Sync) {
         let id = &self.request.id;
+        // Quoted once, however often something is seen of it.
+        let _known = self.requests.insert(&self.request, Batch::new()).await;
         let changed = self.requests.record(id, now, Batch::new(), change).await;
         changed.unwrap();
     }

@@ -24,7 +24,7 @@ use crate::{
         service::Quoter,
         venue::Admission,
     },
-    request::{fact::Facts, reason::FailReason},
+    request::{self, fact::Facts, reason::FailReason},
     store::{Batch, large::Budget, requests::Requests, reserve::Reserve},
 };
 
@@ -277,6 +277,9 @@ async fn no_quote_is_taken_below_the_reserve() {
         reserve.look().unwrap();
         Arc::new(reserve)
     };
+    let known = request::scene::request(9);
+    let all = scene.requests();
+    all.insert(&known, Batch::new()).await.unwrap();
     for (least, code) in [(u64::MAX, Some(Code::DiskReserve)), (1, None)] {
         scene.with(|world| world.reserve = reserve(least));
         let refused = scene.quote(json!({})).await.err();
@@ -284,7 +287,7 @@ async fn no_quote_is_taken_below_the_reserve() {
         // What was promised goes on.
         let all = scene.requests();
         let fail = |facts: &mut Facts| facts.failure = Some(FailReason::Unknown);
-        let recorded = all.record(&B256::ZERO, 1, Batch::new(), fail);
+        let recorded = all.record(&known.id, 1, Batch::new(), fail);
         assert!(recorded.await.is_ok());
     }
 }

@@ -75,6 +75,8 @@ pub async fn a_request_its_order_and_other_rows_are_stored_once_and_together(
 pub async fn facts_change_by_compare_and_set_with_the_rows_that_say_so(store: Arc<dyn Store>) {
     let requests = Requests::new(store.clone());
     let id = scene::id();
+    let quote = request_scene::request(1);
+    requests.insert(&quote, Batch::new()).await.unwrap();
     let own = |n: u64| request_scene::sent(&n.to_string(), crate::request::fact::State::Broadcast);
     let all = (0..20u64).map(|n| {
         let row = Key::new(Kind(200), n.to_be_bytes());

@@ -5,11 +5,39 @@ use crate::{
         reason::FailReason,
         scene,
     },
-    store::{Key, Kind, memory::MemoryStore},
+    store::{Key, Kind, memory::MemoryStore, retention::Sweep},
 };
 
 fn requests() -> Requests {
     Requests::new(Arc::new(MemoryStore::default()))
+}
+
+/// With a request that somebody has quoted.
+async fn quoted() -> (Requests, B256) {
+    let (requests, request) = (requests(), scene::request(1));
+    requests.insert(&request, Batch::new()).await.unwrap();
+    (requests, request.id)
+}
+
+#[tokio::test]
+async fn nothing_is_committed_of_a_request_that_is_forgotten() {
+    let (requests, request) = (requests(), scene::request(1));
+    let inserted = requests.insert(&request, Batch::new());
+    inserted.await.unwrap();
+    let swept = Sweep::default().step(&**requests.store(), u64::MAX).await;
+    assert_eq!(swept.unwrap().quotes, 1);
+    let row = Key::new(Kind(200), "row");
+    let seen = |facts: &mut Facts| facts.deposits = vec![scene::deposit(1, Standing::Included)];
+    let with = || Batch::new().put(row.clone(), vec![1]);
+    let unknown = Err(RequestsError::Unknown(request.id));
+    let recorded = requests.record(&request.id, 7, with(), seen).await;
+    assert_eq!(recorded, unknown);
+    let before = Facts::default();
+    let decided = requests.decide((&request.id, &before), 7, with(), seen);
+    assert_eq!(decided.await, unknown);
+    for key in [row.clone(), rows::facts::key(&request.id)] {
+        assert_eq!(requests.store().read(&key).await.unwrap(), None);
+    }
 }
 
 #[tokio::test]
@@ -35,7 +63,7 @@ async fn request_is_stored_once_and_found_by_both_ids() {
 
 #[tokio::test]
 async fn facts_change_with_a_version_and_a_wake_up() {
-    let (requests, id) = (requests(), scene::request(1).id);
+    let (requests, id) = quoted().await;
     let mut changes = requests.changes();
     let fail = |facts: &mut Facts| facts.failure = Some(FailReason::TtlExpired);
     let first = requests.record(&id, 7, Batch::new(), fail).await.unwrap();
@@ -50,7 +78,7 @@ async fn facts_change_with_a_version_and_a_wake_up() {
 
 #[tokio::test]
 async fn facts_and_rows_are_one_step() {
-    let (requests, id) = (requests(), scene::request(1).id);
+    let (requests, id) = quoted().await;
     let row = Key::new(Kind(200), "row");
     let with = Batch::new()
         .expect(row.clone(), Expect::Absent)
@@ -65,7 +93,7 @@ async fn facts_and_rows_are_one_step() {
 
 #[tokio::test]
 async fn changes_at_the_same_time_are_all_kept() {
-    let (requests, id) = (requests(), scene::request(1).id);
+    let (requests, id) = quoted().await;
     let count = |facts: &mut Facts| {
         facts.own.push(crate::request::fact::Sent {
             network: "origin".into(),
@@ -80,7 +108,7 @@ async fn changes_at_the_same_time_are_all_kept() {
 
 #[tokio::test]
 async fn decisions_rest_on_the_facts_that_were_seen() {
-    let (requests, id) = (requests(), scene::request(1).id);
+    let (requests, id) = quoted().await;
     let fail = |facts: &mut Facts| facts.failure = Some(FailReason::TtlExpired);
     let row = Key::new(Kind(200), "row");
     let with = Batch::new().put(row.clone(), vec![1]);
@@ -145,7 +173,7 @@ async fn what_comes_into_a_block_is_wanted_in_full_in_the_same_step() {
         request::fact::{Purpose, Standing, State},
         store::rows::witness,
     };
-    let (requests, id) = (requests(), scene::request(1).id);
+    let (requests, id) = quoted().await;
     let wanted = async |network: &str| {
         let range = witness::range(network, 9);
         let rows = requests.store().scan(range).await.unwrap();
