@@ -150,7 +150,17 @@ pub fn seen(facts: &mut Facts, deposit: &Deposit) {
     }
 }
 
-/// One provider says that the block `hash` with this deposit left the chain. What a quorum called
+/// A deposit is in a block as one provider alone shows it: that adds, and changes nothing of what is
+/// known and has not left the chain.
+pub fn shown(facts: &mut Facts, deposit: &Deposit) {
+    let stands =
+        |one: &Deposit| one.onchain_id == deposit.onchain_id && one.standing != Standing::Reorged;
+    if !facts.deposits.iter().any(stands) {
+        seen(facts, deposit);
+    }
+}
+
+/// Two providers (or the only one) say that the block `hash` with this deposit left the chain. What a quorum called
 /// final is only doubted for that: the quorum has the last word.
 pub fn lost(facts: &mut Facts, onchain_id: B256, hash: B256) {
     if let Some(deposit) = at(facts, onchain_id, hash) {
@@ -423,6 +433,29 @@ mod tests {
         let before = facts.clone();
         seen(&mut facts, &forged);
         assert_eq!(facts, before);
+    }
+
+    #[test]
+    fn what_one_provider_alone_shows_changes_nothing_that_is_known() {
+        let mut facts = Facts::default();
+        let forged = Deposit {
+            amount: vm::Amount::from(1),
+            ..in_block(6)
+        };
+        shown(&mut facts, &in_block(5));
+        assert_eq!(facts.deposits, [in_block(5)]);
+        let (id, hash) = (forged.onchain_id, scene::place(5).hash);
+        shown(&mut facts, &forged);
+        assert_eq!(facts.deposits, [in_block(5)]);
+        settled(&mut facts, id, hash, &scene::agreed(&scene::place(5)));
+        let before = facts.clone();
+        shown(&mut facts, &forged);
+        assert_eq!(facts, before);
+        // What left the chain may be in another block.
+        lost(&mut facts, id, hash);
+        lost(&mut facts, id, hash);
+        shown(&mut facts, &in_block(6));
+        assert_eq!(facts.deposits, [in_block(6)]);
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub struct Entry<'a> {
     pub request: &'a Request,
     pub deposit: &'a Deposit,
     pub transaction: &'a [u8],
+    /// More than one provider shows it, or there is only one.
+    pub sure: bool,
 }
 
 impl Book {
@@ -57,8 +59,14 @@ impl Book {
             self.leave_out(request, deposit, now).await?;
             return Ok(false);
         }
-        let change = |facts: &mut Facts| apply::seen(facts, deposit);
+        let change = |facts: &mut Facts| match entry.sure {
+            true => apply::seen(facts, deposit),
+            false => apply::shown(facts, deposit),
+        };
         let news = is_news(&facts, change);
+        if !news && !entry.sure {
+            return Ok(false);
+        }
         let key = sighting::key(&deposit.network, deposit.place.number, &deposit.onchain_id);
         let seen = sighting::encode(&sighting::Seen {
             hash: deposit.place.hash,
@@ -122,7 +130,7 @@ impl Book {
         Ok(())
     }
 
-    /// Records that the block of a sighting left the chain.
+    /// Records that the block of a sighting left the chain, as two providers say, or the only one.
     pub async fn lost(
         &self,
         network: &str,
@@ -214,6 +222,7 @@ mod tests {
                 request: &request,
                 deposit: &deposit,
                 transaction: &[1; 32],
+                sure: true,
             };
             book.seen(entry, 5).await.unwrap()
         };

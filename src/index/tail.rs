@@ -45,7 +45,7 @@ use crate::{
 const MARKS: usize = 256;
 /// Blocks below the head that begin with a mark, so that a reorg of them ends at one.
 const DEEP: u64 = 128;
-/// Blocks below the cursor that are read again at the head: providers know a block before its logs.
+/// Blocks below the cursor that are read again: providers know a block before its logs.
 const AGAIN: u64 = 16;
 /// A range that took longer is large enough.
 const FAST: Duration = Duration::from_secs(1);
@@ -191,7 +191,7 @@ impl Tail {
             return self.begin(&blocks).await;
         };
         let (next, head) = (stored.cursor.next, blocks.head().number);
-        let to = self.to(next, head);
+        let to = self.to(&stored.cursor, head);
         let end = match to >= next {
             true => Some(blocks.at(to).await?),
             false => None,
@@ -205,7 +205,7 @@ impl Tail {
         };
         self.idle = 0;
         let span = Asked {
-            from: self.from(&stored.cursor, to, head),
+            from: self.from(&stored.cursor, to),
             next,
             to,
         };
@@ -224,7 +224,7 @@ impl Tail {
         }
         let agreed = self.agreed(&blocks, span, (first, second)).await?;
         let range = span.from..=to;
-        let unknown = self.record(&blocks, range, &agreed.sightings, now).await?;
+        let unknown = self.record(&blocks, range, &agreed, now).await?;
         let end = match agreed.end {
             End::At(end) => end,
             End::Behind => return Ok(Step::Idle),
@@ -280,25 +280,25 @@ impl Tail {
         Ok(Step::Again)
     }
 
-    /// Where a range from `next` on ends: a range from afar ends before what may be reorged.
-    fn to(&self, next: u64, head: u64) -> u64 {
-        let to = next.saturating_add(self.span.blocks() - 1);
+    /// Where the next range ends: a range from afar ends before what may be reorged.
+    fn to(&self, cursor: &Cursor, head: u64) -> u64 {
+        let span = self.span.blocks();
+        // Wherever a provider says that the head is, some of what is below the cursor is read again.
+        let again = cursor.next.saturating_sub(AGAIN.min(span / 2));
+        let to = again.max(oldest(cursor)).min(cursor.next);
+        let to = to.saturating_add(span - 1);
         let settled = head.saturating_sub(DEEP);
-        match next <= settled {
+        match cursor.next <= settled {
             true => to.min(settled),
             false => to.min(head),
         }
     }
 
     /// Where a range that ends at `to` begins.
-    fn from(&self, cursor: &Cursor, to: u64, head: u64) -> u64 {
-        let oldest = cursor.marks.first().map_or(0, |mark| mark.number + 1);
+    fn from(&self, cursor: &Cursor, to: u64) -> u64 {
         let least = to.saturating_sub(self.span.blocks() - 1);
-        match to == head {
-            true => cursor.next.saturating_sub(AGAIN).max(oldest).max(least),
-            false => cursor.next,
-        }
-        .min(cursor.next)
+        let again = cursor.next.saturating_sub(AGAIN);
+        again.max(oldest(cursor)).max(least).min(cursor.next)
     }
 
     fn refused(&mut self, blocks: u64, why: String) -> Result<Step, IndexError> {
@@ -363,6 +363,11 @@ pub(super) fn rewound(cursor: &Cursor, kept: usize) -> Cursor {
     let marks = cursor.marks.get(..=kept).unwrap_or(&cursor.marks).to_vec();
     let next = marks.last().map_or(cursor.next, |mark| mark.number + 1);
     Cursor { next, marks }
+}
+
+/// The lowest block above all marks.
+fn oldest(cursor: &Cursor) -> u64 {
+    cursor.marks.first().map_or(0, |mark| mark.number + 1)
 }
 
 fn mark(block: &Block) -> Mark {

@@ -76,6 +76,7 @@ impl Bench {
             request: &self.request,
             deposit: &deposit,
             transaction: &scene::tx(1).bytes,
+            sure: true,
         };
         let book = Book {
             requests: self.requests.clone(),

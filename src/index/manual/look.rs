@@ -128,6 +128,7 @@ impl Transactions {
                 request: &request,
                 deposit: &deposit,
                 transaction: &transaction.bytes,
+                sure: true,
             };
             unless_forgotten(self.book.seen(entry, now).await)?;
         }

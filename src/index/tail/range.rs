@@ -12,7 +12,10 @@ use vm::{
     trade::{ScanError, Scanner, Sighting},
 };
 
-use super::{Mark, Tail};
+use super::{
+    Mark, Tail,
+    second::{Agreed, End, Word},
+};
 use crate::{
     index::{IndexError, apply, book::Entry},
     request::Request,
@@ -21,6 +24,16 @@ use crate::{
 
 /// Orders that are looked for at the same time.
 const LOOKUPS: usize = 16;
+
+/// A deposit of a range.
+struct Found<'a> {
+    sighting: &'a Sighting,
+    deposit: &'a vm::Deposit,
+    request: Option<&'a Request>,
+    /// It was not known there.
+    news: bool,
+    sure: bool,
+}
 
 /// See the module. Blocks are asked for once.
 pub struct Blocks<'a> {
@@ -110,17 +123,19 @@ impl<'a> Blocks<'a> {
 
 impl Tail {
     /// Commits what the range shows of requests. Answers with what belongs into the cursor's commit.
+    /// First what is sure, then what nobody shows any more, then what one provider alone shows: it may
+    /// be in another block now.
     pub(super) async fn record(
         &self,
         blocks: &Blocks<'_>,
         range: RangeInclusive<u64>,
-        sightings: &[Sighting],
+        agreed: &Agreed,
         now: u64,
     ) -> Result<Batch, IndexError> {
         let mut before = self.sighted(&range).await?;
-        let ours = self.ours(sightings).await?;
-        let mut batch = Batch::new();
-        for sighting in sightings {
+        let ours = self.ours(&agreed.sightings).await?;
+        let (mut sure, mut shown) = (Vec::new(), Vec::new());
+        for sighting in &agreed.sightings {
             if !range.contains(&sighting.number) {
                 let what = format!("a deposit of block {} unasked", sighting.number);
                 return Err(ReadError::Doubtful(what).into());
@@ -129,31 +144,60 @@ impl Tail {
                 let name = &self.network.name;
                 let id = apply::onchain_id(name, &sighting.transaction.text, deposit.index);
                 let row = before.remove(&(sighting.number, id));
-                let news = row.is_none_or(|row| row.seen.hash != sighting.hash);
-                let request = apply::order(deposit).and_then(|order| ours.get(&order));
-                let known = match request {
-                    None => false,
-                    Some(request) => {
-                        let entry = (sighting, deposit);
-                        self.deposited(blocks, request, entry, now).await?
-                    }
+                let found = Found {
+                    sighting,
+                    deposit,
+                    request: apply::order(deposit).and_then(|order| ours.get(&order)),
+                    news: row.is_none_or(|row| row.seen.hash != sighting.hash),
+                    sure: agreed.word.is_sure(sighting, deposit),
                 };
-                if news {
-                    self.count(if known { "known" } else { "unknown" });
-                    self.doubt(sighting, deposit);
-                }
-                if news && !known {
-                    let key = sighting::key(name, sighting.number, &id);
-                    let (hash, request) = (sighting.hash, None);
-                    let seen = sighting::Seen { hash, request };
-                    batch = batch.put(key, sighting::encode(&seen)?);
-                }
+                let all = if found.sure { &mut sure } else { &mut shown };
+                all.push((id, found));
             }
         }
-        for row in before.values() {
-            self.missed(blocks, row, now).await?;
+        let mut batch = Batch::new();
+        for (id, found) in &sure {
+            batch = self.found(blocks, (id, found), batch, now).await?;
+        }
+        let last = match &agreed.end {
+            End::At(end) => Some(end.number),
+            End::Behind | End::Unread(_) => None,
+        };
+        let read = |row: &&sighting::Row| Some(row.number) <= last;
+        for row in before.values().filter(read) {
+            self.missed(blocks, row, &agreed.word, now).await?;
+        }
+        for (id, found) in &shown {
+            batch = self.found(blocks, (id, found), batch, now).await?;
         }
         Ok(batch)
+    }
+
+    /// Records one deposit; `batch`, and the row of one that is no request's.
+    async fn found(
+        &self,
+        blocks: &Blocks<'_>,
+        (id, found): (&B256, &Found<'_>),
+        batch: Batch,
+        now: u64,
+    ) -> Result<Batch, IndexError> {
+        let sighting = found.sighting;
+        let known = match found.request {
+            None => false,
+            Some(request) => self.deposited(blocks, request, found, now).await?,
+        };
+        if !found.news {
+            return Ok(batch);
+        }
+        self.count(if known { "known" } else { "unknown" });
+        self.doubt(sighting, found.deposit);
+        if known {
+            return Ok(batch);
+        }
+        let key = sighting::key(&self.network.name, sighting.number, id);
+        let (hash, request) = (sighting.hash, None);
+        let seen = sighting::Seen { hash, request };
+        Ok(batch.put(key, sighting::encode(&seen)?))
     }
 
     /// The requests whose orders the sightings name, by order: most name none. Whoever deposits has
@@ -178,20 +222,22 @@ impl Tail {
         &self,
         blocks: &Blocks<'_>,
         request: &Request,
-        (sighting, deposit): (&Sighting, &vm::Deposit),
+        found: &Found<'_>,
         now: u64,
     ) -> Result<bool, IndexError> {
+        let sighting = found.sighting;
         let block = blocks.at(sighting.number).await?;
         if block.hash != sighting.hash {
             let what = format!("a deposit in another block {}", block.number);
             return Err(ReadError::Doubtful(what).into());
         }
         let (network, place) = (&self.network.name, apply::place(&block));
-        let deposit = apply::deposit(network, &sighting.transaction, &place, deposit);
+        let deposit = apply::deposit(network, &sighting.transaction, &place, found.deposit);
         let entry = Entry {
             request,
             deposit: &deposit,
             transaction: &sighting.transaction.bytes,
+            sure: found.sure,
         };
         let recorded = self.book.seen(entry, now).await;
         Ok(unless_forgotten(recorded)?.is_some())
@@ -202,11 +248,17 @@ impl Tail {
         &self,
         blocks: &Blocks<'_>,
         row: &sighting::Row,
+        word: &Word,
         now: u64,
     ) -> Result<(), IndexError> {
         if blocks.at(row.number).await?.hash == row.seen.hash {
             // The block is the same, so the deposit is in it, whatever this provider left out.
             self.count("omitted");
+            return Ok(());
+        }
+        // One that lies about this block makes nothing unseen.
+        if !word.misses(row.number, row.seen.hash).await {
+            self.count("disputed");
             return Ok(());
         }
         self.book.lost(&self.network.name, row, now).await?;

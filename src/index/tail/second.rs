@@ -1,13 +1,17 @@
 //! What a second provider shows of a range. One that leaves deposits out must not move the cursor over
 //! them, so the cursor passes only what two providers on one chain have read; whatever either of them
-//! shows is recorded. Only a deposit that both show differently is nobody's. Where there is only one
+//! shows is recorded, but one provider's word alone only adds. Only a deposit that both show differently is nobody's. Where there is only one
 //! provider its own blocks have to bear it out.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::time::timeout;
 use vm::{
-    Block, Bytes, Deposit, ReadError,
+    B256, Block, Bytes, Deposit, ReadError,
     trade::{ScanError, Scanner, Sighting},
 };
 
@@ -42,10 +46,49 @@ pub enum Unread {
     Failed(String),
 }
 
+/// A deposit of a chain: its transaction, and which one it is there.
+type Id = (Bytes, u32);
+
 /// What two providers show together.
 pub struct Agreed {
     pub sightings: Vec<Sighting>,
     pub end: End,
+    pub word: Word,
+}
+
+/// Whose word a range is.
+pub enum Word {
+    /// One provider's: what it shows is added, and nothing is taken away.
+    One,
+    /// Two providers': what both show, and the second one.
+    Two(HashSet<Id>, Arc<dyn Scanner>),
+    /// The only one's that is asked.
+    Only,
+}
+
+impl Word {
+    /// Whether what is known of a deposit may change by it.
+    pub fn is_sure(&self, sighting: &Sighting, deposit: &Deposit) -> bool {
+        match self {
+            Self::One => false,
+            Self::Two(both, _) => {
+                both.contains(&(sighting.transaction.bytes.clone(), deposit.index))
+            }
+            Self::Only => true,
+        }
+    }
+
+    /// Whether nobody says that block `number` is still the one with `hash`; the first has been asked.
+    pub async fn misses(&self, number: u64, hash: B256) -> bool {
+        match self {
+            Self::One => false,
+            Self::Two(_, other) => {
+                let found = other.block(number).await;
+                found.is_ok_and(|block| block.is_some_and(|block| block.hash != hash))
+            }
+            Self::Only => true,
+        }
+    }
 }
 
 /// How far the cursor may move.
@@ -113,7 +156,7 @@ impl Tail {
             let why = match second {
                 Err(Unread::Behind) => continue,
                 Err(Unread::Failed(why)) => why,
-                Ok(read) => match together(blocks, &first, read).await? {
+                Ok(read) => match together(blocks, &first, (read, other)).await? {
                     Err(why) => {
                         contradicted = Some(why);
                         continue;
@@ -134,6 +177,7 @@ impl Tail {
         Ok(Agreed {
             sightings: first,
             end: outcome,
+            word: Word::One,
         })
     }
 
@@ -147,19 +191,26 @@ impl Tail {
     ) -> Result<Agreed, IndexError> {
         let end = blocks.at(asked.to).await?;
         if !self.network.blooms {
-            let end = End::At(end);
-            return Ok(Agreed { sightings, end });
+            return Ok(Agreed {
+                sightings,
+                end: End::At(end),
+                word: Word::Only,
+            });
         }
         let omitted = blocks.omitted(asked.next, &end, &sightings).await;
-        let end = match omitted {
+        let (end, word) = match omitted {
             Ok(omitted) => {
                 self.left_out(omitted.len());
                 sightings.extend(omitted);
-                End::At(end)
+                (End::At(end), Word::Only)
             }
-            Err(error) => End::Unread(error.to_string()),
+            Err(error) => (End::Unread(error.to_string()), Word::One),
         };
-        Ok(Agreed { sightings, end })
+        Ok(Agreed {
+            sightings,
+            end,
+            word,
+        })
     }
 
     /// Says so once: the blocks that are read again were told of when they were new.
@@ -230,13 +281,13 @@ async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Un
 async fn together(
     blocks: &Blocks<'_>,
     first: &[Sighting],
-    second: Reading,
+    (second, other): (Reading, &Arc<dyn Scanner>),
 ) -> Result<Result<Agreed, String>, IndexError> {
     let end = second.end;
     if blocks.at(end.number).await?.hash != end.hash {
         return Ok(Err(format!("another block {}", end.number)));
     }
-    let added = match added(first, second.sightings, end.number) {
+    let (added, both) = match added(first, second.sightings, end.number) {
         Ok(added) => added,
         Err(why) => return Ok(Err(why)),
     };
@@ -250,6 +301,7 @@ async fn together(
     Ok(Ok(Agreed {
         sightings,
         end: End::At(end),
+        word: Word::Two(both, other.clone()),
     }))
 }
 
@@ -259,9 +311,13 @@ fn fresh(sightings: &[Sighting], asked: Asked) -> usize {
     sightings.iter().filter(new).count()
 }
 
-/// What the second reading shows up to block `last` besides the first. `Err`: a deposit that both
+/// What the second reading shows up to block `last` besides the first, and what both show. `Err`: a deposit that both
 /// show, each in another way.
-fn added(first: &[Sighting], second: Vec<Sighting>, last: u64) -> Result<Vec<Sighting>, String> {
+fn added(
+    first: &[Sighting],
+    second: Vec<Sighting>,
+    last: u64,
+) -> Result<(Vec<Sighting>, HashSet<Id>), String> {
     let mut known: BTreeMap<(&Bytes, u32), (&Sighting, &Deposit)> = BTreeMap::new();
     for sighting in first {
         for deposit in &sighting.deposits {
@@ -269,7 +325,7 @@ fn added(first: &[Sighting], second: Vec<Sighting>, last: u64) -> Result<Vec<Sig
             known.insert(id, (sighting, deposit));
         }
     }
-    let mut added = Vec::new();
+    let (mut added, mut both) = (Vec::new(), HashSet::new());
     for mut sighting in second {
         if sighting.number > last {
             return Err(format!("a deposit of block {} unasked", sighting.number));
@@ -278,7 +334,9 @@ fn added(first: &[Sighting], second: Vec<Sighting>, last: u64) -> Result<Vec<Sig
         for deposit in sighting.deposits {
             match known.get(&(&sighting.transaction.bytes, deposit.index)) {
                 None => missing.push(deposit),
-                Some((one, same)) if one.hash == sighting.hash && **same == deposit => {}
+                Some((one, same)) if one.hash == sighting.hash && **same == deposit => {
+                    both.insert((sighting.transaction.bytes.clone(), deposit.index));
+                }
                 Some(_) => return Err(format!("{} in another way", sighting.transaction.text)),
             }
         }
@@ -287,5 +345,5 @@ fn added(first: &[Sighting], second: Vec<Sighting>, last: u64) -> Result<Vec<Sig
             added.push(sighting);
         }
     }
-    Ok(added)
+    Ok((added, both))
 }

@@ -623,6 +623,10 @@ struct Other {
     /// Shows deposits of another amount.
     forging: AtomicBool,
     dead: AtomicBool,
+    /// Blocks of its own above the head.
+    ahead: AtomicU64,
+    /// A block of which it shows another, without deposits.
+    denies: AtomicU64,
     scans: AtomicU64,
 }
 
@@ -634,8 +638,21 @@ impl Other {
             behind: AtomicU64::default(),
             forging: AtomicBool::default(),
             dead: AtomicBool::default(),
+            ahead: AtomicU64::default(),
+            denies: AtomicU64::new(u64::MAX),
             scans: AtomicU64::default(),
         })
+    }
+
+    /// A block that nobody else has.
+    fn own(&self, number: u64) -> Block {
+        let known = self.world.head_number().min(number - 1);
+        Block {
+            number,
+            hash: B256::repeat_byte(0xee),
+            parent: self.world.block_at(known).hash,
+            time: 1_700_000_000 + number * 12,
+        }
     }
 
     fn alive(&self) -> Result<(), ReadError> {
@@ -651,14 +668,22 @@ impl Scanner for Other {
     async fn head(&self) -> Result<Block, ReadError> {
         self.alive()?;
         let head = self.world.head_number();
-        Ok(self
-            .world
-            .block_at(head - self.behind.load(Ordering::Relaxed)))
+        match self.ahead.load(Ordering::Relaxed) {
+            0 => {
+                let behind = self.behind.load(Ordering::Relaxed);
+                Ok(self.world.block_at(head - behind))
+            }
+            ahead => Ok(self.own(head + ahead)),
+        }
     }
 
     async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
         self.alive()?;
-        self.world.block(number).await
+        match number > self.world.head_number() && self.ahead.load(Ordering::Relaxed) > 0 {
+            _ if number == self.denies.load(Ordering::Relaxed) => Ok(Some(self.own(number))),
+            true => Ok(Some(self.own(number))),
+            false => self.world.block(number).await,
+        }
     }
 
     async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
@@ -668,6 +693,7 @@ impl Scanner for Other {
         if self.deaf.load(Ordering::Relaxed) {
             found.clear();
         }
+        found.retain(|one| one.number != self.denies.load(Ordering::Relaxed));
         if self.forging.load(Ordering::Relaxed) {
             for deposit in found.iter_mut().flat_map(|one| &mut one.deposits) {
                 deposit.amount += vm::U256::from(1);
@@ -956,4 +982,67 @@ async fn a_deposit_for_a_quote_that_is_just_forgotten_is_nobodys_and_the_tail_go
     let rows = rows.unwrap();
     let row = sighting::decode("origin", &rows[0].0, &rows[0].1).unwrap();
     assert_eq!((rows.len(), row.seen.request), (1, None));
+}
+
+#[tokio::test]
+async fn one_provider_of_three_makes_no_deposit_unseen() {
+    let (bench, others, mut tail) = three(None).await;
+    settle(&mut tail).await;
+    let request = bench.request(1).await;
+    let paid = vec![scene::deposit(request.order_id, 0)];
+    let number = bench.world.deposit(1, paid);
+    bench.world.mine(1);
+    settle(&mut tail).await;
+    let included = [(number, Standing::Included)];
+    assert_eq!(bench.told(&request).await, included);
+    // It has a block that nobody has yet, and another one where the deposit was.
+    others[0].denies.store(number, Ordering::Relaxed);
+    others[0].ahead.store(1, Ordering::Relaxed);
+    tail.step(NOW).await.unwrap();
+    assert_eq!(bench.told(&request).await, included, "on one's word");
+    // A head far away does not keep what is below the cursor from being read again.
+    others[0].ahead.store(1_000, Ordering::Relaxed);
+    bench.world.mine(1);
+    let next = bench.cursor().await.next;
+    tail.step(NOW).await.unwrap_err();
+    let asked = bench.world.asked();
+    assert!(
+        asked
+            .iter()
+            .rev()
+            .take(2)
+            .all(|range| *range.start() <= next - AGAIN)
+    );
+    for _ in 0..20 {
+        bench.world.mine(1);
+        let _contradiction = tail.step(NOW).await;
+        assert_eq!(bench.told(&request).await, included);
+    }
+    others[0].denies.store(u64::MAX, Ordering::Relaxed);
+    others[0].ahead.store(0, Ordering::Relaxed);
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, included);
+}
+
+#[tokio::test]
+async fn a_block_is_gone_when_the_second_provider_says_so_too() {
+    let (bench, others, mut tail) = three(None).await;
+    settle(&mut tail).await;
+    let request = bench.request(1).await;
+    let paid = vec![scene::deposit(request.order_id, 0)];
+    let number = bench.world.deposit(1, paid);
+    settle(&mut tail).await;
+    // The second has no logs of it, so that nothing contradicts the first.
+    others[0].denies.store(number, Ordering::Relaxed);
+    others[1].deaf.store(true, Ordering::Relaxed);
+    bench.world.mine(2);
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, [(number, Standing::Included)]);
+    for other in &others {
+        other.denies.store(u64::MAX, Ordering::Relaxed);
+    }
+    bench.world.reorg(3);
+    bench.world.mine(5);
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, [(number, Standing::Reorged)]);
 }
