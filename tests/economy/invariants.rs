@@ -1,6 +1,6 @@
 //! What has to be true at the end of every history.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use alloy::{
     primitives::{Address, B256, U256},
@@ -290,7 +290,9 @@ async fn settled(
     }
     let mut missing = count.saturating_sub(got.len());
     let open = account.deposits.iter().filter(|placed| !is_done(placed));
-    let open: Vec<Placed> = open.cloned().collect();
+    // What was paid for the whole deposit would be signed for dust, too.
+    let mut open: Vec<Placed> = open.cloned().collect();
+    open.sort_by_key(|placed| Reverse(placed.amount));
     let mut refusals = Vec::new();
     'paid: for paid in paid {
         for placed in &open {
