@@ -1,4 +1,4 @@
-//! How long everything else waits while the largest transaction is attested: a client of its own asks for
+//! How long everything else waits while the largest claims are attested: a client of its own asks for
 //! next to nothing all the time, and its longest wait is the longest time for which the daemon did
 //! nothing else.
 
@@ -18,9 +18,9 @@ use anyhow::{Result, bail};
 
 use super::{
     daemon::Daemon,
-    load::{self, Load},
+    load::{self, Load, Measured},
     node::Node,
-    world::World,
+    world::{self, World},
 };
 
 /// Between two questions.
@@ -31,10 +31,14 @@ const QUIET: Duration = Duration::from_secs(2);
 /// What a client that asks all the time waited for, ascending.
 type Waits = Vec<Duration>;
 
-/// Prints the waits without and with the transaction, for one provider and for three.
+/// Prints the waits without and with each of the two largest claims, for one provider and for three.
 pub async fn rows(binary: &Path, world: &World, node: &Node) -> Result<()> {
-    println!("{} events; waits of another client in ms", world.events);
-    println!("providers  attested s  quiet p50    max  beside p50    p99    max");
+    println!(
+        "{} events, {} deposits of one fill; waits of another client in ms",
+        world.events,
+        world::WIDEST
+    );
+    println!("claim    providers  attested s  quiet p50    max  beside p50    p99    max");
     for providers in [1, 3] {
         let urls = |chain: &str| node.urls(chain, Duration::ZERO, providers);
         let daemon = Daemon::start(binary, urls).await?;
@@ -44,26 +48,35 @@ pub async fn rows(binary: &Path, world: &World, node: &Node) -> Result<()> {
             limit: Duration::from_secs(60),
         };
         load.run(load::DEPOSIT, &world.deposits[..1]).await?;
-        let quiet = Asking::start(daemon.address);
-        tokio::time::sleep(QUIET).await;
-        let quiet = quiet.stop()?;
-        let beside = Asking::start(daemon.address);
-        let measured = load
-            .run(load::DEPOSIT, std::slice::from_ref(&world.huge))
-            .await?;
-        let beside = beside.stop()?;
-        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        println!(
-            "{providers:>9} {:>11.2} {:>10.2} {:>6.1} {:>11.2} {:>6.1} {:>6.1}",
-            measured.quantile(1.0).as_secs_f64(),
-            milliseconds(at(&quiet, 50)),
-            milliseconds(at(&quiet, 100)),
-            milliseconds(at(&beside, 50)),
-            milliseconds(at(&beside, 99)),
-            milliseconds(at(&beside, 100)),
-        );
+        let claims = [
+            ("deposit", load::DEPOSIT, &world.huge),
+            ("fill", load::FILL, &world.widest),
+        ];
+        for (claim, route, body) in claims {
+            let quiet = Asking::start(daemon.address);
+            tokio::time::sleep(QUIET).await;
+            let quiet = quiet.stop()?;
+            let beside = Asking::start(daemon.address);
+            let measured = load.run(route, std::slice::from_ref(body)).await?;
+            let beside = beside.stop()?;
+            print!("{claim:<8} {providers:>9} ");
+            row(&measured, &quiet, &beside);
+        }
     }
     Ok(())
+}
+
+fn row(measured: &Measured, quiet: &Waits, beside: &Waits) {
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    println!(
+        "{:>11.2} {:>10.2} {:>6.1} {:>11.2} {:>6.1} {:>6.1}",
+        measured.quantile(1.0).as_secs_f64(),
+        milliseconds(at(quiet, 50)),
+        milliseconds(at(quiet, 100)),
+        milliseconds(at(beside, 50)),
+        milliseconds(at(beside, 99)),
+        milliseconds(at(beside, 100)),
+    );
 }
 
 /// The wait that so many of a hundred did not exceed.

@@ -89,7 +89,7 @@ async fn main() -> Result<()> {
         return Ok(());
     }
     let world = match arguments.gap {
-        true => World::new(1)?.with_huge(arguments.events),
+        true => World::new(1)?.with_huge(arguments.events)?,
         false => World::new(arguments.transactions)?,
     };
     let world = Arc::new(world);

@@ -26,6 +26,8 @@ pub const FINALITY: u64 = 8;
 pub const DEPOSITORY: Address = Address::repeat_byte(0xd0);
 
 const TIP: u64 = 1_000_000;
+/// Deposits that one claim may name.
+pub const WIDEST: usize = 64;
 /// The newest final transactions lie in this many blocks.
 const RECENT: u64 = 16;
 /// Where the blocks of one old transaction each begin.
@@ -47,7 +49,10 @@ pub struct World {
     pub fills: Vec<Bytes>,
     /// A body about a deposit beside many transfers of a token.
     pub huge: Bytes,
-    /// How many of them.
+    /// A body about a fill beside as many, for as many deposits as one claim may name, which share
+    /// as many again.
+    pub widest: Bytes,
+    /// How many transfers.
     pub events: u32,
 }
 
@@ -89,11 +94,12 @@ impl World {
             old_deposits: Vec::new(),
             fills: Vec::new(),
             huge: Bytes::new(),
+            widest: Bytes::new(),
             events: 0,
         };
         for number in 0..count {
             let recent = TIP - FINALITY - 1 - u64::from(number) % RECENT;
-            let order = order(number, now, &solver);
+            let order = order(number, now, &solver, 1);
             let id = order.id(|_| Some(vm::SETTLEMENT))?;
             let deposit = world.origin.mine(deposit(recent, id));
             let fill = world.destination.mine(fill(recent, id, &solver));
@@ -101,26 +107,28 @@ impl World {
             let old = world.origin.mine(old);
             world.deposits.push(ask(deposit));
             world.old_deposits.push(ask(old));
-            let onchain_id = deterministic(&[ORIGIN, &deposit.to_string(), "0"]);
-            let body = json!({
-                "order": order,
-                "orderSignature": solver.sign_message(id.as_slice())?,
-                "inputs": [{ "transactionId": deposit, "onchainId": onchain_id, "inputIndex": 0 }],
-                "fill": { "transactionId": fill },
-            });
-            world.fills.push(body.to_string().into());
+            let claim = claim(&order, &solver, &[deposit], fill)?;
+            world.fills.push(claim);
         }
         Ok(world)
     }
 
-    /// With a deposit beside so many transfers.
-    pub fn with_huge(mut self, events: u32) -> Self {
-        let order = keccak256("huge");
-        let hash = self
-            .origin
-            .mine_beside(deposit(TIP - FINALITY - 2, order), events);
-        (self.huge, self.events) = (ask(hash), events);
-        self
+    /// With a deposit beside so many transfers, and the claim that names the most beside as many.
+    pub fn with_huge(mut self, events: u32) -> Result<Self> {
+        let block = TIP - FINALITY - 2;
+        let huge = deposit(block, keccak256("huge"));
+        let huge = self.origin.mine_beside(huge, events);
+        let solver = Account::named("benchmark solver")?;
+        let order = order(u32::MAX, self.origin.tip_time, &solver, WIDEST);
+        let id = order.id(|_| Some(vm::SETTLEMENT))?;
+        let each = events / u32::try_from(WIDEST)?;
+        let deposits = (0..WIDEST).map(|_| self.origin.mine_beside(deposit(block, id), each));
+        let deposits = deposits.collect::<Vec<_>>();
+        let fill = fill(block, id, &solver);
+        let fill = self.destination.mine_beside(fill, events);
+        self.widest = claim(&order, &solver, &deposits, fill)?;
+        (self.huge, self.events) = (ask(huge), events);
+        Ok(self)
     }
 
     pub fn chain(&self, name: &str) -> Result<&Chain> {
@@ -256,31 +264,49 @@ fn fill(block: u64, order: B256, solver: &Account) -> Draft {
     }
 }
 
-fn order(salt: u32, now: u64, solver: &Account) -> Order {
+/// A fill of `order`, and the deposits that paid for its inputs, one each.
+fn claim(order: &Order, solver: &Account, deposits: &[B256], fill: B256) -> Result<Bytes> {
+    let id = order.id(|_| Some(vm::SETTLEMENT))?;
+    let input = |(index, deposit): (usize, &B256)| {
+        let onchain_id = deterministic(&[ORIGIN, &deposit.to_string(), "0"]);
+        json!({ "transactionId": deposit, "onchainId": onchain_id, "inputIndex": index })
+    };
+    let inputs = deposits.iter().enumerate().map(input);
+    let body = json!({
+        "order": order,
+        "orderSignature": solver.sign_message(id.as_slice())?,
+        "inputs": inputs.collect::<Vec<_>>(),
+        "fill": { "transactionId": fill },
+    });
+    Ok(body.to_string().into())
+}
+
+fn order(salt: u32, now: u64, solver: &Account, inputs: usize) -> Order {
     let text = |address: Address| format!("{address:#x}");
     let deadline = u32::try_from(now + 3600).unwrap_or(u32::MAX);
     let extra_data = hex::encode_prefixed(Address::repeat_byte(0xf0).into_word());
+    let input = Input {
+        payment: InputPayment {
+            chain_id: ORIGIN.to_owned(),
+            currency: text(Address::ZERO),
+            amount: AMOUNT.to_string(),
+            weight: "1".to_owned(),
+        },
+        refunds: vec![Refund {
+            chain_id: ORIGIN.to_owned(),
+            recipient: text(USER),
+            currency: text(Address::ZERO),
+            minimum_amount: AMOUNT.to_string(),
+            deadline,
+            extra_data: extra_data.clone(),
+        }],
+    };
     Order {
         version: VERSION.to_owned(),
         solver_chain_id: DESTINATION.to_owned(),
         solver: text(solver.address()),
         salt: salt.to_string(),
-        inputs: vec![Input {
-            payment: InputPayment {
-                chain_id: ORIGIN.to_owned(),
-                currency: text(Address::ZERO),
-                amount: AMOUNT.to_string(),
-                weight: "1".to_owned(),
-            },
-            refunds: vec![Refund {
-                chain_id: ORIGIN.to_owned(),
-                recipient: text(USER),
-                currency: text(Address::ZERO),
-                minimum_amount: AMOUNT.to_string(),
-                deadline,
-                extra_data: extra_data.clone(),
-            }],
-        }],
+        inputs: vec![input; inputs],
         output: Output {
             chain_id: DESTINATION.to_owned(),
             payments: vec![OutputPayment {
