@@ -1,8 +1,10 @@
 //! Orders that cost the solver more than they paid are not tried for long: a breaker per depositor and per
 //! what is called, and one per chain that only what runs somebody's code waits for. Pure.
 //!
-//! Only what nobody paid for counts, so that nobody can hold up others with failures that he pays for
-//! himself; of what is called only the same calls again, since others call the same contract with
+//! Of what fails only what nobody paid for counts, so that nobody can hold up others with failures that he
+//! pays for himself; what runs somebody's code may besides have so much at stake at a time, until it has
+//! succeeded or been paid for, since all of it can fail together, and who lets it can refuse his refund. What
+//! giving back costs counts for nothing that is to be filled; of what is called only the same calls again, since others call the same contract with
 //! something else, and whoever calls it can have it call anything; and of accounts only one that gave the
 //! deposit, since whoever asks for a quote, or deposits, can name anybody. It starts anew with the process.
 
@@ -18,6 +20,9 @@ const WINDOW: u64 = 3_600;
 const MOST_OF_DEPOSITOR: u64 = 1_000;
 const MOST_OF_CODE: u64 = 2_000;
 const MOST_OF_CHAIN: u64 = 20_000;
+const MOST_OF_REFUNDS: u64 = 20_000;
+/// What may be at stake on a chain at a time, in thousandths of a dollar, before one more is begun.
+const MOST_AT_STAKE: u64 = 100_000;
 /// Losses that are remembered of one key, and keys.
 const MOST_LOSSES: usize = 256;
 const MOST_KEYS: usize = 16_384;
@@ -29,6 +34,18 @@ enum Key {
     /// On a network.
     Code(String, B256),
     Chain(String),
+    /// Given back to somebody's code.
+    Refunds(String),
+}
+
+/// A fill that runs somebody's code, from before it is sent until it has succeeded or its failure is paid for.
+#[derive(Debug)]
+struct Stake {
+    network: String,
+    /// Thousandths of a dollar.
+    cost: u64,
+    /// Unix seconds.
+    failed: Option<u64>,
 }
 
 /// See the module.
@@ -36,23 +53,21 @@ enum Key {
 pub struct Breaker {
     /// Unix seconds and thousandths of a dollar, oldest first.
     losses: HashMap<Key, VecDeque<(u64, u64)>>,
+    /// By request.
+    stakes: HashMap<B256, Stake>,
 }
 
 impl Key {
     /// What an order may be held up for that `deposit` pays for.
     fn all(request: &Request, deposit: &Deposit) -> Vec<Self> {
         let network = &request.destination.network;
-        let given = deposit.own.then(|| deposit.depositor.to_lowercase());
-        let mut keys = vec![Self::Code(network.clone(), code(request))];
-        keys.extend(given.map(Self::Depositor));
-        keys
+        let code = code(request).map(|code| Self::Code(network.clone(), code));
+        code.into_iter().chain(Self::depositor(deposit)).collect()
     }
 
-    /// What a loss of the order counts against.
-    fn blamed(request: &Request, deposit: &Deposit) -> Vec<Self> {
-        let mut keys = Self::all(request, deposit);
-        keys.push(Self::Chain(request.destination.network.clone()));
-        keys
+    fn depositor(deposit: &Deposit) -> Option<Self> {
+        let given = deposit.own.then(|| deposit.depositor.to_lowercase());
+        given.map(Self::Depositor)
     }
 
     fn most(&self) -> u64 {
@@ -60,12 +75,17 @@ impl Key {
             Self::Depositor(_) => MOST_OF_DEPOSITOR,
             Self::Code(..) => MOST_OF_CODE,
             Self::Chain(_) => MOST_OF_CHAIN,
+            Self::Refunds(_) => MOST_OF_REFUNDS,
         }
     }
 }
 
-/// What runs in the order's fill: its calls as they are, else the code of who is paid.
-fn code(request: &Request) -> B256 {
+/// What runs in the order's fill: its calls as they are, else the code of who is paid. Of an exchange nothing:
+/// whoever moves its pool lets it fail, whoever is paid.
+fn code(request: &Request) -> Option<B256> {
+    if request.calls.is_empty() && !request.order.output.calls.is_empty() {
+        return None;
+    }
     let mut hasher = Keccak256::new();
     let mut add = |bytes: &[u8]| {
         hasher.update(bytes.len().to_be_bytes());
@@ -79,13 +99,37 @@ fn code(request: &Request) -> B256 {
     if request.calls.is_empty() {
         add(request.recipient.to_lowercase().as_bytes());
     }
-    hasher.finalize()
+    Some(hasher.finalize())
 }
 
 impl Breaker {
-    /// A fill of the order, for `deposit`, cost `loss` thousandths of a dollar that nobody pays. `now` in
-    /// unix seconds.
-    pub fn lost(&mut self, request: &Request, deposit: &Deposit, loss: u64, now: u64) {
+    /// A fill of the order, for the deposit, cost `loss` thousandths of a dollar that nobody pays; it may have
+    /// run somebody's code. `now` in unix seconds.
+    pub fn lost(
+        &mut self,
+        (request, deposit): (&Request, &Deposit),
+        ran_code: bool,
+        loss: u64,
+        now: u64,
+    ) {
+        let mut keys = Key::all(request, deposit);
+        if ran_code {
+            keys.push(Key::Chain(request.destination.network.clone()));
+        }
+        self.add(keys, loss, now);
+    }
+
+    /// Giving something of `deposit` back cost `loss` thousandths of a dollar that nobody pays.
+    pub fn lost_giving_back(&mut self, deposit: &Deposit, loss: u64, now: u64) {
+        self.add(Key::depositor(deposit).into_iter().collect(), loss, now);
+    }
+
+    /// Giving back to somebody's code failed on a network, and cost so much, whoever pays.
+    pub fn refused(&mut self, network: &str, cost: u64, now: u64) {
+        self.add(vec![Key::Refunds(network.to_owned())], cost, now);
+    }
+
+    fn add(&mut self, keys: Vec<Key>, loss: u64, now: u64) {
         if loss == 0 {
             return;
         }
@@ -94,7 +138,7 @@ impl Breaker {
             self.losses
                 .retain(|_, losses| losses.back().is_some_and(|(at, _)| young(*at)));
         }
-        for key in Key::blamed(request, deposit) {
+        for key in keys {
             if self.losses.len() >= MOST_KEYS && !self.losses.contains_key(&key) {
                 continue;
             }
@@ -113,16 +157,99 @@ impl Breaker {
         keys.iter().any(|key| self.is_over(key, now))
     }
 
+    /// Whether nothing is to be tried for what this depositor gives.
+    pub fn bars(&self, deposit: &Deposit, now: u64) -> bool {
+        Key::depositor(deposit).is_some_and(|key| self.is_over(&key, now))
+    }
+
     /// Whether what runs somebody's code waits on a chain at `now` (unix seconds). What runs none cannot
     /// fail for its recipient's sake: strangers hold it up with nothing.
     pub fn holds(&self, network: &str, now: u64) -> bool {
         self.is_over(&Key::Chain(network.to_owned()), now)
+            || self.at_stake(network, None, now) >= MOST_AT_STAKE
+    }
+
+    /// Whether nothing is given back to somebody's code on a network.
+    pub fn holds_refunds(&self, network: &str, now: u64) -> bool {
+        self.is_over(&Key::Refunds(network.to_owned()), now)
+    }
+
+    /// A fill that may cost so much for nothing is about to be sent; `false`: not now.
+    pub fn begin(&mut self, request: &B256, (network, cost): (&str, u64), now: u64) -> bool {
+        let over = self.at_stake(network, Some(request), now) >= MOST_AT_STAKE;
+        if over && cost > 0 {
+            return false;
+        }
+        self.stakes.retain(|_, stake| !stake.is_old(now));
+        let network = network.to_owned();
+        let failed = None;
+        let stake = Stake {
+            network,
+            cost,
+            failed,
+        };
+        self.stakes.insert(*request, stake);
+        true
+    }
+
+    /// Whether a fill has been begun, as far as this process knows.
+    pub fn knows(&self, request: &B256) -> bool {
+        self.stakes.contains_key(request)
+    }
+
+    /// A fill that was begun, before this process maybe, and has not ended.
+    pub fn resume(&mut self, request: &B256, (network, cost): (&str, u64)) {
+        let network = network.to_owned();
+        self.stakes.entry(*request).or_insert(Stake {
+            network,
+            cost,
+            failed: None,
+        });
+    }
+
+    /// A fill failed and cost so much, which nobody has paid yet.
+    pub fn failed(&mut self, request: &B256, cost: u64, now: u64) {
+        if let Some(stake) = self.stakes.get_mut(request) {
+            stake.cost = stake.cost.min(cost);
+            stake.failed = Some(now);
+        }
+    }
+
+    /// A fill has succeeded, or its deposit was given back less what it cost.
+    pub fn ended(&mut self, request: &B256) {
+        self.stakes.remove(request);
+    }
+
+    /// A fill was not sent after all.
+    pub fn forget(&mut self, request: &B256) {
+        if self
+            .stakes
+            .get(request)
+            .is_some_and(|one| one.failed.is_none())
+        {
+            self.stakes.remove(request);
+        }
+    }
+
+    /// Besides one request's.
+    fn at_stake(&self, network: &str, besides: Option<&B256>, now: u64) -> u64 {
+        let stakes = self.stakes.iter().filter(|(id, stake)| {
+            Some(*id) != besides && stake.network == network && !stake.is_old(now)
+        });
+        stakes.fold(0_u64, |sum, (_, stake)| sum.saturating_add(stake.cost))
     }
 
     fn is_over(&self, key: &Key, now: u64) -> bool {
         let losses = self.losses.get(key).into_iter().flatten();
         let young = losses.filter(|(at, _)| now.saturating_sub(*at) < WINDOW);
         young.fold(0_u64, |sum, (_, loss)| sum.saturating_add(*loss)) >= key.most()
+    }
+}
+
+impl Stake {
+    fn is_old(&self, now: u64) -> bool {
+        self.failed
+            .is_some_and(|at| now.saturating_sub(at) >= WINDOW)
     }
 }
 
@@ -150,7 +277,7 @@ mod tests {
 
     impl Breaker {
         fn cost(&mut self, (request, deposit): &Case, loss: u64, now: u64) {
-            self.lost(request, deposit, loss, now);
+            self.lost((request, deposit), true, loss, now);
         }
 
         fn stops(&self, (request, deposit): &Case, now: u64) -> bool {
@@ -253,6 +380,67 @@ mod tests {
     }
 
     #[test]
+    fn what_giving_back_costs_is_blamed_on_nothing_that_is_to_be_filled() {
+        let mut breaker = Breaker::default();
+        let mut attack = order("0xa", "0xc", "base");
+        attack.0.recipient = "0xvictim".into();
+        attack.0.calls.clear();
+        breaker.lost_giving_back(&attack.1, 30_000, 10);
+        breaker.refused("ethereum", 30_000, 10);
+        let mut victim = order("0xb", "0xd", "base");
+        (victim.0.recipient, victim.0.calls) = ("0xvictim".into(), Vec::new());
+        assert!(!breaker.stops(&victim, 10) && !breaker.holds("base", 10));
+        assert!(!breaker.bars(&victim.1, 10) && breaker.bars(&attack.1, 10));
+        assert!(breaker.holds_refunds("ethereum", 10) && !breaker.holds_refunds("base", 10));
+        assert!(!breaker.holds("ethereum", 10));
+        assert!(!breaker.holds_refunds("ethereum", 3_610));
+    }
+
+    #[test]
+    fn an_exchange_that_fails_is_blamed_on_nobody_whom_it_pays() {
+        let mut breaker = Breaker::default();
+        let mut attack = order("0xa", "0xc", "base");
+        attack.0.recipient = "0xvictim".into();
+        attack.0.calls.clear();
+        let mut victim = order("0xb", "0xd", "base");
+        (victim.0.recipient, victim.0.calls) = ("0xvictim".into(), Vec::new());
+        attack.0.order.output.calls = vec!["0x01".into()];
+        breaker.lost((&attack.0, &attack.1), false, 30_000, 10);
+        assert!(!breaker.stops(&victim, 10) && !breaker.holds("base", 10));
+        // Of who fails in being paid plainly, all others that pay him are.
+        attack.0.order.output.calls.clear();
+        breaker.cost(&attack, 30_000, 10);
+        assert!(breaker.stops(&victim, 10) && breaker.holds("base", 10));
+    }
+
+    #[test]
+    fn so_much_is_at_stake_at_a_time_until_it_has_succeeded_or_is_paid_for() {
+        let mut breaker = Breaker::default();
+        let id = B256::repeat_byte;
+        let stake = ("base", 60_000);
+        assert!(breaker.begin(&id(1), stake, 10) && breaker.begin(&id(2), stake, 10));
+        assert!(breaker.holds("base", 10) && !breaker.holds("other", 10));
+        assert!(!breaker.begin(&id(3), stake, 10));
+        assert!(breaker.begin(&id(3), ("other", 60_000), 10));
+        // Itself does not count, nor does what costs nothing.
+        assert!(breaker.begin(&id(2), stake, 10) && breaker.begin(&id(4), ("base", 0), 10));
+        breaker.failed(&id(1), 50_000, 20);
+        assert!(breaker.holds("base", 20));
+        // What was sent is not forgotten; a failure counts until it is paid for, or for an hour.
+        breaker.forget(&id(1));
+        assert!(breaker.holds("base", 20));
+        breaker.ended(&id(2));
+        assert!(!breaker.holds("base", 20) && breaker.begin(&id(2), stake, 20));
+        assert!(breaker.holds("base", 20) && !breaker.holds("base", 3_620));
+        breaker.ended(&id(1));
+        assert!(breaker.begin(&id(5), stake, 20));
+        breaker.forget(&id(5));
+        assert!(!breaker.holds("base", 20));
+        breaker.resume(&id(6), stake);
+        assert!(breaker.holds("base", 20) && breaker.knows(&id(6)));
+    }
+
+    #[test]
     fn it_stays_small() {
         let mut breaker = Breaker::default();
         for number in 0..30_000 {
@@ -261,6 +449,7 @@ mod tests {
         }
         assert!(breaker.losses.len() <= MOST_KEYS);
         let (one, deposit) = order("0x1", "0x1", "base");
-        assert!(breaker.losses[&Key::blamed(&one, &deposit)[2]].len() <= MOST_LOSSES);
+        assert!(breaker.losses[&Key::Chain("base".into())].len() <= MOST_LOSSES);
+        assert!(breaker.is_open(&one, &deposit, 10) || breaker.holds("base", 10));
     }
 }

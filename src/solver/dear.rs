@@ -15,6 +15,10 @@ const FOLD: u64 = 2;
 /// nothing.
 const ROOM: u64 = 100_000_000_000_000_000;
 
+/// Where what is above the charge comes to more than this (usd e18: a dollar), it is dear from a quarter of
+/// the charge on: nobody is to have the solver pay half of his own calls.
+const MUCH: u64 = 1_000_000_000_000_000_000;
+
 impl Solver {
     /// Whether the order's fill as `call` costs too much now.
     pub(super) async fn is_dear(
@@ -26,9 +30,15 @@ impl Solver {
         let (request, order) = (&view.request, view.request.order_id);
         let fees = lane.fees().await?;
         let price = Amount::from(fees.base.saturating_add(fees.priority));
-        let above = price.saturating_sub(request.fill_price.saturating_mul(U256::from(FOLD)));
-        let above = above.saturating_mul(Amount::from(request.fill_gas));
-        if !above.is_zero() && !self.is_little(lane, above, view.now / 1_000).await {
+        let gas = Amount::from(request.fill_gas);
+        let above = |most: Amount| price.saturating_sub(most).saturating_mul(gas);
+        let charged = request.fill_price;
+        let twice = above(charged.saturating_mul(U256::from(FOLD)));
+        let quarter = above(charged.saturating_add(charged / U256::from(4)));
+        let now = view.now / 1_000;
+        let dear = !twice.is_zero() && !self.is_little(lane, (twice, ROOM), now).await
+            || !quarter.is_zero() && !self.is_little(lane, (above(charged), MUCH), now).await;
+        if dear {
             tracing::warn!(%order, %price, charged = %request.fill_price, "gas is too dear now");
             return Ok(true);
         }
@@ -45,8 +55,8 @@ impl Solver {
         Ok(asked > most)
     }
 
-    /// Whether so much of the native currency is no more than what nobody minds; not where it has no price.
-    async fn is_little(&self, lane: &Lane, wei: Amount, now: u64) -> bool {
+    /// Whether so much of the native currency is no more than `most` usd e18; not where it has no price.
+    async fn is_little(&self, lane: &Lane, (wei, most): (Amount, u64), now: u64) -> bool {
         let market = lane.site.market.as_ref();
         let Some(native) = market.and_then(|market| market.native()) else {
             return false;
@@ -55,6 +65,6 @@ impl Solver {
             return false;
         };
         let unit = U256::from(10).saturating_pow(U256::from(native.decimals));
-        wei.saturating_mul(price.most) / unit <= U256::from(ROOM)
+        wei.saturating_mul(price.most) / unit <= U256::from(most)
     }
 }

@@ -14,6 +14,7 @@ use super::{
     Paid, Solver, SolverError, View, claim,
     claimable::{self, Deposited},
     lane::{Lane, Plan},
+    offer::KEPT_GAS,
 };
 use crate::{
     attest::Refusal,
@@ -27,6 +28,9 @@ use crate::{
 /// What a fill may take beyond the gas that was charged for: an eighth, and this, which is less than what
 /// one slot of a token's storage costs when it is new.
 pub(super) const GAS_ROOM: u64 = 10_000;
+
+/// What a fill takes at most that pays a token plainly, with room.
+const SMALL_GAS: u64 = 150_000;
 
 /// A fill as it goes on chain.
 struct Payment {
@@ -60,6 +64,9 @@ impl Solver {
         }
         let lane = self.lane(&request.order.output.chain_id)?;
         if let Err(error) = lane.site.sound() {
+            if lane.site.is_unsure() {
+                return Err(error);
+            }
             tracing::warn!(order = %request.order_id, %error, "order waits");
             return Ok(Paid::Short);
         }
@@ -202,6 +209,9 @@ impl Solver {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
             taken => taken?,
         };
+        if !self.stake(view, lane, &taken.slot).await {
+            return Ok(Paid::Held);
+        }
         taken.batch = self.counted(taken.batch, &view.request.id, now)?;
         let leg = Leg {
             purpose: Purpose::Fill,
@@ -232,7 +242,11 @@ impl Solver {
         let fees = lane.fees().await?;
         let price = Amount::from(fees.base.saturating_add(fees.priority));
         let gas = price.saturating_mul(Amount::from(most_gas(request)));
-        let needed = payment.call.value.saturating_add(gas);
+        let mut needed = payment.call.value.saturating_add(gas);
+        // Refunds and small fills have what quotes keep back: several of them may have been given at once.
+        if !payment.call.value.is_zero() || most_gas(request) > SMALL_GAS {
+            needed = needed.saturating_add(price.saturating_mul(Amount::from(KEPT_GAS)));
+        }
         let native = (lane.site.native.clone(), needed);
         for (currency, amount) in payment.spends.iter().chain([&native]) {
             if lane.available(currency).await? < *amount {

@@ -8,7 +8,7 @@
 pub mod excess;
 mod refund;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use alloy::primitives::{B256, U256};
 
@@ -86,6 +86,8 @@ pub struct Case<'a> {
     pub patience: Patience,
     /// By onchain id; what is not there is not known now.
     pub worths: &'a HashMap<B256, Worth>,
+    /// Deposits of strangers of whom nothing is taken now.
+    pub barred: &'a HashSet<B256>,
     pub families: Families<'a>,
 }
 
@@ -254,10 +256,19 @@ fn decides(case: &Case<'_>, deposit: &Deposit) -> bool {
         is_unused(case.claim, one)
             && mismatch(case.request, one).is_none()
             && is_attestable(case, one)
+            && !is_barred(case, one)
     });
     matching
         .next()
         .is_some_and(|first| first.onchain_id == deposit.onchain_id)
+}
+
+/// Whether nothing is taken of its depositor, who is not the order's user: it decides nothing as long as it
+/// could, so that he fails nobody else's order.
+fn is_barred(case: &Case<'_>, deposit: &Deposit) -> bool {
+    let until = u64::from(case.request.order.output.deadline);
+    case.barred.contains(&deposit.onchain_id)
+        && until > case.now.saturating_add(case.patience.margin)
 }
 
 /// Whether oracles take the deposit itself, whatever they say of the order.

@@ -47,7 +47,7 @@ use self::{
     breaker::Breaker,
     claim::ClaimError,
     exposure::Exposure,
-    judge::{Funding, Next, Offer, Patience, Step},
+    judge::{Next, Patience, Step},
     keys::Keys,
     lane::Lane,
     late::Repricing,
@@ -154,6 +154,12 @@ enum Paid {
     Dear,
     /// Its exchange would fail at this moment.
     Reverts,
+    /// Too much is at stake on its chain.
+    Held,
+    /// Networks, or the market, do not answer.
+    Away,
+    /// As its offer says.
+    Waits,
     /// It would fail: the order fails.
     Fails(FailReason),
     /// Nothing would come of it now; why nothing would at all, if it stays so.
@@ -252,48 +258,15 @@ impl Solver {
             Paid::Sent => Ok(true),
             Paid::NotYet(why) => self.pause(view, deposit, (why, false)).await,
             Paid::Refused(why) => self.pause(view, deposit, (why, true)).await,
-            Paid::Later | Paid::Short | Paid::Dear | Paid::Reverts | Paid::Fails(_) => Ok(false),
+            Paid::Later
+            | Paid::Short
+            | Paid::Dear
+            | Paid::Reverts
+            | Paid::Held
+            | Paid::Away
+            | Paid::Waits
+            | Paid::Fails(_) => Ok(false),
         }
-    }
-
-    /// Fills the order, or fails it, as the offer of now says.
-    async fn fund(&self, view: &View, deposit: B256) -> Result<bool, SolverError> {
-        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
-        let offer = self.offer(view, &deposit).await?;
-        let judged = |offer: &Offer| judge::fund(&view.case(self.patience, &families), offer);
-        let amounts = match judged(&offer) {
-            Funding::Pay(amounts) => amounts,
-            funding => return self.delay(view, funding).await,
-        };
-        let paid = match self.fill(view, deposit, amounts).await {
-            Err(error @ (SolverError::Read(_) | SolverError::Dear(_))) => {
-                return match self.delay(view, judged(&Offer::Away)).await? {
-                    true => Ok(true),
-                    false => Err(error),
-                };
-            }
-            paid => paid?,
-        };
-        match paid {
-            Paid::Sent => Ok(true),
-            Paid::Later | Paid::NotYet(_) | Paid::Refused(_) => Ok(false),
-            Paid::Fails(reason) => self.fail(view, reason).await,
-            Paid::Short => self.delay(view, judged(&Offer::Short)).await,
-            Paid::Dear => self.delay(view, judged(&Offer::Dear)).await,
-            Paid::Reverts => self.delay(view, judged(&Offer::Reverts)).await,
-        }
-    }
-
-    /// Fails the order where it has waited for long enough, and stores since when it waits.
-    async fn delay(&self, view: &View, funding: Funding) -> Result<bool, SolverError> {
-        if let Funding::Fail(reason) = funding {
-            return self.fail(view, reason).await;
-        }
-        let Some(next) = claim::wait(&view.claim, view.now / 1_000) else {
-            return Ok(false);
-        };
-        self.decide(view, Batch::new(), &next, |_| ()).await?;
-        Ok(true)
     }
 
     /// Stores that the order will not be filled.

@@ -2,17 +2,29 @@
 
 use alloy::primitives::B256;
 
-use super::{Solver, SolverError, View, fill, judge::Offer, late};
+use super::{
+    Paid, Solver, SolverError, View, claim, fill,
+    judge::{self, Funding, Offer},
+    late,
+};
 use vm::{Amount, U256};
 
 use crate::{
     request::reason::FailReason,
-    store::rows::pause::{self, Paused},
+    store::{
+        Batch,
+        requests::RequestsError,
+        rows::{
+            self,
+            claim::Claim,
+            pause::{self, Paused},
+        },
+    },
 };
 
 /// Gas units of the native currency that are never promised: of fifty payments. Without them nothing else
 /// could be paid, and nothing given back.
-const KEPT_GAS: u64 = 50 * 100_000;
+pub(super) const KEPT_GAS: u64 = 50 * 100_000;
 
 impl Solver {
     /// What the solver can promise of a currency: what it can spend, less what it needs itself.
@@ -70,6 +82,82 @@ impl Solver {
             return Ok(Offer::Held);
         }
         Ok(offer)
+    }
+
+    /// Fills the order, or fails it, as the offer of now says. What is not paid counts for no limit, however
+    /// long it waits.
+    pub(super) async fn fund(&self, view: &View, deposit: B256) -> Result<bool, SolverError> {
+        let funded = self.try_fund(view, deposit).await;
+        let refused = Err(SolverError::Requests(RequestsError::Refused));
+        let done = match funded {
+            Ok(Paid::Sent) => return Ok(true),
+            Ok(paid) => self.put_off(view, paid).await,
+            Err(SolverError::Requests(RequestsError::Refused)) => refused,
+            // Whatever it is: an order has its end.
+            Err(error) => match self.put_off(view, Paid::Away).await {
+                Ok(true) => Ok(true),
+                done if done == refused => done,
+                Ok(false) | Err(_) => Err(error),
+            },
+        };
+        if self.is_unchanged(view).await {
+            self.leave(&view.request.id);
+        }
+        done
+    }
+
+    async fn try_fund(&self, view: &View, deposit: B256) -> Result<Paid, SolverError> {
+        let offer = self.offer(view, &deposit).await?;
+        match self.judged(view, &offer) {
+            Funding::Pay(amounts) => self.fill(view, deposit, amounts).await,
+            Funding::Fail(reason) => Ok(Paid::Fails(reason)),
+            Funding::Wait => Ok(Paid::Waits),
+        }
+    }
+
+    /// Fails the order where it has waited for long enough, and stores since when it waits; whether anything
+    /// changed.
+    async fn put_off(&self, view: &View, paid: Paid) -> Result<bool, SolverError> {
+        let offer = match paid {
+            Paid::Sent => return Ok(true),
+            Paid::Later | Paid::NotYet(_) | Paid::Refused(_) => return Ok(false),
+            Paid::Fails(reason) => return self.fail(view, reason).await,
+            Paid::Waits => return self.wait(view).await,
+            Paid::Short => Offer::Short,
+            Paid::Dear => Offer::Dear,
+            Paid::Reverts => Offer::Reverts,
+            Paid::Held => Offer::Held,
+            Paid::Away => Offer::Away,
+        };
+        match self.judged(view, &offer) {
+            Funding::Fail(reason) => self.fail(view, reason).await,
+            Funding::Wait | Funding::Pay(_) => self.wait(view).await,
+        }
+    }
+
+    fn judged(&self, view: &View, offer: &Offer) -> Funding {
+        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        judge::fund(&view.case(self.patience, &families), offer)
+    }
+
+    async fn wait(&self, view: &View) -> Result<bool, SolverError> {
+        let Some(next) = claim::wait(&view.claim, view.now / 1_000) else {
+            return Ok(false);
+        };
+        self.decide(view, Batch::new(), &next, |_| ()).await?;
+        Ok(true)
+    }
+
+    /// Whether nothing was begun that `view` does not know: a commit may have come through without a word.
+    async fn is_unchanged(&self, view: &View) -> bool {
+        let key = rows::claim::key(&view.request.id);
+        let row = self.requests.store().read(&key).await;
+        let legs = |row: &[u8]| Some(Claim::decode(row).ok()?.legs.len());
+        match row {
+            Ok(None) => true,
+            Ok(Some(row)) => legs(&row) == Some(view.claim.legs.len()),
+            Err(_) => false,
+        }
     }
 
     /// Whether fills are held, and why.

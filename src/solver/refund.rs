@@ -95,6 +95,12 @@ impl Solver {
             return manual;
         }
         let order = view.request.order_id;
+        if self
+            .is_refund_held(lane, (&to, &currency), view.now / 1_000)
+            .await
+        {
+            return manual;
+        }
         if lane.available(&currency).await? < gift.amount {
             let network = lane.site.name.as_str();
             tracing::warn!(network, %order, %currency, "too little to give a deposit back");
@@ -115,6 +121,10 @@ impl Solver {
             return manual;
         }
         let call = payment(lane, (&to, &currency, amount), order)?;
+        // Who is given it may have wanted all of it.
+        if lane.rehearse(&call, &[], gas).await?.is_err() {
+            return Ok(Paid::Refused(RefundFailReason::ManualRefundRequired));
+        }
         let native = currency == lane.site.native;
         let plan = Plan {
             owner: Owner::Request(view.request.id),

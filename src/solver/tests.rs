@@ -1008,7 +1008,9 @@ async fn what_it_cost_to_use_a_refused_fills_nonce_up_is_taken_from_the_refund()
 #[tokio::test]
 async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
     let mut rig = Rig::new();
-    let (first, other) = (rig.quote(1, |_| ()).await, rig.quote(2, |_| ()).await);
+    let first = rig.quote(1, |_| ()).await;
+    let own = |request: &mut crate::request::Request| request.user = recipient(4);
+    let other = rig.quote(2, own).await;
     // The same user's: what somebody else deposits in that name blames nobody.
     let third = rig
         .quote(3, |request| request.recipient = recipient(3))
@@ -1022,7 +1024,7 @@ async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
         let mut deposit = scene::deposit(1, Standing::Final);
         by(depositor, own)(&mut deposit);
         let mut breaker = solver.breaker.lock().unwrap();
-        breaker.lost(&first, &deposit, 1_000, rig.now / 1_000);
+        breaker.lost((&first, &deposit), true, 1_000, rig.now / 1_000);
     };
     let (stranger, user) = (recipient(4), scene::USER);
     cost(&stranger, true);

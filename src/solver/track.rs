@@ -1,6 +1,6 @@
 //! What became of payments: from sent to included, told as done, and final; back after a reorg.
 
-use vm::{Amount, Kept, Receipt, Transaction, trade::Payout};
+use vm::{Amount, Kept, ReadError, Receipt, Transaction, trade::Payout};
 
 use super::{
     Solver, SolverError, View, attempts, claim,
@@ -52,6 +52,7 @@ impl Solver {
             // The slot goes with the commit that ends the payment: this view is an old one.
             return Ok(true);
         };
+        self.remember(view, lane, (leg, &slot)).await;
         let now = view.now / 1_000;
         let (mut slot, mut landing) = lane.tend(leg.nonce, &slot, now, Push::Hold).await?;
         if landing == Landing::Waiting {
@@ -80,7 +81,11 @@ impl Solver {
         next.legs[at].wasted = match wastes(landing) && !leg.wasted.is_zero() {
             // What gas costs is asked as soon as it is in a block.
             true => leg.wasted,
-            false => self.wasted(lane, slot, landing).await,
+            false => match self.wasted(lane, slot, landing).await {
+                Some(wasted) => wasted,
+                None if stage == Stage::Failed => return Err(SolverError::Read(unpriced())),
+                None => Amount::ZERO,
+            },
         };
         let unpaid = (stage == Stage::Failed && paid == Some(false))
             .then(|| park::unpaid(view, &next.legs[at]));
@@ -113,6 +118,7 @@ impl Solver {
         if stage == Stage::Failed {
             self.count_loss(view, &next.legs[at]).await;
         }
+        self.unstake(view, &next.legs[at]);
         let (order, transaction) = (view.request.order_id, &next.legs[at].transaction);
         tracing::info!(%order, purpose = ?leg.purpose, ?stage, ?transaction, "payment");
         Ok(true)
@@ -288,6 +294,10 @@ fn settlement(view: &View, claim: &Claim, leg: &Leg) -> Option<Settlement> {
         why: None,
         refused: false,
     })
+}
+
+fn unpriced() -> ReadError {
+    ReadError::Unavailable("nobody says what a failed payment cost".into())
 }
 
 /// It is in a block, and not for what it was made for.

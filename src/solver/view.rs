@@ -1,6 +1,6 @@
 //! A request as a look reads it, and what its record tells of its deposits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use alloy::primitives::B256;
 
@@ -30,6 +30,8 @@ pub(super) struct View {
     pub(super) row: Option<Vec<u8>>,
     /// What deposits are worth that may be given back, by onchain id.
     pub(super) worths: HashMap<B256, Worth>,
+    /// Deposits of strangers of whom nothing is taken now.
+    pub(super) barred: HashSet<B256>,
     /// Unix milliseconds.
     pub(super) now: u64,
 }
@@ -48,9 +50,11 @@ impl Solver {
             row,
             facts: self.requests.facts(id).await?,
             worths: HashMap::new(),
+            barred: HashSet::new(),
             now,
         };
         view.worths = self.worths(&view).await;
+        view.barred = self.barred(&view);
         Ok(Some(view))
     }
 }
@@ -64,6 +68,7 @@ impl View {
             now: self.now / 1_000,
             patience,
             worths: &self.worths,
+            barred: &self.barred,
             families,
         }
     }

@@ -2,9 +2,10 @@
 //! charged for gas on the destination, for refunds all of it, and never so much that nothing is given
 //! back. The rest is the solver's, and counts for the breaker.
 
-use std::sync::PoisonError;
+use std::{collections::HashSet, sync::PoisonError};
 
-use vm::{Amount, U256, spelled_alike};
+use alloy::primitives::B256;
+use vm::{Address, Amount, U256, spelled_alike};
 
 use super::{
     Solver, SolverError, View,
@@ -14,19 +15,25 @@ use super::{
 use crate::{
     request::{
         Request,
-        fact::{Deposit, Purpose},
+        fact::{Deposit, Purpose, State},
         quoted::Quoted,
     },
     store::rows::{
         claim::{Leg, Stage},
-        lane::Slot,
+        lane::{Slot, Version},
     },
 };
 
 impl Solver {
     /// What a payment cost that paid nobody, in native units: its own gas and bytes where it reverted, those
-    /// of what used its nonce up where no node took it. As its receipt says, or else at most.
-    pub(super) async fn wasted(&self, lane: &Lane, slot: &Slot, landing: &Landing) -> Amount {
+    /// of what used its nonce up where no node took it. As its receipt says, or else at most; `None` while
+    /// neither is known.
+    pub(super) async fn wasted(
+        &self,
+        lane: &Lane,
+        slot: &Slot,
+        landing: &Landing,
+    ) -> Option<Amount> {
         let Landing::Landed {
             version,
             success,
@@ -34,22 +41,27 @@ impl Solver {
             ..
         } = landing
         else {
-            return Amount::ZERO;
+            return Some(Amount::ZERO);
         };
         if *success && !version.cancels {
-            return Amount::ZERO;
+            return Some(Amount::ZERO);
         }
         if let Some(spent) = spent {
             let data = match spent.data {
                 Some(data) => data,
                 None => lane.slot_data_fee(slot, version).await,
             };
-            return spent.gas.saturating_add(data);
+            return Some(spent.gas.saturating_add(data));
         }
-        let now = lane.site.fees().await;
-        let now = now.map_or(u128::MAX, |fees| fees.base.saturating_add(fees.priority));
-        let gas = U256::from(version.gas).saturating_mul(U256::from(version.max_fee.min(now)));
-        gas.saturating_add(lane.slot_data_fee(slot, version).await)
+        let fees = lane.site.fees().await.ok()?;
+        Some(
+            at_most(
+                lane,
+                (slot, version),
+                fees.base.saturating_add(fees.priority),
+            )
+            .await,
+        )
     }
 
     /// What giving `deposit`, or what of it was too much, back pays for payments that failed.
@@ -81,6 +93,7 @@ impl Solver {
             leg.purpose == purpose
                 && leg.deposit == deposit.onchain_id
                 && leg.stage == Stage::Failed
+                && (purpose == Purpose::Fill || has_reverted(view, leg))
         });
         let mut wasted = Amount::ZERO;
         for leg in failed.filter(|leg| !leg.wasted.is_zero()) {
@@ -117,6 +130,16 @@ impl Solver {
         breaker.is_open(&view.request, deposit, view.now / 1_000)
     }
 
+    /// Deposits of whose depositors nothing is taken now, but for the user's own.
+    pub(super) fn barred(&self, view: &View) -> HashSet<B256> {
+        let (user, now) = (&view.request.user, view.now / 1_000);
+        let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = view.facts.deposits.iter();
+        let others = others.filter(|deposit| !spelled_alike(&deposit.depositor, user));
+        let barred = others.filter(|deposit| breaker.bars(deposit, now));
+        barred.map(|deposit| deposit.onchain_id).collect()
+    }
+
     /// Whether orders that run somebody's code cost too much on the order's chain, and it is one.
     pub(super) async fn is_held(&self, view: &View) -> bool {
         let (request, now) = (&view.request, view.now / 1_000);
@@ -127,26 +150,100 @@ impl Solver {
         held && self.runs_code(request).await
     }
 
-    /// Whether anybody's code but a listed token's runs in the order's fill; also where nobody can say.
-    async fn runs_code(&self, request: &Request) -> bool {
+    /// Whether nothing native is given back to code on a network, and `to` has some.
+    pub(super) async fn is_refund_held(
+        &self,
+        lane: &Lane,
+        (to, currency): (&Address, &Address),
+        now: u64,
+    ) -> bool {
+        let held = {
+            let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+            breaker.holds_refunds(&lane.site.name, now)
+        };
+        held && *currency == lane.site.native && has_code(lane, to).await
+    }
+
+    /// Whether anybody's code but a listed token's or a pool's runs in the order's fill; also where nobody can
+    /// say. What an exchange ends in may be native, whatever it is paid with.
+    pub(super) async fn runs_code(&self, request: &Request) -> bool {
         if !request.calls.is_empty() || !request.authorizations.is_empty() {
             return true;
         }
         let Ok(lane) = self.lane(&request.order.output.chain_id) else {
             return true;
         };
-        for payment in &request.order.output.payments {
-            if !spelled_alike(&payment.currency, lane.site.native.text()) {
-                continue;
-            }
-            let Ok(to) = lane.site.family().address(&payment.recipient) else {
+        let output = &request.order.output;
+        let exchanges = !output.calls.is_empty();
+        let native = lane.site.native.text();
+        let paid = output.payments.iter();
+        let paid = paid.filter(|one| !exchanges && spelled_alike(&one.currency, native));
+        let given = exchanges.then_some(request.recipient.as_str());
+        for to in paid.map(|one| one.recipient.as_str()).chain(given) {
+            let Ok(to) = lane.site.family().address(to) else {
                 return true;
             };
-            if lane.site.providers.is_contract(&to).await != Ok(false) {
+            if has_code(lane, &to).await {
                 return true;
             }
         }
         false
+    }
+
+    /// Notes what the fill in `slot` may cost for nothing, before it is sent; `false`: its chain has enough of
+    /// that.
+    pub(super) async fn stake(&self, view: &View, lane: &Lane, slot: &Slot) -> bool {
+        let cost = self.stakes(view, lane, slot).await;
+        let (id, now) = (&view.request.id, view.now / 1_000);
+        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        breaker.begin(id, (&lane.site.name, cost), now)
+    }
+
+    /// Notes the same of a fill that another process began.
+    pub(super) async fn remember(&self, view: &View, lane: &Lane, (leg, slot): (&Leg, &Slot)) {
+        let id = &view.request.id;
+        let known = {
+            let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+            breaker.knows(id)
+        };
+        if known || leg.purpose != Purpose::Fill || leg.stage != Stage::Open {
+            return;
+        }
+        let cost = self.stakes(view, lane, slot).await;
+        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        breaker.resume(id, (&lane.site.name, cost));
+    }
+
+    /// Thousandths of a dollar; nothing where nobody's code runs.
+    async fn stakes(&self, view: &View, lane: &Lane, slot: &Slot) -> u64 {
+        let (Some(version), true) = (slot.versions.last(), self.runs_code(&view.request).await)
+        else {
+            return 0;
+        };
+        let fees = lane.site.fees().await;
+        let price = fees.map_or(u128::MAX, |fees| fees.base.saturating_add(fees.priority));
+        let wei = at_most(lane, (slot, version), price).await;
+        let native = lane.site.native.text();
+        let value = self.value((&lane.site.name, native), wei, view.now).await;
+        value.unwrap_or_default()
+    }
+
+    /// The fill's stake ends with it, or with the refund that pays for it.
+    pub(super) fn unstake(&self, view: &View, leg: &Leg) {
+        let (ended, deposit) = match (leg.purpose, leg.stage) {
+            (Purpose::Fill, Stage::Confirmed | Stage::Final) => (true, None),
+            (Purpose::Refund, Stage::Final) => (false, Some(leg.deposit)),
+            _ => return,
+        };
+        let failed = |one: &Leg| {
+            one.purpose == Purpose::Fill
+                && one.stage == Stage::Failed
+                && Some(one.deposit) == deposit
+        };
+        if ended || view.claim.legs.iter().any(failed) {
+            let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+            breaker.ended(&view.request.id);
+        }
     }
 
     /// Counts what a failed payment cost beyond what its deposit can still pay for.
@@ -163,12 +260,21 @@ impl Solver {
         let paid = self.payable(view, deposit, leg.purpose).await;
         let cost = self.value((&leg.network, native), leg.wasted, view.now);
         let paid = self.value((&deposit.network, &deposit.currency), paid, view.now);
-        let (cost, paid) = (cost.await, paid.await);
-        let loss = cost
-            .unwrap_or_default()
-            .saturating_sub(paid.unwrap_or_default());
+        let cost = cost.await.unwrap_or_default();
+        let loss = cost.saturating_sub(paid.await.unwrap_or_default());
+        let now = view.now / 1_000;
+        let ran_code = leg.purpose == Purpose::Fill && self.runs_code(&view.request).await;
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.lost(&view.request, deposit, loss, view.now / 1_000);
+        if leg.purpose == Purpose::Fill {
+            breaker.failed(&view.request.id, cost, now);
+            breaker.lost((&view.request, deposit), ran_code, loss, now);
+            return;
+        }
+        breaker.lost_giving_back(deposit, loss, now);
+        // Its recipient let it fail, whatever his deposit could pay.
+        if spelled_alike(&deposit.currency, native) {
+            breaker.refused(&leg.network, cost, now);
+        }
     }
 
     /// What `deposit` can still pay for a payment of this purpose that failed, besides what failed
@@ -184,6 +290,28 @@ impl Solver {
             Purpose::Excess => Amount::ZERO,
         }
     }
+}
+
+/// Whether it does something else than it did when it was estimated: what no node took, or a reorg undid, is
+/// nobody's doing.
+fn has_reverted(view: &View, leg: &Leg) -> bool {
+    let mut attempts = view.facts.attempts.iter();
+    attempts.any(|attempt| {
+        attempt.network == leg.network
+            && leg.transaction.as_ref() == Some(&attempt.transaction)
+            && matches!(attempt.state, State::Reverted { .. })
+    })
+}
+
+/// What a version may cost at `price`, in native units.
+async fn at_most(lane: &Lane, (slot, version): (&Slot, &Version), price: u128) -> Amount {
+    let gas = U256::from(version.gas).saturating_mul(U256::from(version.max_fee.min(price)));
+    gas.saturating_add(lane.slot_data_fee(slot, version).await)
+}
+
+/// Also where nobody can say.
+async fn has_code(lane: &Lane, account: &Address) -> bool {
+    lane.site.providers.is_contract(account).await != Ok(false)
 }
 
 /// What the user was charged for gas on the destination, in units of the deposit.

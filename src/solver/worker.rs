@@ -27,9 +27,15 @@ const RECONCILED: Duration = Duration::from_secs(60);
 /// Milliseconds between looks at allowances that are there.
 const ALLOWANCES: u64 = 60_000;
 
-/// The longest pause of a request that cannot be looked at, in seconds: the first lasts one, each next
-/// twice as long, until its facts change.
+/// Pauses of a request that cannot be looked at, in seconds: the first lasts one, each next twice as long,
+/// until its facts change; but so long for as long as its price may still hold.
 const LONGEST_PAUSE: u64 = 600;
+const PAUSE: u64 = 40;
+/// How many of those there are before they go on to grow.
+const PAUSES: u32 = 7;
+
+/// By how many rounds what failed may be behind others, at most: it has its turn all the same.
+const MOST_BEHIND: u32 = 8;
 
 /// How the worker goes about it.
 #[derive(Clone, Copy, Debug)]
@@ -76,8 +82,8 @@ struct Round {
 
 #[derive(Default)]
 struct Queue {
-    /// Looks that brought nothing, turn, request: who has had few is before who has had many.
-    waiting: BTreeSet<(u32, u64, B256)>,
+    /// Turn and request. Who failed comes some rounds later.
+    waiting: BTreeSet<(u64, B256)>,
     running: usize,
 }
 
@@ -95,8 +101,7 @@ struct Open {
     way: Way,
     /// What the last look saw.
     seen: Option<Looked>,
-    /// Looks since its facts changed, and how many of them failed, the last ones.
-    looks: u32,
+    /// How many of its last looks failed since its facts changed.
     errors: u32,
     /// It is queued, or being looked at.
     taken: bool,
@@ -153,7 +158,13 @@ impl Worker {
                 found.insert(id);
                 let known = match round.open.entry(id) {
                     Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(place) => place.insert(Open::new(self.way(&id).await?)),
+                    Entry::Vacant(place) => match self.way(&id).await {
+                        Ok(way) => place.insert(Open::new(way)),
+                        Err(error) => {
+                            unreadable(&id, &error);
+                            continue;
+                        }
+                    },
                 };
                 if known.taken {
                     continue;
@@ -161,9 +172,13 @@ impl Worker {
                 let seen = known.seen;
                 let due = seen.is_none_or(|seen| seen.until.saturating_mul(1_000) <= now);
                 let changed = match seen {
-                    Some(seen) if !all || !due => {
-                        seen.version != requests.facts(&id).await?.version
-                    }
+                    Some(seen) if !all || !due => match requests.facts(&id).await {
+                        Ok(facts) => seen.version != facts.version,
+                        Err(error) => {
+                            unreadable(&id, &error.into());
+                            continue;
+                        }
+                    },
                     _ => true,
                 };
                 if changed {
@@ -192,7 +207,7 @@ impl Worker {
     fn start(&self, round: &mut Round) {
         for queue in round.queues.values_mut() {
             while queue.running < self.pace.at_once {
-                let Some((_, _, id)) = queue.waiting.pop_first() else {
+                let Some((_, id)) = queue.waiting.pop_first() else {
                     break;
                 };
                 queue.running += 1;
@@ -272,7 +287,6 @@ impl Open {
         Self {
             way,
             seen: None,
-            looks: 0,
             errors: 0,
             taken: false,
         }
@@ -284,9 +298,8 @@ impl Open {
             .seen
             .is_some_and(|before| before.version != seen.version)
         {
-            (self.looks, self.errors) = (0, 0);
+            self.errors = 0;
         }
-        self.looks = self.looks.saturating_add(1);
         self.errors = match seen.failed {
             true => self.errors.saturating_add(1),
             false => 0,
@@ -295,10 +308,19 @@ impl Open {
     }
 }
 
+/// One row that cannot be read holds up no other.
+fn unreadable(id: &B256, error: &SolverError) {
+    tracing::error!(request = %id, %error, "an open request cannot be read");
+    metrics::counter!("intentd_solver_unreadable_total").increment(1);
+}
+
 /// Seconds until a request is looked at again that failed so often before this time.
 fn pause(errors: u32) -> u64 {
-    let length = 1_u64.checked_shl(errors).unwrap_or(u64::MAX);
-    length.min(LONGEST_PAUSE)
+    let length = |errors| 1_u64.checked_shl(errors).unwrap_or(u64::MAX);
+    match length(errors) {
+        short if short <= PAUSE => short,
+        _ => length(errors.saturating_sub(PAUSES)).clamp(PAUSE, LONGEST_PAUSE),
+    }
 }
 
 impl Round {
@@ -309,7 +331,11 @@ impl Round {
         known.taken = true;
         let queue = self.queues.entry(known.way.clone()).or_default();
         self.queued = self.queued.wrapping_add(1);
-        queue.waiting.insert((known.looks, self.queued, id));
+        let round = u64::try_from(queue.waiting.len()).unwrap_or(u64::MAX);
+        let behind = round.saturating_mul(known.errors.min(MOST_BEHIND).into());
+        queue
+            .waiting
+            .insert((self.queued.saturating_add(behind), id));
     }
 
     /// One that panicked is looked at again like any other.
@@ -332,5 +358,86 @@ impl Round {
         if let Some(queue) = self.queues.get_mut(&known.way) {
             queue.running = queue.running.saturating_sub(1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(ids: &[u8]) -> Round {
+        let mut round = Round::default();
+        for id in ids {
+            let open = Open::new(Way::default());
+            round.open.insert(B256::repeat_byte(*id), open);
+        }
+        round
+    }
+
+    fn next(round: &mut Round) -> u8 {
+        let queue = round.queues.get_mut(&Way::default()).unwrap();
+        queue.waiting.pop_first().unwrap().1[0]
+    }
+
+    fn seen(version: u64, failed: bool) -> Looked {
+        Looked {
+            version,
+            until: 0,
+            failed,
+        }
+    }
+
+    #[test]
+    fn who_waits_or_is_being_paid_has_his_turn_as_who_comes_anew_has() {
+        let mut round = round(&[1, 2, 3]);
+        for _ in 0..1_000 {
+            let old = round.open.get_mut(&B256::repeat_byte(1)).unwrap();
+            old.note(seen(1, false));
+        }
+        for id in [2, 1, 3] {
+            round.queue(B256::repeat_byte(id));
+        }
+        assert_eq!([(); 3].map(|()| next(&mut round)), [2, 1, 3]);
+    }
+
+    #[test]
+    fn who_failed_is_some_rounds_behind_and_no_more() {
+        let all: Vec<u8> = (1..=40).collect();
+        let mut round = round(&all);
+        for _ in 0..1_000 {
+            let failing = round.open.get_mut(&B256::repeat_byte(1)).unwrap();
+            failing.note(seen(1, true));
+        }
+        for id in [2, 3, 1] {
+            round.queue(B256::repeat_byte(id));
+        }
+        let mut turns = 0;
+        for id in 4..=40 {
+            round.queue(B256::repeat_byte(id));
+            turns += 1;
+            if next(&mut round) == 1 {
+                break;
+            }
+        }
+        assert!((10..30).contains(&turns), "{turns}");
+    }
+
+    #[test]
+    fn pauses_grow_when_no_price_holds_any_more() {
+        let mut at = 0;
+        let looks: Vec<u64> = (0..20)
+            .map(|errors| {
+                at += pause(errors);
+                at
+            })
+            .collect();
+        let while_it_holds: Vec<_> = looks.iter().filter(|at| **at < 300).collect();
+        assert!(
+            while_it_holds
+                .windows(2)
+                .all(|two| two[1] - two[0] <= PAUSE)
+        );
+        assert!(while_it_holds.len() < 14);
+        assert_eq!(pause(30), LONGEST_PAUSE);
     }
 }

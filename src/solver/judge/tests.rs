@@ -72,6 +72,7 @@ struct Scene {
     facts: Facts,
     claim: Claim,
     worths: HashMap<B256, Worth>,
+    barred: HashSet<B256>,
     patience: Patience,
 }
 
@@ -93,6 +94,7 @@ impl Scene {
                 legs: legs.to_vec(),
                 ..Claim::default()
             },
+            barred: HashSet::new(),
             patience: PATIENCE,
         }
     }
@@ -110,6 +112,7 @@ impl Scene {
             now,
             patience: self.patience,
             worths: &self.worths,
+            barred: &self.barred,
             families: &family,
         }
     }
@@ -573,4 +576,24 @@ fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
     assert_eq!(judged(&Offer::Away, NOW + 86_399), Funding::Wait);
     let away = judged(&Offer::Away, NOW + 86_400);
     assert_eq!(away, Funding::Fail(FailReason::NoQuotes));
+}
+
+#[test]
+fn whose_orders_are_not_tried_decides_nobody_elses() {
+    let deposits = [deposit(1, FUNDED), deposit(2, FUNDED)];
+    let barred = |scene: &mut Scene| {
+        scene.barred.insert(id(1));
+    };
+    assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(1)]);
+    assert_eq!(Scene::new(&deposits, &[]).with(barred).plan(), one(fund(2)));
+    // Alone it waits until it is not, and ends with the order.
+    let alone = Scene::new(&deposits[..1], &[]).with(barred);
+    assert_eq!(alone.plan(), rest(Next::Wait));
+    let deadline = u64::from(alone.request.order.output.deadline);
+    let expired = fail(FailReason::OrderExpired);
+    assert_eq!(alone.at(deadline - 60), one(expired));
+    // What another has filled goes back.
+    let filled = Scene::new(&deposits, &[leg(Fill, 2, Final)]).with(barred);
+    let (steps, _) = filled.plan();
+    assert_eq!(steps, [refund(1, FailReason::DoubleSpend)]);
 }

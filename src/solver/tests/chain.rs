@@ -84,6 +84,8 @@ pub struct World {
     pub greedy: BTreeSet<B256>,
     /// Transactions that name these orders succeed and pay nobody.
     pub silent: BTreeSet<B256>,
+    /// Transactions that name these orders revert where they do not pay this.
+    pub whole: BTreeMap<B256, U256>,
     pub broadcasts: Vec<B256>,
     /// Wei that receipts say any transaction's gas cost; unset where they say nothing.
     pub spent: Option<u64>,
@@ -377,10 +379,18 @@ impl World {
         if among(&self.silent) {
             return Doom::PaysNobody;
         }
-        match among(&self.revert) || among(&self.greedy) && gas < PLENTY {
+        match among(&self.revert)
+            || self.wants_more(order, &data)
+            || among(&self.greedy) && gas < PLENTY
+        {
             true => Doom::Reverts,
             false => Doom::Nothing,
         }
+    }
+
+    fn wants_more(&self, order: Option<B256>, data: &Value) -> bool {
+        let wanted = order.and_then(|order| self.whole.get(&order));
+        wanted.is_some_and(|wanted| data["pay"][0][2] != wanted.to_string())
     }
 
     fn nonce(&self, owner: &str) -> u64 {
@@ -506,7 +516,9 @@ impl Writer for Provider {
             let among =
                 |orders: &BTreeSet<B256>| order.is_some_and(|order| orders.contains(&order));
             let poor = intended.most.is_some_and(|gas| gas < PLENTY);
-            let forbidden = among(&world.revert_estimate) || among(&world.greedy) && poor;
+            let forbidden = among(&world.revert_estimate)
+                || world.wants_more(order, &data)
+                || among(&world.greedy) && poor;
             // Who burns gas only when it is paid for sees what it costs.
             let burns = among(&world.burners);
             let gas = match burns && intended.fees.is_some_and(|fees| fees.base > 0) {

@@ -175,3 +175,25 @@ async fn calls_use_up_the_limit_of_whoever_gave_the_deposit_and_nobody_elses() {
     }
     assert_eq!(solver.admits(payment(&stranger), now).await, Ok(false));
 }
+
+#[tokio::test]
+async fn what_waits_keeps_nothing_of_the_hours_limit() {
+    let mut rig = rig();
+    let first = deposited(&rig, 1).await;
+    let order = first.order_id;
+    rig.destination.with(|world| world.unsure.insert(order));
+    let solver = rig.solver().await;
+    for _ in 0..3 {
+        assert!(solver.advance(&first.id, rig.now).await.is_err());
+    }
+    let second = deposited(&rig, 2).await;
+    for _ in 0..10 {
+        solver.advance(&second.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    rig.filled(second.order_id, 2);
+    // What was sent keeps it.
+    rig.destination.with(|world| world.unsure.clear());
+    solver.advance(&first.id, rig.now).await.unwrap();
+    assert_eq!(rig.claim(&first).await.legs, []);
+}

@@ -263,6 +263,25 @@ async fn gas_that_became_dearer_is_waited_out_and_then_priced() {
     }
 }
 
+/// Eight dollars of gas, by what was charged for it.
+#[tokio::test]
+async fn of_much_gas_a_quarter_more_is_dear() {
+    for (base, filled) in [(1_200, true), (1_400, false), (1_900, false)] {
+        let rig = Rig::new();
+        let change = |request: &mut Request| {
+            request.fill_gas = 4_000_000_000_000;
+            request.fill_price = U256::from(1_000);
+        };
+        let request = rig.quote(1, change).await;
+        rig.destination.with(|world| world.base = base);
+        rig.deposit(&request, |_| ()).await;
+        let solver = rig.solver().await;
+        solver.advance(&request.id, rig.now).await.unwrap();
+        let waiting = rig.destination.waiting();
+        assert_eq!(waiting, usize::from(filled), "{base}");
+    }
+}
+
 #[tokio::test]
 async fn what_gas_needs_is_not_promised_and_its_lack_ends_an_order() {
     let mut rig = Rig::new();
@@ -286,6 +305,39 @@ async fn what_gas_needs_is_not_promised_and_its_lack_ends_an_order() {
     let failure = rig.facts(&request).await.failure;
     assert_eq!(failure, Some(FailReason::SolverBalanceTooLow));
     assert!(rig.refunded(request.order_id, 1) > U256::ZERO);
+}
+
+/// Each was quoted alone.
+#[tokio::test]
+async fn what_several_quotes_promised_together_leaves_gas_for_refunds() {
+    let mut rig = Rig::new();
+    let kept = 50 * 100_000 * 110_u128;
+    let native = |amount: u128| {
+        move |request: &mut Request| {
+            let payment = &mut request.order.output.payments[0];
+            payment.currency = super::rig::native().into();
+            payment.minimum_amount = amount.to_string();
+            payment.expected_amount = payment.minimum_amount.clone();
+        }
+    };
+    let first = rig
+        .quote(1, native(super::rig::RICH - kept - kept / 2))
+        .await;
+    let second = rig.quote(2, native(kept / 2)).await;
+    let token = rig.quote(3, |_| ()).await;
+    for request in [&first, &second, &token] {
+        rig.deposit(request, |_| ()).await;
+    }
+    let solver = rig.solver().await;
+    for request in [&first, &second, &token] {
+        for _ in 0..10 {
+            solver.advance(&request.id, rig.now).await.unwrap();
+            rig.mine(1);
+        }
+    }
+    rig.filled(first.order_id, 1);
+    assert_eq!(rig.claim(&second).await.legs, []);
+    rig.filled(token.order_id, 3);
 }
 
 #[tokio::test]

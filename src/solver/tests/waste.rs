@@ -116,6 +116,142 @@ async fn what_burns_or_wants_gas_to_be_given_back_is_not_sent() {
     }
 }
 
+/// The estimate gives the whole deposit, the transaction what is left of it.
+#[tokio::test]
+async fn who_takes_only_the_whole_deposit_burns_nothing() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.origin.with(|world| {
+        world.base = DEAR;
+        let deposited = U256::from(99_999_999);
+        world.whole.insert(request.order_id, deposited);
+    });
+    rig.deposit(&request, short).await;
+    let solver = rig.solver().await;
+    for _ in 0..10 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(5);
+    }
+    assert_eq!(rig.claim(&request).await.legs, []);
+    assert_eq!(rig.origin.spent_on_gas(), U256::ZERO);
+    // It is given back when less is taken.
+    rig.origin.with(|world| world.whole.clear());
+    rig.now += 600_000;
+    rig.settle(&request).await;
+    rig.refunded(request.order_id, 1);
+}
+
+#[tokio::test]
+async fn after_refunds_that_failed_only_code_waits_for_native_ones() {
+    for (native, held) in [(true, true), (false, false)] {
+        let mut rig = Rig::new();
+        let request = rig
+            .quote(1, |request| {
+                if native {
+                    native_deposit(request);
+                }
+            })
+            .await;
+        let solver = rig.solver().await;
+        let now = rig.now / 1_000;
+        let refused = |now| {
+            solver
+                .breaker
+                .lock()
+                .unwrap()
+                .refused("origin", 30_000, now)
+        };
+        refused(now);
+        rig.deposit(&request, |deposit| {
+            short(deposit);
+            if native {
+                deposit.currency = super::rig::native().into();
+                deposit.amount = U256::from(99_999_999_999_999_999_u64);
+            }
+        })
+        .await;
+        let next = solver.advance(&request.id, rig.now).await;
+        let legs = rig.claim(&request).await.legs.len();
+        assert_eq!(legs, usize::from(!held), "{native} {next:?}");
+        // An hour later it is given back all the same.
+        rig.now += 3_600_000;
+        rig.settle(&request).await;
+        rig.refunded(request.order_id, 1);
+    }
+}
+
+fn native_deposit(request: &mut Request) {
+    let native = super::rig::native();
+    let input = &mut request.order.inputs[0];
+    input.payment.currency = native.into();
+    input.payment.amount = "100000000000000000".into();
+    input.refunds[0].currency = native.into();
+}
+
+#[tokio::test]
+async fn what_may_fail_together_is_begun_for_so_much_at_a_time() {
+    let bytes = 20_000_000_000_000_000_u64;
+    for fails in [false, true] {
+        let mut rig = Rig::new();
+        rig.destination.with(|world| world.data_fee = Some(bytes));
+        let mut orders = Vec::new();
+        for number in 1..=8 {
+            // Forty dollars each.
+            let change = |request: &mut Request| {
+                calling(request);
+                charging(request, 50_000_000);
+                request.fill_data = U256::from(bytes);
+            };
+            let request = rig.quote(number, change).await;
+            let deposited = U256::from(100_000_000);
+            let order = request.order_id;
+            if fails {
+                rig.destination.with(|world| world.revert.insert(order));
+                rig.origin
+                    .with(|world| world.whole.insert(order, deposited));
+            }
+            rig.deposit(&request, |_| ()).await;
+            orders.push(request);
+        }
+        let solver = rig.solver().await;
+        assert_eq!(looked(&rig, &solver, &orders).await, 3, "{fails}");
+        assert!(rig.claim(&orders[5]).await.waits.is_some());
+        // Another process knows what is under way.
+        let solver = rig.solver().await;
+        assert_eq!(looked(&rig, &solver, &orders).await, 3, "{fails}");
+        rig.mine(10);
+        looked(&rig, &solver, &orders).await;
+        let begun = looked(&rig, &solver, &orders).await;
+        assert_eq!(begun > 3, !fails, "{begun}");
+        let now = rig.now / 1_000;
+        let holds = || solver.breaker.lock().unwrap().holds("destination", now);
+        if !fails {
+            continue;
+        }
+        assert!(holds(), "the refunds are refused");
+        rig.origin.with(|world| world.whole.clear());
+        rig.now += 61_000;
+        for _ in 0..8 {
+            for request in &orders[..3] {
+                solver.advance(&request.id, rig.now).await.unwrap();
+            }
+            rig.mine(2);
+        }
+        assert!(!holds(), "their deposits have paid");
+    }
+}
+
+/// How many of the orders' fills were begun after a look at each.
+async fn looked(rig: &Rig, solver: &crate::solver::Solver, orders: &[Request]) -> usize {
+    let mut begun = 0;
+    for request in orders {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        let legs = rig.claim(request).await.legs;
+        begun += usize::from(legs.iter().any(|leg| leg.purpose == Purpose::Fill));
+    }
+    begun
+}
+
 #[tokio::test]
 async fn a_fill_that_fails_with_the_gas_that_it_is_sent_with_is_not_sent() {
     let mut rig = Rig::new();
@@ -179,7 +315,7 @@ async fn after_strangers_losses_a_plain_payment_is_still_filled() {
         .breaker
         .lock()
         .unwrap()
-        .lost(&burner, &deposit, 30_000, rig.now / 1_000);
+        .lost((&burner, &deposit), true, 30_000, rig.now / 1_000);
     for request in [&plain, &native] {
         rig.deposit(request, |_| ()).await;
         solver.advance(&request.id, rig.now).await.unwrap();
