@@ -448,8 +448,6 @@ mod tests {
             breaker.cost(&order(&name, &name, "base"), 1, 10);
         }
         assert!(breaker.losses.len() <= MOST_KEYS);
-        let (one, deposit) = order("0x1", "0x1", "base");
         assert!(breaker.losses[&Key::Chain("base".into())].len() <= MOST_LOSSES);
-        assert!(breaker.is_open(&one, &deposit, 10) || breaker.holds("base", 10));
     }
 }

@@ -63,12 +63,8 @@ impl Solver {
             return Err(SolverError::Elsewhere(request.order.solver.clone()));
         }
         let lane = self.lane(&request.order.output.chain_id)?;
-        if let Err(error) = lane.site.sound() {
-            if lane.site.is_unsure() {
-                return Err(error);
-            }
-            tracing::warn!(order = %request.order_id, %error, "order waits");
-            return Ok(Paid::Short);
+        if let Some(paid) = unsound(lane, request) {
+            return Ok(paid);
         }
         let payment = match payment(request, lane, amounts) {
             Ok(payment) => payment,
@@ -257,6 +253,16 @@ impl Solver {
         }
         Ok(true)
     }
+}
+
+/// What an order waits for where nothing is traded: soon after a start nobody may know yet.
+fn unsound(lane: &Lane, request: &Request) -> Option<Paid> {
+    let error = lane.site.sound().err()?;
+    tracing::warn!(order = %request.order_id, %error, "order waits");
+    Some(match lane.site.is_unsure() {
+        true => Paid::Away,
+        false => Paid::Short,
+    })
 }
 
 /// Gas units that the order's fill may take.

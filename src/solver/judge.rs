@@ -266,9 +266,11 @@ fn decides(case: &Case<'_>, deposit: &Deposit) -> bool {
 /// Whether nothing is taken of its depositor, who is not the order's user: it decides nothing as long as it
 /// could, so that he fails nobody else's order.
 fn is_barred(case: &Case<'_>, deposit: &Deposit) -> bool {
-    let until = u64::from(case.request.order.output.deadline);
-    case.barred.contains(&deposit.onchain_id)
-        && until > case.now.saturating_add(case.patience.margin)
+    let request = case.request;
+    let until = claimable::until(deposit).min(request.order.output.deadline.into());
+    let open = until > case.now.saturating_add(case.patience.margin)
+        && request.expires_at.is_none_or(|at| at > case.now);
+    open && case.barred.contains(&deposit.onchain_id)
 }
 
 /// Whether oracles take the deposit itself, whatever they say of the order.

@@ -228,6 +228,21 @@ async fn who_moves_a_pool_for_a_block_fails_no_exchange() {
     }
 }
 
+/// What an exchange ends in may be native.
+#[tokio::test]
+async fn an_exchange_runs_the_code_of_whom_it_pays() {
+    let rig = Rig::new();
+    let mut request = exchanging(&rig, false).await;
+    let solver = rig.solver().await;
+    assert!(solver.runs_code(&request).await);
+    // It has none.
+    request.recipient = "0x00000000000000000000000000000000000000f1".into();
+    assert!(!solver.runs_code(&request).await);
+    // A token, paid plainly, runs nobody's.
+    let plain = rig.quote(2, |_| ()).await;
+    assert!(!solver.runs_code(&plain).await);
+}
+
 #[tokio::test]
 async fn gas_that_became_dearer_is_waited_out_and_then_priced() {
     // Fifty times is too much, 1.5 times is not; nor is any multiple of next to nothing.

@@ -399,6 +399,11 @@ async fn nothing_is_traded_where_the_market_file_is_not_what_the_chain_says() {
         site.survey.forget();
         let unsure = site.sound().unwrap_err();
         assert!(unsure.to_string().contains("not confirmed"), "{unsure}");
+        // It waits as for a network that is away.
+        for later in [0, 301_000] {
+            solver.advance(&request.id, rig.now + later).await.unwrap();
+            assert_eq!(rig.facts(&request).await.failure, None);
+        }
         site.survey().await.unwrap();
         let wrong = solver
             .available("destination", crate::request::scene::USDC)

@@ -3,7 +3,16 @@
 use alloy::primitives::{Bytes, U256};
 
 use super::{charging, desk, parked, rig::Rig, *};
-use crate::request::{Call, Request};
+use crate::{
+    request::{
+        Call, Request,
+        fact::{Attempt, Facts},
+    },
+    store::{
+        Batch,
+        rows::claim::{Claim, Leg, Stage},
+    },
+};
 
 /// 26 250 gas at 90 010 wei are five units of USDC.
 const DEAR: u128 = 90_000;
@@ -175,7 +184,10 @@ async fn after_refunds_that_failed_only_code_waits_for_native_ones() {
         assert_eq!(legs, usize::from(!held), "{native} {next:?}");
         // An hour later it is given back all the same.
         rig.now += 3_600_000;
-        rig.settle(&request).await;
+        for _ in 0..10 {
+            solver.advance(&request.id, rig.now).await.unwrap();
+            rig.mine(1);
+        }
         rig.refunded(request.order_id, 1);
     }
 }
@@ -390,4 +402,57 @@ async fn what_failed_costs_what_its_receipt_says() {
         rig.claim(&request).await.legs[1].amount,
         U256::from(99_999_999 - 5 - 2)
     );
+}
+
+/// Its depositor has nothing to do with it.
+#[tokio::test]
+async fn what_no_node_took_of_a_refund_is_not_taken_from_it() {
+    for (reverted, taken) in [(true, 2), (false, 0)] {
+        let mut rig = Rig::new();
+        let request = rig.quote(1, |_| ()).await;
+        rig.origin.with(|world| world.base = DEAR);
+        rig.deposit(&request, short).await;
+        let leg = Leg {
+            purpose: Purpose::Refund,
+            deposit: B256::ZERO,
+            reason: None,
+            network: "origin".into(),
+            lane: "origin".into(),
+            nonce: 0,
+            currency: scene::USDC.into(),
+            amount: U256::ONE,
+            payments: Vec::new(),
+            transaction: Some("0x1".into()),
+            stage: Stage::Failed,
+            wasted: U256::from(900_000_000),
+        };
+        let claim = Claim {
+            legs: vec![leg],
+            ..Claim::default()
+        };
+        let row = claim.encode().unwrap();
+        let batch = Batch::new().put(rows::claim::key(&request.id), row);
+        rig.store.commit(batch).await.unwrap();
+        if reverted {
+            let attempt = Attempt {
+                purpose: Purpose::Refund,
+                network: "origin".into(),
+                transaction: "0x1".into(),
+                currency: scene::USDC.into(),
+                amount: U256::ONE,
+                state: State::Reverted {
+                    place: scene::place(1),
+                    reason: None,
+                },
+            };
+            let attempts = |facts: &mut Facts| facts.attempts.push(attempt.clone());
+            let told = rig
+                .requests
+                .record(&request.id, rig.now, Batch::new(), attempts);
+            told.await.unwrap();
+        }
+        rig.settle(&request).await;
+        let back = rig.refunded(request.order_id, 1);
+        assert_eq!(back, U256::from(99_999_999 - 5 - taken), "{reverted}");
+    }
 }
