@@ -200,14 +200,14 @@ impl Solver {
             gas,
             spends: payment.spends,
         };
+        if !self.stake(view, lane, &plan).await? {
+            return Ok(Paid::Held);
+        }
         let now = view.now / 1_000;
         let mut taken = match lane.take(&plan, now).await {
             Err(SolverError::Short { .. }) => return Ok(Paid::Short),
             taken => taken?,
         };
-        if !self.stake(view, lane, &taken.slot).await {
-            return Ok(Paid::Held);
-        }
         taken.batch = self.counted(taken.batch, &view.request.id, now)?;
         let leg = Leg {
             purpose: Purpose::Fill,

@@ -271,12 +271,12 @@ impl Solver {
 
     /// Stores that the order will not be filled.
     async fn fail(&self, view: &View, reason: FailReason) -> Result<bool, SolverError> {
-        self.leave(&view.request.id);
         let next = claim::failed(&view.claim, reason);
         self.decide(view, Batch::new(), &next, |facts| {
             facts.failure = next.failure;
         })
         .await?;
+        self.leave(&view.request.id);
         Ok(true)
     }
 

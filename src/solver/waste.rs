@@ -9,7 +9,7 @@ use vm::{Address, Amount, U256, spelled_alike};
 
 use super::{
     Solver, SolverError, View,
-    lane::{Landing, Lane},
+    lane::{Landing, Lane, Plan},
     refund::converted,
 };
 use crate::{
@@ -190,13 +190,18 @@ impl Solver {
         false
     }
 
-    /// Notes what the fill in `slot` may cost for nothing, before it is sent; `false`: its chain has enough of
-    /// that.
-    pub(super) async fn stake(&self, view: &View, lane: &Lane, slot: &Slot) -> bool {
-        let cost = self.stakes(view, lane, slot).await;
+    /// Notes what a fill may cost for nothing, before it is sent; `false`: its chain has enough of that.
+    pub(super) async fn stake(
+        &self,
+        view: &View,
+        lane: &Lane,
+        plan: &Plan,
+    ) -> Result<bool, SolverError> {
+        let most = lane.cost(&plan.call, plan.gas).await?;
+        let cost = self.stakes(view, lane, most).await;
         let (id, now) = (&view.request.id, view.now / 1_000);
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.begin(id, (&lane.site.name, cost), now)
+        Ok(breaker.begin(id, (&lane.site.name, cost), now))
     }
 
     /// Notes the same of a fill that another process began.
@@ -206,25 +211,29 @@ impl Solver {
             let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
             breaker.knows(id)
         };
-        if known || leg.purpose != Purpose::Fill || leg.stage != Stage::Open {
+        let version = slot.versions.last();
+        let (Some(version), Purpose::Fill, Stage::Open) = (version, leg.purpose, leg.stage) else {
+            return;
+        };
+        if known {
             return;
         }
-        let cost = self.stakes(view, lane, slot).await;
+        let fees = lane.site.fees().await;
+        let price = fees.map_or(u128::MAX, |fees| fees.base.saturating_add(fees.priority));
+        let most = at_most(lane, (slot, version), price).await;
+        let cost = self.stakes(view, lane, most).await;
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         breaker.resume(id, (&lane.site.name, cost));
     }
 
-    /// Thousandths of a dollar; nothing where nobody's code runs.
-    async fn stakes(&self, view: &View, lane: &Lane, slot: &Slot) -> u64 {
-        let (Some(version), true) = (slot.versions.last(), self.runs_code(&view.request).await)
-        else {
+    /// What a fill has at stake that costs `most` wei, in thousandths of a dollar: nothing where nobody's code
+    /// runs.
+    async fn stakes(&self, view: &View, lane: &Lane, most: Amount) -> u64 {
+        if !self.runs_code(&view.request).await {
             return 0;
-        };
-        let fees = lane.site.fees().await;
-        let price = fees.map_or(u128::MAX, |fees| fees.base.saturating_add(fees.priority));
-        let wei = at_most(lane, (slot, version), price).await;
+        }
         let native = lane.site.native.text();
-        let value = self.value((&lane.site.name, native), wei, view.now).await;
+        let value = self.value((&lane.site.name, native), most, view.now).await;
         value.unwrap_or_default()
     }
 
