@@ -163,14 +163,10 @@ async fn after_refunds_that_failed_only_code_waits_for_native_ones() {
             .await;
         let solver = rig.solver().await;
         let now = rig.now / 1_000;
-        let refused = |now| {
-            solver
-                .breaker
-                .lock()
-                .unwrap()
-                .refused("origin", 30_000, now)
-        };
-        refused(now);
+        {
+            let mut breaker = solver.breaker.lock().unwrap();
+            breaker.refused("origin", 30_000, now);
+        }
         rig.deposit(&request, |deposit| {
             short(deposit);
             if native {
