@@ -16,6 +16,11 @@ const CALLERS: usize = 65_536;
 /// Callers of one site with a window of their own; its others share the site's, so that nobody fills the
 /// table with the addresses of one connection.
 const OF_A_SITE: usize = 256;
+/// The same for a /32, which is what an operator of networks has, the windows of its sites among them.
+const OF_AN_OPERATOR: usize = 4_096;
+/// The same for all of IPv6, in one of the four buckets that callers without a key have: half of the table is
+/// left to those whose addresses are dear.
+const OF_IPV6: usize = CALLERS / 8;
 
 /// Requests that a caller may make in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +54,9 @@ struct Window {
 
 /// Who has a window.
 pub trait Key: Eq + Hash + Clone {
-    /// Whom it shares one with when its site has too many.
-    fn site(&self) -> Option<Self> {
-        None
+    /// Whom it shares one with when there are so many of them already, the narrowest first.
+    fn sites(&self) -> Vec<(Self, usize)> {
+        Vec::new()
     }
 }
 
@@ -112,7 +117,7 @@ impl<K: Key> Limiter<K> {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(_) if full => &mut self.others,
             Entry::Vacant(entry) => {
-                if let Some(site) = entry.key().site() {
+                for (site, _) in entry.key().sites() {
                     *self.sites.entry(site).or_default() += 1;
                 }
                 entry.insert(Window {
@@ -123,20 +128,24 @@ impl<K: Key> Limiter<K> {
         }
     }
 
-    /// Whose window `key` counts in: its own, or its site's.
+    /// Whose window `key` counts in: its own, or that of the narrowest site that has one, or room for it.
     fn seat(&mut self, key: K, now: u64) -> K {
-        let site = key.site().filter(|_| !self.windows.contains_key(&key));
-        let crowded = |this: &Self| {
-            let known = site.as_ref().and_then(|site| this.sites.get(site));
-            known.is_some_and(|count| *count >= OF_A_SITE)
+        if self.windows.contains_key(&key) {
+            return key;
+        }
+        let sites = key.sites();
+        let crowded = |this: &Self, (site, most): &(K, usize)| {
+            this.sites.get(site).is_some_and(|count| count >= most)
         };
-        if self.windows.len() >= CALLERS || crowded(self) {
+        if self.windows.len() >= CALLERS || sites.iter().any(|site| crowded(self, site)) {
             self.make_room(now);
         }
-        match crowded(self) {
-            true => site.unwrap_or(key),
-            false => key,
-        }
+        sites.into_iter().fold(key, |seat, site| {
+            match !self.windows.contains_key(&seat) && crowded(self, &site) {
+                true => site.0,
+                false => seat,
+            }
+        })
     }
 
     /// Forgets ended windows, at most once per window length.
@@ -148,7 +157,7 @@ impl<K: Key> Limiter<K> {
         self.purged = now;
         self.windows.retain(|_, window| !window.ended(length, now));
         self.sites.clear();
-        for site in self.windows.keys().filter_map(Key::site) {
+        for (site, _) in self.windows.keys().flat_map(Key::sites) {
             *self.sites.entry(site).or_default() += 1;
         }
     }
@@ -241,12 +250,14 @@ pub struct Caller {
     pub site: IpAddr,
 }
 
+/// The first `bits` of an address.
+fn masked(v6: Ipv6Addr, bits: u8) -> IpAddr {
+    let mask = u128::MAX.checked_shl(128 - u32::from(bits));
+    IpAddr::V6(Ipv6Addr::from(u128::from(v6) & mask.unwrap_or_default()))
+}
+
 /// See [`Caller`].
 pub fn caller(address: IpAddr) -> Caller {
-    let masked = |v6: Ipv6Addr, bits: u32| {
-        let network = u128::from(v6) & (u128::MAX << (128 - bits));
-        IpAddr::V6(Ipv6Addr::from(network))
-    };
     match address.to_canonical() {
         IpAddr::V6(v6) => Caller {
             network: masked(v6, 64),
@@ -259,22 +270,33 @@ pub fn caller(address: IpAddr) -> Caller {
     }
 }
 
-/// A caller in one bucket of several. The window of a site is that of the caller whose network is all of
-/// it, which no caller of its own is.
+/// A caller in one bucket of several. The window of a site is that of a caller whose network is written as
+/// the length of the site's prefix, which no caller of its own is.
 impl Key for (Caller, &'static str) {
-    fn site(&self) -> Option<Self> {
+    fn sites(&self) -> Vec<(Self, usize)> {
         let (Caller { network, site }, bucket) = *self;
-        let whole = Caller {
-            network: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            site,
+        let IpAddr::V6(site) = site else {
+            return Vec::new();
         };
-        (network.is_ipv6() && network != whole.network).then_some((whole, bucket))
+        let own = match network {
+            IpAddr::V6(_) => 64,
+            IpAddr::V4(length) => length.octets()[3],
+        };
+        let all = [(48, OF_A_SITE), (32, OF_AN_OPERATOR), (0, OF_IPV6)];
+        let wider = all.into_iter().filter(|(bits, _)| *bits < own);
+        let whole = wider.map(|(bits, most)| {
+            let network = IpAddr::V4(Ipv4Addr::new(0, 0, 0, bits));
+            let site = masked(site, bits);
+            ((Caller { network, site }, bucket), most)
+        });
+        whole.collect()
     }
 }
 
 impl Key for Caller {
-    fn site(&self) -> Option<Self> {
-        (*self, "").site().map(|(whole, _)| whole)
+    fn sites(&self) -> Vec<(Self, usize)> {
+        let sites = (*self, "").sites().into_iter();
+        sites.map(|((whole, _), most)| (whole, most)).collect()
     }
 }
 
@@ -341,6 +363,47 @@ mod tests {
         // A site that was crowded once is not for ever.
         assert!(limiter.check(of(60_000), 6000).allowed);
         assert!(limiter.windows.len() <= 2);
+    }
+
+    #[test]
+    fn an_operators_addresses_fill_no_table() {
+        let mut limiter = Limiter::new(TWO);
+        // A /40: 256 sites, of each as many networks as have windows of their own.
+        for n in 0..65_536_u32 {
+            let (site, network) = (n / 256, n % 256);
+            let text = format!("2001:db8:{site:x}:{network:x}::1");
+            for bucket in ["quotes", "others"] {
+                limiter.check((caller(text.parse().unwrap()), bucket), 5_000);
+            }
+        }
+        assert!(limiter.windows.len() <= 2 * (OF_AN_OPERATOR + 257));
+        let mut allowed = |text: &str| {
+            let who = (caller(text.parse().unwrap()), "quotes");
+            limiter.check(who, 5_000).allowed
+        };
+        // Who comes anew from elsewhere has a window of his own; the operator's others are one caller.
+        for (fresh, times) in [
+            ("192.0.2.1", 2),
+            ("2001:db9::1", 2),
+            ("2001:db8:ffff::1", 0),
+        ] {
+            assert_eq!((0..3).filter(|_| allowed(fresh)).count(), times, "{fresh}");
+        }
+        assert!(allowed("2001:db8:0:3::1"), "it was there before");
+        // With many operators IPv6 has its part of the table, and IPv4 the rest.
+        for n in 0..CALLERS {
+            let text = format!("2a{:02x}:{:x}:{n:x}::1", n % 64, n % 128);
+            for bucket in ["quotes", "others"] {
+                limiter.check((caller(text.parse().unwrap()), bucket), 5_001);
+            }
+        }
+        assert!(limiter.windows.len() < CALLERS, "{}", limiter.windows.len());
+        let who = (caller("192.0.2.2".parse().unwrap()), "quotes");
+        let seen: Vec<_> = (0..3).map(|_| limiter.check(who, 5_002).allowed).collect();
+        assert_eq!(seen, [true, true, false]);
+        // Nothing of it is for ever.
+        let who = (caller("2001:db8:ffff::1".parse().unwrap()), "quotes");
+        assert!(limiter.check(who, 6_003).allowed && limiter.windows.len() < 10);
     }
 
     #[test]

@@ -174,11 +174,14 @@ enum Caller {
 }
 
 impl limit::Key for Caller {
-    fn site(&self) -> Option<Self> {
-        match self {
-            Self::Key(_) => None,
-            Self::Address(address) => limit::Key::site(address).map(Self::Address),
-        }
+    fn sites(&self) -> Vec<(Self, usize)> {
+        let Self::Address(address) = self else {
+            return Vec::new();
+        };
+        let sites = limit::Key::sites(address).into_iter();
+        sites
+            .map(|(site, most)| (Self::Address(site), most))
+            .collect()
     }
 }
 
