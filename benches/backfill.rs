@@ -135,6 +135,7 @@ fn trade(site: &Site) -> Result<Trade> {
         position: 0,
         url: site.node.url.clone(),
         timeout: Duration::from_secs(30),
+        longest: vm::protocol::limits::PROVIDER_ANSWER,
         client: Endpoint::client()?,
     };
     let open = SETTLEMENT.trade.context("no trading")?;

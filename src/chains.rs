@@ -13,7 +13,7 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 use serde_json::{Map, Value};
 use vm::{Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, quorum::Quorum, trade::Trade};
 
-use self::providers::{Source, World, endpoints, required};
+use self::providers::{Source, World, endpoints, for_strangers, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
 
 pub use self::{
@@ -323,7 +323,7 @@ fn open(
         .map(|endpoint| open(&spec, endpoint))
         .collect::<Result<Vec<Provider>, _>>()
         .map_err(|error| error.to_string())?;
-    let asking = trades(family, &spec, &endpoints)?;
+    let asking = trades(family, &spec, &for_strangers(&endpoints))?;
     let trades = trades(family, &spec, &endpoints)?;
     let has_state = providers.iter().all(|provider| provider.state.is_some());
     let quorum = Quorum::new(&spec.id, providers, required).map_err(|error| error.to_string())?;

@@ -120,6 +120,7 @@ fn oracle(world: &Server, order: B256) -> Oracle {
         position: 1,
         url: format!("http://{}/bitcoin", world.address).parse().unwrap(),
         timeout: Duration::from_secs(5),
+        longest: vm::protocol::limits::PROVIDER_ANSWER,
         client: Endpoint::client().unwrap(),
     };
     let provider = (bitcoin.family.open.unwrap())(&bitcoin, &endpoint).unwrap();

@@ -113,6 +113,7 @@ fn origin(world: &Devnet) -> (Chain, Endpoint) {
         position: 0,
         url: world.origin.node.url.clone(),
         timeout: Duration::from_secs(5),
+        longest: vm::protocol::limits::PROVIDER_ANSWER,
         client: Endpoint::client().unwrap(),
     };
     let provider = SETTLEMENT.open.unwrap()(&spec, &endpoint).unwrap();

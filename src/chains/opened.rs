@@ -42,9 +42,9 @@ pub struct Opened {
     pub few: Option<Closed>,
     /// The same providers in the same order, for trading; empty where the family has no trading.
     pub trades: Vec<Trade>,
-    /// The same once more, for what strangers have asked, quotes above all: with places, connections and a
-    /// silence (after a provider's `Retry-After`) of their own, so that index and solver do not wait
-    /// behind them.
+    /// The same once more, for what strangers have asked, quotes above all: with places, connections, a
+    /// silence (after a provider's `Retry-After`) and a shorter longest answer of their own, so that index and
+    /// solver do not wait behind them.
     pub asking: Vec<Trade>,
 }
 

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use vm::Endpoint;
+use vm::{
+    Endpoint,
+    protocol::limits::{PROVIDER_ANSWER, STRANGERS_ANSWER},
+};
 
 use super::Closed;
 use crate::config::{Config, Variables};
@@ -105,10 +108,20 @@ pub fn endpoints(urls: &str, world: &World<'_>) -> Result<Vec<Endpoint>, String>
             position: at,
             url,
             timeout: PROVIDER_TIMEOUT,
+            longest: PROVIDER_ANSWER,
             client: world.client.clone(),
         });
     }
     Ok(endpoints)
+}
+
+/// The same, for what strangers have asked.
+pub fn for_strangers(endpoints: &[Endpoint]) -> Vec<Endpoint> {
+    let all = endpoints.iter().map(|endpoint| Endpoint {
+        longest: STRANGERS_ANSWER,
+        ..endpoint.clone()
+    });
+    all.collect()
 }
 
 /// A majority unless the operator says otherwise.

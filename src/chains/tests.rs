@@ -439,8 +439,12 @@ fn bundled_lists_follow_the_naming_rule() {
 
 /// A node whose first answer asks to be left alone, and which answers whatever comes then.
 async fn asks_to_wait_once(listener: tokio::net::TcpListener) {
+    answers(listener, true, "0x01".to_owned()).await;
+}
+
+/// A node that answers every call so; the first answer may ask to be left alone.
+async fn answers(listener: tokio::net::TcpListener, mut first: bool, called: String) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut first = true;
     while let Ok((mut socket, _)) = listener.accept().await {
         let mut asked = vec![0; 65_536];
         let read = socket.read(&mut asked).await.unwrap();
@@ -453,7 +457,7 @@ async fn asks_to_wait_once(listener: tokio::net::TcpListener) {
                 let answers = calls.iter().map(|call| {
                     let result = match call["method"].as_str().unwrap() {
                         "eth_chainId" => "0x2105",
-                        _ => "0x01",
+                        _ => called.as_str(),
                     };
                     serde_json::json!({"jsonrpc": "2.0", "id": call["id"], "result": result})
                 });
@@ -465,7 +469,8 @@ async fn asks_to_wait_once(listener: tokio::net::TcpListener) {
             body.len()
         );
         let answer = format!("{head}content-type: application/json\r\n\r\n{body}");
-        socket.write_all(answer.as_bytes()).await.unwrap();
+        // Whoever reads no further may be gone.
+        socket.write_all(answer.as_bytes()).await.ok();
     }
 }
 
@@ -485,6 +490,24 @@ async fn who_is_told_to_wait_for_strangers_is_asked_for_the_solver() {
     }
     assert!(ask(base.views()).await.unwrap().is_ok());
     assert!(ask(base.asking_views()).await.is_err());
+    serving.abort();
+}
+
+#[tokio::test]
+async fn what_strangers_ask_is_answered_shortly_or_not_at_all() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let long = format!("0x{}", "01".repeat(1 << 20));
+    let serving = tokio::spawn(answers(listener, false, long));
+    let chains =
+        Chains::load(&config(&[&STAGING[..], &[("BASE_RPC_URL", &url)]].concat())).unwrap();
+    let base = opened(&chains, "base");
+    let to = vm::SETTLEMENT.native().unwrap();
+    let ask = async |views: Views| views.any(&to, vm::Bytes::new()).await;
+    let refused = ask(base.asking_views()).await.unwrap_err();
+    assert!(refused.to_string().contains("larger than any"), "{refused}");
+    let told = ask(base.views()).await.unwrap().unwrap();
+    assert_eq!(told.len(), 1 << 20);
     serving.abort();
 }
 

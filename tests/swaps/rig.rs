@@ -182,6 +182,7 @@ pub fn views(urls: &[&str]) -> Views {
             position: 0,
             url: url.parse().unwrap(),
             timeout: Duration::from_secs(5),
+            longest: vm::protocol::limits::PROVIDER_ANSWER,
             client: Endpoint::client().unwrap(),
         };
         let trade = vm::SETTLEMENT.trade.unwrap()(&spec, &endpoint);

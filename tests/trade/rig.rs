@@ -121,6 +121,7 @@ fn endpoint(proxy: &LyingProxy) -> Endpoint {
         position: 0,
         url: proxy.url.clone(),
         timeout: Duration::from_secs(10),
+        longest: vm::protocol::limits::PROVIDER_ANSWER,
         client: Endpoint::client().unwrap(),
     }
 }

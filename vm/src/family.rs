@@ -296,6 +296,8 @@ pub struct Endpoint {
     /// May hold credentials: never printed. [`Endpoint::name`] is.
     pub url: url::Url,
     pub timeout: Duration,
+    /// Bytes of an answer that are read at most.
+    pub longest: usize,
     /// What the provider is asked through; all providers of a daemon share one, see
     /// [`Endpoint::client`].
     pub client: reqwest::Client,

@@ -116,7 +116,7 @@ impl Channel {
             provider: endpoint.name(),
             position: endpoint.position.to_string(),
             places: Semaphore::new(AT_ONCE),
-            share: Share::default(),
+            share: Share::new(endpoint.longest),
             meters: OnceLock::new(),
         }))
     }

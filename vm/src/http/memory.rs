@@ -10,10 +10,10 @@ use tokio::{
 };
 
 use super::PostError;
-use crate::protocol::limits::PROVIDER_ANSWER;
+use crate::protocol::limits::{PROVIDER_ANSWER, STRANGERS_ANSWER};
 
 /// Bytes of an answer that waits for nothing.
-const SMALL: usize = 1 << 20;
+const SMALL: usize = STRANGERS_ANSWER;
 /// Bytes of an answer that waits for one of the many places.
 const MEDIUM: usize = 8 << 20;
 /// Answers between [`SMALL`] and [`MEDIUM`] at one time: 512 MiB.
@@ -30,15 +30,7 @@ static LARGE_PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaph
 pub struct Share {
     medium: Arc<Semaphore>,
     large: Arc<Semaphore>,
-}
-
-impl Default for Share {
-    fn default() -> Self {
-        Self {
-            medium: Arc::new(Semaphore::new(MANY_EACH)),
-            large: Arc::new(Semaphore::new(1)),
-        }
-    }
+    longest: usize,
 }
 
 /// The room that an answer has by now. Who waits for more holds only places that those before it in the
@@ -50,6 +42,15 @@ pub struct Room {
 }
 
 impl Share {
+    /// Of answers that have `longest` bytes at most.
+    pub fn new(longest: usize) -> Self {
+        Self {
+            medium: Arc::new(Semaphore::new(MANY_EACH)),
+            large: Arc::new(Semaphore::new(1)),
+            longest: longest.min(PROVIDER_ANSWER),
+        }
+    }
+
     /// Makes `room` large enough for `length` bytes, waiting until `deadline` at most.
     pub async fn room(
         &self,
@@ -57,7 +58,7 @@ impl Share {
         room: &mut Room,
         deadline: Instant,
     ) -> Result<(), PostError> {
-        if length > PROVIDER_ANSWER {
+        if length > self.longest {
             return Err(PostError::TooLarge);
         }
         for (size, own, common) in [
@@ -99,7 +100,7 @@ mod tests {
     /// One test: the common places are the process'.
     #[tokio::test(start_paused = true)]
     async fn a_provider_has_its_share_and_all_together_have_so_much() {
-        let share = Share::default();
+        let share = Share::new(usize::MAX);
         let too_large = room(&share, PROVIDER_ANSWER + 1).await;
         assert_eq!(too_large.unwrap_err(), PostError::TooLarge);
         // Small answers wait for nobody.
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(room(&share, MEDIUM + 1).await.unwrap_err(), full());
         assert!(room(&share, MEDIUM).await.is_ok());
         // Others have places of their own, until all are taken.
-        let others: Vec<_> = (0..FEW).map(|_| Share::default()).collect();
+        let others: Vec<_> = (0..FEW).map(|_| Share::new(PROVIDER_ANSWER)).collect();
         let mut held = Vec::new();
         for other in &others[1..] {
             held.push(room(other, PROVIDER_ANSWER).await.unwrap());
@@ -127,5 +128,26 @@ mod tests {
             assert_eq!(grown, Ok(()), "{length}");
         }
         assert_eq!(growing.held.len(), 4);
+    }
+
+    #[tokio::test]
+    async fn what_strangers_ask_takes_no_place() {
+        let share = Share::new(STRANGERS_ANSWER);
+        let most = room(&share, STRANGERS_ANSWER).await.unwrap();
+        assert!(most.held.is_empty());
+        let more = room(&share, STRANGERS_ANSWER + 1).await;
+        assert_eq!(more.unwrap_err(), PostError::TooLarge);
+        // An answer that grows ends there as well, whatever it said of its length.
+        let mut growing = Room::default();
+        let deadline = Instant::now() + Duration::from_secs(1);
+        for (length, expected) in [
+            (1, Ok(())),
+            (STRANGERS_ANSWER, Ok(())),
+            (STRANGERS_ANSWER + 1, Err(PostError::TooLarge)),
+        ] {
+            let grown = share.room(length, &mut growing, deadline).await;
+            assert_eq!(grown, expected, "{length}");
+        }
+        assert!(growing.held.is_empty());
     }
 }

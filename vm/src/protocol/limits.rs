@@ -7,6 +7,10 @@ use crate::types::Receipt;
 /// Bytes of one provider's answer: the receipt of a block that is full of logs.
 pub const PROVIDER_ANSWER: usize = 64 << 20;
 
+/// The same where a stranger's question is passed on (a quote's calls, which may answer with megabytes): so much
+/// takes nobody's place in memory.
+pub const STRANGERS_ANSWER: usize = 1 << 20;
+
 /// Bytes of a request's body.
 pub const REQUEST: usize = 1 << 20;
 

@@ -97,6 +97,7 @@ impl Node {
                 .parse()
                 .unwrap(),
             timeout,
+            longest: vm::protocol::limits::PROVIDER_ANSWER,
             client: Endpoint::client().unwrap(),
         };
         (spec.family.open.unwrap())(spec, &endpoint).unwrap()

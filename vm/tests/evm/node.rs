@@ -110,6 +110,7 @@ impl Node {
             position: 1,
             url: format!("http://127.0.0.1:{}", self.port).parse().unwrap(),
             timeout: Duration::from_millis(400),
+            longest: vm::protocol::limits::PROVIDER_ANSWER,
             client: Endpoint::client().unwrap(),
         }
     }
