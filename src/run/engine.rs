@@ -387,6 +387,7 @@ impl Ground<'_> {
             listing: self.listing.clone(),
             retiring: Throttle::new(self.trading.retirement),
             transactions,
+            recent: Default::default(),
             solver: format!("{:#x}", self.signer.address()),
             clock: self.outside.clock,
         })

@@ -3,13 +3,23 @@
 use alloy::primitives::U256;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use vm::ReadError;
 
-use super::{Shared, State};
+use super::{Shared, State, moment::Moment};
 use crate::{
     http::{ApiError, Request, Response},
     market::{Currency, Network},
     quote::show,
 };
+
+/// What providers said a moment ago to those who asked for it here.
+#[derive(Default)]
+pub struct Recent {
+    /// Whether a network can be read, by its name.
+    readable: Moment<String, bool>,
+    /// By network, owner and currency.
+    balances: Moment<[String; 3], Result<U256, ReadError>>,
+}
 
 /// What `/chains/liquidity` reads of the query.
 #[derive(Deserialize, IntoParams)]
@@ -176,8 +186,11 @@ async fn readable(state: &State, network: &Network) -> bool {
     let Some(venue) = venue else {
         return false;
     };
-    let head = venue.ask(|trade| async move { trade.scanner.head().await });
-    head.await.is_ok()
+    let head = async {
+        let head = venue.ask(|trade| async move { trade.scanner.head().await });
+        head.await.is_ok()
+    };
+    state.recent.readable.of(network.name.clone(), head).await
 }
 
 pub async fn route(state: Shared, request: Request) -> Result<Response, ApiError> {
@@ -236,5 +249,6 @@ async fn balance(
         let (owner, address) = (owner.clone(), address.clone());
         async move { trade.accounts.balance(&owner, &address).await }
     });
-    Ok(read.await?)
+    let asked = [network.name.as_str(), owner.text(), address.text()].map(ToString::to_string);
+    Ok(state.recent.balances.of(asked, read).await?)
 }

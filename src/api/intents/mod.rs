@@ -7,6 +7,7 @@ mod config;
 mod currencies;
 pub mod error;
 pub mod events;
+mod moment;
 mod prices;
 mod quotes;
 mod requests;
@@ -42,6 +43,8 @@ pub struct State {
     pub listing: Listing,
     pub retiring: retirement::Throttle,
     pub transactions: Arc<Transactions>,
+    /// What providers said a moment ago.
+    pub recent: config::Recent,
     /// The solver's address.
     pub solver: String,
     /// Unix milliseconds.
