@@ -165,7 +165,7 @@ impl Book {
         let mut tracked = stored.unwrap_or(Tracked {
             text: entry.deposit.transaction.clone(),
             requests: Vec::new(),
-            claimed: false,
+            claimed: None,
             outcome: Outcome::Included,
             tries: 0,
             first: now,

@@ -4,6 +4,7 @@
 //! them changes nothing: it only makes the search last longer.
 
 mod error;
+mod lately;
 mod look;
 mod rounds;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use serde::Deserialize;
 use vm::{B256, Chain, CodecError, TxRef};
 
 pub use self::error::ManualError;
+use self::lately::Lately;
 use super::{Bell, apply, book::Book};
 use crate::{
     market::Market,
@@ -77,6 +79,8 @@ pub struct Transactions {
     /// Wakes the rounds.
     bell: Bell,
     waiting: AtomicUsize,
+    /// What was found, and is not asked for again yet.
+    lately: Lately,
 }
 
 /// The part of the client's transaction that is read.
@@ -100,6 +104,7 @@ impl Transactions {
             book: Book { requests },
             bell: Bell::default(),
             waiting: AtomicUsize::new(0),
+            lately: Lately::default(),
         }
     }
 
@@ -112,6 +117,9 @@ impl Transactions {
             Some(id) => Some(self.request(&id).await?),
             None => None,
         };
+        if self.lately.has(name, &transaction.bytes, now) {
+            return Ok(());
+        }
         if !network.fresh {
             return self.at_once(name, &transaction, now).await;
         }
@@ -192,15 +200,17 @@ impl Transactions {
             None => Tracked {
                 text: transaction.text.to_string(),
                 requests: Vec::new(),
-                claimed: false,
+                claimed: None,
                 outcome: Outcome::Waiting,
                 tries: 0,
                 first: now,
                 next: now,
             },
         };
-        tracked.next = now;
-        tracked.claimed |= request.is_some_and(|request| is_own(request, network));
+        // It is looked for at once, as if it were new.
+        (tracked.next, tracked.tries) = (now, 0);
+        let own = request.filter(|request| is_own(request, network));
+        tracked.claimed = own.map(|request| request.id).or(tracked.claimed);
         let batch = Batch::new().put(key, tracked.encode()?);
         store.commit(batch).await?;
         if before.is_none() {

@@ -1,8 +1,11 @@
-//! Forgets what has had its time: quotes that nobody acted on, and transactions that were looked for.
+//! Forgets what has had its time: quotes that nobody acted on, transactions that were looked for, and
+//! requests for which nothing but dust was deposited.
 //! A page at a time with pauses in between, so that nobody waits for it.
 //!
 //! What else is stored says in its row's file how long it lives; events and dead deliveries are
 //! forgotten by webhooks' pruning, blocks under statements by their watcher.
+
+mod dust;
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Batch, Expect, Key, Outcome, Range, Store,
     requests::RequestsError,
-    rows::{self, RowError, large, order, quote, transaction},
+    rows::{self, RowError, large, order, parked, quote, transaction},
 };
 use crate::request::Request;
 
@@ -19,6 +22,8 @@ use crate::request::Request;
 pub const KNOWN: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// Rows looked at in a step, and deleted in its commit.
 const PAGE: usize = 512;
+/// Parked deposits looked at in a step; each request of theirs has a commit of its own.
+const FEW: usize = 64;
 /// Between two steps.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Between the end of all rows and their beginning.
@@ -29,6 +34,8 @@ const REST: Duration = Duration::from_secs(10 * 60);
 pub struct Swept {
     pub quotes: u64,
     pub transactions: u64,
+    /// Requests.
+    pub dust: u64,
     /// Everything has been looked at.
     pub ended: bool,
 }
@@ -39,6 +46,7 @@ enum Stage {
     #[default]
     Quotes,
     Transactions,
+    Dust,
 }
 
 /// The rows that go with a quote's.
@@ -59,6 +67,9 @@ pub struct Sweep {
 impl Sweep {
     /// Looks at the next rows. `now` in unix milliseconds.
     pub async fn step(&mut self, store: &dyn Store, now: u64) -> Result<Swept, RequestsError> {
+        if self.stage == Stage::Dust {
+            return self.dust(store, now).await;
+        }
         let page = store.scan(self.range()).await?;
         let (mut batch, mut some, more) = (Batch::new(), 0, page.len() == PAGE);
         self.after = page.last().map(|(key, _)| key.name.clone());
@@ -76,14 +87,31 @@ impl Sweep {
             _ if refused => {}
             Stage::Quotes => swept.quotes = some,
             Stage::Transactions => swept.transactions = some,
+            Stage::Dust => {}
         }
         if !more {
-            swept.ended = self.stage == Stage::Transactions;
             self.after = None;
             self.stage = match self.stage {
                 Stage::Quotes => Stage::Transactions,
-                Stage::Transactions => Stage::Quotes,
+                Stage::Transactions => Stage::Dust,
+                Stage::Dust => Stage::Quotes,
             };
+        }
+        Ok(swept)
+    }
+
+    async fn dust(&mut self, store: &dyn Store, now: u64) -> Result<Swept, RequestsError> {
+        let page = store.scan(self.range()).await?;
+        let mut swept = Swept {
+            ended: page.len() < FEW,
+            ..Swept::default()
+        };
+        self.after = page.last().map(|(key, _)| key.name.clone());
+        if swept.ended {
+            (self.after, self.stage) = (None, Stage::Quotes);
+        }
+        for id in dust::candidates(&page, now)? {
+            swept.dust += u64::from(dust::forget(store, &id, now).await?);
         }
         Ok(swept)
     }
@@ -92,6 +120,10 @@ impl Sweep {
         match self.stage {
             Stage::Quotes => quote::range(self.after.clone(), PAGE),
             Stage::Transactions => transaction::settled_range(self.after.clone(), PAGE),
+            Stage::Dust => Range {
+                after: self.after.clone(),
+                ..parked::range(None, FEW)
+            },
         }
     }
 
@@ -110,6 +142,7 @@ impl Sweep {
                 let first = transaction::row(key, bytes)?.tracked.first;
                 Ok((first.saturating_add(KNOWN) <= now).then(Vec::new))
             }
+            Stage::Dust => Ok(None),
         }
     }
 
@@ -125,6 +158,8 @@ impl Sweep {
                 Ok(swept) => {
                     metrics::counter!("intentd_store_quotes_forgotten_total")
                         .increment(swept.quotes);
+                    metrics::counter!("intentd_store_requests_forgotten_total")
+                        .increment(swept.dust);
                     if swept.ended { REST } else { PAUSE }
                 }
                 Err(error) => {

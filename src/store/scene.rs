@@ -219,7 +219,7 @@ fn index() -> Vec<(Key, Vec<u8>)> {
     let tracked = Tracked {
         text: deposit.transaction.clone(),
         requests: vec![request.id],
-        claimed: true,
+        claimed: Some(b(7)),
         outcome: Outcome::Included,
         tries: 0,
         first: 1,

@@ -22,6 +22,10 @@ use crate::{
 const FIRST: u64 = 1_000;
 /// See [`FIRST`].
 const SLOWEST: u64 = 60_000;
+/// Milliseconds after which a transaction that no block has is looked for rarely.
+const SELDOM_AFTER: u64 = 600_000;
+/// Milliseconds between two looks then.
+const SELDOM: u64 = 600_000;
 /// Milliseconds after which a transaction that no block has is given up.
 const GIVE_UP: u64 = 6 * 3_600_000;
 /// The same for one that nobody says belongs to a request.
@@ -50,6 +54,7 @@ impl Transactions {
         };
         let finality = &network.chain.spec.finality;
         let settled = |block: &Block| finality.met(block, &sight.head);
+        let mut used = false;
         let (state, done, outcome, act) = match &*sight.found {
             Transaction::Missing => return self.missing(row, now).await,
             Transaction::Failed(failure) => {
@@ -65,7 +70,8 @@ impl Transactions {
                 )
             }
             Transaction::Succeeded(receipt) => {
-                self.deposits(&row.network, &sight.transaction, receipt, now)
+                used = self
+                    .deposits(&row.network, &sight.transaction, receipt, now)
                     .await?;
                 let place = apply::place(&receipt.block);
                 let act = (receipt.references.as_slice(), receipt.outer_call);
@@ -78,6 +84,10 @@ impl Transactions {
         let owners = self.owners(&row.network, act).await?;
         self.own(row, &owners, &state, now).await?;
         let finished = owners.is_empty() || done;
+        if finished {
+            let nobodys = done && owners.is_empty() && !used;
+            self.lately.found(&row.network, &row.id, (nobodys, now));
+        }
         let row = belonging(row, owners);
         match finished {
             true => self.settled(&row, outcome, now).await,
@@ -95,23 +105,32 @@ impl Transactions {
         let unknown = || ManualError::UnknownChain(name.to_owned());
         let network = self.networks.get(name).ok_or_else(unknown)?;
         let sight = sight(network, transaction.clone()).await;
-        match &*sight.map_err(IndexError::from)?.found {
-            Transaction::Missing => Err(ManualError::NotIncluded(transaction.text.to_string())),
-            Transaction::Failed(_) => Ok(()),
-            Transaction::Succeeded(receipt) => {
-                Ok(self.deposits(name, transaction, receipt, now).await?)
+        let sight = sight.map_err(IndexError::from)?;
+        let (block, used) = match &*sight.found {
+            Transaction::Missing => {
+                return Err(ManualError::NotIncluded(transaction.text.to_string()));
             }
-        }
+            Transaction::Failed(failure) => (&failure.block, false),
+            Transaction::Succeeded(receipt) => {
+                let used = self.deposits(name, transaction, receipt, now);
+                (&receipt.block, used.await?)
+            }
+        };
+        let nobodys = !used && network.chain.spec.finality.met(block, &sight.head);
+        self.lately.found(name, &transaction.bytes, (nobodys, now));
+        Ok(())
     }
 
     /// Records the deposits of known orders by their users. What anybody else deposits the tail finds.
+    /// Whether there is any, or may be: what cannot be attributed now can be later.
     async fn deposits(
         &self,
         network: &str,
         transaction: &TxRef,
         receipt: &Receipt,
         now: u64,
-    ) -> Result<(), IndexError> {
+    ) -> Result<bool, IndexError> {
+        let mut used = receipt.deposits.is_err();
         // What cannot be attributed is no deposit of anybody's.
         for found in receipt.deposits.iter().flatten() {
             let Some(order) = apply::order(found) else {
@@ -131,8 +150,9 @@ impl Transactions {
                 sure: true,
             };
             unless_forgotten(self.book.seen(entry, now).await)?;
+            used = true;
         }
-        Ok(())
+        Ok(used)
     }
 
     fn is_users(&self, network: &str, request: &Request, found: &vm::Deposit) -> bool {
@@ -201,7 +221,7 @@ impl Transactions {
             self.own(row, &tracked.requests, &State::Broadcast, now)
                 .await?;
         }
-        let patience = match tracked.claimed || !tracked.requests.is_empty() {
+        let patience = match tracked.claimed.is_some() || !tracked.requests.is_empty() {
             true => GIVE_UP,
             false => GIVE_UP_UNCLAIMED,
         };
@@ -217,10 +237,14 @@ impl Transactions {
     /// The next look, each time after a longer wait.
     async fn later(&self, row: &Row, now: u64) -> Result<(), IndexError> {
         let mut next = row.clone();
-        let wait = FIRST << row.tracked.tries.min(6);
+        let old = now.saturating_sub(row.tracked.first) >= SELDOM_AFTER;
+        let wait = match old && row.tracked.requests.is_empty() {
+            true => SELDOM,
+            false => (FIRST << row.tracked.tries.min(6)).min(SLOWEST),
+        };
         next.tracked.tries = row.tracked.tries.saturating_add(1);
         next.tracked.outcome = Outcome::Waiting;
-        next.tracked.next = now.saturating_add(wait.min(SLOWEST));
+        next.tracked.next = now.saturating_add(wait);
         self.keep(&next).await
     }
 
@@ -235,6 +259,7 @@ impl Transactions {
         let mut next = row.clone();
         let wait = network.block_seconds.saturating_mul(1_000);
         next.tracked.outcome = outcome;
+        next.tracked.tries = next.tracked.tries.max(1);
         next.tracked.next = now.saturating_add(wait.clamp(FIRST, SLOWEST));
         self.keep(&next).await
     }

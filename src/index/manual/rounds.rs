@@ -2,21 +2,22 @@
 
 use std::{
     cmp::Reverse,
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use futures::future::try_join_all;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
+use vm::B256;
 
 use super::{MOST, Transactions};
 use crate::{
     index::{IndexError, looks::Looks},
     store::{
         Batch,
-        rows::transaction::{self, Row},
+        rows::transaction::{self, Row, Tracked},
     },
 };
 
@@ -24,9 +25,15 @@ use crate::{
 const PAGE: usize = 256;
 /// Transactions asked about at the same time.
 const AT_ONCE: usize = 8;
-/// Transactions that one round asks a network about.
-const A_ROUND: usize = 256;
-/// Between two rounds while something is looked for.
+/// Transactions that one round asks a network about for the first time since somebody told of them.
+const NEW: usize = 32;
+/// Those that it asks about again: what never comes costs every provider so many questions a second and
+/// no more, however much of it there is.
+const AGAIN: usize = 8;
+/// Transactions of a request, the newest, that are looked for longer because somebody said that they
+/// belong to it.
+const CLAIMED: usize = 8;
+/// Between the beginnings of two rounds.
 const ROUND: Duration = Duration::from_secs(1);
 
 impl Transactions {
@@ -35,6 +42,7 @@ impl Transactions {
     pub async fn run(self: Arc<Self>, clock: fn() -> u64, shutdown: CancellationToken) {
         let mut looks = Looks::default();
         loop {
+            let begun = Instant::now();
             looks.reap();
             let waiting = match self.due(clock()).await {
                 Ok((waiting, due)) => {
@@ -55,6 +63,12 @@ impl Transactions {
                 () = self.bell.rung() => {}
                 () = sleep(ROUND), if waiting > 0 => {}
             }
+            // Each round reads all rows: who tells of one transaction after the other starts no more.
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                () = sleep_until(begun + ROUND) => {}
+            }
         }
     }
 
@@ -70,32 +84,37 @@ impl Transactions {
 
     /// How many are looked for, and by network those that are due.
     async fn due(&self, now: u64) -> Result<(usize, BTreeMap<String, Vec<Row>>), IndexError> {
-        let rows = self.rows().await?;
+        let mut rows = self.rows().await?;
         let waiting = rows.len();
         self.waiting.store(waiting, Ordering::Relaxed);
         metrics::gauge!("intentd_index_transactions")
             .set(u32::try_from(waiting).unwrap_or(u32::MAX));
+        claimed(&mut rows);
         let rows = self.kept(rows).await?;
         let mut due: BTreeMap<String, Vec<Row>> = BTreeMap::new();
         for row in rows.into_iter().filter(|row| row.tracked.next <= now) {
             due.entry(row.network.clone()).or_default().push(row);
         }
-        // What was told last comes first: whoever tells of much that never comes keeps nobody waiting.
-        for rows in due.values_mut() {
-            rows.sort_unstable_by_key(|row| (row.tracked.tries, Reverse(row.tracked.first)));
-            rows.truncate(A_ROUND);
-        }
+        due.values_mut().for_each(asked);
         Ok((waiting, due))
     }
 
-    /// The rows without those that there is no room for: of what nobody has seen, first what nobody
-    /// claims, the oldest first.
+    /// The rows without those that there is no room for: of what nobody has seen, first what was looked
+    /// for already, and of that what nobody claims, the oldest first.
     async fn kept(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, IndexError> {
         let Some(above) = rows.len().checked_sub(MOST).filter(|above| *above > 0) else {
             return Ok(rows);
         };
         let seen = |row: &Row| !row.tracked.requests.is_empty();
-        rows.sort_unstable_by_key(|row| (seen(row), row.tracked.claimed, row.tracked.first));
+        rows.sort_unstable_by_key(|row| {
+            let Tracked {
+                tries,
+                claimed,
+                first,
+                ..
+            } = &row.tracked;
+            (seen(row), *tries == 0, claimed.is_some(), *first)
+        });
         let kept = rows.split_off(above);
         for some in rows.chunks(PAGE) {
             let keys = some
@@ -134,6 +153,36 @@ impl Transactions {
                 return Ok(rows);
             }
             after = page.last().map(|(key, _)| key.clone());
+        }
+    }
+}
+
+/// What a round asks a network about, of all that is due there. First what was told last: whoever tells of
+/// much that never comes keeps nobody waiting. Then what is a request's, and what has waited longest.
+fn asked(due: &mut Vec<Row>) {
+    let (mut new, mut again): (Vec<Row>, Vec<Row>) = std::mem::take(due)
+        .into_iter()
+        .partition(|row| row.tracked.tries == 0);
+    new.sort_unstable_by_key(|row| (Reverse(row.tracked.next), Reverse(row.tracked.first)));
+    new.truncate(NEW);
+    again.sort_unstable_by_key(|row| (row.tracked.requests.is_empty(), row.tracked.next));
+    again.truncate(AGAIN);
+    due.extend(new);
+    due.extend(again);
+}
+
+/// Takes the claim from what is beyond [`CLAIMED`] of its request.
+fn claimed(rows: &mut [Row]) {
+    let mut of: HashMap<B256, Vec<(u64, usize)>> = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        if let Some(request) = row.tracked.claimed {
+            of.entry(request).or_default().push((row.tracked.first, at));
+        }
+    }
+    for mut claims in of.into_values() {
+        claims.sort_unstable_by_key(|claim| Reverse(*claim));
+        for (_, at) in claims.into_iter().skip(CLAIMED) {
+            rows[at].tracked.claimed = None;
         }
     }
 }

@@ -101,12 +101,22 @@ impl Bench {
     }
 
     async fn index(&self, number: u64, request: Option<&Request>) -> Result<(), ManualError> {
+        self.index_at(number, request, 0).await
+    }
+
+    /// So many milliseconds later.
+    async fn index_at(
+        &self,
+        number: u64,
+        request: Option<&Request>,
+        later: u64,
+    ) -> Result<(), ManualError> {
         let told = Told {
             chain: ORIGIN,
             transaction: &hash(number),
             request: request.map(|request| request.id),
         };
-        self.transactions.index(told, NOW).await
+        self.transactions.index(told, NOW + later).await
     }
 
     async fn round(&self, later: u64) -> usize {
@@ -152,10 +162,10 @@ async fn a_fresh_transaction_is_taken_and_found_when_it_is_in_a_block() {
     assert_eq!(bench.known().await.unwrap().outcome, Outcome::Included);
 
     // Told again, it is the same deposit.
-    bench.index(1, None).await.unwrap();
-    bench.round(0).await;
+    bench.index_at(1, None, 60_000).await.unwrap();
+    assert_eq!(bench.round(60_000).await, 1);
     assert_eq!(bench.facts(&request).await, facts);
-    assert_eq!(bench.round(0).await, 0);
+    assert_eq!(bench.round(60_000).await, 0);
 }
 
 #[tokio::test]
@@ -240,7 +250,8 @@ async fn a_network_of_blocks_only_is_looked_at_once() {
     bench
         .script
         .fail(Some(vm::ReadError::Unavailable("down".into())));
-    let refused = bench.index(1, None).await;
+    assert_eq!(bench.index(1, None).await, Ok(()), "nobody is asked again");
+    let refused = bench.index_at(1, None, 30_000).await;
     assert!(matches!(
         refused,
         Err(ManualError::Index(IndexError::Read(_)))
@@ -296,8 +307,8 @@ async fn only_the_users_own_call_is_the_users_own_transaction() {
             receipt.references = vec![request.order_id.to_string().into()];
             receipt.outer_call = outer_call;
         });
-        bench.index(1, Some(&request)).await.unwrap();
-        bench.round(4_000).await;
+        bench.index_at(1, Some(&request), 60_000).await.unwrap();
+        assert_eq!(bench.round(60_000).await, 1);
         unsaid("successful").await;
     }
 }
@@ -426,6 +437,83 @@ async fn junk_takes_no_place_from_what_is_told_later() {
 }
 
 #[tokio::test]
+async fn junk_in_a_requests_name_takes_no_place_from_what_is_told_later() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    let paid = bench.request(2, Execution::Solver).await;
+    for number in 0..MOST as u64 + 10 {
+        let junk = bench.index(10 + number, Some(&request)).await;
+        junk.unwrap();
+    }
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![scene::deposit(paid.order_id, 3)]));
+    bench.index_at(1, None, 1).await.unwrap();
+    assert_eq!(bench.round(1).await, MOST + 11);
+    assert_eq!(bench.facts(&paid).await.deposits.len(), 1);
+    assert_eq!(bench.status(&paid).await, "pending");
+}
+
+#[tokio::test]
+async fn what_never_comes_is_asked_for_so_often_and_no_more() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    for number in 0..100 {
+        bench.index(10 + number, Some(&request)).await.unwrap();
+    }
+    let mut most = 0;
+    for later in (0..6 * 3_600_000).step_by(10_000) {
+        let before = bench.script.asked();
+        bench.round(later).await;
+        most = most.max(bench.script.asked() - before);
+    }
+    // One round asks for so many, and each asks a few questions.
+    assert!(most <= 3 * 40, "{most}");
+    let asked = bench.script.asked();
+    assert!((500..5_000).contains(&asked), "{asked}");
+    // The user's own is found all the same, whenever it comes.
+    bench.own(&request);
+    bench
+        .index_at(1, Some(&request), 6 * 3_600_000)
+        .await
+        .unwrap();
+    bench.round(6 * 3_600_000).await;
+    assert_eq!(bench.status(&request).await, "success");
+}
+
+#[tokio::test]
+async fn telling_again_of_what_was_found_asks_nobody() {
+    let bench = bench();
+    bench.receipt(|_| {});
+    bench.index(1, None).await.unwrap();
+    assert_eq!(bench.round(0).await, 1);
+    let asked = bench.script.asked();
+    for later in [0, 29_999] {
+        bench.index_at(1, None, later).await.unwrap();
+        assert_eq!(bench.round(later).await, 0);
+    }
+    assert_eq!(bench.script.asked(), asked);
+    // A reorg may have changed it by now.
+    bench.index_at(1, None, 30_000).await.unwrap();
+    assert_eq!(bench.round(30_000).await, 1);
+    assert!(bench.script.asked() > asked);
+    // What is final stays nobody's for longer.
+    bench.script.set_head(AT + 10);
+    bench.index_at(1, None, 60_000).await.unwrap();
+    assert_eq!(bench.round(60_000).await, 1);
+    bench.index_at(1, None, 659_999).await.unwrap();
+    assert_eq!(bench.round(659_999).await, 0);
+    bench.index_at(1, None, 660_000).await.unwrap();
+    assert_eq!(bench.round(660_000).await, 1);
+    // What no block has is looked for each time.
+    bench.script.put(&scene::tx(2), Transaction::Missing);
+    for later in [0, 1_000] {
+        let asked = bench.script.asked();
+        bench.index_at(2, None, later).await.unwrap();
+        assert_eq!(bench.round(later).await, 1);
+        assert!(bench.script.asked() > asked);
+    }
+}
+
+#[tokio::test]
 async fn what_never_comes_is_given_up() {
     let bench = bench();
     let request = bench.request(1, Execution::User).await;
@@ -481,7 +569,7 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
     let dark = Tracked {
         text: hash(9),
         requests: Vec::new(),
-        claimed: false,
+        claimed: None,
         outcome: Outcome::Waiting,
         tries: 0,
         first: NOW,

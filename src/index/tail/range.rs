@@ -24,6 +24,8 @@ use crate::{
 
 /// Orders that are looked for at the same time.
 const LOOKUPS: usize = 16;
+/// Deposits of a transaction that are told by themselves where it is doubtful.
+const TOLD: usize = 4;
 
 /// A deposit of a range.
 struct Found<'a> {
@@ -284,22 +286,58 @@ impl Tail {
         Ok(sighted)
     }
 
-    /// Counts a deposit that no quorum will attest, and tells the operator of it.
+    /// Counts a deposit that no quorum will attest, and tells the operator of its transaction.
     fn doubt(&self, sighting: &Sighting, deposit: &vm::Deposit) {
         let Some(why) = &sighting.doubt else { return };
+        self.count("unattributed");
+        if !is_told(sighting, deposit) {
+            return;
+        }
+        let deposits = sighting.deposits.len();
         let (network, transaction) = (&self.network.name, &sighting.transaction.text);
         let (depositor, amount) = (deposit.depositor.text(), deposit.amount);
         let (currency, id) = (deposit.currency.text(), &deposit.id);
         tracing::error!(
-            network, %transaction, depositor, currency, %amount, %id, %why,
+            network, %transaction, deposits, depositor, currency, %amount, %id, %why,
             "a deposit cannot be attributed"
         );
-        self.count("unattributed");
     }
 
     pub(super) fn count(&self, kind: &'static str) {
         let chain = self.network.name.clone();
         metrics::counter!("intentd_index_events_total", "chain" => chain, "kind" => kind)
             .increment(1);
+    }
+}
+
+/// Whether `deposit`, one of the sighting's, is among the few of its transaction that get a line of the log: more
+/// would be anybody's to fill it with.
+fn is_told(sighting: &Sighting, deposit: &vm::Deposit) -> bool {
+    let mut few = sighting.deposits.iter().take(TOLD);
+    few.any(|one| std::ptr::eq(one, deposit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::scene;
+
+    #[test]
+    fn of_a_transaction_that_is_doubtful_a_few_deposits_are_told() {
+        let of = |count: u32| Sighting {
+            transaction: scene::tx(1),
+            number: 1,
+            hash: B256::ZERO,
+            deposits: (0..count)
+                .map(|at| scene::deposit(B256::ZERO, at))
+                .collect(),
+            doubt: None,
+        };
+        for (count, told) in [(1, 1), (4, 4), (1_300, TOLD)] {
+            let sighting = of(count);
+            let deposits = sighting.deposits.iter();
+            let lines = deposits.filter(|one| is_told(&sighting, one)).count();
+            assert_eq!(lines, told, "{count}");
+        }
     }
 }

@@ -4,15 +4,20 @@ use super::*;
 use crate::{
     request::{
         Request,
-        fact::{Facts, Standing},
-        last_deadline, scene,
+        fact::{Ending, Facts, Standing},
+        last_deadline,
+        reason::{FailReason, RefundFailReason},
+        scene,
     },
     store::{
         check,
         listing::{Cut, Listing},
         memory::MemoryStore,
         requests::Requests,
+        rows::claim::Claim,
+        rows::parked::Parked,
         rows::transaction::{Outcome as Fate, Tracked},
+        rows::witness,
     },
 };
 
@@ -24,6 +29,7 @@ async fn all(sweep: &mut Sweep, store: &dyn Store, now: u64) -> Swept {
         let swept = sweep.step(store, now).await.unwrap();
         sum.quotes += swept.quotes;
         sum.transactions += swept.transactions;
+        sum.dust += swept.dust;
         sum.ended = swept.ended;
     }
     sum
@@ -85,13 +91,177 @@ async fn report_counts(store: &dyn Store) -> Vec<(&'static str, u64)> {
     report.counts
 }
 
+/// A request with one deposit that the solver has parked as dust at `since` (unix milliseconds); all
+/// deposits are of one transaction.
+async fn dusted(requests: &Requests, number: u64, since: u64) -> Request {
+    let request = numbered(number);
+    requests.insert(&request, Batch::new()).await.unwrap();
+    let mut deposit = scene::deposit(1, Standing::Final);
+    deposit.onchain_id = alloy::primitives::B256::repeat_byte(3) ^ request.id;
+    let parked = Parked {
+        network: deposit.network.clone(),
+        transaction: deposit.transaction.clone(),
+        depositor: deposit.depositor.clone(),
+        currency: deposit.currency.clone(),
+        amount: deposit.amount,
+        reason: FailReason::DepositChainMismatch,
+        why: RefundFailReason::AmountTooLowToRefund,
+        note: "dust".into(),
+        minor: true,
+        since,
+    };
+    let claim = Claim {
+        parked: vec![deposit.onchain_id],
+        ..Claim::default()
+    };
+    let key = parked::key(&request.id, &deposit.onchain_id);
+    let with = Batch::new()
+        .put(key, parked.encode().unwrap())
+        .put(rows::claim::key(&request.id), claim.encode().unwrap());
+    let dust = |facts: &mut Facts| {
+        facts.deposits.push(deposit.clone());
+        facts.end(Ending {
+            deposit: deposit.onchain_id,
+            reason: parked.reason,
+            refused: Some(parked.why),
+            minor: true,
+        });
+    };
+    requests
+        .record(&request.id, since, with, dust)
+        .await
+        .unwrap();
+    request
+}
+
+/// What has its time elsewhere: events, and transactions that are to be seen.
+async fn aged(store: &dyn Store) {
+    for kind in [rows::EVENT, rows::HISTORY, rows::WITNESS] {
+        let range = Range {
+            kind,
+            prefix: Vec::new(),
+            after: None,
+            limit: 1_000,
+            reverse: false,
+        };
+        let page = store.scan(range).await.unwrap();
+        let gone = page.into_iter().map(|(key, _)| key);
+        store
+            .commit(gone.fold(Batch::new(), Batch::delete))
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_dust_is_gone_thirty_days_after_its_orders_last_deadline() {
+    let requests = Requests::new(Arc::new(MemoryStore::new()));
+    let store = requests.store().clone();
+    for number in 0..100 {
+        dusted(&requests, number, 5).await;
+    }
+    let end = last_deadline(&numbered(0).order) * 1_000 + KNOWN;
+    let mut sweep = Sweep::default();
+    // Somebody may still be told of it, and its transaction waits to be seen.
+    assert_eq!(all(&mut sweep, &*store, end).await.dust, 0);
+    aged(&*store).await;
+    assert_eq!(all(&mut sweep, &*store, end - 1).await.dust, 0);
+    let text = scene::deposit(1, Standing::Final).transaction;
+    let seen = witness::seen("origin", &text);
+    let witness = witness::encode_seen(&crate::store::scene::witness()).unwrap();
+    store
+        .commit(Batch::new().put(seen.clone(), witness))
+        .await
+        .unwrap();
+    // One was paid for, too: its transaction is the others' as well.
+    let paid = numbered(70);
+    let change = |facts: &mut Facts| facts.deposits.push(scene::deposit(9, Standing::Final));
+    requests
+        .record(&paid.id, 6, Batch::new(), change)
+        .await
+        .unwrap();
+    aged_but(&*store, &seen).await;
+    assert_eq!(all(&mut sweep, &*store, end).await.dust, 99);
+    assert!(store.read(&seen).await.unwrap().is_some());
+    let counts = report_counts(&*store).await;
+    for kind in ["request", "facts", "order", "summary", "claim", "parked"] {
+        assert!(counts.contains(&(kind, 1)), "{kind} {counts:?}");
+    }
+    assert!(requests.by_id(&paid.id).await.unwrap().is_some());
+    assert!(
+        requests
+            .by_order(&numbered(3).order_id)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(all(&mut sweep, &*store, end + DAY).await.dust, 0);
+}
+
+/// As [`aged`], with one row left.
+async fn aged_but(store: &dyn Store, key: &Key) {
+    let kept = store.read(key).await.unwrap().unwrap();
+    aged(store).await;
+    store
+        .commit(Batch::new().put(key.clone(), kept))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_anything_else_was_seen_of_stays() {
+    let requests = Requests::new(Arc::new(MemoryStore::new()));
+    let store = requests.store().clone();
+    let end = last_deadline(&numbered(0).order) * 1_000 + KNOWN;
+    let mut kept = Vec::new();
+    for number in 0..6 {
+        kept.push(dusted(&requests, number, if number == 5 { end } else { 5 }).await);
+    }
+    // The solver has sent something; the operator is asked; there is work; a claim is none of the
+    // solver's; a deposit is worth something; and one was parked just now.
+    let sent = |facts: &mut Facts| {
+        let state = crate::request::fact::State::Broadcast;
+        facts
+            .attempts
+            .push(scene::attempt(crate::request::fact::Purpose::Refund, state));
+    };
+    requests
+        .record(&kept[0].id, 6, Batch::new(), sent)
+        .await
+        .unwrap();
+    let listed = store.scan(parked::of(&kept[1].id, 1)).await.unwrap();
+    let (key, bytes) = listed[0].clone();
+    let real = Parked {
+        minor: false,
+        ..Parked::decode(&bytes).unwrap()
+    };
+    let open = rows::open::encode(6, &kept[2].id);
+    let batch = Batch::new()
+        .put(key, real.encode().unwrap())
+        .put(rows::open::key(&kept[2].id), open)
+        .delete(rows::claim::key(&kept[3].id));
+    store.commit(batch).await.unwrap();
+    let more = |facts: &mut Facts| facts.deposits.push(scene::deposit(9, Standing::Reorged));
+    requests
+        .record(&kept[4].id, 6, Batch::new(), more)
+        .await
+        .unwrap();
+    aged(&*store).await;
+    let mut sweep = Sweep::default();
+    assert_eq!(all(&mut sweep, &*store, end + DAY).await.dust, 0);
+    for request in &kept {
+        assert!(requests.by_id(&request.id).await.unwrap().is_some());
+    }
+    assert_eq!(all(&mut sweep, &*store, end + KNOWN).await.dust, 1);
+}
+
 #[tokio::test]
 async fn a_transaction_that_was_looked_for_is_known_for_thirty_days() {
     let store = MemoryStore::new();
     let tracked = Tracked {
         text: "0x1".into(),
         requests: Vec::new(),
-        claimed: true,
+        claimed: Some(alloy::primitives::B256::repeat_byte(7)),
         outcome: Fate::GivenUp,
         tries: 1,
         first: DAY,

@@ -4,7 +4,7 @@
 //!
 //! Key: the request's id, 32 bytes. Value, format 1: [`Claim`] in JSON.
 //!
-//! It lives for good, like its request: what was paid must never be paid again. Some 500 bytes a leg.
+//! It lives as long as its request, with a payment for good: what was paid must never be paid again. Some 500 bytes a leg.
 
 use alloy::primitives::{B256, U256};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //!
 //! Key: the request's id, 32 bytes. Value, format 1: [`Facts`] in JSON.
 //!
-//! It lives for good, like its request; some 400 bytes for each deposit and attempt.
+//! It lives as long as its request; some 400 bytes for each deposit and attempt.
 
 use alloy::primitives::B256;
 

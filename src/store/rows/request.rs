@@ -5,8 +5,8 @@
 //! unlike them takes room. The file is part of the format: another one is another format. Still read:
 //! format 2, a frame without a dictionary, and format 1, the JSON as it is.
 //!
-//! It lives for good, from the first thing that is seen of it, which costs whoever causes it a
-//! transaction; some 500 bytes. Before that it is a [`quote`](super::quote).
+//! It lives for good, from the first thing that is seen of it; one for which nothing but dust was deposited
+//! until 30 days after its order's last deadline ([`retention`](crate::store::retention)). Some 500 bytes. Before that it is a [`quote`](super::quote).
 
 use std::cell::RefCell;
 

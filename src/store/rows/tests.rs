@@ -270,7 +270,7 @@ fn tracked() -> transaction::Tracked {
     transaction::Tracked {
         text: "0x1".into(),
         requests: vec![b(1)],
-        claimed: true,
+        claimed: Some(b(7)),
         outcome: transaction::Outcome::Failed,
         tries: 2,
         first: 3,
@@ -281,6 +281,7 @@ fn tracked() -> transaction::Tracked {
 #[test]
 fn layouts_of_requests_and_their_index_never_change() {
     let (one, two) = ("01".repeat(32), "02".repeat(32));
+    let seven = "07".repeat(32);
     assert_eq!(
         hex(&cursor().encode().unwrap()),
         format!("01ad02020720{one}ac0220{two}")
@@ -291,7 +292,7 @@ fn layouts_of_requests_and_their_index_never_change() {
     );
     assert_eq!(
         hex(&tracked().encode().unwrap()),
-        format!("01033078310120{one}01020203ac02")
+        format!("01033078310120{one}0120{seven}020203ac02")
     );
     assert_eq!(
         hex(&open::encode(5, &b(1))),

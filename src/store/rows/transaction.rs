@@ -22,8 +22,8 @@ pub struct Tracked {
     pub text: String,
     /// The requests that it was found to belong to, in a block.
     pub requests: Vec<B256>,
-    /// Whether somebody said that it belongs to a request: it is looked for longer, and that is all.
-    pub claimed: bool,
+    /// The request that somebody said it belongs to: it is looked for longer, and that is all.
+    pub claimed: Option<B256>,
     pub outcome: Outcome,
     /// Looks that have not settled it.
     pub tries: u32,

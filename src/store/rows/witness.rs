@@ -7,7 +7,7 @@
 //! not asked for, the same text. Value, format 1: [`Wanted`] in postcard. What is due at a network is
 //! the beginning of one range.
 //!
-//! A wanted one lives until it is seen or given up, a seen one for good, like the request that wanted it;
+//! A wanted one lives until it is seen or given up, a seen one as long as the requests that it is of;
 //! some 1 KB.
 
 use alloy::primitives::B256;
