@@ -231,6 +231,8 @@ impl Tail {
             End::Unread(why) => return Err(IndexError::Unconfirmed(why)),
         };
         self.advance(&stored, &end, unknown).await?;
+        let requests = &self.book.requests;
+        requests.reached(&self.network.name, end.time);
         self.measure(end.number, head);
         let to = end.number;
         Ok(Step::Moved { to, head })

@@ -9,11 +9,12 @@ mod dust;
 
 use std::{sync::Arc, time::Duration};
 
+use alloy::primitives::B256;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Batch, Expect, Key, Outcome, Range, Store,
-    requests::RequestsError,
+    requests::{Requests, RequestsError},
     rows::{self, RowError, large, order, parked, quote, transaction},
 };
 use crate::request::Request;
@@ -57,14 +58,24 @@ pub(super) fn quote_rows(request: &Request, row: &[u8]) -> Vec<Key> {
 }
 
 /// Goes over the rows, again and again.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Sweep {
     stage: Stage,
     /// The last row that was looked at.
     after: Option<Vec<u8>>,
+    /// Knows which large quotes are over.
+    requests: Option<Requests>,
 }
 
 impl Sweep {
+    /// Of the store of `requests`.
+    pub fn of(requests: &Requests) -> Self {
+        Self {
+            requests: Some(requests.clone()),
+            ..Self::default()
+        }
+    }
+
     /// Looks at the next rows. `now` in unix milliseconds.
     pub async fn step(&mut self, store: &dyn Store, now: u64) -> Result<Swept, RequestsError> {
         if self.stage == Stage::Dust {
@@ -127,12 +138,22 @@ impl Sweep {
         }
     }
 
+    /// Whether nobody deposits for a large quote any more.
+    fn over(&self, key: &Key) -> bool {
+        let Ok(id) = B256::try_from(key.name.as_slice()) else {
+            return false;
+        };
+        let requests = self.requests.iter();
+        let mut ledgers = requests.map(Requests::large);
+        ledgers.any(|ledger| ledger.is_over(&id, quote::GRACE))
+    }
+
     /// The rows that go with this one; `None` if it stays.
     fn gone(&self, key: &Key, bytes: &[u8], now: u64) -> Result<Option<Vec<Key>>, RowError> {
         match self.stage {
             Stage::Quotes => {
                 let (until, row) = quote::split(bytes)?;
-                if until > now / 1_000 {
+                if until > now / 1_000 && !self.over(key) {
                     return Ok(None);
                 }
                 let request = rows::request::decode(row)?;

@@ -39,6 +39,8 @@ impl Requests {
         let large = Large {
             bytes: row.len() as u64,
             by,
+            keyed: request.api_key.is_some(),
+            network: request.origin.network.clone(),
             valid_until: request.valid_until,
         };
         let with = with.put(rows::large::key(&request.id), large.encode()?);
@@ -52,9 +54,8 @@ impl Requests {
 
     /// Forgets what makes room for a large quote, and takes its place.
     async fn make_room(&self, request: &Request, large: Large) -> Result<(), RequestsError> {
-        let now = request.created_at / 1_000;
         loop {
-            let room = self.large().take(request.id, large, now);
+            let room = self.large().take(request.id, large.clone());
             match room {
                 Room::Taken => return Ok(()),
                 Room::Full => return Err(RequestsError::TooLarge),
@@ -82,7 +83,13 @@ impl Requests {
         Ok(())
     }
 
-    pub(super) fn large(&self) -> MutexGuard<'_, Ledger> {
+    /// All blocks of `network` up to one of this time, in unix seconds, are indexed: what is asked of the
+    /// past there is over.
+    pub fn reached(&self, network: &str, time: u64) {
+        self.large().reach(network, time);
+    }
+
+    pub(in crate::store) fn large(&self) -> MutexGuard<'_, Ledger> {
         self.large.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

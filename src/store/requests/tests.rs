@@ -226,10 +226,10 @@ mod large {
         store::{check, large::Budget, retention::Sweep},
     };
 
-    /// Two large quotes of a caller's, three of all.
+    /// Two large quotes of a caller's, three of all who have no key.
     const BUDGET: Budget = Budget {
         each: 20_000,
-        all: 30_000,
+        all: 60_000,
     };
     const SIZE: usize = 8_000;
 
@@ -294,6 +294,7 @@ mod large {
     async fn who_has_most_makes_room_once_his_price_has_held() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let requests = opened(&store).await;
+        let origin = large(1, SIZE).origin.network;
         for (number, by) in [(1, 1), (2, 2), (3, 2)] {
             assert_eq!(ask(&requests, &large(number, SIZE), by).await, Ok(()));
         }
@@ -306,6 +307,13 @@ mod large {
             .unwrap();
         let requests = opened(&store).await;
         assert_eq!(ask(&requests, &later(4), 3).await, Ok(()));
+        // Where the index stands nobody knows who deposited in time: nothing makes room.
+        for reached in [0, VALID_UNTIL - 1, VALID_UNTIL + 600] {
+            requests.reached(&origin, reached);
+            let refused = ask(&requests, &later(5), 3).await;
+            assert_eq!(refused, Err(RequestsError::TooLarge));
+        }
+        requests.reached(&origin, VALID_UNTIL + 601);
         assert_eq!(ask(&requests, &later(5), 3).await, Ok(()));
         let known = async |number| is_known(&requests, &large(number, SIZE)).await;
         let forgotten = [known(1).await, known(3).await];
@@ -329,11 +337,14 @@ mod large {
             .record(&acted.id, 5, Batch::new(), paid)
             .await
             .unwrap();
-        let mut sweep = Sweep::default();
-        for (days, left) in [(86_399, true), (86_400, false)] {
-            let now = (VALID_UNTIL + days) * 1_000;
+        let mut sweep = Sweep::of(&requests);
+        let origin = acted.origin.network.clone();
+        for (days, left) in [(0, true), (86_400, true), (86_401, false)] {
+            requests.reached(&origin, VALID_UNTIL + days);
+            // Whatever time it is.
+            let now = (VALID_UNTIL + 2 * 86_400) * 1_000;
             while !sweep.step(&*store, now).await.unwrap().ended {}
-            assert_eq!(is_known(&requests, &large(1, SIZE)).await, left);
+            assert_eq!(is_known(&requests, &large(1, SIZE)).await, left, "{days}");
         }
         assert!(is_known(&requests, &acted).await && is_known(&requests, &small).await);
         whole(&requests).await;

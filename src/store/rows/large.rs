@@ -14,12 +14,16 @@ use crate::store::Key;
 const FORMAT: u8 = 1;
 
 /// See the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Large {
     /// Of the quote's row.
     pub bytes: u64,
     /// Stands for who asked.
     pub by: u64,
+    /// Whether that was somebody with a key.
+    pub keyed: bool,
+    /// Where the deposit is to be made.
+    pub network: String,
     /// Unix seconds until which the quote's price holds.
     pub valid_until: u64,
 }

@@ -4,8 +4,8 @@
 //! big endian, and the bytes of its [`request`](super::request) row. It lives until then, a day after
 //! its order's last deadline, or until something is seen of it: that commit makes it a request. One
 //! costs less than 2 KB on the disk, with that row (`cargo bench --bench quotes -- --kept 100000`).
-//! A large one (its caller's `txs`) has a [`large`](super::large) row, too, and lives until a day after its
-//! price has held: who deposits later gets that back through the hub.
+//! A large one (its caller's `txs`) has a [`large`](super::large) row, too, and lives until its origin is
+//! indexed for a day after its price has held: who deposits later gets that back through the hub.
 
 use alloy::primitives::B256;
 
@@ -17,9 +17,7 @@ use crate::{
 
 const FORMAT: u8 = 1;
 /// Seconds that a quote is kept beyond its order's last deadline.
-const GRACE: u64 = 24 * 60 * 60;
-/// Bytes before the request's row.
-const HEAD: usize = 9;
+pub const GRACE: u64 = 24 * 60 * 60;
 /// Bytes of a quote that is not large: one with some hundred bytes of calldata has a fourth of it.
 const USUAL: usize = 4 << 10;
 
@@ -34,11 +32,7 @@ pub fn is_large(row: &[u8]) -> bool {
 
 pub fn encode(request: &Request) -> Result<Vec<u8>, RowError> {
     let row = request::encode(request)?;
-    let mut until = last_deadline(&request.order);
-    if HEAD + row.len() > USUAL {
-        until = until.min(request.valid_until);
-    }
-    let until = until.saturating_add(GRACE);
+    let until = last_deadline(&request.order).saturating_add(GRACE);
     Ok([&[FORMAT], &until.to_be_bytes()[..], &row].concat())
 }
 

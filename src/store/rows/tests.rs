@@ -731,17 +731,19 @@ fn layout_of_what_large_quotes_take_never_changes() {
     let large = large::Large {
         bytes: 300,
         by: 7,
+        keyed: true,
+        network: "ab".into(),
         valid_until: 5,
     };
     let bytes = large.encode().unwrap();
-    assert_eq!(bytes, b"\x01\xac\x02\x07\x05");
+    assert_eq!(bytes, b"\x01\xac\x02\x07\x01\x02ab\x05");
     assert_eq!(large::Large::decode(&bytes), Ok(large));
     let key = large::key(&b(1));
     assert_eq!((key.kind.0, large::request(&key)), (43, Ok(b(1))));
 }
 
 #[test]
-fn a_large_quote_is_forgotten_a_day_after_its_price_has_held() {
+fn every_quote_is_forgotten_a_day_after_its_orders_last_deadline() {
     use crate::request::scene;
     let until = |bytes: usize| {
         let request = scene::large(1, bytes);
@@ -750,7 +752,7 @@ fn a_large_quote_is_forgotten_a_day_after_its_price_has_held() {
     };
     let last = crate::request::last_deadline(&scene::request(1).order);
     assert_eq!(until(1_000), (false, last + 86_400));
-    assert_eq!(until(8_000), (true, scene::VALID_UNTIL + 86_400));
+    assert_eq!(until(8_000), (true, last + 86_400));
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub(super) fn quoted() -> Vec<(Key, Vec<u8>)> {
     let large = large::Large {
         bytes: 5_000,
         by: 7,
+        keyed: false,
+        network: "origin".into(),
         valid_until: 1_700_000_060,
     };
     vec![
