@@ -299,10 +299,11 @@ impl Confirmer {
         let (id, hash) = (deposit.onchain_id, deposit.place.hash);
         let unpaid = shelf::unpaid(one, agreed, now);
         let (batch, shelved) = match &unpaid {
-            Some((row, _)) => {
+            Some((row, _)) if self.is_listed(&request.id, row).await? => {
                 let key = parked::key(&request.id, &id);
                 (batch.put(key, row.encode()?), false)
             }
+            Some(_) => (batch, false),
             None => self.unshelve(batch, &request.id, deposit).await?,
         };
         let change = |facts: &mut Facts| {

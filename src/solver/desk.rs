@@ -1,6 +1,8 @@
 //! What the operator can see of the solver, and do: parked deposits, payments that are not settled,
 //! and the pause.
 
+use std::cmp::Reverse;
+
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -123,12 +125,12 @@ impl Desk {
         Ok(was)
     }
 
-    /// Parked deposits; those that are worth something, or `all`.
+    /// Parked deposits, the newest first; those that are worth something, or `all`.
     pub async fn parked(&self, all: bool) -> Result<Vec<Left>, DeskError> {
         let mut found = Vec::new();
         for (key, value) in self.rows(rows::PARKED).await? {
             let ((request, deposit), parked) = (rows::parked::ids(&key)?, Parked::decode(&value)?);
-            if found.len() < MOST && (all || !parked.minor) {
+            if all || !parked.minor {
                 found.push(Left {
                     request,
                     deposit,
@@ -136,6 +138,8 @@ impl Desk {
                 });
             }
         }
+        found.sort_by_key(|left| Reverse(left.parked.since));
+        found.truncate(MOST);
         Ok(found)
     }
 

@@ -1072,6 +1072,19 @@ async fn what_the_index_parked_is_released_without_a_decision_of_the_solvers() {
     rig.store.commit(batch).await.unwrap();
     let desk = desk(&rig);
     assert_eq!(desk.parked(false).await.unwrap().len(), 1);
+    // What was parked last is listed first, however many were before it.
+    let last = rows::parked::Parked {
+        since: 1,
+        ..parked.clone()
+    };
+    let place = rows::parked::key(&request.id, &B256::repeat_byte(9));
+    let batch = crate::store::Batch::new().put(place.clone(), last.encode().unwrap());
+    rig.store.commit(batch).await.unwrap();
+    let listed = desk.parked(false).await.unwrap();
+    let since: Vec<_> = listed.iter().map(|left| left.parked.since).collect();
+    assert_eq!(since, [1, 0]);
+    let batch = crate::store::Batch::new().delete(place);
+    rig.store.commit(batch).await.unwrap();
     // What its order's record has no place for nobody decides about.
     let refused = desk.release(deposit).await;
     assert!(matches!(refused, Err(super::desk::DeskError::LeftOut)));

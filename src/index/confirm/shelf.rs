@@ -29,6 +29,9 @@ const PATIENCE: u64 = 172_800;
 /// milliseconds. Everybody can have one made, and it may be as large as what is read gets.
 const PART: u64 = 8;
 const LONGEST: u64 = 3_600_000;
+/// Deposits of one order that are listed because nobody is paid from them: of those that are worth
+/// something, and of the others.
+const MOST_LISTED: usize = 32;
 /// Deposits that such pauses are remembered of.
 const MOST: usize = 4_096;
 
@@ -128,6 +131,19 @@ impl Confirmer {
     }
 }
 
+impl Confirmer {
+    /// Whether one more of a request is listed like this.
+    pub(super) async fn is_listed(&self, request: &B256, row: &Parked) -> Result<bool, IndexError> {
+        let rows = parked::of(request, MOST);
+        let mut alike = 0;
+        for (_, known) in self.requests.store().scan(rows).await? {
+            let known = Parked::decode(&known)?;
+            alike += usize::from(known.note == row.note && known.minor == row.minor);
+        }
+        Ok(alike < MOST_LISTED)
+    }
+}
+
 /// How a deposit ends of an order whose user acts by himself, so that no solver ever looks at it: it is
 /// listed, and its depositor recovers it. Only the user's own is told in his request's record.
 pub(super) fn unpaid(
@@ -149,7 +165,7 @@ pub(super) fn unpaid(
         reason,
         why,
         note: "the order's user acts by himself, nobody is paid from it: its depositor recovers it at an oracle".to_owned(),
-        minor: apply::is_small(request, deposit),
+        minor: !users || apply::is_small(request, deposit),
         since: now,
     };
     let ending = Ending {
