@@ -136,6 +136,7 @@ fn trade(site: &Site) -> Result<Trade> {
         url: site.node.url.clone(),
         timeout: Duration::from_secs(30),
         longest: vm::protocol::limits::PROVIDER_ANSWER,
+        allows: None,
         client: Endpoint::client()?,
     };
     let open = SETTLEMENT.trade.context("no trading")?;

@@ -3,6 +3,7 @@
 //!
 //! Opening makes no network traffic: a provider's chain id is checked before its first vote.
 
+pub mod asking;
 mod opened;
 mod providers;
 mod settlement;
@@ -323,7 +324,11 @@ fn open(
         .map(|endpoint| open(&spec, endpoint))
         .collect::<Result<Vec<Provider>, _>>()
         .map_err(|error| error.to_string())?;
-    let asking = trades(family, &spec, &for_strangers(&endpoints))?;
+    let asking = trades(
+        family,
+        &spec,
+        &for_strangers(&endpoints, config.listen.quote_calls),
+    )?;
     let trades = trades(family, &spec, &endpoints)?;
     let has_state = providers.iter().all(|provider| provider.state.is_some());
     let quorum = Quorum::new(&spec.id, providers, required).map_err(|error| error.to_string())?;

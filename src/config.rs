@@ -50,6 +50,7 @@ pub struct Raw {
     api_keys: Option<SecretString>,
     force_api_keys: Option<String>,
     short_claim_tolerance_bps: Option<String>,
+    withdrawal_nonces: Option<String>,
     unauthenticated_rate_limit_max: Option<String>,
     unauthenticated_rate_limit_window_ms: Option<String>,
     peers: Option<SecretString>,
@@ -226,7 +227,8 @@ impl Config {
             raw.unauthenticated_rate_limit_max,
             raw.unauthenticated_rate_limit_window_ms,
         );
-        let allowed = (raw.force_api_keys, raw.short_claim_tolerance_bps);
+        let nonces = raw.withdrawal_nonces;
+        let allowed = [raw.force_api_keys, raw.short_claim_tolerance_bps, nonces];
         let (api_keys, peers, claims) = read.callers(raw.api_keys, raw.peers, allowed);
         let integrator = read.integrator(integrator::Texts {
             http_port: raw.integrator_http_port,
@@ -283,6 +285,12 @@ impl Config {
     /// Whether the operator runs this for others.
     pub fn is_production(&self) -> bool {
         is_production(&self.environment)
+    }
+
+    /// Whether a withdrawal's nonce must commit to the withdrawal.
+    pub fn bound_nonces(&self) -> bool {
+        let chosen = self.claims.bound_nonces;
+        chosen.unwrap_or_else(|| self.moves_real_money())
     }
 
     /// Whether statements move real money: production, and not a testnet's.

@@ -114,6 +114,7 @@ fn origin(world: &Devnet) -> (Chain, Endpoint) {
         url: world.origin.node.url.clone(),
         timeout: Duration::from_secs(5),
         longest: vm::protocol::limits::PROVIDER_ANSWER,
+        allows: None,
         client: Endpoint::client().unwrap(),
     };
     let provider = SETTLEMENT.open.unwrap()(&spec, &endpoint).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vm::{Chain, quorum::Quorum, trade::Trade};
+use vm::{Chain, FillRouters, quorum::Quorum, trade::Trade};
 
 /// One configured chain.
 pub struct Loaded {
@@ -43,8 +43,8 @@ pub struct Opened {
     /// The same providers in the same order, for trading; empty where the family has no trading.
     pub trades: Vec<Trade>,
     /// The same once more, for what strangers have asked, quotes above all: with places, connections, a
-    /// silence (after a provider's `Retry-After`) and a shorter longest answer of their own, so that index and
-    /// solver do not wait behind them.
+    /// silence (after a provider's `Retry-After`), a shorter longest answer and a number of calls a second of
+    /// their own, so that index and solver do not wait behind them.
     pub asking: Vec<Trade>,
 }
 
@@ -52,6 +52,13 @@ impl Opened {
     /// Whether one provider's answer is enough.
     pub fn single_decider(&self) -> bool {
         self.required == 1
+    }
+
+    /// Whether no fill through a router is attested there, although its orders could name one.
+    pub fn lacks_routers(&self) -> bool {
+        let spec = &self.chain.spec;
+        let none = matches!(&spec.fill_routers, FillRouters::Listed(listed) if listed.is_empty());
+        none && spec.family.orders.is_some()
     }
 
     /// Whether two groups of its providers could agree on opposite answers: the operator asks for

@@ -1,14 +1,17 @@
 //! Which providers a chain has, and how many of them must agree: the operator's variables.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use serde_json::Value;
 use vm::{
     Endpoint,
+    http::Allows,
     protocol::limits::{PROVIDER_ANSWER, STRANGERS_ANSWER},
 };
 
-use super::Closed;
+use super::{Closed, asking};
 use crate::config::{Config, Variables};
 
 /// How long one provider may take for one read.
@@ -109,19 +112,37 @@ pub fn endpoints(urls: &str, world: &World<'_>) -> Result<Vec<Endpoint>, String>
             url,
             timeout: PROVIDER_TIMEOUT,
             longest: PROVIDER_ANSWER,
+            allows: None,
             client: world.client.clone(),
         });
     }
     Ok(endpoints)
 }
 
-/// The same, for what strangers have asked.
-pub fn for_strangers(endpoints: &[Endpoint]) -> Vec<Endpoint> {
+/// The same, for what strangers have asked: so many calls a second of each.
+pub fn for_strangers(endpoints: &[Endpoint], calls: NonZeroU32) -> Vec<Endpoint> {
     let all = endpoints.iter().map(|endpoint| Endpoint {
         longest: STRANGERS_ANSWER,
+        allows: Some(paced(calls)),
         ..endpoint.clone()
     });
     all.collect()
+}
+
+/// Half of the calls for those who have no key. One round with more than that counts as all of it.
+fn paced(calls: NonZeroU32) -> Allows {
+    let half = NonZeroU32::new(calls.get() / 2).unwrap_or(NonZeroU32::MIN);
+    let budget = |most| (RateLimiter::direct(Quota::per_second(most)), most);
+    let fits = |(budget, most): &(DefaultDirectRateLimiter, NonZeroU32), calls: NonZeroU32| {
+        budget.check_n(calls.min(*most)).is_ok_and(|it| it.is_ok())
+    };
+    let (strangers, all) = (budget(half), budget(calls));
+    Arc::new(move |calls| {
+        let Some(calls) = NonZeroU32::new(calls) else {
+            return true;
+        };
+        (asking::is_keyed() || fits(&strangers, calls)) && fits(&all, calls)
+    })
 }
 
 /// A majority unless the operator says otherwise.

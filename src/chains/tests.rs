@@ -1,4 +1,7 @@
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use super::{providers::variable, *};
 
@@ -493,6 +496,71 @@ async fn who_is_told_to_wait_for_strangers_is_asked_for_the_solver() {
     serving.abort();
 }
 
+/// A node that counts what it is asked.
+async fn counts(listener: tokio::net::TcpListener, asked: Arc<AtomicUsize>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    while let Ok((mut socket, _)) = listener.accept().await {
+        let mut text = vec![0; 65_536];
+        let read = socket.read(&mut text).await.unwrap();
+        let text = String::from_utf8_lossy(&text[..read]).into_owned();
+        let calls = text.split("\r\n\r\n").nth(1).unwrap();
+        let calls: Value = serde_json::from_str(calls).unwrap();
+        let answer = |call: &Value| {
+            asked.fetch_add(1, Relaxed);
+            let base = call["method"] == "eth_chainId";
+            let result = if base { "0x2105" } else { "0x01" };
+            serde_json::json!({"jsonrpc": "2.0", "id": call["id"], "result": result})
+        };
+        let body = match calls.as_array() {
+            Some(calls) => calls.iter().map(answer).collect(),
+            None => answer(&calls),
+        };
+        let body = body.to_string();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+        let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+        socket.write_all(answer.as_bytes()).await.ok();
+    }
+}
+
+/// A provider counts what its customer asks, over all lines: strangers leave it its customer.
+#[tokio::test]
+async fn what_strangers_ask_reaches_a_provider_so_often_a_second() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let serving = tokio::spawn(counts(listener, asked.clone()));
+    let own = [
+        ("BASE_RPC_URL", url.as_str()),
+        ("QUOTE_CALLS_PER_SECOND", "40"),
+    ];
+    let chains = Chains::load(&config(&[&STAGING[..], &own].concat())).unwrap();
+    let base = opened(&chains, "base");
+    let to = vm::SETTLEMENT.native().unwrap();
+    let ask = async |views: Views, times: usize| {
+        let asked = (0..times).map(|_| views.any(&to, vm::Bytes::new()));
+        futures::future::join_all(asked).await
+    };
+    let begun = std::time::Instant::now();
+    let answers = ask(base.asking_views(), 300).await;
+    let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap() + 1;
+    let reached = asked.load(Relaxed);
+    assert!(reached <= 20 * (1 + seconds), "{reached} in {seconds} s");
+    assert!(answers.iter().any(Result::is_ok));
+    let refused = answers.iter().filter_map(|answer| answer.as_ref().err());
+    let refused: Vec<_> = refused.map(ToString::to_string).collect();
+    assert!(refused.len() > 100, "{}", refused.len());
+    assert!(
+        refused.iter().all(|why| why.contains("try again")),
+        "{refused:?}"
+    );
+    // The other half is for keys, and index, oracle and solver have all they want.
+    let keyed = asking::by(true, ask(base.asking_views(), 5)).await;
+    assert!(keyed.iter().all(Result::is_ok), "{keyed:?}");
+    let own = ask(base.views(), 100).await;
+    assert!(own.iter().all(Result::is_ok));
+    serving.abort();
+}
+
 #[tokio::test]
 async fn what_strangers_ask_is_answered_shortly_or_not_at_all() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -545,8 +613,11 @@ fn fill_routers_are_listed_where_real_money_is_at_stake() {
             opened.chain.spec.fill_routers.accepts(&address)
         };
         assert_eq!(accepts(&chains), believed, "{environment} {list}");
+        // And whoever starts it is told.
+        assert_eq!(opened(&chains, "base").lacks_routers(), !believed);
         chains.accept_router("base", router);
         chains.accept_router("nowhere", router);
         assert!(accepts(&chains), "{environment} {list}");
+        assert!(!opened(&chains, "base").lacks_routers());
     }
 }

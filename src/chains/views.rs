@@ -70,6 +70,15 @@ impl Views {
         answers
     }
 
+    /// Asks one provider; as many answers in the same order.
+    pub async fn by(
+        &self,
+        accounts: &Arc<dyn Accounts>,
+        questions: &[(Address, Bytes)],
+    ) -> Vec<Answer> {
+        self.round(accounts, questions.iter()).await
+    }
+
     /// Asks one provider, as nobody in particular.
     pub async fn one(&self, accounts: &Arc<dyn Accounts>, to: &Address, data: Bytes) -> Answer {
         let question = (to.clone(), data);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     chains::{Chains, Closed, Loaded, Opened},
-    config::Config,
+    config::{Config, PeerKey, PeerSetting},
     market::Network,
     redact,
     run::{Parts, Trading},
@@ -38,7 +38,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
             "keys         {}",
             config.api_keys.as_ref().map_or(0, Vec::len)
         ),
-        format!("peers        {}", config.peers.len()),
+        format!("peers        {}", peers(&config)),
         format!(
             "hub          {}, {}",
             settings.id,
@@ -111,6 +111,19 @@ fn integrator(config: &Config, trading: Option<&Trading>) -> String {
     }
 }
 
+/// Who shows a peer no key is one caller there, whoever asks here.
+fn peers(config: &Config) -> String {
+    let own = |peer: &&PeerSetting| matches!(peer.key, PeerKey::Own(_));
+    match config.peers.len() - config.peers.iter().filter(own).count() {
+        0 => config.peers.len().to_string(),
+        without => format!(
+            "{}, WARNING: {without} without a key of ours: strangers take our part of its limit, and their claims \
+             of several inputs do not reach it",
+            config.peers.len()
+        ),
+    }
+}
+
 /// Real money needs two sources of each price.
 fn prices(trading: Option<&Trading>) -> String {
     let Some(trading) = trading else {
@@ -143,10 +156,14 @@ fn settlement(chain: Result<&Opened, Closed>) -> String {
 fn chain(loaded: &Loaded) -> String {
     let state = match loaded.attested() {
         Ok(chain) => format!(
-            "{}, {} blocks, {} s",
+            "{}, {} blocks, {} s{}",
             votes(chain),
             chain.chain.spec.finality.blocks,
-            chain.chain.spec.finality.seconds
+            chain.chain.spec.finality.seconds,
+            match chain.lacks_routers() {
+                true => " (WARNING: no fillRouters: no fill through a router is attested)",
+                false => "",
+            }
         ),
         Err(why) => why.to_string(),
     };

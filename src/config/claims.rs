@@ -11,6 +11,8 @@ pub struct Claims {
     pub force: Vec<String>,
     /// By how much a deposit may fall short without its solver's signature, in basis points.
     pub short_tolerance_bps: u16,
+    /// Whether a withdrawal's nonce must commit to it; `None`: where real money is at stake.
+    pub bound_nonces: Option<bool>,
 }
 
 /// All of a deposit.
@@ -22,11 +24,16 @@ impl Reader<'_> {
         &mut self,
         keys: Option<SecretString>,
         peers: Option<SecretString>,
-        (force, tolerance): (Option<String>, Option<String>),
+        [force, tolerance, nonces]: [Option<String>; 3],
     ) -> (Option<Vec<ApiKey>>, Vec<PeerSetting>, Claims) {
         let keys = self.api_keys("API_KEYS", keys);
         let peers = self.peers(peers);
         let claims = self.claims(force, tolerance, (keys.as_deref(), &peers));
+        let bound_nonces = self.nonces(nonces.as_deref().map(str::trim));
+        let claims = Claims {
+            bound_nonces,
+            ..claims
+        };
         (keys, peers, claims)
     }
 
@@ -60,6 +67,18 @@ impl Reader<'_> {
         Claims {
             force: labels,
             short_tolerance_bps,
+            bound_nonces: None,
+        }
+    }
+
+    fn nonces(&mut self, text: Option<&str>) -> Option<bool> {
+        match text? {
+            "bound" => Some(true),
+            "any" => Some(false),
+            _ => {
+                self.mistake("WITHDRAWAL_NONCES", "expected bound or any");
+                None
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    num::NonZeroU32,
     time::Duration,
 };
 
@@ -14,6 +15,11 @@ use super::read::{Reader, list};
 const PORT: u16 = 3000;
 /// Where metrics and readiness are.
 const OPS_PORT: u16 = 3002;
+/// Calls a second of each provider for what quotes ask.
+const QUOTE_CALLS: NonZeroU32 = match NonZeroU32::new(200) {
+    Some(calls) => calls,
+    None => NonZeroU32::MIN,
+};
 
 /// The variables, as text.
 #[derive(Default, Deserialize)]
@@ -28,6 +34,7 @@ pub(super) struct Texts {
     rate_limits: Option<String>,
     connections_per_address: Option<String>,
     sockets_per_address: Option<String>,
+    quote_calls_per_second: Option<String>,
 }
 
 /// Addresses of the listeners.
@@ -44,6 +51,8 @@ pub struct Listen {
     pub rates: Vec<Rate>,
     pub connections_per_address: usize,
     pub sockets_per_address: usize,
+    /// Calls of each provider for what quotes ask; half of them for callers without a key.
+    pub quote_calls: NonZeroU32,
 }
 
 /// `TRUSTED_PROXIES`: who may say whom a request comes from.
@@ -86,6 +95,11 @@ impl Reader<'_> {
                 256,
             ),
             sockets_per_address: self.places("SOCKETS_PER_ADDRESS", texts.sockets_per_address, 128),
+            quote_calls: self.parse(
+                "QUOTE_CALLS_PER_SECOND",
+                texts.quote_calls_per_second,
+                QUOTE_CALLS,
+            ),
         }
     }
 

@@ -194,6 +194,34 @@ fn tolerance_of_short_claims_is_a_share() {
 }
 
 #[test]
+fn nonces_of_withdrawals_are_bound_where_real_money_is_at_stake_or_as_the_operator_says() {
+    let bound = |environment, nonces: &str| {
+        let own = [("ENVIRONMENT", environment), ("WITHDRAWAL_NONCES", nonces)];
+        read(&own).map(|config| config.bound_nonces())
+    };
+    for (environment, nonces, expected) in [
+        ("mainnets.prod", "", true),
+        ("testnets.prod", "", false),
+        ("mainnets.prod", "any", false),
+        ("testnets.prod", "bound", true),
+    ] {
+        assert_eq!(bound(environment, nonces).unwrap(), expected);
+    }
+    let mistakes = bound("mainnets.prod", "free").unwrap_err();
+    assert!(mistakes.to_string().contains("WITHDRAWAL_NONCES"));
+}
+
+#[test]
+fn calls_of_quotes_are_a_number_above_zero() {
+    let calls = |text| {
+        let config = read(&[("QUOTE_CALLS_PER_SECOND", text)]);
+        config.map(|config| config.listen.quote_calls.get())
+    };
+    assert_eq!((calls("").unwrap(), calls("25").unwrap()), (200, 25));
+    assert!(calls("0").is_err() && calls("-1").is_err());
+}
+
+#[test]
 fn api_keys_take_the_first_two_pieces_of_an_entry() {
     let config = read(&[("API_KEYS", "k1:one:more; k2 ;;k3:three")]).unwrap();
     let keys = config.api_keys.unwrap();

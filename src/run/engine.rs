@@ -17,7 +17,7 @@ use vm::{
 
 use super::{
     parts::Trading,
-    pricing::{self, Funds, Late},
+    pricing::{self, Funds, Late, Settlement},
     told::Task,
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
         witness::Observer,
     },
     market::{Market, Network},
-    price::{PriceSource, SettlementPrice},
+    price::PriceSource,
     quote::{
         offers::Offers,
         reprice::Repricer,
@@ -111,7 +111,7 @@ struct Ground<'a> {
     listing: Listing,
     signer: Arc<dyn Signer>,
     prices: Arc<dyn PriceSource>,
-    settlement: Arc<dyn SettlementPrice>,
+    settlement: Settlement,
     outside: Outside,
     troubles: Arc<Troubles>,
     shutdown: CancellationToken,
@@ -149,7 +149,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         former,
         keys: ground.keys(),
         prices: ground.prices.clone(),
-        settlement: ground.settlement.clone(),
+        settlement: ground.settlement.own.clone(),
         repricing: Arc::new(Late(ground.repricer())),
         exposure,
         patience: trading.patience(),
@@ -311,7 +311,7 @@ impl Ground<'_> {
         let looking = transactions.clone().run(clock, self.shutdown.clone());
         tasks.push(("transactions".into(), Box::pin(looking)));
         let store = self.requests.store().clone();
-        let sweeping = Sweep::default().run(store, clock, self.shutdown.clone());
+        let sweeping = Sweep::of(&self.requests).run(store, clock, self.shutdown.clone());
         tasks.push(("retention".into(), Box::pin(sweeping)));
         tasks
     }
@@ -348,7 +348,7 @@ impl Ground<'_> {
             market: self.trading.market.clone(),
             venues: self.venues(true),
             prices: self.prices.clone(),
-            settlement: self.settlement.clone(),
+            settlement: self.settlement.own.clone(),
         }
     }
 
@@ -366,7 +366,7 @@ impl Ground<'_> {
             market: market.clone(),
             venues: venues.clone(),
             prices: self.prices.clone(),
-            settlement: self.settlement.clone(),
+            settlement: self.settlement.asked.clone(),
             offers: Offers(swaps.clone()),
             capacity: capacity.clone(),
             signer: self.signer.clone(),

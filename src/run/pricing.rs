@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use alloy::primitives::U256;
 use anyhow::Context;
 use async_trait::async_trait;
-use vm::Address;
+use vm::{Address, trade::Trade};
 
 use super::parts::Trading;
 use crate::{
-    chains::{Chains, Views},
+    chains::{Chains, Opened, Views},
     market::{Market, Network},
     price::{
         PriceSource, Prices, Rules, SettlementPrice,
@@ -49,23 +49,32 @@ pub fn prices(
     Prices::new(&trading.market, client, views, rules).context("MARKET_FILE")
 }
 
+/// What settling costs, as the solver asks it, and as what strangers want has it asked.
+pub struct Settlement {
+    pub own: Arc<dyn SettlementPrice>,
+    pub asked: Arc<dyn SettlementPrice>,
+}
+
 /// The settlement chain's gas is worth what the native currency of the solver's chain is worth.
-pub fn settlement(
-    trading: &Trading,
-    chains: &Chains,
-    prices: &Arc<dyn PriceSource>,
-) -> Arc<dyn SettlementPrice> {
+pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSource>) -> Settlement {
     let market = &trading.market;
     let network = market.by_name(&trading.solver_chain);
     let native = network.or_else(|| market.networks().first());
-    match (chains.hub(), native.and_then(Network::native)) {
-        (Ok(hub), Some(native)) => Arc::new(OnChain {
-            trades: hub.asking.clone(),
-            native: native.clone(),
-            prices: prices.clone(),
-            last: Mutex::default(),
-        }),
-        _ => Arc::new(Free),
+    let native = native.and_then(Network::native);
+    let over = |of: fn(&Opened) -> &Vec<Trade>| -> Arc<dyn SettlementPrice> {
+        match (chains.hub(), native) {
+            (Ok(hub), Some(native)) => Arc::new(OnChain {
+                trades: of(hub).clone(),
+                native: native.clone(),
+                prices: prices.clone(),
+                last: Mutex::default(),
+            }),
+            _ => Arc::new(Free),
+        }
+    };
+    Settlement {
+        own: over(|hub| &hub.trades),
+        asked: over(|hub| &hub.asking),
     }
 }
 

@@ -21,6 +21,8 @@ const SINGLE: &str = "a single provider decides about this chain: name several i
 
 const MINORITY: &str = "fewer than a majority of the providers decide about this chain: two groups \
     of them could agree on opposite answers; raise its RPC_QUORUM";
+const ROUTERS: &str = "the chains file lists no fillRouters of this chain: no fill through a router is \
+    attested";
 const NOTHING: &str = "no chain is served: name providers of one, or say which with CHAINS";
 
 /// Says in one line what is served, what is not, and what of it cannot be attested as things stand.
@@ -43,7 +45,7 @@ pub fn tell(chains: &Chains) {
 }
 
 /// Says which chains rest on one provider although real money is at stake, and which do not need a
-/// majority of theirs: a line each kind.
+/// majority of theirs, or of which no fill router is listed: a line each kind.
 pub fn warn_about_quorums(chains: &Chains, config: &Config) {
     let opened = || asked(chains).filter_map(|(id, chain)| Some((id, chain.ok()?)));
     let told = |what: &str, is: &dyn Fn(&Opened) -> bool| {
@@ -59,6 +61,7 @@ pub fn warn_about_quorums(chains: &Chains, config: &Config) {
     let money = config.moves_real_money();
     let single = told(SINGLE, &|opened| money && opened.single_decider());
     told(MINORITY, &Opened::minority_decides);
+    told(ROUTERS, &Opened::lacks_routers);
     metrics::gauge!("intentd_single_provider_chains")
         .set(u32::try_from(single).unwrap_or(u32::MAX));
 }
@@ -152,11 +155,12 @@ async fn look(id: &str, opened: &Opened, journal: &Journal, money: bool) -> Chai
     };
     let single = (money && opened.single_decider()).then_some(SINGLE);
     let minority = opened.minority_decides().then_some(MINORITY);
+    let routers = opened.lacks_routers().then_some(ROUTERS);
     ChainReadiness {
         id: id.to_owned(),
         ready: reason.is_none(),
         reason,
-        warnings: [single, minority]
+        warnings: [single, minority, routers]
             .into_iter()
             .flatten()
             .map(str::to_owned)

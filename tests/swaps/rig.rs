@@ -183,6 +183,7 @@ pub fn views(urls: &[&str]) -> Views {
             url: url.parse().unwrap(),
             timeout: Duration::from_secs(5),
             longest: vm::protocol::limits::PROVIDER_ANSWER,
+            allows: None,
             client: Endpoint::client().unwrap(),
         };
         let trade = vm::SETTLEMENT.trade.unwrap()(&spec, &endpoint);

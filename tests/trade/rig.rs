@@ -122,6 +122,7 @@ fn endpoint(proxy: &LyingProxy) -> Endpoint {
         url: proxy.url.clone(),
         timeout: Duration::from_secs(10),
         longest: vm::protocol::limits::PROVIDER_ANSWER,
+        allows: None,
         client: Endpoint::client().unwrap(),
     }
 }

@@ -298,8 +298,9 @@ pub struct Endpoint {
     pub timeout: Duration,
     /// Bytes of an answer that are read at most.
     pub longest: usize,
-    /// What the provider is asked through; all providers of a daemon share one, see
-    /// [`Endpoint::client`].
+    /// Whether so many more calls may be sent now; `None`: any number.
+    pub allows: Option<http::Allows>,
+    /// What the provider is asked through; all share one, see [`Endpoint::client`].
     pub client: reqwest::Client,
 }
 

@@ -28,6 +28,9 @@ use crate::{Endpoint, SpecError, types::ChainId};
 /// Requests under way at one provider; more wait for a place, within their own timeout.
 const AT_ONCE: usize = 64;
 
+/// Counts calls before they are sent; false: not now.
+pub type Allows = Arc<dyn Fn(u32) -> bool + Send + Sync>;
+
 /// See the module. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Channel(Arc<Inner>);
@@ -40,6 +43,7 @@ struct Inner {
     provider: String,
     position: String,
     places: Semaphore,
+    allows: Option<Allows>,
     share: Share,
     meters: OnceLock<Meters>,
 }
@@ -116,6 +120,7 @@ impl Channel {
             provider: endpoint.name(),
             position: endpoint.position.to_string(),
             places: Semaphore::new(AT_ONCE),
+            allows: endpoint.allows.clone(),
             share: Share::new(endpoint.longest),
             meters: OnceLock::new(),
         }))
@@ -128,6 +133,15 @@ impl Channel {
 
     /// Posts a JSON body and gives the answer's, within the endpoint's timeout.
     pub async fn post(&self, body: Vec<u8>) -> Result<Body, PostError> {
+        self.post_calls(body, 1).await
+    }
+
+    /// The same where the body is several calls: providers count each.
+    pub async fn post_calls(&self, body: Vec<u8>, calls: usize) -> Result<Body, PostError> {
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        if self.0.allows.as_ref().is_some_and(|allows| !allows(calls)) {
+            return Err(PostError::Failed("too many questions, try again".into()));
+        }
         let deadline = Instant::now() + self.0.timeout;
         let place = timeout_at(deadline, self.0.places.acquire()).await;
         let in_time = Instant::now() < deadline;

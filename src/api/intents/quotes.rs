@@ -5,6 +5,7 @@ use hyper::header::HeaderValue;
 
 use super::{Shared, error};
 use crate::{
+    chains::asking,
     http::{ApiError, Request, Response, limit},
     quote::caller::Caller,
 };
@@ -23,7 +24,8 @@ pub async fn quote(state: Shared, request: Request) -> Result<Response, ApiError
         Ok(body) => body,
         Err(refused) => return error::refused(&refused),
     };
-    match state.quoter.quote_for(&body, caller(&request)).await {
+    let quoted = state.quoter.quote_for(&body, caller(&request));
+    match asking::by(request.key.is_some(), quoted).await {
         Ok(answer) => Response::json(&answer),
         Err(refused) => error::refused(&refused),
     }
@@ -45,7 +47,8 @@ pub async fn price(state: Shared, request: Request) -> Result<Response, ApiError
         Ok(body) => body,
         Err(refused) => return error::refused(&refused),
     };
-    match state.quoter.price(&body, label(&request)).await {
+    let priced = state.quoter.price(&body, label(&request));
+    match asking::by(request.key.is_some(), priced).await {
         Ok(answer) => Response::json(&answer),
         Err(refused) => error::refused(&refused),
     }

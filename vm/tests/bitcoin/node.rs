@@ -98,6 +98,7 @@ impl Node {
                 .unwrap(),
             timeout,
             longest: vm::protocol::limits::PROVIDER_ANSWER,
+            allows: None,
             client: Endpoint::client().unwrap(),
         };
         (spec.family.open.unwrap())(spec, &endpoint).unwrap()

@@ -111,6 +111,7 @@ impl Node {
             url: format!("http://127.0.0.1:{}", self.port).parse().unwrap(),
             timeout: Duration::from_millis(400),
             longest: vm::protocol::limits::PROVIDER_ANSWER,
+            allows: None,
             client: Endpoint::client().unwrap(),
         }
     }

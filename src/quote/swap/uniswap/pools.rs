@@ -8,7 +8,7 @@ use alloy::primitives::Address;
 use tokio::time::Instant;
 
 /// How long it counts: a new pool is found that soon.
-const LIFE: Duration = Duration::from_secs(10 * 60);
+pub const LIFE: Duration = Duration::from_secs(10 * 60);
 
 /// See the module. Bounded by the listed currencies: pools with a hub are always remembered, the pairs of
 /// all others up to a number, and none takes another's place.

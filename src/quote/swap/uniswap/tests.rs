@@ -20,6 +20,8 @@ use vm::{
     trade::{Accounts, Call, Called, CurrencyInfo, Revert},
 };
 
+use crate::chains::asking;
+
 use super::{
     quoter::{
         factoryCall, getPoolCall, quoteExactInputCall, quoteExactInputSingleCall,
@@ -29,6 +31,7 @@ use super::{
 };
 
 const FEES: [u32; 4] = [100, 500, 3000, 10_000];
+const FACTORY: Token = Token::repeat_byte(9);
 const INPUT: Token = Token::with_last_byte(20);
 const OUTPUT: Token = Token::with_last_byte(21);
 /// The wrapped currency, and three that the solver holds.
@@ -45,6 +48,10 @@ struct Node {
     looks: AtomicUsize,
     rounds: AtomicUsize,
     slow: bool,
+    /// Says that there are no pools.
+    hides: bool,
+    /// Says that they are registered there.
+    factory: Option<Token>,
     under_way: AtomicUsize,
     most: AtomicUsize,
 }
@@ -95,7 +102,7 @@ impl Node {
         let data = &call.data;
         let selector: [u8; 4] = data[..4].try_into().unwrap();
         if selector == factoryCall::SELECTOR {
-            return Some(Token::repeat_byte(9).abi_encode().into());
+            return Some(self.factory.unwrap_or(FACTORY).abi_encode().into());
         }
         if selector == getPoolCall::SELECTOR {
             self.looks.fetch_add(1, Relaxed);
@@ -103,7 +110,8 @@ impl Node {
             let fee = asked.fee.to::<u32>();
             let there = self.rate(asked.one, asked.other, fee).is_some()
                 || self.rate(asked.other, asked.one, fee).is_some();
-            let pool = if there {
+            let ours = call.to == address(FACTORY) && !self.hides;
+            let pool = if there && ours {
                 Token::repeat_byte(8)
             } else {
                 Token::ZERO
@@ -177,6 +185,11 @@ fn address(token: Token) -> Address {
 }
 
 fn exchange(node: &Arc<Node>) -> UniswapV3 {
+    over(std::slice::from_ref(node))
+}
+
+/// In the order in which they are asked.
+fn over(nodes: &[Arc<Node>]) -> UniswapV3 {
     let text = |number: u8| format!("{:#x}", Token::with_last_byte(number));
     let currency = |number: u8, solver: bool| {
         json!({
@@ -202,7 +215,7 @@ fn exchange(node: &Arc<Node>) -> UniswapV3 {
     let market = Market::parse(&entry.to_string(), |_| Some(vm::SETTLEMENT)).unwrap();
     let views = Views {
         family: vm::SETTLEMENT,
-        accounts: vec![node.clone()],
+        accounts: nodes.iter().map(|node| node.clone() as _).collect(),
     };
     UniswapV3::new(&market, |_| Some(views.clone())).unwrap()
 }
@@ -372,4 +385,58 @@ async fn questions_under_way_have_an_end() {
     assert!(answers.iter().any(Result::is_ok));
     // Later there are places again.
     assert!(uniswap.offer(&terms(5, true)).await.is_ok());
+}
+
+/// One provider's word hides no pool, and no factory, from anybody.
+#[tokio::test]
+async fn a_pool_is_not_there_when_two_providers_say_so() {
+    let honest = || node(everywhere());
+    let liar = |hides, factory| {
+        Arc::new(Node {
+            pools: Mutex::new(everywhere()),
+            hides,
+            factory,
+            ..Node::default()
+        })
+    };
+    let elsewhere = Some(Token::repeat_byte(7));
+    for liars in [
+        vec![liar(true, None)],
+        vec![liar(false, elsewhere)],
+        vec![liar(true, elsewhere)],
+    ] {
+        let nodes = [liars, vec![honest(), honest()]].concat();
+        let offer = over(&nodes).offer(&terms(1_000_000, true)).await;
+        assert!(offer.is_ok(), "{offer:?}");
+    }
+    // Two who say that there are none are believed, and so is the only one.
+    for nodes in [
+        vec![liar(true, None), liar(true, None), honest()],
+        vec![liar(true, None)],
+    ] {
+        let offer = over(&nodes).offer(&terms(1_000_000, true)).await;
+        assert_eq!(offer, Err(SwapError::NoRoute));
+    }
+}
+
+/// However many ask without a key, half of the places are for those who have one.
+#[tokio::test(start_paused = true)]
+async fn strangers_searches_leave_keys_their_places() {
+    let node = Arc::new(Node {
+        pools: Mutex::new(everywhere()),
+        slow: true,
+        ..Node::default()
+    });
+    let uniswap = exchange(&node);
+    let ask = |keyed, at: u64| {
+        let (terms, uniswap) = (terms(1_000_000 + at, true), &uniswap);
+        asking::by(keyed, async move { uniswap.offer(&terms).await.is_ok() })
+    };
+    let strangers = futures::future::join_all((0..40).map(|at| ask(false, at)));
+    let key = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        ask(true, 99).await
+    };
+    let (strangers, key) = tokio::join!(strangers, key);
+    assert!(key && strangers.contains(&false));
 }

@@ -7,13 +7,13 @@ use std::{
 
 use alloy::primitives::{Address as Token, Bytes};
 use tokio::{
-    sync::{OnceCell, Semaphore},
+    sync::{Semaphore, SemaphorePermit},
     time::Instant,
 };
 use vm::{Address, ReadError, trade::Call};
 
 use super::{
-    pools::Pools,
+    pools::{LIFE, Pools},
     quoter::{self, Quote},
     refused,
     route::{Route, is_fee},
@@ -21,7 +21,7 @@ use super::{
     search::Hop,
 };
 use crate::{
-    chains::{Answer, Views},
+    chains::{Answer, Views, asking},
     market::{Class, Network, UniswapV3},
     quote::swap::{SwapCall, SwapError, SwapOrder, SwapTerms},
 };
@@ -46,13 +46,19 @@ pub struct Venue {
     /// What ways of two pools may lead over.
     pub hubs: Vec<Token>,
     pools: Mutex<Pools>,
-    factory: OnceCell<Option<Address>>,
-    /// Questions under way, all quotes together.
+    /// As it was agreed about, and when.
+    factory: Mutex<Option<(Instant, Address)>>,
+    /// Questions under way, all quotes together, and those of callers without a key.
     places: Semaphore,
+    strangers: Semaphore,
 }
 
 /// Questions to providers under way at once.
 const PLACES: usize = 128;
+/// The same of callers without a key.
+const OF_STRANGERS: usize = PLACES / 2;
+/// Providers that must say so before a pool is not looked at.
+const AGREED: usize = 2;
 /// How long a quote waits for places.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pairs without a hub whose pools are remembered.
@@ -101,8 +107,9 @@ impl Venue {
             hubs,
             views,
             pools: Mutex::new(Pools::new(PAIRS)),
-            factory: OnceCell::new(),
+            factory: Mutex::default(),
             places: Semaphore::new(PLACES),
+            strangers: Semaphore::new(OF_STRANGERS),
         }))
     }
 
@@ -174,9 +181,9 @@ impl Venue {
             let question = |fee: &u32| (factory.clone(), quoter::pool(**pair, *fee));
             self.fees.iter().map(question)
         });
-        let answers = self.ask(asked.collect()).await?;
-        for ((pair, fees), answers) in unknown.into_iter().zip(answers.chunks(self.fees.len())) {
-            *fees = self.there(answers);
+        let said = self.agreed(asked.collect()).await?;
+        for (at, (pair, fees)) in unknown.into_iter().enumerate() {
+            *fees = self.there(&said, at);
             if let Some(fees) = fees {
                 let hub = self.hubs.iter().any(|hub| [pair.0, pair.1].contains(hub));
                 let pair = (pair.0, pair.1, hub);
@@ -186,29 +193,63 @@ impl Venue {
         Ok(all(found))
     }
 
-    /// Those of the fees whose pool the factory knows; `None` unless it says so of each.
-    fn there(&self, answers: &[Answer]) -> Option<Vec<u32>> {
-        let mut fees = Vec::new();
-        for (fee, answer) in self.fees.iter().zip(answers) {
-            let said = answer.as_ref().ok()?.as_ref().ok()?;
-            let pool = quoter::address(said)?;
-            fees.extend((!pool.is_zero()).then_some(*fee));
+    /// Those of the fees whose pool, between the two of the pair at a place, anybody knows; `None` unless all
+    /// who were asked said something of each.
+    fn there(&self, said: &[Vec<Answer>], at: usize) -> Option<Vec<u32>> {
+        let mut known = vec![false; self.fees.len()];
+        for answers in said {
+            let answers = answers.chunks(self.fees.len()).nth(at)?;
+            for (known, answer) in known.iter_mut().zip(answers) {
+                let said = answer.as_ref().ok()?.as_ref().ok()?;
+                *known |= !quoter::address(said)?.is_zero();
+            }
         }
-        Some(fees)
+        let fees = self.fees.iter().zip(known);
+        let fees = fees.filter_map(|(fee, known)| known.then_some(*fee));
+        (!said.is_empty()).then(|| fees.collect())
     }
 
-    /// Where pools are registered, as the quoter says; `None` where it says nothing.
+    /// Where pools are registered, as the quoter says; `None` where nothing is agreed about.
     async fn factory(&self) -> Result<Option<Address>, SwapError> {
-        let ask = async {
-            let asked = vec![(self.quoter.clone(), quoter::factory())];
-            let said = self.ask(asked).await?.pop();
-            let said = said.unwrap_or_else(|| Err(nothing()));
-            let said = said.map_err(|error| SwapError::Unavailable(error.to_string()))?;
-            let found = said.ok().and_then(|said| quoter::address(&said));
-            let found = found.filter(|found| !found.is_zero());
-            Ok(found.and_then(|found| self.views.family.address(&format!("{found:#x}")).ok()))
+        let known = || self.factory.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, factory)) = known().clone().filter(|(at, _)| at.elapsed() < LIFE) {
+            return Ok(Some(factory));
+        }
+        let said = self.agreed(vec![(self.quoter.clone(), quoter::factory())]);
+        let said = said.await?.into_iter().map(|mut answers| {
+            let found = answers.pop().and_then(Result::ok).and_then(Result::ok);
+            let found = found.and_then(|said| quoter::address(&said));
+            found.filter(|found| !found.is_zero())
+        });
+        let found: Option<Vec<Token>> = said.collect();
+        let Some([one, others @ ..]) = found.as_deref() else {
+            return Ok(None);
         };
-        self.factory.get_or_try_init(|| ask).await.cloned()
+        let factory = self.views.family.address(&format!("{one:#x}")).ok();
+        let factory = factory.filter(|_| others.iter().all(|other| other == one));
+        *known() = factory.clone().map(|factory| (Instant::now(), factory));
+        Ok(factory)
+    }
+
+    /// What the first providers say that answer all of it, each by itself; nothing where they are too few.
+    async fn agreed(
+        &self,
+        questions: Vec<(Address, Bytes)>,
+    ) -> Result<Vec<Vec<Answer>>, SwapError> {
+        let wanted = self.views.accounts.len().min(AGREED);
+        let mut said = Vec::new();
+        for accounts in &self.views.accounts {
+            if said.len() < wanted {
+                let _places = self.enter(questions.len()).await?;
+                let answers = self.views.by(accounts, &questions).await;
+                said.extend(answers.iter().all(Result::is_ok).then_some(answers));
+            }
+        }
+        Ok(if said.len() < wanted {
+            Vec::new()
+        } else {
+            said
+        })
     }
 
     fn known(&self) -> MutexGuard<'_, Pools> {
@@ -217,14 +258,28 @@ impl Venue {
 
     /// Asks when there are places for so many questions, in the order in which they came.
     async fn ask(&self, questions: Vec<(Address, Bytes)>) -> Result<Vec<Answer>, SwapError> {
-        let wanted = u32::try_from(questions.len().min(PLACES)).unwrap_or(u32::MAX);
-        let places = tokio::time::timeout(PATIENCE, self.places.acquire_many(wanted));
-        let _places = places
-            .await
-            .ok()
-            .and_then(Result::ok)
-            .ok_or_else(|| refused("too many questions under way, try again"))?;
+        let _places = self.enter(questions.len()).await?;
         Ok(self.views.many(&questions).await)
+    }
+
+    /// Waits for places: callers without a key have half of them at most.
+    async fn enter(&self, questions: usize) -> Result<Vec<SemaphorePermit<'_>>, SwapError> {
+        let (all, strangers) = (&self.places, &self.strangers);
+        let (rooms, most) = match asking::is_keyed() {
+            true => (vec![all], PLACES),
+            false => (vec![strangers, all], OF_STRANGERS),
+        };
+        let wanted = u32::try_from(questions.min(most)).unwrap_or(u32::MAX);
+        let places = async {
+            let mut places = Vec::new();
+            for room in rooms {
+                places.push(room.acquire_many(wanted).await.ok()?);
+            }
+            Some(places)
+        };
+        let places = tokio::time::timeout(PATIENCE, places).await;
+        let places = places.ok().flatten();
+        places.ok_or_else(|| refused("too many questions under way, try again"))
     }
 
     pub fn call(&self, exchange: &Exchange<'_>, order: &SwapOrder) -> SwapCall {
