@@ -291,7 +291,7 @@ pub fn service(config: &Config, signer: EvmAddress) -> String {
 fn claiming(config: &Config, oracle: Oracle) -> Oracle {
     Oracle {
         tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
-        bound_nonces: config.moves_real_money(),
+        bound_nonces: config.bound_nonces(),
         ..oracle
     }
 }
@@ -333,6 +333,7 @@ pub fn oracle(
         requests: Requests::new(store),
         tolerance: Tolerance::default(),
         bound_nonces: false,
+        places: Default::default(),
         clock,
     }
 }

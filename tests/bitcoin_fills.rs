@@ -121,6 +121,7 @@ fn oracle(world: &Server, order: B256) -> Oracle {
         url: format!("http://{}/bitcoin", world.address).parse().unwrap(),
         timeout: Duration::from_secs(5),
         longest: vm::protocol::limits::PROVIDER_ANSWER,
+        allows: None,
         client: Endpoint::client().unwrap(),
     };
     let provider = (bitcoin.family.open.unwrap())(&bitcoin, &endpoint).unwrap();
@@ -145,6 +146,7 @@ fn oracle(world: &Server, order: B256) -> Oracle {
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
     Oracle {
         bound_nonces: false,
+        places: Default::default(),
         chains: HashMap::from([
             ("bitcoin".to_owned(), open(bitcoin, provider.reader)),
             ("solana".to_owned(), open(solana, reader)),

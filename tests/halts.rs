@@ -95,6 +95,7 @@ impl Life {
         };
         let oracle = Oracle {
             bound_nonces: false,
+            places: Default::default(),
             chains: HashMap::from([reachable("base", base), reachable("zora", zora)]),
             hub: Hub::new(
                 Settings::parse(file.as_object().unwrap()).unwrap(),

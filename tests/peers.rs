@@ -222,3 +222,46 @@ async fn forced_claim_reaches_only_peers_that_see_the_callers_own_key() {
     }
     daemon.stop().await;
 }
+
+/// Two transactions (a deposit, a fill) are one request, as they are for other oracles; what is refused for
+/// its length takes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_of_one_input_is_one_request_and_too_many_inputs_are_no_more() {
+    let world = world::world().await;
+    let daemon = daemon()
+        .recorded(&world)
+        .key("k")
+        .with("UNAUTHENTICATED_RATE_LIMIT_MAX", "4")
+        .with("UNAUTHENTICATED_RATE_LIMIT_WINDOW_MS", "600000")
+        .start()
+        .await;
+    let recorded = fixture("recorded/peer-answers.json");
+    let claim = |route: &str| {
+        let mut claims = recorded.as_array().unwrap().iter();
+        let claim = claims.find(|claim| claim["path"].as_str().unwrap().ends_with(route));
+        let claim = claim.unwrap();
+        (claim["path"].as_str().unwrap(), claim["body"].clone())
+    };
+    let (fills, fill) = claim("solver-fills/v1");
+    let (refunds, refund) = claim("solver-refunds/v1");
+    let list = |name: &str, body: &Value| {
+        let mut long = body.clone();
+        long[name] = vec![body[name][0].clone(); 65].into();
+        long
+    };
+    let (inputs, given) = (list("inputs", &fill), list("refunds", &refund));
+    for (path, body, status) in [
+        (fills, &inputs, 400),
+        (refunds, &given, 400),
+        (fills, &fill, 200),
+        (refunds, &refund, 200),
+        (fills, &fill, 429),
+    ] {
+        let answer = daemon.post(path, "", body).await;
+        assert_eq!(answer.status, status, "{path} {}", answer.body);
+        if status == 400 {
+            assert_eq!(answer.code(), "TOO_MANY_ITEMS");
+        }
+    }
+    daemon.stop().await;
+}

@@ -1,7 +1,7 @@
 //! Whether a transaction fills an order (oracle.md 7.3). Pure: no I/O, no clock.
 
 use alloy::primitives::aliases::U1024;
-use vm::{OrderCall, Receipt, RouterCall, Seen};
+use vm::{Address, OrderCall, Receipt, RouterCall, Seen};
 
 use super::{
     Refusal,
@@ -60,10 +60,25 @@ pub fn judge(
 /// Refuses an order that could be filled with nothing.
 pub fn check_ordered(output: &OutputTerms) -> Result<(), Refusal> {
     let pays = output.payments.iter().any(|p| !p.minimum.is_zero());
-    if pays || !output.calls.is_empty() {
-        return Ok(());
+    if !pays && output.calls.is_empty() {
+        return Err(Refusal::NothingOrdered);
     }
-    Err(Refusal::NothingOrdered)
+    calls(output).map(|_| ())
+}
+
+/// The ordered calls and who is to make them; `None` without calls.
+fn calls(output: &OutputTerms) -> Result<Option<(Address, Vec<OrderCall>)>, Refusal> {
+    if output.calls.is_empty() {
+        return Ok(None);
+    }
+    let unsupported = || Refusal::CallsUnsupported(output.chain.as_str().into());
+    let codec = output.family.orders.ok_or_else(unsupported)?;
+    let router = named(output).router()?.ok_or_else(unsupported)?;
+    let wanted = output.calls.iter().enumerate().map(|(index, call)| {
+        let wanted = codec.decode_call(call);
+        wanted.map_err(|error| malformed(&format!("order.output.calls[{index}]"), error))
+    });
+    Ok(Some((router, wanted.collect::<Result<_, _>>()?)))
 }
 
 fn named(output: &OutputTerms) -> Named<'_> {
@@ -77,23 +92,15 @@ fn named(output: &OutputTerms) -> Named<'_> {
 /// Every ordered call was made by the order's router, in the order's sequence; calls in between do
 /// not matter, one made call serves one ordered call.
 fn check_calls(output: &OutputTerms, seen: &Seen<'_>, receipt: &Receipt) -> Result<(), Refusal> {
-    if output.calls.is_empty() {
+    let Some((router, wanted)) = calls(output)? else {
         return Ok(());
-    }
-    let unsupported = || Refusal::CallsUnsupported(output.chain.as_str().into());
-    let codec = output.family.orders.ok_or_else(unsupported)?;
-    let router = named(output).router()?.ok_or_else(unsupported)?;
+    };
     named(output).check_listed(seen, &router)?;
     let mut made = receipt.calls.iter().filter(|call| call.router == router);
-    for (index, call) in output.calls.iter().enumerate() {
-        let wanted = codec
-            .decode_call(call)
-            .map_err(|error| malformed(&format!("order.output.calls[{index}]"), error))?;
-        if !made.any(|call| is(call, &wanted)) {
-            return Err(Refusal::MissingCalls);
-        }
-    }
-    Ok(())
+    let all = wanted
+        .iter()
+        .all(|wanted| made.any(|call| is(call, wanted)));
+    all.then_some(()).ok_or(Refusal::MissingCalls)
 }
 
 fn is(made: &RouterCall, wanted: &OrderCall) -> bool {

@@ -64,9 +64,17 @@ pub struct Question {
     pub body: Bytes,
     /// The caller's `x-api-key`.
     pub key: Option<SecretString>,
-    /// Whether the caller wants to be believed: only peers that see the caller's own key are asked
-    /// then, because a peer would take our key for our word.
-    pub forced: bool,
+    pub shown: Shown,
+}
+
+/// By the key that they are shown, which peers are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    Any,
+    /// The caller's own: who wants to be believed is not believed for our key.
+    Callers,
+    /// Ours: it counts as what we ask, and not as what anybody behind our address does.
+    Own,
 }
 
 /// A fan-out on its way. Dropping it ends the requests.
@@ -100,7 +108,7 @@ impl Peers {
         self.multisig.as_ref().map_or(0, |m| m.threshold)
     }
 
-    /// Starts asking every peer, or, forced, every one that is shown the caller's key.
+    /// Starts asking the peers that the question is for.
     pub fn ask(&self, question: &Question) -> Asked {
         let mut asked = Asked {
             multisig: self.multisig.clone(),
@@ -111,7 +119,7 @@ impl Peers {
             return asked;
         };
         for (at, peer) in self.list.iter().enumerate() {
-            if question.forced && !matches!(peer.key, Key::PassThrough) {
+            if !question.shown.is(&peer.key) {
                 continue;
             }
             let request = self.request(peer, question, body.clone());
@@ -143,6 +151,16 @@ impl Peers {
         match key {
             Some(key) => request.header("x-api-key", key.expose_secret()),
             None => request,
+        }
+    }
+}
+
+impl Shown {
+    fn is(self, key: &Key) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Callers => matches!(key, Key::PassThrough),
+            Self::Own => matches!(key, Key::Own(_)),
         }
     }
 }
@@ -208,4 +226,29 @@ fn told(peer: &str, answer: Result<Value, &'static str>) -> Option<Value> {
     answer
         .inspect_err(|why| tracing::warn!(peer, why, "peer is left out"))
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_is_asked_depends_on_the_key_that_is_shown() {
+        let _installed_before = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let keys = [Key::None, Key::Own("k".into()), Key::PassThrough];
+        let list = keys.map(|key| Peer {
+            url: "http://127.0.0.1:9".parse().unwrap(),
+            key,
+        });
+        let peers = Peers::new(list.to_vec(), Duration::from_secs(1), None).unwrap();
+        for (shown, expected) in [(Shown::Any, 3), (Shown::Callers, 1), (Shown::Own, 1)] {
+            let asked = peers.ask(&Question {
+                target: "/".into(),
+                body: "{}".into(),
+                key: None,
+                shown,
+            });
+            assert_eq!(asked.answers.len(), expected, "{shown:?}");
+        }
+    }
 }

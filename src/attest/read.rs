@@ -1,7 +1,10 @@
 //! Reads every transaction of a claim at the same time, each chain from one head. It judges nothing
 //! except whether a read was final enough to be worth no second look.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use futures::future::try_join_all;
 use tokio::sync::{OnceCell, Semaphore};
@@ -72,6 +75,21 @@ pub enum Unread {
 
 /// Transactions of one chain that one request reads at a time: each is asked of all its providers.
 const AT_ONCE: usize = 8;
+/// The same of all requests together: half of what is asked of a provider at a time.
+const OF_ALL: usize = 32;
+
+/// The places of all requests, by chain.
+#[derive(Debug, Default)]
+pub struct Places(Mutex<HashMap<ChainId, Arc<Semaphore>>>);
+
+impl Places {
+    fn of(&self, chain: &ChainId) -> Arc<Semaphore> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = all.entry(chain.clone());
+        of.or_insert_with(|| Arc::new(Semaphore::new(OF_ALL)))
+            .clone()
+    }
+}
 
 /// A chain's heads during one request.
 struct Tip {
@@ -79,6 +97,7 @@ struct Tip {
     head: Head,
     fresh: OnceCell<Head>,
     places: Semaphore,
+    of_all: Arc<Semaphore>,
 }
 
 /// What a judge says about one transaction alone.
@@ -92,8 +111,12 @@ pub const SETTLED: Judge<'static> = &|seen| {
 
 /// Reads `wanted`, answered in its order. What `judge` calls missing or not final is read once more
 /// from a head that is asked for now.
-pub async fn transactions(wanted: &[Wanted], judge: Judge<'_>) -> Result<Vec<Found>, Unread> {
-    let tips = tips(wanted).await?;
+pub async fn transactions(
+    wanted: &[Wanted],
+    places: &Places,
+    judge: Judge<'_>,
+) -> Result<Vec<Found>, Unread> {
+    let tips = tips(wanted, places).await?;
     // Two claims about one transaction are one read.
     let mut distinct: Vec<&Wanted> = Vec::new();
     let mut places = HashMap::<(ChainId, Bytes, String), usize>::new();
@@ -120,7 +143,7 @@ pub async fn transactions(wanted: &[Wanted], judge: Judge<'_>) -> Result<Vec<Fou
     Ok(wanted.iter().zip(answers).map(named).collect())
 }
 
-async fn tips(wanted: &[Wanted]) -> Result<HashMap<ChainId, Tip>, ReadError> {
+async fn tips(wanted: &[Wanted], places: &Places) -> Result<HashMap<ChainId, Tip>, ReadError> {
     let chains: HashMap<ChainId, &Chain> = wanted
         .iter()
         .map(|one| (one.chain.spec.id.clone(), &one.chain))
@@ -131,6 +154,7 @@ async fn tips(wanted: &[Wanted]) -> Result<HashMap<ChainId, Tip>, ReadError> {
             head: chain.reader.head().await?,
             fresh: OnceCell::new(),
             places: Semaphore::new(AT_ONCE),
+            of_all: places.of(&id),
         };
         Ok::<_, ReadError>((id, tip))
     });
@@ -145,6 +169,7 @@ async fn read(
     let missing = || ReadError::Unavailable(format!("no head of {}", one.chain.spec.id));
     let tip = tips.get(&one.chain.spec.id).ok_or_else(missing)?;
     let _place = tip.places.acquire().await.map_err(|_| missing())?;
+    let _of_all = tip.of_all.acquire().await.map_err(|_| missing())?;
     let first = tip.found(one, tip.head.clone()).await?;
     let long = first.events() > LARGE_EVENTS;
     let early = matches!(
@@ -224,20 +249,41 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_request_reads_a_few_transactions_of_a_chain_at_a_time() {
-        let (base, ethereum) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
-        let wanted = |name: &str, reader: &Arc<Counting>, byte| Wanted {
+    fn wanted(name: &str, reader: &Arc<Counting>, byte: u8) -> Wanted {
+        Wanted {
             chain: Chain {
                 spec: Arc::new(scene::spec(name)),
                 reader: reader.clone(),
                 state: None,
             },
             transaction: scene::tx(byte),
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn all_requests_together_read_no_more_of_a_chain_than_it_bears() {
+        let (base, ethereum) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
+        let places = Places::default();
+        let all: Vec<_> = (0..60).map(|byte| wanted("base", &base, byte)).collect();
+        let other = [wanted("ethereum", &ethereum, 0)];
+        let asked = (0..20).map(|_| transactions(&all, &places, SETTLED));
+        let (found, other) = tokio::join!(
+            futures::future::join_all(asked),
+            transactions(&other, &places, SETTLED)
+        );
+        assert!(found.iter().all(Result::is_ok) && other.is_ok());
+        let (most, all) = (base.most.load(SeqCst), base.all.load(SeqCst));
+        assert_eq!((most, all), (OF_ALL, 20 * 60));
+    }
+
+    #[tokio::test]
+    async fn a_request_reads_a_few_transactions_of_a_chain_at_a_time() {
+        let (base, ethereum) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
         let mut all: Vec<_> = (0..60).map(|byte| wanted("base", &base, byte)).collect();
         all.extend((0..60).map(|byte| wanted("ethereum", &ethereum, byte)));
-        let found = transactions(&all, SETTLED).await.unwrap();
+        let found = transactions(&all, &Places::default(), SETTLED)
+            .await
+            .unwrap();
         assert_eq!(found.len(), all.len());
         for reader in [base, ethereum] {
             let (most, all) = (reader.most.load(SeqCst), reader.all.load(SeqCst));

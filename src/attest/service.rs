@@ -34,7 +34,7 @@ use super::{
         Asked, Peers, Question,
         answer::{Corroborated, Seal},
     },
-    read::{Found, Unread, Wanted},
+    read::{Found, Places, Unread, Wanted},
     statement::Statement,
 };
 use crate::{chains::Closed, hub::Hub, store::requests::Requests};
@@ -60,6 +60,8 @@ pub struct Oracle {
     pub tolerance: Tolerance,
     /// Withdrawals are set apart only for nonces that commit to them.
     pub bound_nonces: bool,
+    /// Claims share what is read of a chain at a time.
+    pub places: Places,
     /// Unix seconds now.
     pub clock: fn() -> u64,
 }

@@ -21,6 +21,8 @@ const OF_AN_OPERATOR: usize = 4_096;
 /// The same for all of IPv6, in one of the four buckets that callers without a key have: half of the table is
 /// left to those whose addresses are dear.
 const OF_IPV6: usize = CALLERS / 8;
+/// Milliseconds beyond now that what is heavy takes at most, or else one window.
+const AHEAD: u64 = 60_000;
 
 /// Requests that a caller may make in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +107,7 @@ impl<K: Key> Limiter<K> {
     }
 
     /// Counts `more` for a request that was let in already. What goes beyond the window's allowance takes
-    /// those of the next windows.
+    /// those of the next windows, a minute at most.
     pub fn charge(&mut self, key: K, allowance: Allowance, (more, now): (u32, u64)) -> Standing {
         self.window(key, now).charge(allowance, (more, now))
     }
@@ -148,7 +150,8 @@ impl<K: Key> Limiter<K> {
         })
     }
 
-    /// Forgets ended windows, at most once per window length.
+    /// Forgets ended windows, at most once per window length; where many are left, what was charged
+    /// ahead, too: nobody keeps the table full with a few heavy requests.
     fn make_room(&mut self, now: u64) {
         let length = self.allowance.window_ms;
         if now < self.purged.saturating_add(length) {
@@ -156,6 +159,9 @@ impl<K: Key> Limiter<K> {
         }
         self.purged = now;
         self.windows.retain(|_, window| !window.ended(length, now));
+        if self.windows.len() >= OF_IPV6 {
+            self.windows.retain(|_, window| window.start <= now);
+        }
         self.sites.clear();
         for (site, _) in self.windows.keys().flat_map(Key::sites) {
             *self.sites.entry(site).or_default() += 1;
@@ -185,7 +191,8 @@ impl Window {
         self.count = self.count.saturating_add(more);
         let beyond = whole(self.count).unwrap_or_default() - before;
         let longer = allowance.window_ms.saturating_mul(beyond.into());
-        self.start = self.start.saturating_add(longer);
+        let most = now.saturating_add(AHEAD.max(allowance.window_ms));
+        self.start = self.start.saturating_add(longer).min(most.max(self.start));
         self.standing(allowance, now)
     }
 
@@ -333,6 +340,43 @@ mod tests {
         let standing = limiter.charge("b", TWO, (1, 1));
         assert_eq!((standing.remaining, standing.reset_ms), (0, 1_000));
         assert!(limiter.check("b", 1_001).allowed);
+    }
+
+    #[test]
+    fn what_is_heavy_takes_a_minute_at_most() {
+        let mut limiter = Limiter::new(TWO);
+        for _ in 0..3 {
+            limiter.check("a", 0);
+            let standing = limiter.charge("a", TWO, (20_000, 0));
+            assert_eq!((standing.allowed, standing.reset_ms), (false, 61_000));
+        }
+        let seen = [60_999, 61_000].map(|now| limiter.check("a", now).allowed);
+        assert_eq!(seen, [false, true]);
+        // Or one window, where that is longer.
+        let hour = Allowance {
+            max: 2,
+            window_ms: 3_600_000,
+        };
+        let mut limiter = Limiter::new(hour);
+        limiter.check("a", 0);
+        let standing = limiter.charge("a", hour, (20_000, 0));
+        assert_eq!(standing.reset_ms, 2 * hour.window_ms);
+    }
+
+    #[test]
+    fn what_is_charged_ahead_makes_room_first() {
+        let mut limiter = Limiter::new(TWO);
+        for caller in 0..CALLERS {
+            limiter.check(caller, 5_000);
+            limiter.charge(caller, TWO, (20, 5_000));
+        }
+        assert!(!limiter.check(7, 5_500).allowed);
+        let fresh: Vec<_> = (0..3)
+            .map(|_| limiter.check(CALLERS + 1, 5_600).allowed)
+            .collect();
+        assert_eq!(fresh, [true, true, false]);
+        assert_eq!(limiter.check(CALLERS + 2, 5_600).remaining, 1);
+        assert_eq!(limiter.windows.len(), 2);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{
     Shared,
     answer::{Execution, respond},
-    order::{FillHints, InputEntry, InputHint, Order, OutcomeResult, hints, inputs},
+    order::{FillHints, InputEntry, InputHint, Order, OutcomeResult, hints, inputs, weight},
     question::about_order,
 };
 use crate::{
@@ -85,8 +85,9 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
         hints: hints(ask.hints.as_ref())?,
     };
     // One more is the fill's.
-    request.weigh(claim.order.inputs.len() + 1);
-    let question = about_order(&request, ask.request_peer_signatures, force);
+    let weight = weight(claim.order.inputs.len() + 1);
+    request.weigh(weight);
+    let question = about_order(&request, ask.request_peer_signatures, (force, weight));
     let answer = state.oracle.fill(&claim, question.as_ref()).await?;
     let body = Body {
         message: Message {

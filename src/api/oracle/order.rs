@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use vm::protocol::order as wire;
 
 use crate::{
-    attest::{order::Input as OrderInput, service::InputClaim},
+    attest::{claim::bounded, order::Input as OrderInput, service::InputClaim},
     http::{ApiError, Number, Text},
 };
 
@@ -172,11 +172,17 @@ pub fn hints<T: Serialize>(hints: Option<&T>) -> Result<Option<Value>, ApiError>
     value.map_err(ApiError::internal)
 }
 
+/// As how many requests a claim counts that names so many transactions: as one where its order has one input.
+pub fn weight(transactions: usize) -> usize {
+    transactions.saturating_sub(1).max(1)
+}
+
 /// The claims about the inputs; `hints` are matched by input index.
 pub fn inputs(
     entries: &[InputEntry],
     input_hints: Option<&[InputHint]>,
 ) -> Result<Vec<InputClaim>, ApiError> {
+    bounded("inputs", entries.len())?;
     let claim = |entry: &InputEntry| {
         let known = input_hints.unwrap_or_default();
         let hint = known

@@ -6,11 +6,12 @@ use utoipa::ToSchema;
 use super::{
     Shared,
     answer::{Execution, respond},
-    order::{FillHints, InputEntry, InputHint, Order, OutcomeResult, hints, index, inputs},
+    order::{FillHints, InputEntry, InputHint, Order, OutcomeResult, hints, index, inputs, weight},
     question::about_order,
 };
 use crate::{
     attest::{
+        claim::bounded,
         refund::Refund,
         service::{OrderClaim, RefundClaim, RefundPayment},
     },
@@ -83,6 +84,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
         },
         transaction: entry.transaction_id.0.clone(),
     };
+    bounded("refunds", ask.refunds.len())?;
     let claim = RefundClaim {
         order: OrderClaim {
             order: ask.order.wire()?,
@@ -94,8 +96,9 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
         refunds: ask.refunds.iter().map(refund).collect(),
         hints: hints(ask.hints.as_ref())?,
     };
-    request.weigh(claim.order.inputs.len() + claim.refunds.len());
-    let question = about_order(&request, ask.request_peer_signatures, force);
+    let weight = weight(claim.order.inputs.len() + claim.refunds.len());
+    request.weigh(weight);
+    let question = about_order(&request, ask.request_peer_signatures, (force, weight));
     let answer = state.oracle.refund(&claim, question.as_ref()).await?;
     let body = Body {
         message: Message {

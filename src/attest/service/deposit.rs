@@ -44,7 +44,8 @@ impl Oracle {
         let wanted = [self.wanted(&claim.chain, &claim.transaction, hints, path)?];
         let asked = self.ask(question);
         let judge = |seen: &Seen<'_>| deposit::judge(seen, claim.mode);
-        let found = read::transactions(&wanted, &|seen| judge(seen).map(|_| ())).await?;
+        let found =
+            read::transactions(&wanted, &self.places, &|seen| judge(seen).map(|_| ())).await?;
         let [found] = &found[..] else {
             return Err(Error::Setup("one read has one answer".into()));
         };

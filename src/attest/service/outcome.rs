@@ -10,7 +10,7 @@ use super::{Attested, Error, Oracle, is_long};
 use crate::attest::{
     Refusal,
     backing::{self, Backing},
-    claim::{bounded, malformed},
+    claim::malformed,
     deposit::{Deposits, Message},
     execution, fill,
     order::{self, Difference, Input, Terms},
@@ -102,7 +102,7 @@ impl Oracle {
             wanted.push(self.wanted(chain, &claim.transaction, hints, path)?);
         }
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, read::SETTLED).await?;
+        let found = read::transactions(&wanted, &self.places, read::SETTLED).await?;
         let paid = |backing: &Backing<'_>| {
             let paid = found.get(inputs).ok_or(Refusal::NoActions)?;
             fill::judge(&terms, backing, &paid.seen())
@@ -125,7 +125,6 @@ impl Oracle {
         let mut wanted = self.inputs(of, &terms)?;
         let inputs = wanted.len();
         let refunds: Vec<Refund> = claim.refunds.iter().map(|r| r.refund.clone()).collect();
-        bounded("refunds", refunds.len())?;
         let mut places = vec![None; refunds.len()];
         if !of.force {
             for (at, option) in refund::chosen(&terms, &refunds)? {
@@ -136,7 +135,7 @@ impl Oracle {
             }
         }
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, read::SETTLED).await?;
+        let found = read::transactions(&wanted, &self.places, read::SETTLED).await?;
         let paid = |backing: &Backing<'_>| {
             let seen = |at: &Option<usize>| at.map(|at| found[at].seen());
             let seen: Vec<Option<Seen<'_>>> = places.iter().map(seen).collect();
@@ -186,7 +185,6 @@ impl Oracle {
 
     /// The order, read and checked as far as no chain is needed.
     fn terms(&self, outcome: Outcome, claim: &OrderClaim) -> Result<Terms, Error> {
-        bounded("inputs", claim.inputs.len())?;
         let inputs: Vec<Input> = claim.inputs.iter().map(|i| i.input.clone()).collect();
         if !claim.force {
             order::check_inputs(&inputs)?;

@@ -45,7 +45,7 @@ impl Oracle {
         let path = "body/transactionId";
         let wanted = [self.wanted(&claim.chain, &claim.transaction, hints, path)?];
         let asked = self.ask(question);
-        let found = read::transactions(&wanted, read::SETTLED).await?;
+        let found = read::transactions(&wanted, &self.places, read::SETTLED).await?;
         let seen: Vec<_> = found.iter().map(read::Found::seen).collect();
         let seen = seen.first().ok_or(Refusal::NoDeposit)?;
         // What others deposit in the same transaction is nothing to this one.

@@ -212,6 +212,7 @@ fn over(store: Arc<dyn Store>) -> World {
         peers: Peers::new(Vec::new(), Duration::from_secs(1), None).unwrap(),
         tolerance: Tolerance::default(),
         bound_nonces: false,
+        places: Default::default(),
         clock: || 1_700_000_000,
     };
     World {
@@ -1138,4 +1139,16 @@ async fn what_lacks_its_solvers_word_is_refused_before_anything_is_read() {
     let fill = scene::vouch(crate::attest::statement::Outcome::Fill, &terms, &funded);
     assert_eq!(ask(Some(fill)).await, ("OK", wrong));
     assert_eq!(reads(), 2);
+}
+
+#[tokio::test]
+async fn calls_that_are_none_are_refused_before_anything_is_read() {
+    for (calls, expected) in [(&["0x12"][..], "INVALID_REQUEST"), (&[], "OK")] {
+        let calls = calls.iter().map(|call| (*call).to_owned()).collect();
+        let scene = Scene::ordering(|order| order.output.calls = calls);
+        let world = world().playing(&scene);
+        assert_eq!(word(world.fill(&scene).await), expected);
+        let reads = world.ethereum.reads.load(SeqCst) + world.base.reads.load(SeqCst);
+        assert_eq!(reads, if expected == "OK" { 2 } else { 0 });
+    }
 }
