@@ -55,6 +55,7 @@ pub fn daemon() -> Setup {
         .with("OPS_HTTP_PORT", "0")
         // All tests come from one address.
         .with("RATE_LIMITS", RATES)
+        .with("QUOTE_CALLS_PER_SECOND", "100000")
         .with("CONNECTIONS_PER_ADDRESS", "10000")
 }
 

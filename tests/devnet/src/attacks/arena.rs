@@ -309,6 +309,7 @@ fn setup(
             "RATE_LIMITS",
             "keyless.quotes=1000/m,keyless.others=1000/m".to_owned(),
         ),
+        ("QUOTE_CALLS_PER_SECOND", "100000".to_owned()),
         ("QUOTE_VALIDITY", VALIDITY.to_string()),
     ];
     Ok(Setup {
