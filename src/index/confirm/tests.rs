@@ -534,6 +534,25 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
     running.await.unwrap();
 }
 
+/// So many of an order are listed, of each kind.
+async fn fills_the_list(bench: &Bench, row: &Parked) {
+    let request = &bench.request.id;
+    let is_listed = async |row: &Parked| bench.confirmer.is_listed(request, row).await.unwrap();
+    let mut batch = Batch::new();
+    for number in 1..32 {
+        assert!(is_listed(row).await);
+        let key = parked::key(request, &B256::repeat_byte(number));
+        batch = batch.put(key, row.encode().unwrap());
+    }
+    bench.requests.store().commit(batch).await.unwrap();
+    assert!(!is_listed(row).await);
+    let other = Parked {
+        minor: !row.minor,
+        ..row.clone()
+    };
+    assert!(is_listed(&other).await);
+}
+
 /// No solver looks at the order of a user who acts by himself.
 #[tokio::test]
 async fn what_is_deposited_for_an_order_that_nobody_is_paid_from_is_listed() {
@@ -561,38 +580,7 @@ async fn what_is_deposited_for_an_order_that_nobody_is_paid_from_is_listed() {
         assert!(rows.iter().all(|row| row.note.contains("recovers it")));
         assert!(rows.iter().all(|row| row.minor == minor), "{of}");
         if let Some(row) = rows.first() {
-            // So many of an order are listed, of each kind.
-            let mut batch = Batch::new();
-            for number in 1..32 {
-                assert!(
-                    bench
-                        .confirmer
-                        .is_listed(&bench.request.id, row)
-                        .await
-                        .unwrap()
-                );
-                let key = parked::key(&bench.request.id, &B256::repeat_byte(number));
-                batch = batch.put(key, row.encode().unwrap());
-            }
-            bench.requests.store().commit(batch).await.unwrap();
-            assert!(
-                !bench
-                    .confirmer
-                    .is_listed(&bench.request.id, row)
-                    .await
-                    .unwrap()
-            );
-            let other = Parked {
-                minor: !row.minor,
-                ..row.clone()
-            };
-            assert!(
-                bench
-                    .confirmer
-                    .is_listed(&bench.request.id, &other)
-                    .await
-                    .unwrap()
-            );
+            fills_the_list(&bench, row).await;
         }
         let facts = bench.requests.facts(&bench.request.id).await.unwrap();
         let deposit = &facts.deposits[0];
