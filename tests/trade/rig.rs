@@ -54,6 +54,15 @@ impl Rig {
         rig
     }
 
+    /// From now on so many bytes of an answer are read.
+    pub fn longest(&mut self, bytes: usize) {
+        let endpoint = Endpoint {
+            longest: bytes,
+            ..endpoint(&self.proxy)
+        };
+        self.trade = FAMILY.trade.unwrap()(&self.spec, &endpoint).unwrap();
+    }
+
     /// 100 of the native currency and a million tokens.
     pub async fn fund(&self, account: EvmAddress) {
         let wei = U256::from(100 * ETHER);

@@ -4,7 +4,7 @@ use alloy::primitives::{B256, U256};
 use devnet::{
     contracts::{Depository, FakeEmitter, Token, Wallet},
     node::Payload,
-    proxy::{Lie, on},
+    proxy::{Call, Lie, on},
 };
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
@@ -186,7 +186,22 @@ async fn refused_ranges_are_too_large_and_other_failures_are_not() {
     };
     refuse(-32005, "query returned more than 10000 results");
     assert!(too_large(scan().await));
-    // One block is the least that can be asked for.
+    // Of one block the receipts say the same.
+    let one = || rig.trade.scanner.deposits(head..=head);
+    assert_eq!(one().await, Ok(Vec::new()));
+    rig.proxy.lie(Box::new(|call| {
+        let asked = call.method == "eth_getLogs" || call.method.ends_with("Receipt");
+        asked.then(|| Lie::Error(-32005, "query returned more than 10000 results".into()))
+    }));
+    rig.proxy.also(on("eth_getBlockReceipts", |_| {
+        Lie::Error(-32601, "no such method".into())
+    }));
+    let busy = rig
+        .site
+        .mint(rig.site.token, rig.user.address(), amount(1))
+        .await;
+    busy.unwrap();
+    let head = rig.height().await;
     assert!(!too_large(rig.trade.scanner.deposits(head..=head).await));
     refuse(-32005, "daily request count exceeded, request rate limited");
     assert!(!too_large(scan().await));
@@ -209,6 +224,81 @@ async fn refused_ranges_are_too_large_and_other_failures_are_not() {
     }
     rig.proxy.honest();
     assert_eq!(scan().await, Ok(Vec::new()));
+}
+
+/// Anybody makes so many: a token of his own needs no more than a transaction for it.
+#[tokio::test]
+async fn a_block_with_more_logs_than_a_provider_gives_is_read_by_its_receipts() {
+    let mut rig = Rig::start().await;
+    let (site, user) = (&rig.site, &rig.user);
+    site.node.automine(false).await.unwrap();
+    let deposit = site.native_deposit(ORDER).value(amount(1));
+    for payload in [
+        deposit.clone(),
+        Payload::call(
+            site.token,
+            &Token::transferCall {
+                to: site.depository,
+                amount: amount(3),
+            },
+        )
+        .suffix(ORDER),
+        deposit,
+    ] {
+        site.node.submit(user.address(), payload).await.unwrap();
+    }
+    site.node.mine(1, 1).await.unwrap();
+    let head = rig.height().await;
+    let one = async |rig: &Rig| rig.trade.scanner.deposits(head..=head).await;
+    let honest = one(&rig).await.unwrap();
+    assert_eq!(honest.len(), 3);
+    let few = |rig: &Rig| {
+        let lie = Lie::Error(-32005, "query returned more than 10000 results".into());
+        rig.proxy.lie(on("eth_getLogs", move |_| lie.clone()));
+    };
+    let receipts = |rig: &Rig, lie: Lie| {
+        few(rig);
+        rig.proxy
+            .also(on("eth_getBlockReceipts", move |_| lie.clone()));
+    };
+    few(&rig);
+    rig.proxy.reset();
+    assert_eq!(one(&rig).await.as_ref(), Ok(&honest));
+    assert_eq!(rig.proxy.count("eth_getTransactionReceipt"), 0);
+    confirmed(&rig, &honest).await;
+    // Whatever does not bear it out is no answer.
+    let fewer = |receipts: &mut Value| drop(receipts.as_array_mut().unwrap().pop());
+    receipts(&rig, Lie::patch(fewer));
+    assert!(one(&rig).await.is_err());
+    receipts(&rig, Lie::patch(|all| all[1]["blockHash"] = json!(ORDER)));
+    assert!(one(&rig).await.is_err());
+    // Not every provider has them together.
+    receipts(&rig, Lie::Error(-32601, "the method does not exist".into()));
+    rig.proxy.reset();
+    assert_eq!(one(&rig).await.as_ref(), Ok(&honest));
+    assert_eq!(rig.proxy.count("eth_getTransactionReceipt"), 3);
+    let missing = on("eth_getTransactionReceipt", |_| Lie::Result(Value::Null));
+    rig.proxy.also(missing);
+    assert!(one(&rig).await.is_err());
+    // Answers that are too large for us: with one of them the others are read.
+    rig.longest(64 << 10);
+    let pad = || json!("0".repeat(100_000));
+    let padded = move |_: &Call<'_>| Lie::patch(move |all| all[0]["pad"] = pad());
+    rig.proxy.lie(on("eth_getLogs", padded));
+    let range = rig.trade.scanner.deposits(1..=head).await;
+    assert!(matches!(range, Err(ScanError::TooLarge(_))), "{range:?}");
+    assert_eq!(one(&rig).await.as_ref(), Ok(&honest));
+    rig.proxy.also(on("eth_getBlockReceipts", padded));
+    let first = honest[0].transaction.text.clone();
+    rig.proxy.also(on("eth_getTransactionReceipt", move |call| {
+        let pads = call.params[0] == json!(&*first);
+        Lie::patch(move |receipt| {
+            if pads {
+                receipt["pad"] = pad();
+            }
+        })
+    }));
+    assert_eq!(one(&rig).await.as_deref(), Ok(&honest[1..]));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! `read` and `head` talk to one node through `rpc` and `http`; `raw`, `decode`, `event`, `deposit`
 //! and `suffix` are pure: node answers in, chain-neutral facts out.
 //!
-//! For trading: `scan`, `accounts`, `writer` and `witness` talk to one node, opened by `trade`;
+//! For trading: `scan` (with `whole`), `accounts`, `writer` and `witness` talk to one node, opened by `trade`;
 //! `sighting`, `complaint`, `revert` and `witness::decode` read its answers, `steps` and `transaction`
 //! make what is signed. Those six are pure.
 
@@ -31,6 +31,7 @@ mod steps;
 mod suffix;
 mod trade;
 mod transaction;
+mod whole;
 pub mod withdrawal;
 mod witness;
 mod writer;

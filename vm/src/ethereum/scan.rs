@@ -50,16 +50,14 @@ impl Scanner for Scan {
         let Some(depository) = self.rules.depository.filter(|_| !blocks.is_empty()) else {
             return Ok(Vec::new());
         };
-        let found = self
-            .logs(depository, &blocks)
-            .await
-            .map_err(|error| match error {
-                // There is nothing smaller to ask for.
-                ScanError::TooLarge(what) if blocks.start() == blocks.end() => {
-                    ReadError::Unavailable(what).into()
-                }
-                error => error,
-            })?;
+        let found = match self.logs(depository, &blocks).await {
+            // Of one block each receipt is the next smaller thing.
+            Err(ScanError::TooLarge(_)) if blocks.start() == blocks.end() => {
+                let wanted = |log: &Found| sighting::is_asked_for(&self.rules, depository, log);
+                self.whole(*blocks.end(), wanted).await?.1
+            }
+            found => found?,
+        };
         Ok(self.sightings(found, &blocks).await?)
     }
 
@@ -83,7 +81,10 @@ impl Scanner for Scan {
             let filter = json!([{"blockHash": summary.block.hash}]);
             let call = rpc::call("eth_getLogs", filter);
             let answer = self.rpc.round(vec![call]).await?.pop();
-            let found = logs(answer.ok_or_else(|| doubt("an answer is missing"))?)?;
+            let found = match logs(answer.ok_or_else(|| doubt("an answer is missing"))?) {
+                Err(ScanError::TooLarge(_)) => self.all_of(&summary.block).await?,
+                found => found?,
+            };
             if !summary.is_made_of(&found) {
                 return Err(doubt("the logs of a block are not those of its bloom").into());
             }
@@ -111,6 +112,15 @@ impl Scan {
             }
         }
         Ok(summaries)
+    }
+
+    /// All logs of a block that has too many for one answer.
+    async fn all_of(&self, block: &Block) -> Result<Vec<Found>, ReadError> {
+        let (hash, found) = self.whole(block.number, |_| true).await?;
+        match hash == block.hash {
+            true => Ok(found),
+            false => Err(doubt("the chain changed between two reads")),
+        }
     }
 
     /// The deposits that logs of the range tell of.
@@ -143,7 +153,7 @@ impl Scan {
             rpc::call("eth_getLogs", moved),
             block_at(&end),
         ];
-        let answers = self.rpc.round(calls).await.map_err(failed)?;
+        let answers = self.rpc.round_about_one(calls).await.map_err(failed)?;
         let [before, told, moved, after] =
             <[Answer; 4]>::try_from(answers).map_err(|_| doubt("an answer is missing"))?;
         let before = header(Some(before))?
@@ -212,10 +222,9 @@ fn logs(answer: Answer) -> Result<Vec<Found>, ScanError> {
     }
 }
 
-/// Failed exchanges that a smaller range cures: answers too large for us, work that takes too long,
+/// Failed exchanges that a smaller range cures, besides answers too large for us: work that takes too long,
 /// and statuses of providers that refuse a range without a word.
 const TOO_LARGE: &[&str] = &[
-    "answer too large",
     "timed out",
     "HTTP status 400",
     "HTTP status 408",
@@ -225,6 +234,7 @@ const TOO_LARGE: &[&str] = &[
 
 fn failed(error: ReadError) -> ScanError {
     match error {
+        ReadError::TooLarge => ScanError::TooLarge(error.to_string()),
         ReadError::Unavailable(what) if TOO_LARGE.iter().any(|large| what.contains(large)) => {
             ScanError::TooLarge(what)
         }

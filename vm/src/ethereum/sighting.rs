@@ -34,16 +34,25 @@ pub struct Found {
     removed: bool,
 }
 
+/// What the depositories tell themselves.
+const TOLD: [B256; 3] = [NATIVE_DEPOSIT, ERC20_DEPOSIT, CALL_EXECUTED];
+
+/// Whether one of the [`filters`] asks for a log.
+pub fn is_asked_for(rules: &Rules, depository: EvmAddress, log: &Found) -> bool {
+    let topic = log.topics.first();
+    let told = topic.is_some_and(|topic| TOLD.contains(topic)) && rules.executes(&log.address);
+    told || (topic == Some(&TRANSFER) && log.topics.get(2) == Some(&depository.into_word()))
+}
+
 /// Filters that together give every log which says something about a deposit: what the depositories
 /// tell themselves, and what tokens moved to the one where deposits count.
 pub fn filters(rules: &Rules, depository: EvmAddress, blocks: &RangeInclusive<u64>) -> [Value; 2] {
     let from = format!("{:#x}", blocks.start());
     let to = format!("{:#x}", blocks.end());
-    let told = [NATIVE_DEPOSIT, ERC20_DEPOSIT, CALL_EXECUTED];
     [
         json!([{
             "fromBlock": from, "toBlock": to,
-            "address": rules.depositories(), "topics": [told],
+            "address": rules.depositories(), "topics": [TOLD],
         }]),
         json!([{
             "fromBlock": from, "toBlock": to,
