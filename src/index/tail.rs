@@ -208,6 +208,7 @@ impl Tail {
             from: self.from(&stored.cursor, to),
             next,
             to,
+            most: self.span.blocks(),
         };
         let began = Instant::now();
         let (first, second) = match self.read(&*scanner, span).await {
@@ -284,7 +285,7 @@ impl Tail {
 
     /// Where the next range ends: a range from afar ends before what may be reorged.
     fn to(&self, cursor: &Cursor, head: u64) -> u64 {
-        let span = self.span.blocks();
+        let span = self.blocks();
         // Wherever a provider says that the head is, some of what is below the cursor is read again.
         let again = cursor.next.saturating_sub(AGAIN.min(span / 2));
         let to = again.max(oldest(cursor)).min(cursor.next);
@@ -296,9 +297,14 @@ impl Tail {
         }
     }
 
+    /// Blocks of a range at most: one that is new, and one that was read before.
+    fn blocks(&self) -> u64 {
+        self.span.blocks().max(2)
+    }
+
     /// Where a range that ends at `to` begins.
     fn from(&self, cursor: &Cursor, to: u64) -> u64 {
-        let least = to.saturating_sub(self.span.blocks() - 1);
+        let least = to.saturating_sub(self.blocks() - 1);
         let again = cursor.next.saturating_sub(AGAIN);
         again.max(oldest(cursor)).max(least).min(cursor.next)
     }

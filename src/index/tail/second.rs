@@ -30,6 +30,8 @@ pub struct Asked {
     /// The lowest block that the cursor has not passed.
     pub next: u64,
     pub to: u64,
+    /// Blocks that a provider is asked for at once.
+    pub most: u64,
 }
 
 /// A range as another provider shows it.
@@ -104,8 +106,9 @@ pub enum End {
 type Second = Option<Result<Reading, Unread>>;
 
 impl Asked {
+    /// Those of the largest question.
     pub fn blocks(self) -> u64 {
-        self.to - self.from + 1
+        (self.to - self.from + 1).min(self.most)
     }
 }
 
@@ -123,7 +126,7 @@ impl Tail {
                 None => None,
             }
         };
-        let (first, second) = tokio::join!(first.deposits(asked.from..=asked.to), second);
+        let (first, second) = tokio::join!(deposits(first, asked, asked.to), second);
         let second = match second {
             Some(Err(ScanError::TooLarge(why))) => return Err(ScanError::TooLarge(why)),
             Some(Err(ScanError::Read(error))) => Some(Err(Unread::Failed(error.to_string()))),
@@ -260,6 +263,21 @@ impl Tail {
     }
 }
 
+/// What the range shows up to `to`, as much at once as may be asked for.
+async fn deposits(
+    scanner: &dyn Scanner,
+    asked: Asked,
+    to: u64,
+) -> Result<Vec<Sighting>, ScanError> {
+    let (mut found, mut from) = (Vec::new(), asked.from);
+    while from <= to {
+        let end = from.saturating_add(asked.most - 1).min(to);
+        found.extend(scanner.deposits(from..=end).await?);
+        from = end + 1;
+    }
+    Ok(found)
+}
+
 /// What `other` shows of as much of the range as it has.
 async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Unread>, ScanError> {
     let read = async {
@@ -267,7 +285,7 @@ async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Un
         if to < asked.next {
             return Ok(Err(Unread::Behind));
         }
-        let sightings = other.deposits(asked.from..=to).await?;
+        let sightings = deposits(other, asked, to).await?;
         let end = other.block(to).await?;
         let missing = || ReadError::Unavailable(format!("no block {to} below the head"));
         let end = end.ok_or_else(missing)?;

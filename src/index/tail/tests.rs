@@ -216,6 +216,12 @@ async fn ranges_adapt_to_the_provider_and_leave_no_gap() {
         assert_eq!(bench.told(request).await.len(), 1);
         assert_eq!(bench.facts(request).await.version, 1);
     }
+    // Block by block as well.
+    world.limit(Some(1));
+    world.mine(3);
+    settle(&mut bench.tail()).await;
+    assert_eq!(bench.cursor().await.next, world.head_number() + 1);
+    // No family says so of one block: it asks for something smaller.
     world.limit(Some(0));
     world.mine(1);
     let mut tail = bench.tail();
@@ -228,6 +234,32 @@ async fn ranges_adapt_to_the_provider_and_leave_no_gap() {
         panic!("a provider that takes no block at all was not told of");
     };
     assert!(matches!(stuck.await, IndexError::Read(_)));
+}
+
+#[tokio::test]
+async fn where_blocks_are_asked_for_one_by_one_the_last_one_is_read_again() {
+    let world = World::at(300);
+    let bench = Bench::new(world.clone(), None);
+    let request = bench.request(1).await;
+    world.limit(Some(1));
+    let mut tail = bench.trusting();
+    settle(&mut tail).await;
+    // It knows a block before its logs.
+    world.deafen(true);
+    let number = world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, []);
+    world.deafen(false);
+    world.mine(1);
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, [(number, Standing::Included)]);
+    assert_eq!(bench.cursor().await.next, number + 2);
+    assert!(
+        world
+            .asked()
+            .iter()
+            .all(|range| range.start() == range.end())
+    );
 }
 
 #[tokio::test]
