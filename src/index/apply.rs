@@ -108,6 +108,15 @@ pub fn is_small(request: &Request, deposit: &Deposit) -> bool {
     Kind::of(request, deposit) == Kind::Other
 }
 
+/// How urgent a deposit is among all orders', the least first: what pays for its order, parts of that, the rest.
+pub fn rank(request: &Request, deposit: &Deposit) -> u8 {
+    match Kind::of(request, deposit) {
+        Kind::Paying => 0,
+        Kind::Part(_) => 1,
+        Kind::Named | Kind::Other => 2,
+    }
+}
+
 /// Whether the order's facts take this deposit. Anybody may deposit dust for an order, and one provider
 /// may show what is not there: neither makes facts grow without end nor keeps out who pays what the
 /// order asks for, or a part of it, or whom the order is of.

@@ -1,5 +1,10 @@
 //! Facts of requests and the rows of the index, changed in one commit each.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
 use vm::B256;
 
 use crate::{
@@ -10,7 +15,7 @@ use crate::{
         reason::{FailReason, RefundFailReason},
     },
     store::{
-        Batch,
+        Batch, Key,
         requests::{Requests, RequestsError, unless_forgotten},
         rows::{
             open,
@@ -40,93 +45,117 @@ pub struct Book {
 /// A deposit of a known request, with its transaction's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    pub request: &'a Request,
     pub deposit: &'a Deposit,
     pub transaction: &'a [u8],
     /// More than one provider shows it, or there is only one.
     pub sure: bool,
 }
 
-impl Book {
-    /// Records that a deposit is in a block. `Ok(false)`: nothing was new. An unknown request is one that
-    /// was forgotten meanwhile. `now` in unix milliseconds.
-    pub async fn seen(&self, entry: Entry<'_>, now: u64) -> Result<bool, RequestsError> {
-        let Entry {
-            request, deposit, ..
-        } = entry;
-        let facts = self.requests.facts(&request.id).await?;
-        if !apply::has_room(request, &facts, deposit) {
-            self.leave_out(request, deposit, now).await?;
-            return Ok(false);
+impl Entry<'_> {
+    fn apply(&self, facts: &mut Facts) {
+        match self.sure {
+            true => apply::seen(facts, self.deposit),
+            false => apply::shown(facts, self.deposit),
         }
-        let change = |facts: &mut Facts| match entry.sure {
-            true => apply::seen(facts, deposit),
-            false => apply::shown(facts, deposit),
-        };
-        let news = is_news(&facts, change);
-        if !news && !entry.sure {
-            return Ok(false);
-        }
-        let key = sighting::key(&deposit.network, deposit.place.number, &deposit.onchain_id);
-        let seen = sighting::encode(&sighting::Seen {
-            hash: deposit.place.hash,
-            request: Some(request.id),
-        })?;
-        let stored = self.requests.store().read(&key).await?;
-        if !news && stored.as_ref() == Some(&seen) {
-            return Ok(false);
-        }
-        let mut batch = Batch::new().put(key, seen);
-        let tracked = self.found(entry, now).await?;
-        let settled = transaction::settled(&deposit.network, entry.transaction);
-        batch = batch.put(settled, tracked.encode()?);
-        if news {
-            batch = opened(batch, request.id, deposit.onchain_id, now);
-        }
-        self.requests
-            .record(&request.id, now, batch, change)
-            .await?;
-        Ok(true)
     }
 
-    /// Lists a deposit that its order's facts have no place for, if not too many of its kind are listed.
+    /// The row of its sighting.
+    fn row(&self, request: &Request) -> Result<(Key, Vec<u8>), RequestsError> {
+        let Deposit {
+            network,
+            place,
+            onchain_id,
+            ..
+        } = self.deposit;
+        let seen = sighting::Seen {
+            hash: place.hash,
+            request: Some(request.id),
+        };
+        let key = sighting::key(network, place.number, onchain_id);
+        Ok((key, sighting::encode(&seen)?))
+    }
+}
+
+impl Book {
+    /// Records in one commit that deposits of one request are in blocks. `Ok(false)`: nothing was new. An
+    /// unknown request is one that was forgotten meanwhile. `now` in unix milliseconds.
+    pub async fn seen(
+        &self,
+        request: &Request,
+        entries: &[Entry<'_>],
+        now: u64,
+    ) -> Result<bool, RequestsError> {
+        let mut after = self.requests.facts(&request.id).await?;
+        let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+        let (mut batch, mut cause) = (Batch::new(), None);
+        for entry in entries {
+            if !apply::has_room(request, &after, entry.deposit) {
+                left_out.push(entry.deposit);
+                continue;
+            }
+            let before = after.clone();
+            entry.apply(&mut after);
+            let news = after != before;
+            if !news && !entry.sure {
+                continue;
+            }
+            let (key, row) = entry.row(request)?;
+            if !news && self.requests.store().read(&key).await?.as_ref() == Some(&row) {
+                continue;
+            }
+            batch = batch.put(key, row);
+            cause = cause.or(news.then_some(entry.deposit.onchain_id));
+            kept.push(*entry);
+        }
+        if !kept.is_empty() {
+            let mut batch = self.found(request, &kept, batch, now).await?;
+            if let Some(cause) = cause {
+                batch = opened(batch, request.id, cause, now);
+            }
+            let change = |facts: &mut Facts| kept.iter().for_each(|entry| entry.apply(facts));
+            let recorded = self.requests.record(&request.id, now, batch, change);
+            recorded.await?;
+        }
+        if !left_out.is_empty() {
+            self.leave_out(request, &left_out, now).await?;
+        }
+        Ok(!kept.is_empty())
+    }
+
+    /// Lists deposits that their order's facts have no place for, if not too many of their kind are listed.
     async fn leave_out(
         &self,
         request: &Request,
-        deposit: &Deposit,
+        deposits: &[&Deposit],
         now: u64,
     ) -> Result<(), RequestsError> {
-        let key = parked::key(&request.id, &deposit.onchain_id);
-        let minor = apply::is_small(request, deposit);
-        let mut listed = 0;
+        let (mut known, mut listed) = (BTreeSet::new(), [0; 2]);
         let rows = parked::of(&request.id, MOST_SCANNED);
-        for (known, row) in self.requests.store().scan(rows).await? {
-            if known == key {
-                return Ok(());
-            }
+        for (key, row) in self.requests.store().scan(rows).await? {
             let row = Parked::decode(&row)?;
-            listed += usize::from(row.note == LEFT_OUT && row.minor == minor);
+            listed[usize::from(row.minor)] += usize::from(row.note == LEFT_OUT);
+            known.insert(key);
         }
-        let (id, transaction) = (request.id, deposit.transaction.as_str());
-        tracing::error!(request = %id, transaction, "too many deposits for one order: left out");
-        metrics::counter!("intentd_index_deposits_left_out_total").increment(1);
-        if listed >= MOST_LEFT_OUT {
-            return Ok(());
+        let (mut batch, mut count) = (Batch::new(), 0_u64);
+        for deposit in deposits {
+            let key = parked::key(&request.id, &deposit.onchain_id);
+            let minor = apply::is_small(request, deposit);
+            if !known.insert(key.clone()) {
+                continue;
+            }
+            count += 1;
+            let listed = &mut listed[usize::from(minor)];
+            if *listed < MOST_LEFT_OUT {
+                *listed += 1;
+                batch = batch.put(key, left_out(request, deposit, minor, now).encode()?);
+            }
         }
-        let row = Parked {
-            network: deposit.network.clone(),
-            transaction: deposit.transaction.clone(),
-            depositor: deposit.depositor.clone(),
-            currency: deposit.currency.clone(),
-            amount: deposit.amount,
-            reason: mismatch(request, deposit).unwrap_or(FailReason::DoubleSpend),
-            why: RefundFailReason::ManualRefundRequired,
-            note: LEFT_OUT.to_owned(),
-            minor,
-            since: now,
-        };
-        let batch = Batch::new().put(key, row.encode()?);
-        self.requests.store().commit(batch).await?;
+        if count > 0 {
+            let first = deposits.first().map(|deposit| deposit.transaction.as_str());
+            tracing::error!(request = %request.id, first, count, "too many deposits for one order: left out");
+            metrics::counter!("intentd_index_deposits_left_out_total").increment(count);
+            self.requests.store().commit(batch).await?;
+        }
         Ok(())
     }
 
@@ -156,26 +185,53 @@ impl Book {
         Ok(())
     }
 
-    /// The transaction's row with this request among its own.
-    async fn found(&self, entry: Entry<'_>, now: u64) -> Result<Tracked, RequestsError> {
-        let network = &entry.deposit.network;
-        let key = transaction::settled(network, entry.transaction);
-        let stored = self.requests.store().read(&key).await?;
-        let stored = stored.map(|bytes| Tracked::decode(&bytes)).transpose()?;
-        let mut tracked = stored.unwrap_or(Tracked {
-            text: entry.deposit.transaction.clone(),
-            requests: Vec::new(),
-            claimed: None,
-            outcome: Outcome::Included,
-            tries: 0,
-            first: now,
-            next: 0,
+    /// `batch`, and the rows of the entries' transactions with this request among their own.
+    async fn found(
+        &self,
+        request: &Request,
+        entries: &[Entry<'_>],
+        mut batch: Batch,
+        now: u64,
+    ) -> Result<Batch, RequestsError> {
+        let keyed = entries.iter().map(|entry| {
+            let key = transaction::settled(&entry.deposit.network, entry.transaction);
+            (key, entry.deposit)
         });
-        tracked.outcome = Outcome::Included;
-        if !tracked.requests.contains(&entry.request.id) {
-            tracked.requests.push(entry.request.id);
+        for (key, deposit) in keyed.collect::<BTreeMap<_, _>>() {
+            let stored = self.requests.store().read(&key).await?;
+            let stored = stored.map(|bytes| Tracked::decode(&bytes)).transpose()?;
+            let mut tracked = stored.unwrap_or(Tracked {
+                text: deposit.transaction.clone(),
+                requests: Vec::new(),
+                claimed: None,
+                outcome: Outcome::Included,
+                tries: 0,
+                first: now,
+                next: 0,
+            });
+            tracked.outcome = Outcome::Included;
+            if !tracked.requests.contains(&request.id) {
+                tracked.requests.push(request.id);
+            }
+            batch = batch.put(key, tracked.encode()?);
         }
-        Ok(tracked)
+        Ok(batch)
+    }
+}
+
+/// How a deposit is listed that there was no place for.
+fn left_out(request: &Request, deposit: &Deposit, minor: bool, now: u64) -> Parked {
+    Parked {
+        network: deposit.network.clone(),
+        transaction: deposit.transaction.clone(),
+        depositor: deposit.depositor.clone(),
+        currency: deposit.currency.clone(),
+        amount: deposit.amount,
+        reason: mismatch(request, deposit).unwrap_or(FailReason::DoubleSpend),
+        why: RefundFailReason::ManualRefundRequired,
+        note: LEFT_OUT.to_owned(),
+        minor,
+        since: now,
     }
 }
 
@@ -185,8 +241,12 @@ fn is_news(before: &Facts, change: impl Fn(&mut Facts)) -> bool {
     after != *before
 }
 
-/// `batch`, and the request open for the solver because of `cause`.
-pub fn opened(batch: Batch, request: B256, cause: B256, now: u64) -> Batch {
+/// `batch`, and the request open for the solver because of `cause`. No two rows are alike, not even of one
+/// moment: by them it is seen that there is something new.
+pub fn opened(batch: Batch, request: B256, mut cause: B256, now: u64) -> Batch {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    cause[24..].copy_from_slice(&count.to_be_bytes());
     batch.put(open::key(&request), open::encode(now, &cause))
 }
 
@@ -219,12 +279,11 @@ mod tests {
         insert.await.unwrap();
         let show = async |deposit: Deposit| {
             let entry = Entry {
-                request: &request,
                 deposit: &deposit,
                 transaction: &[1; 32],
                 sure: true,
             };
-            book.seen(entry, 5).await.unwrap()
+            book.seen(&request, &[entry], 5).await.unwrap()
         };
         // As many as there are places for, and then some: dust of strangers, then halves of the user's.
         let (dust, half) = ((scene::USDC, 1), (scene::USER, 60_000_000));
@@ -250,5 +309,49 @@ mod tests {
         assert!(!show(deposit(1_199, scene::USER, 60_000_000)).await);
         assert!(show(deposit(2_000, scene::USER, 100_000_000)).await);
         assert_eq!(listed().await.len(), 64);
+    }
+
+    #[tokio::test]
+    async fn all_deposits_of_a_request_are_one_commit() {
+        let book = Book {
+            requests: Requests::new(Arc::new(MemoryStore::new())),
+        };
+        let request = scene::request(1);
+        let insert = book.requests.insert(&request, Batch::new());
+        insert.await.unwrap();
+        let dust = (0..200).map(|number| deposit(number, scene::USDC, 1));
+        let whole = deposit(1_000, scene::USER, 100_000_000);
+        let all: Vec<_> = dust.chain([whole]).collect();
+        let entries = |sure| {
+            all.iter().map(move |deposit| Entry {
+                deposit,
+                transaction: &[1; 32],
+                sure,
+            })
+        };
+        let shown: Vec<_> = entries(false).collect();
+        assert_eq!(book.seen(&request, &shown, 5).await, Ok(true));
+        let facts = book.requests.facts(&request.id).await.unwrap();
+        // 64 of others have a place, and who pays has one of his own.
+        assert_eq!((facts.version, facts.deposits.len()), (1, 65));
+        assert_eq!(facts.deposits[64].amount, vm::Amount::from(100_000_000));
+        let listed = async || {
+            let rows = parked::of(&request.id, usize::MAX);
+            book.requests.store().scan(rows).await.unwrap().len()
+        };
+        assert_eq!(listed().await, MOST_LEFT_OUT);
+        let store = book.requests.store();
+        let sightings = store.scan(sighting::range("origin", 0, usize::MAX));
+        assert_eq!(sightings.await.unwrap().len(), 65);
+        let row = store.read(&transaction::settled("origin", &[1; 32])).await;
+        let row = Tracked::decode(&row.unwrap().unwrap()).unwrap();
+        assert_eq!(row.requests, [request.id]);
+        // Shown again, and by two: nothing is new, nothing is listed twice.
+        for sure in [false, true] {
+            let again: Vec<_> = entries(sure).collect();
+            assert_eq!(book.seen(&request, &again, 6).await, Ok(false), "{sure}");
+        }
+        assert_eq!(listed().await, MOST_LEFT_OUT);
+        assert_eq!(book.requests.facts(&request.id).await.unwrap(), facts);
     }
 }

@@ -2,9 +2,14 @@
 //! them looked at again or dismiss them, and agreement takes them off the list by itself. And those that
 //! are agreed about and that nobody is paid from.
 
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
 use vm::{B256, spelled_alike};
 
-use super::{Confirmer, Pending};
+use super::{Confirmer, Due, Pending};
 use crate::{
     index::{IndexError, apply},
     request::{
@@ -32,31 +37,58 @@ const LONGEST: u64 = 3_600_000;
 /// Deposits of one order that are listed because nobody is paid from them: of those that are worth
 /// something, and of the others.
 const MOST_LISTED: usize = 32;
-/// Deposits that such pauses are remembered of.
+/// The same for what nobody answers about: it may be anybody's, as soon as somebody does.
+const UNANSWERED: u64 = 60_000;
+/// Transactions that such pauses are remembered of.
 const MOST: usize = 4_096;
 
-impl Confirmer {
-    /// Whether a deposit is looked at later only.
-    pub(super) fn rests(&self, deposit: &Deposit, now: u64) -> bool {
-        let pauses = self.pauses.lock();
-        let until = pauses
-            .ok()
-            .and_then(|it| it.get(&deposit.onchain_id).copied());
-        until.is_some_and(|until| now < until)
+/// Unix milliseconds before which transactions, by network and text, are not looked at.
+#[derive(Default)]
+pub struct Pauses(Mutex<HashMap<(String, String), u64>>);
+
+impl Pauses {
+    pub fn rests(&self, network: &str, transaction: &str, now: u64) -> bool {
+        let name = (network.to_owned(), transaction.to_owned());
+        self.all().get(&name).is_some_and(|until| now < *until)
     }
 
-    /// Looks at a deposit later only.
-    pub(super) fn rest(&self, deposit: &Deposit, now: u64) {
-        let Ok(mut pauses) = self.pauses.lock() else {
-            return;
-        };
-        if pauses.len() >= MOST {
-            pauses.clear();
+    /// A quorum calls it unattestable.
+    pub fn doubt(&self, due: &Due, now: u64) {
+        self.rest(due, LONGEST, now);
+    }
+
+    /// Nobody answers about it.
+    pub fn unanswered(&self, due: &Due, now: u64) {
+        self.rest(due, UNANSWERED, now);
+    }
+
+    fn rest(&self, due: &Due, longest: u64, now: u64) {
+        let ages = due.deposits.iter().map(|(_, deposit)| age(deposit, now));
+        let pause = ages.min().unwrap_or_default().saturating_mul(1_000) / PART;
+        let name = (due.network.clone(), due.transaction.clone());
+        let mut all = self.all();
+        if all.len() >= MOST && !all.contains_key(&name) {
+            make_room(&mut all, now);
         }
-        let pause = (age(deposit, now) * 1_000 / PART).min(LONGEST);
-        pauses.insert(deposit.onchain_id, now.saturating_add(pause));
+        all.insert(name, now.saturating_add(pause.min(longest)));
     }
 
+    fn all(&self) -> MutexGuard<'_, HashMap<(String, String), u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets the pauses that are over, or else the half that ends first.
+fn make_room(all: &mut HashMap<(String, String), u64>, now: u64) {
+    all.retain(|_, until| now < *until);
+    if all.len() >= MOST {
+        let mut kept: Vec<_> = all.drain().collect();
+        kept.sort_unstable_by_key(|(_, until)| *until);
+        all.extend(kept.drain(MOST / 2..));
+    }
+}
+
+impl Confirmer {
     /// Lists a deposit that nobody has agreed about for long.
     pub(super) async fn shelve(
         &self,
@@ -107,38 +139,44 @@ impl Confirmer {
         }
     }
 
-    /// `batch`, and the deposit off the list if it was put there by [`Confirmer::shelve`]; whether it
-    /// was. What the solver has parked stays.
+    /// `batch`, and those of the deposits off the list that were put there by [`Confirmer::shelve`]; which.
+    /// What the solver has parked stays.
     pub(super) async fn unshelve(
         &self,
         batch: Batch,
         request: &B256,
-        deposit: &Deposit,
-    ) -> Result<(Batch, bool), IndexError> {
-        if !self.requests.facts(request).await?.is_refused(deposit) {
-            return Ok((batch, false));
+        deposits: &[&Deposit],
+    ) -> Result<(Batch, HashSet<B256>), IndexError> {
+        let facts = self.requests.facts(request).await?;
+        let refused = deposits.iter().filter(|one| facts.is_refused(one));
+        let mut shelved: HashSet<B256> = refused.map(|one| one.onchain_id).collect();
+        if shelved.is_empty() {
+            return Ok((batch, shelved));
         }
         let key = claim::key(request);
         let found = self.requests.store().read(&key).await?;
-        let claimed = found.as_deref().map(Claim::decode).transpose()?;
-        if claimed.is_some_and(|claim| claim.parked.contains(&deposit.onchain_id)) {
-            return Ok((batch, false));
+        if let Some(claim) = found.as_deref().map(Claim::decode).transpose()? {
+            shelved.retain(|id| !claim.parked.contains(id));
         }
-        let batch = batch
-            .expect(key, found.map_or(Expect::Absent, Expect::Equals))
-            .delete(parked::key(request, &deposit.onchain_id));
-        Ok((batch, true))
+        let batch = batch.expect(key, found.map_or(Expect::Absent, Expect::Equals));
+        let rows = shelved.iter().map(|id| parked::key(request, id));
+        Ok((rows.fold(batch, Batch::delete), shelved))
     }
 }
 
 impl Confirmer {
-    /// Whether one more of a request is listed like this.
-    pub(super) async fn is_listed(&self, request: &B256, row: &Parked) -> Result<bool, IndexError> {
+    /// Whether one more of a request is listed like this, besides those that are `about` to be.
+    pub(super) async fn is_listed(
+        &self,
+        request: &B256,
+        row: &Parked,
+        about: &[Parked],
+    ) -> Result<bool, IndexError> {
+        let is_alike = |known: &Parked| known.note == row.note && known.minor == row.minor;
+        let mut alike = about.iter().filter(|known| is_alike(known)).count();
         let rows = parked::of(request, MOST);
-        let mut alike = 0;
         for (_, known) in self.requests.store().scan(rows).await? {
-            let known = Parked::decode(&known)?;
-            alike += usize::from(known.note == row.note && known.minor == row.minor);
+            alike += usize::from(is_alike(&Parked::decode(&known)?));
         }
         Ok(alike < MOST_LISTED)
     }
@@ -182,9 +220,54 @@ fn age(deposit: &Deposit, now: u64) -> u64 {
     (now / 1_000).saturating_sub(deposit.place.time)
 }
 
-/// Nothing says any more that the deposit is not given back.
-pub(super) fn forget(facts: &mut Facts, deposit: &B256) {
+/// Nothing says any more that the deposits are not given back.
+pub(super) fn forget(facts: &mut Facts, deposits: &HashSet<B256>) {
     facts
         .endings
-        .retain(|ending| ending.deposit != *deposit || ending.refused.is_none());
+        .retain(|ending| !deposits.contains(&ending.deposit) || ending.refused.is_none());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::request::{fact::Standing, scene};
+
+    #[test]
+    fn with_too_many_pauses_those_that_end_first_go() {
+        let pauses = Pauses::default();
+        let request = Arc::new(scene::request(1));
+        let born = scene::deposit(1, Standing::Included).place.time;
+        let due = |number: u64| {
+            let mut deposit = scene::deposit(1, Standing::Included);
+            deposit.transaction = number.to_string();
+            deposit.place.time = born - number;
+            Due::of(request.clone(), deposit)
+        };
+        let now = (born + 600) * 1_000;
+        let most = MOST as u64;
+        (0..most).for_each(|number| pauses.doubt(&due(number), now));
+        let rests = |number: u64| pauses.rests("origin", &number.to_string(), now);
+        assert!((0..most).all(rests));
+        pauses.doubt(&due(most), now);
+        assert!((most / 2..=most).all(rests) && !(0..most / 2).any(rests));
+        // Where all end at the same time some have to go, and not all of them.
+        let pauses = Pauses::default();
+        for number in 0..=most {
+            let mut due = due(0);
+            due.transaction = number.to_string();
+            pauses.unanswered(&due, now);
+        }
+        assert_eq!(pauses.all().len(), MOST / 2 + 1);
+        assert!(
+            pauses
+                .all()
+                .values()
+                .all(|until| *until == now + UNANSWERED)
+        );
+        // What is over goes first.
+        (0..most).for_each(|number| pauses.doubt(&due(number), now + UNANSWERED));
+        assert!(pauses.all().len() <= MOST);
+    }
 }

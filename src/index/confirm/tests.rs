@@ -1,26 +1,30 @@
-use vm::{Refusal, Transaction, U256, protocol::limits, testing::Script};
+mod crowd;
+
+use vm::{B256, Refusal, Transaction, U256, protocol::limits, testing::Script};
 
 use super::*;
 use crate::{
     attest,
     index::{
         apply,
-        book::{Book, Entry},
+        book::{Book, Entry, opened},
         scene,
     },
     request::{
         self, Execution,
+        fact::{Facts, Standing},
         mismatch::mismatch,
         reason::FailReason,
         status::{self, Status},
     },
     solver::claimable,
     store::{
-        Store,
+        Batch, Store,
         memory::MemoryStore,
         rows::{
             self, claim,
-            cursor::Mark,
+            cursor::{self, Cursor, Mark},
+            open,
             parked::{self, Parked},
             sighting,
         },
@@ -73,7 +77,6 @@ impl Bench {
         let place = apply::place(&vm::testing::block(number, fork));
         let deposit = apply::deposit("origin", &scene::tx(1), &place, &self.deposit());
         let entry = Entry {
-            request: &self.request,
             deposit: &deposit,
             transaction: &scene::tx(1).bytes,
             sure: true,
@@ -81,7 +84,7 @@ impl Bench {
         let book = Book {
             requests: self.requests.clone(),
         };
-        book.seen(entry, NOW).await.unwrap();
+        book.seen(&self.request, &[entry], NOW).await.unwrap();
     }
 
     /// The quorum shows these deposits in a block.
@@ -286,7 +289,7 @@ async fn a_deposit_is_its_depositors_own_when_a_quorum_shows_who_gave_it() {
         };
         let mut request = bench.request.clone();
         request.order.inputs[0].payment.currency = scene::DEPOSITORY.into();
-        let Verdict::Final(agreed) = judge(&seen, &request, &facts.deposits[0]) else {
+        let Verdict::Final(agreed) = Reading::of(&seen).judge(&request, &facts.deposits[0]) else {
             panic!("row {row}");
         };
         assert_eq!(agreed.own, row == 1, "row {row}");
@@ -446,10 +449,10 @@ async fn the_tail_reads_again_where_it_was_shown_what_is_not_there() {
     };
     let marks = [AT - 20, AT - 1, AT, AT + 7].map(mark).to_vec();
     let next = AT + 8;
-    let cursor = Cursor { next, marks }.encode().unwrap();
+    let ahead = Cursor { next, marks }.encode().unwrap();
     let store: &Arc<dyn Store> = bench.requests.store();
     let key = cursor::key("origin");
-    let batch = Batch::new().put(key.clone(), cursor);
+    let batch = Batch::new().put(key.clone(), ahead.clone());
     store.commit(batch).await.unwrap();
     assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
     let cursor = Cursor::decode(&store.read(&key).await.unwrap().unwrap()).unwrap();
@@ -460,6 +463,21 @@ async fn the_tail_reads_again_where_it_was_shown_what_is_not_there() {
     // The row of what was shown stays until the tail has read the block again.
     let rows = store.scan(sighting::range("origin", AT, 9)).await.unwrap();
     assert_eq!(rows.len(), 1);
+    // Who shows it once more takes the cursor back a minute later, and then ever later.
+    let mut pause = 60_000;
+    let mut now = NOW;
+    for _ in 0..3 {
+        let batch = Batch::new().put(key.clone(), ahead.clone());
+        store.commit(batch).await.unwrap();
+        bench.show(AT, 0).await;
+        bench.confirmer.look(now + pause - 1).await.unwrap();
+        assert_eq!(bench.standing().await, (AT, Standing::Reorged));
+        assert_eq!(store.read(&key).await.unwrap().unwrap(), ahead);
+        bench.confirmer.read_again("origin", now + pause).await;
+        let cursor = store.read(&key).await.unwrap().unwrap();
+        assert_eq!(Cursor::decode(&cursor).unwrap().next, AT);
+        (now, pause) = (now + pause, 2 * pause);
+    }
 }
 
 #[tokio::test]
@@ -537,7 +555,10 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
 /// So many of an order are listed, of each kind.
 async fn fills_the_list(bench: &Bench, row: &Parked) {
     let request = &bench.request.id;
-    let is_listed = async |row: &Parked| bench.confirmer.is_listed(request, row).await.unwrap();
+    let is_listed = async |row: &Parked| {
+        let found = bench.confirmer.is_listed(request, row, &[]).await;
+        found.unwrap()
+    };
     let mut batch = Batch::new();
     for number in 1..32 {
         assert!(is_listed(row).await);
@@ -546,6 +567,9 @@ async fn fills_the_list(bench: &Bench, row: &Parked) {
     }
     bench.requests.store().commit(batch).await.unwrap();
     assert!(!is_listed(row).await);
+    let about = vec![row.clone(); 32];
+    let full = bench.confirmer.is_listed(&B256::ZERO, row, &about);
+    assert!(!full.await.unwrap());
     let other = Parked {
         minor: !row.minor,
         ..row.clone()

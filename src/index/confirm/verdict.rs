@@ -2,8 +2,9 @@
 //! that refuses for good is doubt here, and doubt is never final. How many deposits there are is judged
 //! by whoever pays for one.
 
-use vm::{B256, Block, Payment, PaymentKind, Receipt, Seen, protocol::limits, spelled_alike};
+use vm::{B256, Payment, PaymentKind, Receipt, Seen, protocol::limits, spelled_alike};
 
+use super::due::block;
 use crate::{
     attest::deposit::{Message, listed},
     index::apply,
@@ -26,42 +27,50 @@ pub enum Verdict {
     Doubtful(String),
 }
 
-/// Judges a deposit of `request` by its transaction as a quorum shows it.
-pub fn judge(seen: &Seen<'_>, request: &Request, deposit: &Deposit) -> Verdict {
-    let finality = &seen.spec.finality;
-    let old = Block {
-        number: deposit.place.number,
-        hash: deposit.place.hash,
-        parent: B256::ZERO,
-        time: deposit.place.time,
-    };
-    let absent = match finality.met(&old, seen.head) {
-        true => Verdict::Gone,
-        false => Verdict::Early,
-    };
-    let Ok(receipt) = seen.receipt() else {
-        return absent;
-    };
-    if let Err(why) = limits::readable(receipt) {
-        return Verdict::Doubtful(why.to_string());
+/// A transaction as a quorum shows it, with what the oracle makes of it.
+pub struct Reading<'a> {
+    seen: &'a Seen<'a>,
+    /// `None` where there is no successful transaction; an error where the oracle attests nothing of it.
+    listed: Option<(&'a Receipt, Result<Vec<Message>, String>)>,
+}
+
+impl<'a> Reading<'a> {
+    pub fn of(seen: &'a Seen<'a>) -> Self {
+        let messages = |receipt: &Receipt| match limits::readable(receipt) {
+            Err(why) => Err(why.to_string()),
+            Ok(()) => listed(seen).map_err(|refusal| refusal.to_string()),
+        };
+        let receipt = seen.receipt().ok();
+        let listed = receipt.map(|receipt| (receipt, messages(receipt)));
+        Self { seen, listed }
     }
-    let messages = match listed(seen) {
-        Ok(messages) => messages,
-        Err(refusal) => return Verdict::Doubtful(refusal.to_string()),
-    };
-    let same = |one: &&Message| is_same(seen, &request.order_id, deposit, one);
-    let Some(message) = messages.iter().find(same) else {
-        return absent;
-    };
-    if !finality.met(&receipt.block, seen.head) {
-        return Verdict::Early;
+
+    /// Judges a deposit of `request` that is said to be in the transaction.
+    pub fn judge(&self, request: &Request, deposit: &Deposit) -> Verdict {
+        let (seen, finality) = (self.seen, &self.seen.spec.finality);
+        let absent = match finality.met(&block(deposit), seen.head) {
+            true => Verdict::Gone,
+            false => Verdict::Early,
+        };
+        let (receipt, messages) = match &self.listed {
+            None => return absent,
+            Some((_, Err(why))) => return Verdict::Doubtful(why.clone()),
+            Some((receipt, Ok(messages))) => (receipt, messages),
+        };
+        let same = |one: &&Message| is_same(seen, &request.order_id, deposit, one);
+        let Some(message) = messages.iter().find(same) else {
+            return absent;
+        };
+        if !finality.met(&receipt.block, seen.head) {
+            return Verdict::Early;
+        }
+        Verdict::Final(Agreed {
+            place: apply::place(&receipt.block),
+            together: u32::try_from(messages.len()).unwrap_or(u32::MAX),
+            own: is_own(receipt, request, &message.deposit),
+            named_by_other: message.deposit.named_by_other,
+        })
     }
-    Verdict::Final(Agreed {
-        place: apply::place(&receipt.block),
-        together: u32::try_from(messages.len()).unwrap_or(u32::MAX),
-        own: is_own(receipt, request, &message.deposit),
-        named_by_other: message.deposit.named_by_other,
-    })
 }
 
 /// Whether its depositor gave the deposit: sent the transaction, or the currency's own record says so.

@@ -144,12 +144,11 @@ impl Transactions {
             let place = apply::place(&receipt.block);
             let deposit = apply::deposit(network, transaction, &place, found);
             let entry = Entry {
-                request: &request,
                 deposit: &deposit,
                 transaction: &transaction.bytes,
                 sure: true,
             };
-            unless_forgotten(self.book.seen(entry, now).await)?;
+            unless_forgotten(self.book.seen(&request, &[entry], now).await)?;
             used = true;
         }
         Ok(used)

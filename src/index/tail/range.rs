@@ -24,8 +24,6 @@ use crate::{
 
 /// Orders that are looked for at the same time.
 const LOOKUPS: usize = 16;
-/// Deposits of a transaction that are told by themselves where it is doubtful.
-const TOLD: usize = 4;
 
 /// A deposit of a range.
 struct Found<'a> {
@@ -157,10 +155,7 @@ impl Tail {
                 all.push((id, found));
             }
         }
-        let mut batch = Batch::new();
-        for (id, found) in &sure {
-            batch = self.found(blocks, (id, found), batch, now).await?;
-        }
+        let batch = self.found(blocks, &sure, Batch::new(), now).await?;
         let last = match &agreed.end {
             End::At(end) => Some(end.number),
             End::Behind | End::Unread(_) => None,
@@ -169,37 +164,42 @@ impl Tail {
         for row in before.values().filter(read) {
             self.missed(blocks, row, &agreed.word, now).await?;
         }
-        for (id, found) in &shown {
-            batch = self.found(blocks, (id, found), batch, now).await?;
-        }
-        Ok(batch)
+        self.found(blocks, &shown, batch, now).await
     }
 
-    /// Records one deposit; `batch`, and the row of one that is no request's.
+    /// Records deposits, those of a request in one commit; `batch`, and the rows of those that are no request's.
     async fn found(
         &self,
         blocks: &Blocks<'_>,
-        (id, found): (&B256, &Found<'_>),
-        batch: Batch,
+        all: &[(B256, Found<'_>)],
+        mut batch: Batch,
         now: u64,
     ) -> Result<Batch, IndexError> {
-        let sighting = found.sighting;
-        let known = match found.request {
-            None => false,
-            Some(request) => self.deposited(blocks, request, found, now).await?,
-        };
-        if !found.news {
-            return Ok(batch);
+        let mut by_request: BTreeMap<B256, Vec<&Found<'_>>> = BTreeMap::new();
+        for (_, found) in all {
+            if let Some(request) = found.request {
+                by_request.entry(request.id).or_default().push(found);
+            }
         }
-        self.count(if known { "known" } else { "unknown" });
-        self.doubt(sighting, found.deposit);
-        if known {
-            return Ok(batch);
+        let mut known = HashSet::new();
+        for (id, found) in &by_request {
+            if self.deposited(blocks, found, now).await? {
+                known.insert(*id);
+            }
         }
-        let key = sighting::key(&self.network.name, sighting.number, id);
-        let (hash, request) = (sighting.hash, None);
-        let seen = sighting::Seen { hash, request };
-        Ok(batch.put(key, sighting::encode(&seen)?))
+        for (id, found) in all.iter().filter(|(_, found)| found.news) {
+            let is_known = found.request.is_some_and(|it| known.contains(&it.id));
+            self.count(if is_known { "known" } else { "unknown" });
+            if is_known {
+                continue;
+            }
+            let Sighting { number, hash, .. } = *found.sighting;
+            let key = sighting::key(&self.network.name, number, id);
+            let request = None;
+            batch = batch.put(key, sighting::encode(&sighting::Seen { hash, request })?);
+        }
+        self.doubt(all);
+        Ok(batch)
     }
 
     /// The requests whose orders the sightings name, by order: most name none. Whoever deposits has
@@ -218,30 +218,36 @@ impl Tail {
             .await
     }
 
-    /// A request's deposit: its facts tell of it when this returns; false where the request was forgotten
-    /// meanwhile.
+    /// Deposits of one request: its facts tell of them when this returns; false where the request was
+    /// forgotten meanwhile.
     async fn deposited(
         &self,
         blocks: &Blocks<'_>,
-        request: &Request,
-        found: &Found<'_>,
+        all: &[&Found<'_>],
         now: u64,
     ) -> Result<bool, IndexError> {
-        let sighting = found.sighting;
-        let block = blocks.at(sighting.number).await?;
-        if block.hash != sighting.hash {
-            let what = format!("a deposit in another block {}", block.number);
-            return Err(ReadError::Doubtful(what).into());
-        }
-        let (network, place) = (&self.network.name, apply::place(&block));
-        let deposit = apply::deposit(network, &sighting.transaction, &place, found.deposit);
-        let entry = Entry {
-            request,
-            deposit: &deposit,
-            transaction: &sighting.transaction.bytes,
-            sure: found.sure,
+        let Some(request) = all.first().and_then(|found| found.request) else {
+            return Ok(false);
         };
-        let recorded = self.book.seen(entry, now).await;
+        let mut deposits = Vec::with_capacity(all.len());
+        for found in all {
+            let sighting = found.sighting;
+            let block = blocks.at(sighting.number).await?;
+            if block.hash != sighting.hash {
+                let what = format!("a deposit in another block {}", block.number);
+                return Err(ReadError::Doubtful(what).into());
+            }
+            let (network, place) = (&self.network.name, apply::place(&block));
+            let transaction = &sighting.transaction;
+            deposits.push(apply::deposit(network, transaction, &place, found.deposit));
+        }
+        let entries = all.iter().zip(&deposits).map(|(found, deposit)| Entry {
+            deposit,
+            transaction: &found.sighting.transaction.bytes,
+            sure: found.sure,
+        });
+        let entries: Vec<_> = entries.collect();
+        let recorded = self.book.seen(request, &entries, now).await;
         Ok(unless_forgotten(recorded)?.is_some())
     }
 
@@ -286,21 +292,20 @@ impl Tail {
         Ok(sighted)
     }
 
-    /// Counts a deposit that no quorum will attest, and tells the operator of its transaction.
-    fn doubt(&self, sighting: &Sighting, deposit: &vm::Deposit) {
-        let Some(why) = &sighting.doubt else { return };
-        self.count("unattributed");
-        if !is_told(sighting, deposit) {
-            return;
+    /// Counts what is new of deposits that no quorum will attest, and tells the operator of their
+    /// transactions.
+    fn doubt(&self, all: &[(B256, Found<'_>)]) {
+        for (sighting, first, deposits) in doubtful(all) {
+            (0..deposits).for_each(|_| self.count("unattributed"));
+            let Some(why) = &sighting.doubt else { continue };
+            let (network, transaction) = (&self.network.name, &sighting.transaction.text);
+            let (depositor, amount) = (first.depositor.text(), first.amount);
+            let (currency, id) = (first.currency.text(), &first.id);
+            tracing::error!(
+                network, %transaction, deposits, depositor, currency, %amount, %id, %why,
+                "deposits cannot be attributed; told is the first"
+            );
         }
-        let deposits = sighting.deposits.len();
-        let (network, transaction) = (&self.network.name, &sighting.transaction.text);
-        let (depositor, amount) = (deposit.depositor.text(), deposit.amount);
-        let (currency, id) = (deposit.currency.text(), &deposit.id);
-        tracing::error!(
-            network, %transaction, deposits, depositor, currency, %amount, %id, %why,
-            "a deposit cannot be attributed"
-        );
     }
 
     pub(super) fn count(&self, kind: &'static str) {
@@ -310,11 +315,17 @@ impl Tail {
     }
 }
 
-/// Whether `deposit`, one of the sighting's, is among the few of its transaction that get a line of the log: more
-/// would be anybody's to fill it with.
-fn is_told(sighting: &Sighting, deposit: &vm::Deposit) -> bool {
-    let mut few = sighting.deposits.iter().take(TOLD);
-    few.any(|one| std::ptr::eq(one, deposit))
+/// The doubtful transactions with something new: anybody makes one of a thousand deposits, so that each gets one
+/// line of the log, with its first deposit and how many there are.
+fn doubtful<'a>(all: &[(B256, Found<'a>)]) -> Vec<(&'a Sighting, &'a vm::Deposit, usize)> {
+    let mut told: BTreeMap<&[u8], (&Sighting, &vm::Deposit, usize)> = BTreeMap::new();
+    let new = all.iter().filter(|(_, found)| found.news);
+    for (_, found) in new.filter(|(_, found)| found.sighting.doubt.is_some()) {
+        let transaction: &[u8] = &found.sighting.transaction.bytes;
+        let first = (found.sighting, found.deposit, 0);
+        told.entry(transaction).or_insert(first).2 += 1;
+    }
+    told.into_values().collect()
 }
 
 #[cfg(test)]
@@ -323,21 +334,39 @@ mod tests {
     use crate::index::scene;
 
     #[test]
-    fn of_a_transaction_that_is_doubtful_a_few_deposits_are_told() {
-        let of = |count: u32| Sighting {
-            transaction: scene::tx(1),
+    fn a_transaction_that_is_doubtful_is_told_of_once() {
+        let of = |number: u8, count: u32, doubt: Option<&str>| Sighting {
+            transaction: scene::tx(number.into()),
             number: 1,
             hash: B256::ZERO,
             deposits: (0..count)
                 .map(|at| scene::deposit(B256::ZERO, at))
                 .collect(),
-            doubt: None,
+            doubt: doubt.map(|why| vm::Refusal(why.into())),
         };
-        for (count, told) in [(1, 1), (4, 4), (1_300, TOLD)] {
-            let sighting = of(count);
-            let deposits = sighting.deposits.iter();
-            let lines = deposits.filter(|one| is_told(&sighting, one)).count();
-            assert_eq!(lines, told, "{count}");
-        }
+        let why = Some("two of them");
+        let all = [of(1, 1_300, why), of(2, 1, why), of(3, 5, None)];
+        let found = |news| {
+            let each = all.iter().flat_map(move |sighting| {
+                sighting.deposits.iter().map(move |deposit| Found {
+                    sighting,
+                    deposit,
+                    request: None,
+                    news,
+                    sure: true,
+                })
+            });
+            each.map(|found| (B256::ZERO, found)).collect::<Vec<_>>()
+        };
+        let told = doubtful(&found(true));
+        let told = told
+            .iter()
+            .map(|(one, first, count)| (*one, first.index, *count));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [(&all[0], 0, 1_300), (&all[1], 0, 1)]
+        );
+        // What is read again was told of.
+        assert!(doubtful(&found(false)).is_empty());
     }
 }
