@@ -226,29 +226,28 @@ async fn refused_ranges_are_too_large_and_other_failures_are_not() {
     assert_eq!(scan().await, Ok(Vec::new()));
 }
 
+/// A block with three deposits, and its height.
+async fn three_deposits(rig: &Rig) -> u64 {
+    let (site, user) = (&rig.site, &rig.user);
+    site.node.automine(false).await.unwrap();
+    let deposit = site.native_deposit(ORDER).value(amount(1));
+    let bare = Token::transferCall {
+        to: site.depository,
+        amount: amount(3),
+    };
+    let bare = Payload::call(site.token, &bare).suffix(ORDER);
+    for payload in [deposit.clone(), bare, deposit] {
+        site.node.submit(user.address(), payload).await.unwrap();
+    }
+    site.node.mine(1, 1).await.unwrap();
+    rig.height().await
+}
+
 /// Anybody makes so many: a token of his own needs no more than a transaction for it.
 #[tokio::test]
 async fn a_block_with_more_logs_than_a_provider_gives_is_read_by_its_receipts() {
     let mut rig = Rig::start().await;
-    let (site, user) = (&rig.site, &rig.user);
-    site.node.automine(false).await.unwrap();
-    let deposit = site.native_deposit(ORDER).value(amount(1));
-    for payload in [
-        deposit.clone(),
-        Payload::call(
-            site.token,
-            &Token::transferCall {
-                to: site.depository,
-                amount: amount(3),
-            },
-        )
-        .suffix(ORDER),
-        deposit,
-    ] {
-        site.node.submit(user.address(), payload).await.unwrap();
-    }
-    site.node.mine(1, 1).await.unwrap();
-    let head = rig.height().await;
+    let head = three_deposits(&rig).await;
     let one = async |rig: &Rig| rig.trade.scanner.deposits(head..=head).await;
     let honest = one(&rig).await.unwrap();
     assert_eq!(honest.len(), 3);
