@@ -10,10 +10,10 @@ use vm::{
 use super::{
     code::{Code, Refused},
     figures::Figures,
-    fill::FillGas,
+    fill::{Fill, FillGas},
     intent::{Intent, Side, is_native},
     route::Route,
-    service::Quoter,
+    service::{Quoter, drained},
     usd::{Rated, Worth},
     venue::{Admission, CapacityError, Payment, Venue},
 };
@@ -40,6 +40,25 @@ pub struct Reads {
     pub explicit: bool,
     /// What the solver can give; without end where the user does everything.
     pub available: U256,
+}
+
+/// What a fill takes of the native currency, gas included; nothing where it pays a token plainly.
+pub(super) fn in_native(
+    (route, reads): (&Route<'_>, &Reads),
+    figures: &Figures,
+    (fill, gas): (&Fill, FillGas),
+) -> U256 {
+    let native = is_native(&route.given);
+    if !native && fill.calls.is_empty() && fill.payments.len() <= 1 {
+        return U256::ZERO;
+    }
+    let value = if native {
+        figures.sum.given
+    } else {
+        U256::ZERO
+    };
+    let cost = reads.destination_fees.cost(gas).unwrap_or(U256::MAX);
+    value.saturating_add(cost)
 }
 
 /// Prices of what changes hands.
@@ -272,7 +291,7 @@ impl Quoter {
         intent: &Intent<'_>,
         route: &Route<'_>,
         figures: &Figures,
-        now: u64,
+        (needed, now): (U256, u64),
     ) -> Result<(), Refused> {
         if intent.own {
             return Ok(());
@@ -285,6 +304,7 @@ impl Quoter {
                 true => &intent.recipient,
                 false => &intent.user,
             },
+            native: needed,
             now,
         };
         let admission = self.parts.capacity.admits(payment).await;
@@ -298,6 +318,13 @@ impl Quoter {
                 Code::RouteTemporarilyRestricted,
                 "amount: more than is paid on this route within an hour; try less, or later",
             )),
+            Admission::Short => {
+                let native = route.given.network.native();
+                Err(drained(
+                    native.unwrap_or(route.given.currency),
+                    &route.given,
+                ))
+            }
             Admission::Paused => Err(Refused::new(
                 Code::ServiceUnavailable,
                 "the solver is paused",

@@ -135,6 +135,8 @@ pub struct World {
     pub balance: U256,
     pub available: Option<U256>,
     pub admission: Admission,
+    /// What the solver has of it beyond what it keeps.
+    pub native: U256,
     /// Units of every estimate that does not revert.
     pub gas: u64,
     /// Wei per unit.
@@ -198,6 +200,7 @@ impl Default for Scene {
             balance: most,
             available: Some(most),
             admission: Admission::Open,
+            native: U256::MAX,
             gas: GAS,
             fee: 1_000_000_000,
             data_fee: None,

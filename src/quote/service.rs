@@ -17,10 +17,10 @@ use super::{
     figures::{Figures, Pricing},
     fill::{self, Fill, FillGas},
     holds::{Holds, stock},
-    intent::{Ground, Intent},
+    intent::{Ground, Intent, Side},
     offers::{Offers, Search},
     order::Promise,
-    reads::Reads,
+    reads::{Reads, in_native},
     record::{Promised, record},
     route::Route,
     steps::{self, Plan},
@@ -28,7 +28,7 @@ use super::{
     whole::Verdicts,
 };
 use crate::{
-    market::Market,
+    market::{Currency, Market},
     price::{PriceSource, SettlementPrice},
     request,
     sign::Signer,
@@ -217,7 +217,7 @@ impl Quoter {
         let now = (self.parts.clock)();
         let reads = self.reads(&intent, &route).await?;
         if reads.available.is_zero() {
-            return Err(drained(&route));
+            return Err(drained(route.given.currency, &route.given));
         }
         let pricing = Pricing {
             intent: &intent,
@@ -227,9 +227,10 @@ impl Quoter {
         };
         let (figures, fill, fill_gas) = self.settled(&pricing, now).await?;
         let seconds = now / 1000;
+        let native = in_native((&route, &reads), &figures, (&fill, fill_gas));
         futures::try_join!(
             self.whole((&intent, &route), &reads, &figures, seconds),
-            self.admitted(&intent, &route, &figures, seconds)
+            self.admitted(&intent, &route, &figures, (native, seconds))
         )?;
         let priced = Priced {
             intent,
@@ -324,17 +325,18 @@ impl Quoter {
     }
 }
 
-fn drained(route: &Route<'_>) -> Refused {
+pub(super) fn drained(currency: &Currency, given: &Side<'_>) -> Refused {
     let what = format!(
         "amount: the solver has not enough {} on {}",
-        route.given.currency.symbol, route.given.network.display_name
+        currency.symbol, given.network.display_name
     );
     Refused::new(Code::InsufficientLiquidity, what)
 }
 
 fn enough(pricing: &Pricing<'_, '_>, figures: &Figures) -> Result<(), Refused> {
     if figures.sum.given > pricing.reads.available {
-        return Err(drained(pricing.route));
+        let given = &pricing.route.given;
+        return Err(drained(given.currency, given));
     }
     Ok(())
 }

@@ -66,6 +66,8 @@ pub struct Payment<'a> {
     pub amount: U256,
     /// Whose limit it counts for: of orders with calls who gives the deposit, else who is paid.
     pub user: &'a Address,
+    /// Of the network's native currency, gas included; nothing for what pays a token plainly.
+    pub native: U256,
     /// Unix seconds.
     pub now: u64,
 }
@@ -76,6 +78,8 @@ pub enum Admission {
     Open,
     /// Beyond what may be paid within an hour.
     Capped,
+    /// The solver has too little of the native currency.
+    Short,
     /// The operator, or a breaker, holds fills.
     Paused,
 }

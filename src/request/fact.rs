@@ -200,6 +200,12 @@ impl Facts {
         endings.any(|ending| ending.refused.is_some() && ending.deposit == deposit.onchain_id)
     }
 
+    /// Whether the deposit is given back, or not even that, whatever becomes of the request.
+    pub fn has_ended(&self, deposit: &Deposit) -> bool {
+        let mut endings = self.endings.iter();
+        endings.any(|ending| ending.deposit == deposit.onchain_id)
+    }
+
     /// Stores how a deposit ends, in place of what was known of it.
     pub fn end(&mut self, ending: Ending) {
         self.endings.retain(|known| known.deposit != ending.deposit);

@@ -73,7 +73,7 @@ fn solved(request: &Request, facts: &Facts) -> Verdict {
     let paying = facts.standing().any(|deposit| pays(&deposit));
     let open = facts
         .standing()
-        .any(|one| pays(&one) && !facts.is_refused(one));
+        .any(|one| pays(&one) && !facts.has_ended(one));
     // What paid for the order was there and is gone; a fill ahead of its deposit is none of these.
     let reorged = !paying && facts.deposits.iter().any(|deposit| pays(&deposit));
     if sent(Purpose::Fill) && reorged {

@@ -152,6 +152,10 @@ impl Capacity for Funds {
             if self.solver.paused().await?.is_some() {
                 return Ok(Admission::Paused);
             }
+            let native = payment.native;
+            if !native.is_zero() && !self.solver.affords(payment.network, native).await? {
+                return Ok(Admission::Short);
+            }
             Ok::<_, SolverError>(match self.solver.admits(asked, now).await? {
                 true => Admission::Open,
                 false => Admission::Capped,

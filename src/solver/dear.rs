@@ -11,13 +11,15 @@ use super::{Solver, SolverError, View, fill::GAS_ROOM, lane::Lane};
 /// another chain's. Both move by themselves.
 const FOLD: u64 = 2;
 
-/// What more a fill's gas may cost, usd e18: ten cents. Where gas costs next to nothing, its price says
-/// nothing.
-const ROOM: u64 = 100_000_000_000_000_000;
+/// What more a fill's gas may cost, cents. Where gas costs next to nothing, its price says nothing.
+const ROOM: u64 = 10;
 
-/// Where what is above the charge comes to more than this (usd e18: a dollar), it is dear from a quarter of
-/// the charge on: nobody is to have the solver pay half of his own calls.
-const MUCH: u64 = 1_000_000_000_000_000_000;
+/// Where what is above the charge comes to more than this (cents), it is dear from a quarter of the charge on:
+/// nobody is to have the solver pay half of his own calls.
+const MUCH: u64 = 500;
+
+/// Usd e18.
+const CENT: u64 = 10_000_000_000_000_000;
 
 impl Solver {
     /// Whether the order's fill as `call` costs too much now.
@@ -31,14 +33,13 @@ impl Solver {
         let fees = lane.fees().await?;
         let price = Amount::from(fees.base.saturating_add(fees.priority));
         let gas = Amount::from(request.fill_gas);
-        let above = |most: Amount| price.saturating_sub(most).saturating_mul(gas);
-        let charged = request.fill_price;
-        let twice = above(charged.saturating_mul(U256::from(FOLD)));
-        let quarter = above(charged.saturating_add(charged / U256::from(4)));
-        let now = view.now / 1_000;
-        let dear = !twice.is_zero() && !self.is_little(lane, (twice, ROOM), now).await
-            || !quarter.is_zero() && !self.is_little(lane, (above(charged), MUCH), now).await;
-        if dear {
+        let charged = request.fill_price.saturating_mul(gas);
+        let more = price.saturating_sub(request.fill_price).saturating_mul(gas);
+        let cent = self.cent(lane, view.now / 1_000).await;
+        let cents = |number: u64| cent.saturating_mul(U256::from(number));
+        let twice = charged.saturating_mul(U256::from(FOLD - 1));
+        let most = twice.saturating_add(cents(ROOM));
+        if more > most.min(cents(MUCH).max(charged / U256::from(4))) {
             tracing::warn!(%order, %price, charged = %request.fill_price, "gas is too dear now");
             return Ok(true);
         }
@@ -55,16 +56,17 @@ impl Solver {
         Ok(asked > most)
     }
 
-    /// Whether so much of the native currency is no more than `most` usd e18; not where it has no price.
-    async fn is_little(&self, lane: &Lane, (wei, most): (Amount, u64), now: u64) -> bool {
+    /// Wei; nothing where the native currency has no price.
+    async fn cent(&self, lane: &Lane, now: u64) -> Amount {
         let market = lane.site.market.as_ref();
         let Some(native) = market.and_then(|market| market.native()) else {
-            return false;
+            return Amount::ZERO;
         };
         let Ok(price) = self.prices.price(native, now).await else {
-            return false;
+            return Amount::ZERO;
         };
         let unit = U256::from(10).saturating_pow(U256::from(native.decimals));
-        wei.saturating_mul(price.most) / unit <= U256::from(most)
+        let cent = unit.saturating_mul(U256::from(CENT));
+        cent.checked_div(price.most).unwrap_or_default()
     }
 }

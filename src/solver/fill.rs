@@ -29,9 +29,6 @@ use crate::{
 /// one slot of a token's storage costs when it is new.
 pub(super) const GAS_ROOM: u64 = 10_000;
 
-/// What a fill takes at most that pays a token plainly, with room.
-const SMALL_GAS: u64 = 150_000;
-
 /// A fill as it goes on chain.
 struct Payment {
     call: Call,
@@ -239,8 +236,9 @@ impl Solver {
         let price = Amount::from(fees.base.saturating_add(fees.priority));
         let gas = price.saturating_mul(Amount::from(most_gas(request)));
         let mut needed = payment.call.value.saturating_add(gas);
-        // Refunds and small fills have what quotes keep back: several of them may have been given at once.
-        if !payment.call.value.is_zero() || most_gas(request) > SMALL_GAS {
+        // Refunds and plain payments of tokens have half of what quotes keep back: several of those may have
+        // been given at once.
+        if !payment.call.value.is_zero() || payment.router.is_some() {
             needed = needed.saturating_add(price.saturating_mul(Amount::from(KEPT_GAS)));
         }
         let native = (lane.site.native.clone(), needed);

@@ -225,6 +225,9 @@ fn verdict(case: &Case<'_>, deposit: &Deposit) -> Verdict {
         (None, None) if !is_attestable(case, deposit) => {
             refund::verdict(case, deposit, FailReason::Unknown)
         }
+        (None, None) if is_barred(case, deposit) => {
+            refund::verdict(case, deposit, FailReason::SolverCapacityExceeded)
+        }
         (None, None) if decides(case, deposit) => decide(case, deposit),
         (None, None) => Verdict::Wait,
     }
@@ -263,14 +266,10 @@ fn decides(case: &Case<'_>, deposit: &Deposit) -> bool {
         .is_some_and(|first| first.onchain_id == deposit.onchain_id)
 }
 
-/// Whether nothing is taken of its depositor, who is not the order's user: it decides nothing as long as it
-/// could, so that he fails nobody else's order.
+/// Whether nothing is taken of its depositor, who is not the order's user: it ends by itself, so that he fails
+/// nobody else's order.
 fn is_barred(case: &Case<'_>, deposit: &Deposit) -> bool {
-    let request = case.request;
-    let until = claimable::until(deposit).min(request.order.output.deadline.into());
-    let open = until > case.now.saturating_add(case.patience.margin)
-        && request.expires_at.is_none_or(|at| at > case.now);
-    open && case.barred.contains(&deposit.onchain_id)
+    case.barred.contains(&deposit.onchain_id)
 }
 
 /// Whether oracles take the deposit itself, whatever they say of the order.

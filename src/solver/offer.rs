@@ -5,6 +5,7 @@ use alloy::primitives::B256;
 use super::{
     Paid, Solver, SolverError, View, claim, fill,
     judge::{self, Funding, Offer},
+    lane::Lane,
     late,
 };
 use vm::{Amount, U256};
@@ -22,8 +23,9 @@ use crate::{
     },
 };
 
-/// Gas units of the native currency that are never promised: of fifty payments. Without them nothing else
-/// could be paid, and nothing given back.
+/// Gas units of the native currency that only refunds and plain payments of tokens use: of fifty payments.
+/// Without them nothing else could be paid, and nothing given back. Twice as much is never promised: gas may
+/// become dearer until what was promised is paid.
 pub(super) const KEPT_GAS: u64 = 50 * 100_000;
 
 impl Solver {
@@ -34,9 +36,14 @@ impl Solver {
         if lane.site.family().address(currency)? != lane.site.native {
             return Ok(available);
         }
-        let fees = lane.fees().await?;
-        let price = U256::from(fees.base.saturating_add(fees.priority));
-        Ok(available.saturating_sub(price.saturating_mul(U256::from(KEPT_GAS))))
+        Ok(available.saturating_sub(unpromised(lane).await?))
+    }
+
+    /// Whether a fill that takes so much of the native currency, gas included, could be paid now.
+    pub async fn affords(&self, network: &str, needed: Amount) -> Result<bool, SolverError> {
+        let lane = self.lane(network)?;
+        let available = lane.available(&lane.site.native).await?;
+        Ok(available.saturating_sub(unpromised(lane).await?) >= needed)
     }
 
     /// Whether a network has made a block within `most` seconds before `now` (unix seconds), as a quorum sees
@@ -165,4 +172,10 @@ impl Solver {
         let row = self.requests.store().read(&pause::key()).await?;
         Ok(row.as_deref().map(Paused::decode).transpose()?)
     }
+}
+
+async fn unpromised(lane: &Lane) -> Result<Amount, SolverError> {
+    let fees = lane.fees().await?;
+    let price = U256::from(fees.base.saturating_add(fees.priority));
+    Ok(price.saturating_mul(U256::from(KEPT_GAS.saturating_mul(2))))
 }

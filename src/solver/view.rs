@@ -12,9 +12,9 @@ use crate::{
     attest::claim::Families,
     request::{
         Request,
-        fact::{Deposit, Ending, Facts},
+        fact::{Deposit, Ending, Facts, Purpose},
         mismatch::mismatch,
-        reason::RefundFailReason,
+        reason::{FailReason, RefundFailReason},
     },
     store::rows::{
         self,
@@ -81,9 +81,9 @@ impl View {
     /// A refund of a deposit is on its way, or paid. The order's own failure has its place; what pays
     /// for no order has its reason with the deposit.
     pub(super) fn give_back(&self, facts: &mut Facts, leg: &Leg) {
-        let pays = |deposit| mismatch(&self.request, deposit).is_none();
+        let beside = |deposit| self.beside(facts, deposit).is_some();
         match (self.deposit(&leg.deposit), leg.reason) {
-            (Some(deposit), _) if pays(deposit) => facts.refund_failure = None,
+            (Some(deposit), _) if !beside(deposit) => facts.refund_failure = None,
             (Some(_), Some(reason)) => facts.end(Ending {
                 deposit: leg.deposit,
                 reason,
@@ -94,12 +94,24 @@ impl View {
         }
     }
 
+    /// Why a deposit ends by itself, whatever becomes of the order: it is not what that asks for, or nothing is
+    /// taken of its depositor.
+    fn beside(&self, facts: &Facts, deposit: &Deposit) -> Option<FailReason> {
+        let ended = || {
+            let fills = facts.alive(Purpose::Fill).next().is_some();
+            fills || facts.failure.is_some()
+        };
+        let barred = self.barred.contains(&deposit.onchain_id) && !ended();
+        mismatch(&self.request, deposit)
+            .or_else(|| barred.then_some(FailReason::SolverCapacityExceeded))
+    }
+
     /// A deposit is not given back, now or at all.
     pub(super) fn refuse(&self, facts: &mut Facts, deposit: &B256, why: RefundFailReason) {
         let Some(deposit) = self.deposit(deposit) else {
             return;
         };
-        match mismatch(&self.request, deposit) {
+        match self.beside(facts, deposit) {
             Some(reason) => facts.end(Ending {
                 deposit: deposit.onchain_id,
                 reason,

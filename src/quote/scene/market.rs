@@ -52,7 +52,10 @@ impl Capacity for Scene {
         Ok(self.with(|world| world.available))
     }
 
-    async fn admits(&self, _: Payment<'_>) -> Result<Admission, CapacityError> {
-        Ok(self.with(|world| world.admission))
+    async fn admits(&self, payment: Payment<'_>) -> Result<Admission, CapacityError> {
+        Ok(self.with(|world| match payment.native > world.native {
+            true => Admission::Short,
+            false => world.admission,
+        }))
     }
 }

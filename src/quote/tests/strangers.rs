@@ -268,6 +268,25 @@ async fn quotes_say_when_the_solver_may_not_pay() {
     }
 }
 
+/// What pays a token plainly has what is kept.
+#[tokio::test]
+async fn who_makes_calls_is_quoted_only_while_their_gas_is_there() {
+    let scene = Scene::default();
+    let calls = json!({"txs": [{"to": OTHER, "value": "0", "data": "0x01"}]});
+    let native = json!({"destinationCurrency": NATIVE});
+    for (there, code) in [
+        (U256::ZERO, Some(Code::InsufficientLiquidity)),
+        (U256::MAX, None),
+    ] {
+        scene.with(|world| world.native = there);
+        for with in [&calls, &native] {
+            let refused = scene.quote(with.clone()).await.err();
+            assert_eq!(refused.map(|refused| refused.code), code);
+        }
+        assert!(scene.quote(json!({})).await.is_ok());
+    }
+}
+
 #[tokio::test]
 async fn no_quote_is_taken_below_the_reserve() {
     let scene = Scene::default();

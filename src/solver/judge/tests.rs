@@ -585,13 +585,15 @@ fn whose_orders_are_not_tried_decides_nobody_elses() {
         scene.barred.insert(id(1));
     };
     assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(1)]);
-    assert_eq!(Scene::new(&deposits, &[]).with(barred).plan(), one(fund(2)));
-    // Alone it waits until it is not, and ends with the order.
+    let (steps, _) = Scene::new(&deposits, &[]).with(barred).plan();
+    assert_eq!(steps, [fund(2), refund(1, SolverCapacityExceeded)]);
+    // Alone it goes back at once, and has not failed the order.
     let alone = Scene::new(&deposits[..1], &[]).with(barred);
-    assert_eq!(alone.plan(), rest(Next::Wait));
-    let deadline = u64::from(alone.request.order.output.deadline);
-    let expired = fail(FailReason::OrderExpired);
-    assert_eq!(alone.at(deadline - 60), one(expired));
+    assert_eq!(alone.plan(), one(refund(1, SolverCapacityExceeded)));
+    let (steps, _) = Scene::new(&deposits, &[leg(Refund, 1, Final)])
+        .with(barred)
+        .plan();
+    assert_eq!(steps, [fund(2)]);
     // What another has filled goes back.
     let filled = Scene::new(&deposits, &[leg(Fill, 2, Final)]).with(barred);
     let (steps, _) = filled.plan();

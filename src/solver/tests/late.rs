@@ -278,13 +278,20 @@ async fn gas_that_became_dearer_is_waited_out_and_then_priced() {
     }
 }
 
-/// Eight dollars of gas, by what was charged for it.
+/// Four and forty dollars of gas, by what was charged for it.
 #[tokio::test]
 async fn of_much_gas_a_quarter_more_is_dear() {
-    for (base, filled) in [(1_200, true), (1_400, false), (1_900, false)] {
+    const FOUR: u64 = 2_000_000_000_000;
+    for (gas, base, filled) in [
+        (FOUR, 1_600, true),
+        (FOUR, 2_100, false),
+        (10 * FOUR, 1_200, true),
+        (10 * FOUR, 1_400, false),
+        (10 * FOUR, 1_900, false),
+    ] {
         let rig = Rig::new();
         let change = |request: &mut Request| {
-            request.fill_gas = 4_000_000_000_000;
+            request.fill_gas = gas;
             request.fill_price = U256::from(1_000);
         };
         let request = rig.quote(1, change).await;
@@ -293,7 +300,7 @@ async fn of_much_gas_a_quarter_more_is_dear() {
         let solver = rig.solver().await;
         solver.advance(&request.id, rig.now).await.unwrap();
         let waiting = rig.destination.waiting();
-        assert_eq!(waiting, usize::from(filled), "{base}");
+        assert_eq!(waiting, usize::from(filled), "{gas} {base}");
     }
 }
 
@@ -302,7 +309,7 @@ async fn what_gas_needs_is_not_promised_and_its_lack_ends_an_order() {
     let mut rig = Rig::new();
     let sellable = rig.solver().await;
     let sellable = sellable.sellable("destination", super::rig::native()).await;
-    let kept = U256::from(50 * 100_000 * 110_u64);
+    let kept = U256::from(2 * 50 * 100_000 * 110_u64);
     assert_eq!(sellable, Ok(U256::from(super::rig::RICH) - kept));
     // One wei is left for gas.
     let change = |request: &mut Request| {
@@ -335,10 +342,12 @@ async fn what_several_quotes_promised_together_leaves_gas_for_refunds() {
             payment.expected_amount = payment.minimum_amount.clone();
         }
     };
-    let first = rig
-        .quote(1, native(super::rig::RICH - kept - kept / 2))
-        .await;
-    let second = rig.quote(2, native(kept / 2)).await;
+    // All that was sellable, while gas becomes dearer.
+    let sellable = rig.solver().await;
+    let sellable = sellable.sellable("destination", super::rig::native()).await;
+    let first = rig.quote(1, native(sellable.unwrap().to())).await;
+    rig.destination.with(|world| world.base = 150);
+    let second = rig.quote(2, native(kept)).await;
     let token = rig.quote(3, |_| ()).await;
     for request in [&first, &second, &token] {
         rig.deposit(request, |_| ()).await;

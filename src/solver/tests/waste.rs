@@ -339,6 +339,40 @@ async fn after_strangers_losses_a_plain_payment_is_still_filled() {
 }
 
 #[tokio::test]
+async fn what_a_barred_depositor_gives_for_others_goes_back_at_once() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    let solver = rig.solver().await;
+    let others = |deposit: &mut Deposit| deposit.depositor = recipient(4);
+    let mut deposit = scene::deposit(1, Standing::Final);
+    others(&mut deposit);
+    let blamed = |now| {
+        let mut breaker = solver.breaker.lock().unwrap();
+        breaker.lost((&request, &deposit), false, 1_000, now);
+    };
+    blamed(rig.now / 1_000);
+    rig.deposit(&request, others).await;
+    for _ in 0..20 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert!(rig.refunded(request.order_id, 1) > U256::ZERO);
+    assert_eq!(rig.status(&request).await, Status::Refund);
+    let facts = rig.facts(&request).await;
+    assert_eq!(facts.failure, None);
+    assert_eq!(facts.endings[0].reason, FailReason::SolverCapacityExceeded);
+    // The user's own one decides.
+    let own = |deposit: &mut Deposit| deposit.onchain_id.0[0] = 1;
+    rig.deposit(&request, own).await;
+    for _ in 0..20 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert_eq!(rig.destination.paid(request.order_id).len(), 1);
+    assert_eq!(rig.status(&request).await, Status::Success);
+}
+
+#[tokio::test]
 async fn what_a_deposit_cannot_pay_of_a_failed_fill_is_a_loss() {
     let mut rig = Rig::new();
     let bytes = 20_000_000_000_000_000_u64;
