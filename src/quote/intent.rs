@@ -209,6 +209,12 @@ pub fn is_native(side: &Side<'_>) -> bool {
     side.spec.family.native().ok().as_ref() == Some(&side.address)
 }
 
+pub fn is_wrapped(side: &Side<'_>) -> bool {
+    let wrapped = side.network.wrapped_native.as_deref();
+    let wrapped = wrapped.and_then(|wrapped| text::address(&side.spec, wrapped));
+    wrapped.as_ref() == Some(&side.address)
+}
+
 fn trade_type(text: &str) -> Result<TradeType, Refused> {
     match text {
         "EXACT_INPUT" => Ok(TradeType::ExactInput),
@@ -332,8 +338,8 @@ fn unfit(account: &Address, side: &Side<'_>, ground: &Ground<'_, '_>) -> Option<
     if side.network.currency(account.text()).is_some() {
         return Some("must not be a token's contract");
     }
-    let contracts = [&side.network.fill_router, &side.network.approval_proxy];
-    let mut contracts = contracts.into_iter().flatten();
+    let contracts = side.network.fill_routers();
+    let mut contracts = contracts.chain(&side.network.approval_proxy);
     let contract = contracts.any(|one| text::address(&side.spec, one).as_ref() == Some(account))
         || side.spec.depositories().any(|one| one == account);
     let own = contract || account == ground.solver;
@@ -347,9 +353,6 @@ fn operation(origin: &Side<'_>, destination: &Side<'_>) -> Operation {
     if origin.address == destination.address {
         return Operation::Send;
     }
-    let wrapped = origin.network.wrapped_native.as_deref();
-    let wrapped = wrapped.and_then(|wrapped| text::address(&origin.spec, wrapped));
-    let is_wrapped = |side: &Side<'_>| Some(&side.address) == wrapped.as_ref();
     if is_native(origin) && is_wrapped(destination) {
         Operation::Wrap
     } else if is_wrapped(origin) && is_native(destination) {

@@ -11,7 +11,7 @@ use super::{
     code::{Code, Refused},
     figures::Figures,
     fill::{Fill, FillGas},
-    intent::{Intent, Side, is_native},
+    intent::{Intent, Side, is_native, is_wrapped},
     route::Route,
     service::{Quoter, drained},
     usd::{Rated, Worth},
@@ -149,7 +149,7 @@ impl Quoter {
             fees,
             self.available(intent, route),
             self.settlement(intent),
-            self.is_declinable(intent)
+            self.is_declinable(intent, route)
         )?;
         let [
             input,
@@ -254,16 +254,18 @@ impl Quoter {
         self.venue(&route.paid)?.ask(ask).err_into().await
     }
 
-    /// Whether somebody's code decides if the fill succeeds: until the deposit is final, its owner may still
-    /// let it fail and have the deposit back.
-    async fn is_declinable(&self, intent: &Intent<'_>) -> Result<bool, Refused> {
+    /// Whether somebody's code, or somebody's pool, decides if the fill succeeds: until the deposit is final,
+    /// its owner may still let it fail and have the deposit back.
+    async fn is_declinable(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<bool, Refused> {
         if intent.own {
             return Ok(false);
         }
-        if !intent.calls.is_empty() || !intent.authorizations.is_empty() {
+        let to = &intent.destination;
+        // Who wraps needs nobody's pool.
+        let pooled = route.swap_out && !(is_native(&route.given) && is_wrapped(to));
+        if pooled || !intent.calls.is_empty() || !intent.authorizations.is_empty() {
             return Ok(true);
         }
-        let to = &intent.destination;
         if !is_native(to) {
             return Ok(false);
         }

@@ -20,6 +20,7 @@ use crate::{
         code::{Code, Refused},
         scene::{
             NATIVE, NOW, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC, USER, WETH, address, changed,
+            market_file,
         },
         service::Quoter,
         venue::Admission,
@@ -527,4 +528,30 @@ async fn who_can_let_his_own_fill_fail_pays_for_the_choice() {
         given(with(level, json!({"txs": calls})), false).await,
         plain
     );
+}
+
+/// From USDC to what the solver has ETH exchanged for: whoever has the pool may let that fail until the deposit
+/// is final.
+#[tokio::test]
+async fn who_may_own_the_pool_pays_for_the_choice() {
+    fn paced(seconds: u64) -> Value {
+        let mut file = market_file();
+        file[0]["blockSeconds"] = json!(seconds);
+        file[1]["currencies"][1]["solver"] = json!(false);
+        file
+    }
+    let given = async |market: fn() -> Value, to: &str| {
+        let scene = Scene::default();
+        scene.with(|world| world.market = market);
+        let answer = scene.quote(json!({"destinationCurrency": to})).await;
+        super::amount(&answer.unwrap(), "/details/currencyOut/amount")
+    };
+    let (quick, slow): (fn() -> Value, fn() -> Value) = (|| paced(0), || paced(900));
+    let (most, less) = (given(quick, TOKEN).await, given(slow, TOKEN).await);
+    let lost = ((most - less).into_raw() * U256::from(1_000_000) / most.into_raw()).to::<u64>();
+    assert!((2_000..=5_500).contains(&lost), "{lost}");
+    // Who is paid in ETH itself, or in what it is wrapped in, waits for no pool.
+    for to in [NATIVE, WETH] {
+        assert_eq!(given(slow, to).await, given(quick, to).await, "{to}");
+    }
 }
