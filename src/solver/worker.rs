@@ -10,6 +10,7 @@ use std::{
 
 use alloy::primitives::B256;
 use tokio::{
+    sync::broadcast::error::RecvError,
     task::{Id, JoinError, JoinSet},
     time::MissedTickBehavior,
 };
@@ -105,6 +106,8 @@ struct Open {
     errors: u32,
     /// It is queued, or being looked at.
     taken: bool,
+    /// Its facts have changed since it was queued.
+    news: bool,
 }
 
 impl Worker {
@@ -121,7 +124,7 @@ impl Worker {
         }
         let books = Self::reconcile(self.solver.clone(), self.clock);
         background.spawn(books);
-        let mut changes = self.solver.requests.changes();
+        let mut news = self.solver.requests.changed();
         let mut tick = tokio::time::interval(self.pace.poll);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut round = Round::default();
@@ -129,12 +132,19 @@ impl Worker {
             let found = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(done) = round.tasks.join_next_with_id() => {
-                    round.finished(done);
-                    Ok(())
-                }
-                _ = tick.tick() => self.collect(&mut round, true).await,
-                Ok(()) = changes.changed() => self.collect(&mut round, false).await,
+                Some(done) = round.tasks.join_next_with_id() => match round.finished(done) {
+                    Some(id) => self.hear(&mut round, id).await,
+                    None => Ok(()),
+                },
+                _ = tick.tick() => self.collect(&mut round).await,
+                heard = news.recv() => match heard {
+                    Ok(id) => self.hear(&mut round, id).await,
+                    Err(RecvError::Lagged(_)) => {
+                        round.missed();
+                        self.collect(&mut round).await
+                    }
+                    Err(RecvError::Closed) => break,
+                },
             };
             if let Err(error) = found {
                 tracing::error!(%error, "open requests cannot be read");
@@ -145,43 +155,18 @@ impl Worker {
         background.shutdown().await;
     }
 
-    /// Queues what is open: all of it, or what has changed since it was last looked at.
-    async fn collect(&self, round: &mut Round, all: bool) -> Result<(), SolverError> {
-        let (requests, now) = (&self.solver.requests, (self.clock)());
+    /// Queues what is open and due.
+    async fn collect(&self, round: &mut Round) -> Result<(), SolverError> {
+        let (store, now) = (self.solver.requests.store(), (self.clock)());
         let mut after = None;
         let mut found = HashSet::new();
         loop {
-            let range = open::range(after.as_ref(), PAGE);
-            let rows = requests.store().scan(range).await?;
+            let rows = store.scan(open::range(after.as_ref(), PAGE)).await?;
             for (key, value) in &rows {
                 let id = open::decode(key, value)?;
                 found.insert(id);
-                let known = match round.open.entry(id) {
-                    Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(place) => match self.way(&id).await {
-                        Ok(way) => place.insert(Open::new(way)),
-                        Err(error) => {
-                            unreadable(&id, &error);
-                            continue;
-                        }
-                    },
-                };
-                if known.taken {
-                    continue;
-                }
-                let seen = known.seen;
-                let due = seen.is_none_or(|seen| seen.until.saturating_mul(1_000) <= now);
-                let changed = match seen {
-                    Some(seen) if !all || !due => match requests.facts(&id).await {
-                        Ok(facts) => seen.version != facts.version,
-                        Err(error) => {
-                            unreadable(&id, &error.into());
-                            continue;
-                        }
-                    },
-                    _ => true,
-                };
-                if changed {
+                let known = self.known(round, &id).await;
+                if known.is_some_and(|known| known.is_due(now)) {
                     round.queue(id);
                 }
             }
@@ -196,6 +181,36 @@ impl Worker {
         metrics::gauge!("intentd_solver_open_requests")
             .set(u32::try_from(found.len()).unwrap_or(u32::MAX));
         Ok(())
+    }
+
+    /// Queues a request whose facts have changed, if it is open.
+    async fn hear(&self, round: &mut Round, id: B256) -> Result<(), SolverError> {
+        let taken = round.open.get_mut(&id).filter(|known| known.taken);
+        if let Some(known) = taken {
+            known.news = true;
+            return Ok(());
+        }
+        let row = self.solver.requests.store().read(&open::key(&id)).await?;
+        if row.is_some() && self.known(round, &id).await.is_some() {
+            round.queue(id);
+        }
+        Ok(())
+    }
+
+    /// What is known of an open request, unless it cannot be read: one such holds up no other.
+    async fn known<'a>(&self, round: &'a mut Round, id: &B256) -> Option<&'a Open> {
+        let known = match round.open.entry(*id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => match self.way(id).await {
+                Ok(way) => place.insert(Open::new(way)),
+                Err(error) => {
+                    tracing::error!(request = %id, %error, "an open request cannot be read");
+                    metrics::counter!("intentd_solver_unreadable_total").increment(1);
+                    return None;
+                }
+            },
+        };
+        Some(known)
     }
 
     async fn way(&self, id: &B256) -> Result<Way, SolverError> {
@@ -289,7 +304,14 @@ impl Open {
             seen: None,
             errors: 0,
             taken: false,
+            news: false,
         }
+    }
+
+    /// `now` in unix milliseconds.
+    fn is_due(&self, now: u64) -> bool {
+        let due = |seen: Looked| seen.until.saturating_mul(1_000) <= now;
+        !self.taken && self.seen.is_none_or(due)
     }
 
     /// Takes note of a look; what other facts brought is forgotten.
@@ -308,12 +330,6 @@ impl Open {
     }
 }
 
-/// One row that cannot be read holds up no other.
-fn unreadable(id: &B256, error: &SolverError) {
-    tracing::error!(request = %id, %error, "an open request cannot be read");
-    metrics::counter!("intentd_solver_unreadable_total").increment(1);
-}
-
 /// Seconds until a request is looked at again that failed so often before this time.
 fn pause(errors: u32) -> u64 {
     let length = |errors| 1_u64.checked_shl(errors).unwrap_or(u64::MAX);
@@ -328,7 +344,7 @@ impl Round {
         let Some(known) = self.open.get_mut(&id) else {
             return;
         };
-        known.taken = true;
+        (known.taken, known.news) = (true, false);
         let queue = self.queues.entry(known.way.clone()).or_default();
         self.queued = self.queued.wrapping_add(1);
         let round = u64::try_from(queue.waiting.len()).unwrap_or(u64::MAX);
@@ -338,8 +354,16 @@ impl Round {
             .insert((self.queued.saturating_add(behind), id));
     }
 
-    /// One that panicked is looked at again like any other.
-    fn finished(&mut self, done: Result<(Id, Looked), JoinError>) {
+    /// Somebody changed any of them.
+    fn missed(&mut self) {
+        for known in self.open.values_mut() {
+            (known.news, known.seen) = (known.taken, None);
+        }
+    }
+
+    /// The request, if its facts have changed since it was queued. One that panicked is looked at again like
+    /// any other.
+    fn finished(&mut self, done: Result<(Id, Looked), JoinError>) -> Option<B256> {
         let (task, seen) = match done {
             Ok((task, seen)) => (task, Some(seen)),
             Err(error) => {
@@ -347,10 +371,8 @@ impl Round {
                 (error.id(), None)
             }
         };
-        let id = self.busy.remove(&task);
-        let Some(known) = id.and_then(|id| self.open.get_mut(&id)) else {
-            return;
-        };
+        let id = self.busy.remove(&task)?;
+        let known = self.open.get_mut(&id)?;
         known.taken = false;
         if let Some(seen) = seen {
             known.note(seen);
@@ -358,6 +380,7 @@ impl Round {
         if let Some(queue) = self.queues.get_mut(&known.way) {
             queue.running = queue.running.saturating_sub(1);
         }
+        known.news.then_some(id)
     }
 }
 

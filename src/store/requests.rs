@@ -5,7 +5,7 @@ mod quotes;
 use std::sync::{Arc, Mutex};
 
 use alloy::primitives::B256;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::{
     Batch, Expect, Outcome, Store, StoreError,
@@ -42,11 +42,15 @@ pub enum RequestsError {
     TooLarge,
 }
 
+/// Requests that changed and that a listener has not heard of yet.
+const NEWS: usize = 1_024;
+
 /// See the module.
 #[derive(Clone)]
 pub struct Requests {
     store: Arc<dyn Store>,
     changes: watch::Sender<u64>,
+    changed: broadcast::Sender<B256>,
     told: watch::Sender<u64>,
     reserve: Arc<Reserve>,
     large: Arc<Mutex<Ledger>>,
@@ -66,6 +70,7 @@ impl Requests {
         Self {
             store,
             changes: watch::Sender::new(0),
+            changed: broadcast::Sender::new(NEWS),
             told: watch::Sender::new(0),
             reserve: Arc::default(),
             large: Arc::default(),
@@ -111,6 +116,11 @@ impl Requests {
     /// Wakes whenever facts have changed. It carries nothing: who wakes reads.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// The requests whose facts have changed, each time; who lags behind reads all of them.
+    pub fn changed(&self) -> broadcast::Receiver<B256> {
+        self.changed.subscribe()
     }
 
     /// The number of the newest event that is durable; wakes when there is a newer one.
@@ -171,11 +181,11 @@ impl Requests {
                 rows::summary::key(id),
                 rows::quote::key(id),
             ];
-            let batch = self.changed(&stored, &mut after, now, with.clone()).await?;
+            let batch = self.rows_of(&stored, &mut after, now, with.clone()).await?;
             match self.store.commit(batch).await? {
                 Outcome::Applied { number } => {
                     self.large().remove(id);
-                    self.tell(number);
+                    self.tell(id, number);
                     return Ok(after);
                 }
                 Outcome::Refused { key, .. } if moving.contains(&key) => {}
@@ -204,12 +214,12 @@ impl Requests {
             self.apply(same).await?;
             return Ok(after);
         }
-        let batch = self.changed(&stored, &mut after, now, with).await?;
+        let batch = self.rows_of(&stored, &mut after, now, with).await?;
         match self.store.commit(batch).await? {
             Outcome::Refused { .. } => Err(RequestsError::Refused),
             Outcome::Applied { number } => {
                 self.large().remove(id);
-                self.tell(number);
+                self.tell(id, number);
                 Ok(after)
             }
         }
@@ -267,7 +277,7 @@ impl Requests {
     }
 
     /// `with`, and the rows that say that `stored` became `after`, which gets its version and time.
-    async fn changed(
+    async fn rows_of(
         &self,
         stored: &Stored,
         after: &mut Facts,
@@ -312,7 +322,7 @@ impl Requests {
     }
 
     /// Facts have changed, durably, and with them all events up to `number`.
-    fn tell(&self, number: Option<u64>) {
+    fn tell(&self, id: &B256, number: Option<u64>) {
         if let Some(number) = number {
             self.told.send_if_modified(|newest| {
                 let newer = number > *newest;
@@ -322,6 +332,8 @@ impl Requests {
         }
         self.changes
             .send_modify(|count| *count = count.wrapping_add(1));
+        // Nobody may listen.
+        let _ = self.changed.send(*id);
     }
 }
 

@@ -2,18 +2,20 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicI64, Ordering},
+    atomic::{AtomicI64, AtomicU64, Ordering},
 };
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use crate::store::{Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore};
+use crate::store::{Batch, Key, Outcome, Range, Store, StoreError, memory::MemoryStore, rows};
 
 /// See the module.
 pub struct Fuse {
     left: AtomicI64,
     burnt: Notify,
+    /// How often facts were read.
+    facts: AtomicU64,
 }
 
 impl Fuse {
@@ -21,6 +23,7 @@ impl Fuse {
         Arc::new(Self {
             left: AtomicI64::new(i64::MAX),
             burnt: Notify::new(),
+            facts: AtomicU64::new(0),
         })
     }
 
@@ -31,6 +34,10 @@ impl Fuse {
 
     pub fn off(&self) {
         self.set(i64::MAX);
+    }
+
+    pub fn facts(&self) -> u64 {
+        self.facts.load(Ordering::SeqCst)
     }
 
     pub async fn burn(&self) {
@@ -66,6 +73,9 @@ impl Store for Mortal {
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, StoreError> {
+        if key.kind == rows::FACTS {
+            self.fuse.facts.fetch_add(1, Ordering::SeqCst);
+        }
         self.store.read(key).await
     }
 

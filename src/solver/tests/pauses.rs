@@ -2,12 +2,13 @@
 
 use std::{cell::Cell, sync::Arc, time::Duration};
 
+use alloy::primitives::{B256, U256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{chain, rig::Rig};
 use crate::{
-    request::Request,
+    request::{Request, fact::Deposit},
     solver::worker::{Pace, Worker},
     store::{Batch, rows},
 };
@@ -99,7 +100,7 @@ async fn a_hiccup_of_some_seconds_costs_no_order_its_price() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_read_holds_up_no_other() {
     let rig = Rig::new();
-    let broken = alloy::primitives::B256::ZERO;
+    let broken = B256::ZERO;
     let rows = Batch::new()
         .put(rows::request::key(&broken), vec![255])
         .put(rows::open::key(&broken), rows::open::encode(0, &broken));
@@ -109,5 +110,31 @@ async fn a_request_that_cannot_be_read_holds_up_no_other() {
     rig.deposit(&honest, |_| ()).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(rig.claim(&honest).await.legs.len(), 1);
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_change_reads_nothing_of_what_waits() {
+    let rig = Rig::new();
+    for number in 1..=60 {
+        unsure(&rig, number).await;
+    }
+    let stop = working(&rig, 32).await;
+    // Looked at seven times, the last one five seconds ago, and the next one in half a minute.
+    tokio::time::sleep(Duration::from_secs(68)).await;
+    let other = rig.quote(99, |_| ()).await;
+    let before = rig.fuse.facts();
+    for number in 1..=10 {
+        let dust = |deposit: &mut Deposit| {
+            deposit.onchain_id = B256::repeat_byte(number);
+            deposit.amount = U256::ONE;
+        };
+        rig.deposit(&other, dust).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let parked = rig.claim(&other).await.parked.len();
+    assert_eq!(parked, 10, "each was looked at");
+    let read = rig.fuse.facts() - before;
+    assert!(read < 300, "{read}");
     stop.cancel();
 }
