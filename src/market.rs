@@ -62,6 +62,9 @@ pub struct Network {
     /// `tests/devnet/contracts/FillRouter.sol`.
     #[serde(default)]
     pub fill_router: Option<String>,
+    /// Those before it: what went through them, or does for an order that names one, is still attested.
+    #[serde(default)]
+    pub previous_fill_routers: Vec<String>,
     /// The contract that takes the solver's tokens for fills through the router; without it the router
     /// is paid in the native currency only. It must take its caller's tokens and nobody else's, and be
     /// unchangeable: the solver allows it everything.
@@ -113,6 +116,9 @@ pub struct Caps {
     /// To one recipient.
     #[serde(default)]
     pub hourly_per_user: Option<Dollars>,
+    /// Of gas for fills that run somebody's code and have not succeeded, at a time; a hundred where unset.
+    #[serde(default)]
+    pub at_stake: Option<Dollars>,
 }
 
 /// Millionths of a dollar; a decimal text of dollars in the file.
@@ -270,6 +276,11 @@ impl Network {
     /// The native currency.
     pub fn native(&self) -> Option<&Currency> {
         self.currencies.first()
+    }
+
+    /// The fill router and those before it.
+    pub fn fill_routers(&self) -> impl Iterator<Item = &String> {
+        self.fill_router.iter().chain(&self.previous_fill_routers)
     }
 
     /// Seconds without a block after which nothing is quoted; `None`: never.

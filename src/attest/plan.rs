@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Map;
 use vm::{
-    Address, Amount, B256, Block, Bytes, ChainId, ChainSpec, EvmAddress, Family, Finality, Head,
-    OrderCall, Payment, PaymentKind, Receipt, RouterCall, Seen, Transaction, TxRef, U256,
-    protocol::order::Order,
+    Address, Amount, B256, Block, Bytes, ChainId, ChainSpec, EvmAddress, Family, FillRouters,
+    Finality, Head, OrderCall, Payment, PaymentKind, Receipt, RouterCall, Seen, Transaction, TxRef,
+    U256, protocol::order::Order,
 };
 
 use super::{
@@ -27,6 +27,8 @@ use super::{
 pub struct Plan<'a> {
     pub order: &'a Order,
     pub families: Families<'a>,
+    /// Of the chain on which the planned transactions are.
+    pub routers: &'a FillRouters,
     /// One per input of the order.
     pub deposits: &'a [Funding],
     /// What the oracles of the network tolerate.
@@ -86,7 +88,7 @@ impl Plan<'_> {
     /// Whether `planned` would be attested as the order's fill.
     pub fn fill(&self, planned: &Planned<'_>) -> Result<Attestable, Refusal> {
         let terms = self.terms()?;
-        let made = Made::of(planned, &terms, self.families)?;
+        let made = Made::of(planned, &terms, self)?;
         self.judge(Outcome::Fill, &terms, &|backing| {
             fill::judge(&terms, backing, &made.seen()).map(drop)
         })
@@ -100,7 +102,7 @@ impl Plan<'_> {
         planned: &[Planned<'_>],
     ) -> Result<Attestable, Refusal> {
         let terms = self.terms()?;
-        let made = planned.iter().map(|p| Made::of(p, &terms, self.families));
+        let made = planned.iter().map(|p| Made::of(p, &terms, self));
         let made = made.collect::<Result<Vec<_>, _>>()?;
         let seen: Vec<_> = made.iter().map(|made| Some(made.seen())).collect();
         self.judge(Outcome::Refund, &terms, &|backing| {
@@ -180,9 +182,9 @@ struct Made {
 }
 
 impl Made {
-    fn of(planned: &Planned<'_>, terms: &Terms, families: Families<'_>) -> Result<Self, Refusal> {
+    fn of(planned: &Planned<'_>, terms: &Terms, plan: &Plan<'_>) -> Result<Self, Refusal> {
         let missing = || Refusal::ChainNotAvailable(planned.chain.into());
-        let family = families(planned.chain).ok_or_else(missing)?;
+        let family = (plan.families)(planned.chain).ok_or_else(missing)?;
         let block = Block {
             number: 0,
             hash: B256::ZERO,
@@ -205,7 +207,7 @@ impl Made {
             outer_call: None,
         };
         Ok(Self {
-            spec: spec(planned.chain, family),
+            spec: spec(planned.chain, family, plan.routers),
             transaction: TxRef {
                 text: Arc::from("planned"),
                 bytes: Bytes::new(),
@@ -229,9 +231,8 @@ impl Made {
     }
 }
 
-/// A chain on which everything is final. Its routers are the solver's own, which the operator's oracle
-/// accepts.
-fn spec(chain: &str, family: &'static Family) -> ChainSpec {
+/// A chain on which everything is final.
+fn spec(chain: &str, family: &'static Family, routers: &FillRouters) -> ChainSpec {
     ChainSpec {
         id: ChainId::new(chain),
         family,
@@ -244,7 +245,7 @@ fn spec(chain: &str, family: &'static Family) -> ChainSpec {
             tag: None,
         },
         watch_blocks: 0,
-        fill_routers: vm::FillRouters::Any,
+        fill_routers: routers.clone(),
         additional: Map::new(),
     }
 }

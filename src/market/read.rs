@@ -67,12 +67,9 @@ fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
         .map_err(|error| format!("limits: {error}"))?;
     let exchanges = network.uniswap_v3.iter().chain(&network.fallback_exchanges);
     let exchanges = exchanges.flat_map(|one| [&one.quoter, &one.router]);
-    let own = [
-        &network.fill_router,
-        &network.approval_proxy,
-        &network.wrapped_native,
-    ];
+    let own = [&network.approval_proxy, &network.wrapped_native];
     let own = own.into_iter().flatten();
+    let own = own.chain(network.fill_routers());
     for contract in own.chain(exchanges) {
         family
             .address(contract)

@@ -68,7 +68,7 @@ impl Parts {
             let integrator = config.integrator.as_ref();
             trading = integrator.and_then(|wanted| self::trading(wanted, chains, &mut mistakes));
             for network in trading.iter().flat_map(|trading| trading.market.networks()) {
-                if let Some(router) = &network.fill_router {
+                for router in network.fill_routers() {
                     chains.accept_router(&network.name, router);
                 }
             }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use vm::{
-    Address, Amount, Bytes, ChainId, CodecError, OrderCall, U256, protocol::limits, trade::Payout,
+    Address, Amount, Bytes, ChainId, CodecError, FillRouters, OrderCall, U256, protocol::limits,
+    trade::Payout,
 };
 
 use crate::{
@@ -50,6 +51,8 @@ pub struct Deposited<'a> {
     pub request: &'a Request,
     pub deposit: &'a Deposit,
     pub families: Families<'a>,
+    /// Whose word counts on the chain that is paid on.
+    pub routers: &'a FillRouters,
 }
 
 /// Seconds in which what was paid is final and settled at the hub.
@@ -61,7 +64,8 @@ pub fn until(deposit: &Deposit) -> u64 {
     deposit.place.time.saturating_add(PATIENCE - SETTLED)
 }
 
-/// Whether a fill of the order, as it was quoted, would be attested with this deposit.
+/// Whether a fill of the order, as it was quoted, would be attested with this deposit. Which router it goes
+/// through is judged when it is made.
 pub fn fill(request: &Request, deposit: &Deposit, families: Families<'_>) -> Result<(), Refusal> {
     let terms = Terms::new(&request.order, families)?;
     let output = &terms.output;
@@ -85,6 +89,7 @@ pub fn fill(request: &Request, deposit: &Deposit, families: Families<'_>) -> Res
         request,
         deposit,
         families,
+        routers: &FillRouters::Any,
     };
     let payment = Payment {
         from: &solver(&terms),
@@ -106,6 +111,7 @@ pub fn refund(
         request,
         deposit,
         families,
+        routers: &FillRouters::Any,
     };
     let terms = Terms::new(&request.order, families)?;
     let message = this.message(&terms)?;
@@ -172,6 +178,7 @@ impl Deposited<'_> {
         judge(&Plan {
             order: &self.request.order,
             families: self.families,
+            routers: self.routers,
             deposits: &deposits,
             // The settler signs its claims, so that no oracle's own matters.
             tolerance: Tolerance::default(),

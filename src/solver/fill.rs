@@ -119,6 +119,7 @@ impl Solver {
             request: &view.request,
             deposit: view.deposit(deposit).ok_or(Refusal::NoDeposit)?,
             families: &families,
+            routers: &lane.site.chain.spec.fill_routers,
         };
         let attested = deposited.filled(&claimable::Payment {
             from: &lane.owner,
@@ -284,7 +285,9 @@ fn payment(request: &Request, lane: &Lane, amounts: Vec<Amount>) -> Result<Payme
     let router = (!extra.is_empty())
         .then(|| codec()?.decode_extra_data(&extra))
         .transpose()?;
-    let proxy = site.proxy()?;
+    // What it does an order of before a rotation would not be attested for.
+    let same = router == site.router()?;
+    let proxy = site.proxy()?.filter(|_| same);
     let call = site.steps.fill(&FillTerms {
         solver: &lane.owner,
         router: router.as_ref(),

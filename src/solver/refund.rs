@@ -179,6 +179,7 @@ impl Solver {
             request: &view.request,
             deposit,
             families: &families,
+            routers: &lane.site.chain.spec.fill_routers,
         };
         let attested = deposited.refunded(
             option,

@@ -186,6 +186,13 @@ impl Site {
         proxy.map(|text| self.family().address(text)).transpose()
     }
 
+    /// The router that it hands calls to.
+    pub fn router(&self) -> Result<Option<Address>, CodecError> {
+        let market = self.market.as_ref();
+        let router = market.and_then(|market| market.fill_router.as_deref());
+        router.map(|text| self.family().address(text)).transpose()
+    }
+
     pub async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
         self.providers.balance(owner, currency).await
     }

@@ -8,6 +8,7 @@ mod pauses;
 mod providers;
 mod random;
 pub mod rig;
+mod routers;
 mod waste;
 
 use std::sync::Arc;

@@ -17,6 +17,7 @@ struct Trial {
     by: u64,
     from: Address,
     router: Option<Address>,
+    routers: FillRouters,
 }
 
 impl Trial {
@@ -30,6 +31,7 @@ impl Trial {
             by: DEADLINE,
             from: scene::sender(),
             router: None,
+            routers: FillRouters::Any,
         }
     }
 
@@ -51,6 +53,7 @@ impl Trial {
         let plan = Plan {
             order: &self.scene.order,
             families: &scene::families,
+            routers: &self.routers,
             deposits: &funding,
             tolerance: Tolerance::default(),
         };
@@ -108,6 +111,12 @@ fn planned_payment_is_judged_as_its_claim_will_be() {
         filling(|t| t.router = Some(scene::address(TOKEN))),
         "FILL_INSUFFICIENT"
     );
+    let listed = |routers: &[&str]| {
+        let routers = routers.iter().map(|it| scene::address(it)).collect();
+        filling(|t| (t.router, t.routers) = (router(), FillRouters::Listed(routers)))
+    };
+    assert_eq!(listed(&[TOKEN, ROUTER]), "OK");
+    assert_eq!(listed(&[TOKEN]), "FILL_ROUTER_NOT_LISTED");
     assert_eq!(filling(|t| t.amount = 899), "FILL_INSUFFICIENT");
     assert_eq!(filling(|t| t.recipient = DEPOSITOR), "FILL_INSUFFICIENT");
     assert_eq!(filling(|t| t.currency = TOKEN), "FILL_INSUFFICIENT");

@@ -48,6 +48,7 @@ fn mistakes_are_named() {
             "twice",
         ),
         ("/fillRouter", json!("router"), "router"),
+        ("/previousFillRouters", json!(["before"]), "before"),
         ("/approvalProxy", json!("proxy"), "proxy"),
     ] {
         let error = parse(|network| {

@@ -86,6 +86,8 @@ pub struct World {
     pub silent: BTreeSet<B256>,
     /// Transactions that name these orders revert where they do not pay this.
     pub whole: BTreeMap<B256, U256>,
+    /// Fill routers whose word counts; unset: anybody's.
+    pub routers: Option<Vec<String>>,
     pub broadcasts: Vec<B256>,
     /// Wei that receipts say any transaction's gas cost; unset where they say nothing.
     pub spent: Option<u64>,
@@ -267,6 +269,7 @@ impl FakeChain {
         let entry = ChainEntry {
             id: self.name.into(),
             hub_chain_id: Some(self.number.to_string()),
+            fill_routers: self.with(|world| world.routers.clone()),
             additional_data: additional.as_object().unwrap().clone(),
             ..ChainEntry::default()
         };
@@ -932,6 +935,9 @@ impl StepBuilder for Steps {
         let token = |paid: &Payout| paid.currency.text().to_lowercase() != native();
         let proxied = terms.payments.iter().any(token);
         let router = if proxied { terms.proxy } else { terms.router };
+        if routed && router.is_none() {
+            return Err(CodecError("nobody takes it".into()));
+        }
         let router = router.filter(|_| routed);
         Ok(Self::pay(terms.solver, router, terms.payments, terms.order))
     }

@@ -353,12 +353,14 @@ pub fn routed(request: &mut Request, number: u8) {
         minimum_amount: "5".into(),
         expected_amount: "5".into(),
     });
-    let router = vm::SETTLEMENT.address(ROUTER).unwrap();
-    let extra = vm::SETTLEMENT
-        .orders
-        .unwrap()
-        .encode_extra_data(&router)
-        .unwrap();
+    through(request, ROUTER);
+}
+
+/// The order names this fill router.
+pub fn through(request: &mut Request, router: &str) {
+    let router = vm::SETTLEMENT.address(router).unwrap();
+    let orders = vm::SETTLEMENT.orders.unwrap();
+    let extra = orders.encode_extra_data(&router).unwrap();
     request.order.output.extra_data = alloy::hex::encode_prefixed(extra);
 }
 
