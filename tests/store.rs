@@ -380,12 +380,12 @@ async fn a_damaged_directory_is_a_message_and_never_a_panic() {
 async fn a_store_of_a_newer_version_is_refused() {
     let place = Place::new();
     let format = Key::new(Kind(0), "format");
-    place.put(vec![(format, vec![3])]).await;
+    place.put(vec![(format, vec![4])]).await;
     for command in [&["serve"][..], &["store", "verify"], &["store", "compact"]] {
         let (code, text) = place.bad(command);
         assert_eq!(code, DAMAGED, "{text}");
         assert!(
-            text.contains("has format 3, this version knows format 2"),
+            text.contains("has format 4, this version knows format 3"),
             "{text}"
         );
         assert!(text.contains("a newer version"), "{text}");

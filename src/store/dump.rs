@@ -20,7 +20,7 @@ pub const VERSION: u32 = 1;
 /// Longer than the line of the greatest row.
 const MAX_LINE: u64 = 4 * (MAX_KEY + MAX_VALUE) as u64;
 
-/// `{"dump":"intentd store","version":1,"format":1}`
+/// `{"dump":"intentd store","version":1,"format":3}`
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {

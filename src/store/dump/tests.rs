@@ -26,7 +26,7 @@ async fn what_was_written_is_read_again() {
     write(&again, &mut twice).await.unwrap();
     assert_eq!(bytes, twice);
     let text = String::from_utf8(bytes).unwrap();
-    let head = r#"{"dump":"intentd store","version":1,"format":2}"#;
+    let head = r#"{"dump":"intentd store","version":1,"format":3}"#;
     assert_eq!(text.lines().next(), Some(head));
     let halt = r#"{"kind":7,"name":"0x6f726967696e","value":"0x"#;
     assert!(text.lines().any(|line| line.starts_with(halt)), "{text}");
@@ -76,7 +76,7 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
     let head = |version, format| {
         format!("{{\"dump\":\"intentd store\",\"version\":{version},\"format\":{format}}}\n")
     };
-    for (version, format) in [(2, 2), (1, 3), (1, 1), (1, 0)] {
+    for (version, format) in [(2, FORMAT), (1, FORMAT + 1), (1, FORMAT - 1), (1, 0)] {
         let error = error(head(version, format).as_bytes()).await;
         assert!(matches!(error, DumpError::Version { .. }), "{error}");
     }

@@ -93,14 +93,22 @@ async fn a_place_that_is_no_directory_is_refused() {
 
 #[tokio::test]
 async fn another_format_is_refused() {
-    let place = tempfile::tempdir().unwrap();
-    let store = SledStore::open(place.path()).unwrap();
-    let newer = Batch::new().put(Key::new(OWN, "format"), vec![FORMAT + 1]);
-    store.commit(newer).await.unwrap();
-    drop(store);
-    let error = open_error(place.path());
-    assert!(matches!(error, OpenError::Format { found: 3, .. }));
-    assert!(error.to_string().ends_with("a newer version"), "{error}");
+    for (format, whose) in [
+        (FORMAT + 1, "a newer version"),
+        (
+            FORMAT - 1,
+            "or begin in an empty DATA_DIR with another signing key",
+        ),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let store = SledStore::open(place.path()).unwrap();
+        let other = Batch::new().put(Key::new(OWN, "format"), vec![format]);
+        store.commit(other).await.unwrap();
+        drop(store);
+        let error = open_error(place.path());
+        assert!(matches!(error, OpenError::Format { found, .. } if found == format));
+        assert!(error.to_string().ends_with(whose), "{error}");
+    }
 }
 
 #[tokio::test]
