@@ -43,6 +43,7 @@ use crate::{
     sign::Signer,
     solver::{
         Solver,
+        breaker::Breaker,
         exposure::Exposure,
         lane::Lane,
         settle::{
@@ -154,7 +155,7 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         exposure,
         patience: trading.patience(),
         gap_limit: trading.gap_limit,
-        breaker: Mutex::default(),
+        breaker: Mutex::new(Breaker::of(&trading.market)),
         books: watch::Sender::new(None),
     });
     let transactions = Arc::new(ground.transactions());

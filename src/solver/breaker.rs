@@ -12,7 +12,10 @@ use std::collections::{HashMap, VecDeque};
 
 use alloy::primitives::{B256, Keccak256};
 
-use crate::request::{Request, fact::Deposit};
+use crate::{
+    market::{Market, Network},
+    request::{Request, fact::Deposit},
+};
 
 /// Seconds that a loss counts.
 const WINDOW: u64 = 3_600;
@@ -21,7 +24,8 @@ const MOST_OF_DEPOSITOR: u64 = 1_000;
 const MOST_OF_CODE: u64 = 2_000;
 const MOST_OF_CHAIN: u64 = 20_000;
 const MOST_OF_REFUNDS: u64 = 20_000;
-/// What may be at stake on a chain at a time, in thousandths of a dollar, before one more is begun.
+/// What may be at stake on a chain at a time, in thousandths of a dollar, before one more is begun, where the
+/// operator says nothing.
 const MOST_AT_STAKE: u64 = 100_000;
 /// Losses that are remembered of one key, and keys.
 const MOST_LOSSES: usize = 256;
@@ -55,6 +59,8 @@ pub struct Breaker {
     losses: HashMap<Key, VecDeque<(u64, u64)>>,
     /// By request.
     stakes: HashMap<B256, Stake>,
+    /// What may be at stake on a network, where the operator says so; in thousandths of a dollar.
+    most_at_stake: HashMap<String, u64>,
 }
 
 impl Key {
@@ -103,6 +109,16 @@ fn code(request: &Request) -> Option<B256> {
 }
 
 impl Breaker {
+    /// With what may be at stake as the market file says.
+    pub fn of(market: &Market) -> Self {
+        let said = |network: &Network| Some((network.name.clone(), network.caps.at_stake?));
+        let said = market.networks().iter().filter_map(said);
+        Self {
+            most_at_stake: said.map(|(name, most)| (name, most.0 / 1_000)).collect(),
+            ..Self::default()
+        }
+    }
+
     /// A fill of the order, for the deposit, cost `loss` thousandths of a dollar that nobody pays; it may have
     /// run somebody's code. `now` in unix seconds.
     pub fn lost(
@@ -165,8 +181,7 @@ impl Breaker {
     /// Whether what runs somebody's code waits on a chain at `now` (unix seconds). What runs none cannot
     /// fail for its recipient's sake: strangers hold it up with nothing.
     pub fn holds(&self, network: &str, now: u64) -> bool {
-        self.is_over(&Key::Chain(network.to_owned()), now)
-            || self.at_stake(network, None, now) >= MOST_AT_STAKE
+        self.is_over(&Key::Chain(network.to_owned()), now) || self.is_full(network, None, now)
     }
 
     /// Whether nothing is given back to somebody's code on a network.
@@ -176,8 +191,7 @@ impl Breaker {
 
     /// A fill that may cost so much for nothing is about to be sent; `false`: not now.
     pub fn begin(&mut self, request: &B256, (network, cost): (&str, u64), now: u64) -> bool {
-        let over = self.at_stake(network, Some(request), now) >= MOST_AT_STAKE;
-        if over && cost > 0 {
+        if cost > 0 && self.is_full(network, Some(request), now) {
             return false;
         }
         self.stakes.retain(|_, stake| !stake.is_old(now));
@@ -231,12 +245,14 @@ impl Breaker {
         }
     }
 
-    /// Besides one request's.
-    fn at_stake(&self, network: &str, besides: Option<&B256>, now: u64) -> u64 {
+    /// Whether enough is at stake on a network, besides one request's.
+    fn is_full(&self, network: &str, besides: Option<&B256>, now: u64) -> bool {
+        let most = self.most_at_stake.get(network).copied();
         let stakes = self.stakes.iter().filter(|(id, stake)| {
             Some(*id) != besides && stake.network == network && !stake.is_old(now)
         });
-        stakes.fold(0_u64, |sum, (_, stake)| sum.saturating_add(stake.cost))
+        let at_stake = stakes.fold(0_u64, |sum, (_, stake)| sum.saturating_add(stake.cost));
+        at_stake >= most.unwrap_or(MOST_AT_STAKE)
     }
 
     fn is_over(&self, key: &Key, now: u64) -> bool {
@@ -441,13 +457,40 @@ mod tests {
     }
 
     #[test]
+    fn the_operator_says_what_may_be_at_stake() {
+        let most = [("base".to_owned(), 1_000), ("other".to_owned(), 0)];
+        let mut breaker = Breaker {
+            most_at_stake: most.into_iter().collect(),
+            ..Breaker::default()
+        };
+        let id = B256::repeat_byte;
+        assert!(breaker.begin(&id(1), ("base", 999), 10) && breaker.begin(&id(2), ("base", 1), 10));
+        assert!(!breaker.begin(&id(3), ("base", 1), 10) && breaker.holds("base", 10));
+        // Nothing at all.
+        assert!(
+            !breaker.begin(&id(4), ("other", 1), 10) && breaker.begin(&id(4), ("other", 0), 10)
+        );
+    }
+
+    #[test]
     fn it_stays_small() {
         let mut breaker = Breaker::default();
-        for number in 0..30_000 {
+        let cost = |breaker: &mut Breaker, number: usize| {
             let name = format!("0x{number:x}");
             breaker.cost(&order(&name, &name, "base"), 1, 10);
+        };
+        for number in 0..=MOST_LOSSES {
+            cost(&mut breaker, number);
         }
-        assert!(breaker.losses.len() <= MOST_KEYS);
+        // Each further one looks for room.
+        for number in breaker.losses.len()..MOST_KEYS - 3 {
+            let key = Key::Depositor(format!("full {number}"));
+            breaker.losses.insert(key, VecDeque::from([(10, 1)]));
+        }
+        for number in 0..4 {
+            cost(&mut breaker, 1_000 + number);
+        }
+        assert_eq!(breaker.losses.len(), MOST_KEYS);
         assert!(breaker.losses[&Key::Chain("base".into())].len() <= MOST_LOSSES);
     }
 }

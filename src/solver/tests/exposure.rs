@@ -15,6 +15,7 @@ fn rig() -> Rig {
     rig.caps = Caps {
         hourly: Some(Dollars(150_000_000)),
         hourly_per_user: None,
+        ..Caps::default()
     };
     rig
 }
@@ -83,6 +84,7 @@ async fn whoever_asks_in_anothers_name_uses_up_his_own_limit() {
     rig.caps = Caps {
         hourly: None,
         hourly_per_user: Some(Dollars(150_000_000)),
+        ..Caps::default()
     };
     // The user of both is the same; the first pays somebody else.
     let stranger = |request: &mut Request| request.recipient = refundee(9);
@@ -153,6 +155,7 @@ async fn calls_use_up_the_limit_of_whoever_gave_the_deposit_and_nobody_elses() {
     rig.caps = Caps {
         hourly: None,
         hourly_per_user: Some(Dollars(150_000_000)),
+        ..Caps::default()
     };
     let stranger = recipient(60);
     let first = calling(&mut rig, 1, (&stranger, true)).await;
