@@ -92,13 +92,13 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
         ));
     }
     let row = |name: &str| format!("{{\"kind\":7,\"name\":\"{name}\",\"value\":\"0x01\"}}\n");
-    let back = head(1, 2) + &row("0x62") + &row("0x61");
+    let back = head(1, FORMAT) + &row("0x62") + &row("0x61");
     assert!(matches!(error(back.as_bytes()).await, DumpError::Order(3)));
-    let twice = head(1, 2) + &row("0x62") + &row("0x62");
+    let twice = head(1, FORMAT) + &row("0x62") + &row("0x62");
     assert!(matches!(error(twice.as_bytes()).await, DumpError::Order(3)));
-    let own = head(1, 2) + &row("0x61").replace('7', "0");
+    let own = head(1, FORMAT) + &row("0x61").replace('7', "0");
     assert!(matches!(error(own.as_bytes()).await, DumpError::Line(2)));
-    let rubbish = head(1, 2) + "{\"kind\":7}\n";
+    let rubbish = head(1, FORMAT) + "{\"kind\":7}\n";
     assert!(matches!(
         error(rubbish.as_bytes()).await,
         DumpError::Line(2)
