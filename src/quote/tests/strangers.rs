@@ -540,13 +540,18 @@ async fn who_may_own_the_pool_pays_for_the_choice() {
         file[1]["currencies"][1]["solver"] = json!(false);
         file
     }
+    fn quick() -> Value {
+        paced(0)
+    }
+    fn slow() -> Value {
+        paced(900)
+    }
     let given = async |market: fn() -> Value, to: &str| {
         let scene = Scene::default();
         scene.with(|world| world.market = market);
         let answer = scene.quote(json!({"destinationCurrency": to})).await;
         super::amount(&answer.unwrap(), "/details/currencyOut/amount")
     };
-    let (quick, slow): (fn() -> Value, fn() -> Value) = (|| paced(0), || paced(900));
     let (most, less) = (given(quick, TOKEN).await, given(slow, TOKEN).await);
     let lost = ((most - less).into_raw() * U256::from(1_000_000) / most.into_raw()).to::<u64>();
     assert!((2_000..=5_500).contains(&lost), "{lost}");
