@@ -221,18 +221,9 @@ impl Book {
 
 /// How a deposit is listed that there was no place for.
 fn left_out(request: &Request, deposit: &Deposit, minor: bool, now: u64) -> Parked {
-    Parked {
-        network: deposit.network.clone(),
-        transaction: deposit.transaction.clone(),
-        depositor: deposit.depositor.clone(),
-        currency: deposit.currency.clone(),
-        amount: deposit.amount,
-        reason: mismatch(request, deposit).unwrap_or(FailReason::DoubleSpend),
-        why: RefundFailReason::ManualRefundRequired,
-        note: LEFT_OUT.to_owned(),
-        minor,
-        since: now,
-    }
+    let reason = mismatch(request, deposit).unwrap_or(FailReason::DoubleSpend);
+    let reasons = (reason, RefundFailReason::ManualRefundRequired);
+    Parked::new(deposit, reasons, LEFT_OUT, minor, now)
 }
 
 fn is_news(before: &Facts, change: impl Fn(&mut Facts)) -> bool {

@@ -102,16 +102,10 @@ pub(super) fn unpaid(view: &View, leg: &Leg) -> Parking {
 
 fn row(view: &View, parking: &Parking) -> Option<Parked> {
     let deposit = view.deposit(&parking.deposit)?;
+    let reasons = (parking.reason, parking.why);
+    let row = Parked::new(deposit, reasons, &parking.note, parking.minor, view.now);
     Some(Parked {
-        network: deposit.network.clone(),
-        transaction: deposit.transaction.clone(),
-        depositor: deposit.depositor.clone(),
-        currency: deposit.currency.clone(),
         amount: parking.amount,
-        reason: parking.reason,
-        why: parking.why,
-        note: parking.note.clone(),
-        minor: parking.minor,
-        since: view.now,
+        ..row
     })
 }

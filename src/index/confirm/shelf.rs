@@ -39,6 +39,8 @@ const LONGEST: u64 = 3_600_000;
 const MOST_LISTED: usize = 32;
 /// The same for what nobody answers about: it may be anybody's, as soon as somebody does.
 const UNANSWERED: u64 = 60_000;
+/// Why a deposit of an order that nobody is paid from is listed.
+const BY_HIMSELF: &str = "the order's user acts by himself, nobody is paid from it: its depositor recovers it at an oracle";
 /// Transactions that such pauses are remembered of.
 const MOST: usize = 4_096;
 
@@ -101,7 +103,7 @@ impl Confirmer {
         {
             return Ok(());
         }
-        let (network, transaction) = (deposit.network.clone(), deposit.transaction.clone());
+        let (network, transaction) = (&deposit.network, &deposit.transaction);
         let (reason, refused) = (FailReason::Unknown, RefundFailReason::ManualRefundRequired);
         let minor = mismatch(request, deposit).is_some();
         tracing::error!(
@@ -110,18 +112,8 @@ impl Confirmer {
             why,
             "deposit is parked: nobody agrees about it"
         );
-        let row = Parked {
-            network,
-            transaction,
-            depositor: deposit.depositor.clone(),
-            currency: deposit.currency.clone(),
-            amount: deposit.amount,
-            reason,
-            why: refused,
-            note: format!("not agreed about for days: {why}"),
-            minor,
-            since: now,
-        };
+        let note = format!("not agreed about for days: {why}");
+        let row = Parked::new(deposit, (reason, refused), note, minor, now);
         let ending = Ending {
             deposit: deposit.onchain_id,
             reason,
@@ -194,18 +186,8 @@ pub(super) fn unpaid(
     }
     let (reason, why) = (FailReason::Unknown, RefundFailReason::ManualRefundRequired);
     let users = agreed.own && spelled_alike(&deposit.depositor, &request.user);
-    let row = Parked {
-        network: deposit.network.clone(),
-        transaction: deposit.transaction.clone(),
-        depositor: deposit.depositor.clone(),
-        currency: deposit.currency.clone(),
-        amount: deposit.amount,
-        reason,
-        why,
-        note: "the order's user acts by himself, nobody is paid from it: its depositor recovers it at an oracle".to_owned(),
-        minor: !users || apply::is_small(request, deposit),
-        since: now,
-    };
+    let minor = !users || apply::is_small(request, deposit);
+    let row = Parked::new(deposit, (reason, why), BY_HIMSELF, minor, now);
     let ending = Ending {
         deposit: deposit.onchain_id,
         reason,

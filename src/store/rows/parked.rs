@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{PARKED, RowError, decode_json, encode_json};
 use crate::{
-    request::reason::{FailReason, RefundFailReason},
+    request::{
+        fact::Deposit,
+        reason::{FailReason, RefundFailReason},
+    },
     store::{Key, Range},
 };
 
@@ -66,6 +69,28 @@ pub fn range(after: Option<&Key>, limit: usize) -> Range {
 }
 
 impl Parked {
+    /// The whole of a deposit, which fills nothing and is not given back for these reasons.
+    pub fn new(
+        deposit: &Deposit,
+        (reason, why): (FailReason, RefundFailReason),
+        note: impl Into<String>,
+        minor: bool,
+        since: u64,
+    ) -> Self {
+        Self {
+            network: deposit.network.clone(),
+            transaction: deposit.transaction.clone(),
+            depositor: deposit.depositor.clone(),
+            currency: deposit.currency.clone(),
+            amount: deposit.amount,
+            reason,
+            why,
+            note: note.into(),
+            minor,
+            since,
+        }
+    }
+
     pub fn encode(&self) -> Result<Vec<u8>, RowError> {
         encode_json("parked", FORMAT, self)
     }
