@@ -4,16 +4,21 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures::future::try_join_all;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::{
+    sync::{OnceCell, Semaphore, SemaphorePermit},
+    time::timeout,
+};
 use vm::{
     Bytes, Chain, ChainId, ChainSpec, Head, Kept, LARGE_EVENTS, ReadError, Seen, Transaction,
     TxRef, aside, protocol::limits,
 };
 
 use super::Refusal;
+use crate::chains::asking;
 
 /// A transaction to read.
 #[derive(Clone)]
@@ -77,17 +82,48 @@ pub enum Unread {
 const AT_ONCE: usize = 8;
 /// The same of all requests together: half of what is asked of a provider at a time.
 const OF_ALL: usize = 32;
+/// The same of callers without a key.
+const OF_STRANGERS: usize = OF_ALL / 2;
+/// How long the read of a caller without a key waits for its place.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The places of all requests, by chain.
 #[derive(Debug, Default)]
-pub struct Places(Mutex<HashMap<ChainId, Arc<Semaphore>>>);
+pub struct Places(Mutex<HashMap<ChainId, Arc<Line>>>);
+
+/// Who waits to read a chain: callers without a key have half of its places.
+#[derive(Debug)]
+struct Line {
+    all: Semaphore,
+    strangers: Semaphore,
+}
 
 impl Places {
-    fn of(&self, chain: &ChainId) -> Arc<Semaphore> {
+    fn of(&self, chain: &ChainId) -> Arc<Line> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = all.entry(chain.clone());
-        of.or_insert_with(|| Arc::new(Semaphore::new(OF_ALL)))
-            .clone()
+        let line = || Line {
+            all: Semaphore::new(OF_ALL),
+            strangers: Semaphore::new(OF_STRANGERS),
+        };
+        of.or_insert_with(|| Arc::new(line())).clone()
+    }
+}
+
+impl Line {
+    /// A place to read from: it is free again when what is answered is dropped.
+    async fn enter(&self) -> Result<[Option<SemaphorePermit<'_>>; 2], ReadError> {
+        let closed = |_| ReadError::Unavailable("nothing is read any more".into());
+        let stranger = match asking::is_stranger() {
+            false => None,
+            true => {
+                let place = timeout(PATIENCE, self.strangers.acquire()).await;
+                let busy = |_| ReadError::Unavailable("others are reading; try again".into());
+                Some(place.map_err(busy)?.map_err(closed)?)
+            }
+        };
+        let place = self.all.acquire().await.map_err(closed)?;
+        Ok([stranger, Some(place)])
     }
 }
 
@@ -97,7 +133,7 @@ struct Tip {
     head: Head,
     fresh: OnceCell<Head>,
     places: Semaphore,
-    of_all: Arc<Semaphore>,
+    of_all: Arc<Line>,
 }
 
 /// What a judge says about one transaction alone.
@@ -169,7 +205,7 @@ async fn read(
     let missing = || ReadError::Unavailable(format!("no head of {}", one.chain.spec.id));
     let tip = tips.get(&one.chain.spec.id).ok_or_else(missing)?;
     let _place = tip.places.acquire().await.map_err(|_| missing())?;
-    let _of_all = tip.of_all.acquire().await.map_err(|_| missing())?;
+    let _of_all = tip.of_all.enter().await?;
     let first = tip.found(one, tip.head.clone()).await?;
     let long = first.events() > LARGE_EVENTS;
     let early = matches!(
@@ -274,6 +310,66 @@ mod tests {
         assert!(found.iter().all(Result::is_ok) && other.is_ok());
         let (most, all) = (base.most.load(SeqCst), base.all.load(SeqCst));
         assert_eq!((most, all), (OF_ALL, 20 * 60));
+    }
+
+    /// Never answers.
+    struct Hanging;
+
+    #[async_trait]
+    impl ChainReader for Hanging {
+        async fn head(&self) -> Result<Head, ReadError> {
+            Ok(Read::new("base", 0).head)
+        }
+
+        async fn fresh_head(&self) -> Result<Head, ReadError> {
+            self.head().await
+        }
+
+        async fn contains(&self, _: &Block) -> Result<bool, ReadError> {
+            Ok(true)
+        }
+
+        async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_leave_half_of_the_places_to_keys_and_wait_for_seconds() {
+        let quick = Arc::new(Counting::default());
+        let mine = [wanted("base", &quick, 1)];
+        let slow: Vec<_> = (0..8)
+            .map(|byte| Wanted {
+                chain: Chain {
+                    reader: Arc::new(Hanging),
+                    ..mine[0].chain.clone()
+                },
+                ..wanted("base", &quick, byte)
+            })
+            .collect();
+        let places = Places::default();
+        let strangers = (0..40).map(|_| asking::by(false, transactions(&slow, &places, SETTLED)));
+        let mut strangers = std::pin::pin!(futures::future::try_join_all(strangers));
+        let keyed = async {
+            tokio::task::yield_now().await;
+            for keyed in [Some(true), None] {
+                let work = transactions(&mine, &places, SETTLED);
+                let read = match keyed {
+                    Some(keyed) => asking::by(keyed, work).await,
+                    None => work.await,
+                };
+                assert!(read.is_ok(), "{keyed:?}");
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = &mut strangers => panic!("{:?}", ended.err()),
+            () = keyed => {}
+        }
+        let begun = tokio::time::Instant::now();
+        let late = strangers.await.unwrap_err();
+        assert!(matches!(late, Unread::Read(ReadError::Unavailable(_))));
+        assert!(begun.elapsed() <= PATIENCE);
     }
 
     #[tokio::test]

@@ -15,3 +15,8 @@ pub async fn by<T>(keyed: bool, work: impl Future<Output = T>) -> T {
 pub fn is_keyed() -> bool {
     KEYED.try_with(|keyed| *keyed).unwrap_or_default()
 }
+
+/// Whether what is done now is done for somebody without a key; not where nobody said so.
+pub fn is_stranger() -> bool {
+    KEYED.try_with(|keyed| !keyed).unwrap_or_default()
+}

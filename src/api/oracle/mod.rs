@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 
 use crate::{
     attest::{Refusal, service::Oracle},
+    chains::asking,
     http::{Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape},
 };
 
@@ -57,6 +58,15 @@ impl State {
 
 type Answer = BoxFuture<'static, Result<Response, ApiError>>;
 
+/// What is read for a request is read in the place of its caller.
+fn read_for<F>(request: Request, handler: impl FnOnce(Request) -> F) -> Answer
+where
+    F: Future<Output = Result<Response, ApiError>> + Send + 'static,
+{
+    let keyed = request.key.is_some();
+    Box::pin(asking::by(keyed, handler(request)))
+}
+
 /// The oracle's table.
 pub static ROUTES: &[Route<State>] = &[
     Route {
@@ -76,37 +86,37 @@ pub static ROUTES: &[Route<State>] = &[
     attestation::<deposits::Ask, deposits::Body>(
         "/attestations/depository-deposits/v1",
         "Attests the deposits of a transaction",
-        |state, request| -> Answer { Box::pin(deposits::attest(state, request)) },
+        |state, request| read_for(request, |request| deposits::attest(state, request)),
     ),
     attestation::<withdrawals::Ask, withdrawals::Body>(
         "/attestations/depository-withdrawals/v1",
         "Attests how a depository withdrawal ended",
-        |state, request| -> Answer { Box::pin(withdrawals::attest(state, request)) },
+        |state, request| read_for(request, |request| withdrawals::attest(state, request)),
     ),
     attestation::<fills::Ask, fills::Body>(
         "/attestations/solver-fills/v1",
         "Attests that a solver filled an order",
-        |state, request| -> Answer { Box::pin(fills::attest(state, request)) },
+        |state, request| read_for(request, |request| fills::attest(state, request)),
     ),
     attestation::<refunds::Ask, refunds::Body>(
         "/attestations/solver-refunds/v1",
         "Attests that a solver refunded an order",
-        |state, request| -> Answer { Box::pin(refunds::attest(state, request)) },
+        |state, request| read_for(request, |request| refunds::attest(state, request)),
     ),
     attestation::<recover::Ask, recover::Body>(
         "/attestations/recover/v1",
         "Attests that a deposit goes back to its depositor through the hub",
-        |state, request| -> Answer { Box::pin(recover::attest(state, request)) },
+        |state, request| read_for(request, |request| recover::attest(state, request)),
     ),
     attestation::<initiation::Ask, initiation::Body>(
         "/attestations/withdrawal-initiation/v1",
         "Attests that a balance is to be set apart for a withdrawal",
-        |state, request| -> Answer { Box::pin(initiation::attest(state, request)) },
+        |state, request| read_for(request, |request| initiation::attest(state, request)),
     ),
     attestation::<initiated::Ask, initiated::Body>(
         "/attestations/withdrawal-initiated/v1",
         "Tells what is set apart for a withdrawal; signs nothing",
-        |state, request| -> Answer { Box::pin(initiated::tell(state, request)) },
+        |state, request| read_for(request, |request| initiated::tell(state, request)),
     ),
 ];
 

@@ -15,6 +15,9 @@ pub fn question(request: &Request, wanted: Option<Flag>) -> Option<Question> {
     })
 }
 
+/// A stranger's claim that counts as more requests is for peers that know us.
+const LIGHT: usize = 4;
+
 /// The same about an order whose claim counts as `weight` requests. A forced one is for peers that see the
 /// caller's key. A peer that knows nobody's counts a stranger's heavy one as ours: it would have nothing left
 /// for those who ask here next.
@@ -25,7 +28,7 @@ pub fn about_order(
 ) -> Option<Question> {
     let shown = match (forced, &request.key) {
         (true, _) => Shown::Callers,
-        (false, None) if weight > 1 => Shown::Own,
+        (false, None) if weight > LIGHT => Shown::Own,
         _ => Shown::Any,
     };
     question(request, wanted).map(|question| Question { shown, ..question })
@@ -60,7 +63,8 @@ mod tests {
     fn a_strangers_heavy_claim_is_for_peers_that_know_us() {
         for (key, forced, weight, expected) in [
             (None, false, 1, Shown::Any),
-            (None, false, 2, Shown::Own),
+            (None, false, LIGHT, Shown::Any),
+            (None, false, LIGHT + 1, Shown::Own),
             (Some("k"), false, 64, Shown::Any),
             (Some("k"), true, 64, Shown::Callers),
         ] {

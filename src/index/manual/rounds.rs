@@ -99,8 +99,8 @@ impl Transactions {
         Ok((waiting, due))
     }
 
-    /// The rows without those that there is no room for: of what nobody has seen, first what was looked
-    /// for already, and of that what nobody claims, the oldest first.
+    /// The rows without those that there is no room for: of what nobody has seen, first what nobody claims,
+    /// and of that what was looked for already, the oldest first. A request claims few.
     async fn kept(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, IndexError> {
         let Some(above) = rows.len().checked_sub(MOST).filter(|above| *above > 0) else {
             return Ok(rows);
@@ -113,7 +113,7 @@ impl Transactions {
                 first,
                 ..
             } = &row.tracked;
-            (seen(row), *tries == 0, claimed.is_some(), *first)
+            (seen(row), claimed.is_some(), *tries == 0, *first)
         });
         let kept = rows.split_off(above);
         for some in rows.chunks(PAGE) {
@@ -157,15 +157,22 @@ impl Transactions {
     }
 }
 
-/// What a round asks a network about, of all that is due there. First what was told last: whoever tells of
-/// much that never comes keeps nobody waiting. Then what is a request's, and what has waited longest.
+/// What a round asks a network about, of all that is due there. Of what was never looked at, half is what was
+/// told last and half what a request claims, the oldest first: whoever tells of much that never comes keeps
+/// nobody waiting. Then what is a request's, what one claims, and what has waited longest.
 fn asked(due: &mut Vec<Row>) {
     let (mut new, mut again): (Vec<Row>, Vec<Row>) = std::mem::take(due)
         .into_iter()
         .partition(|row| row.tracked.tries == 0);
     new.sort_unstable_by_key(|row| (Reverse(row.tracked.next), Reverse(row.tracked.first)));
-    new.truncate(NEW);
-    again.sort_unstable_by_key(|row| (row.tracked.requests.is_empty(), row.tracked.next));
+    let mut rest = new.split_off(new.len().min(NEW / 2));
+    rest.sort_unstable_by_key(|row| (row.tracked.claimed.is_none(), row.tracked.first));
+    new.extend(rest.into_iter().take(NEW / 2));
+    again.sort_unstable_by_key(|row| {
+        let tracked = &row.tracked;
+        let nobodys = (tracked.requests.is_empty(), tracked.claimed.is_none());
+        (nobodys, tracked.next)
+    });
     again.truncate(AGAIN);
     due.extend(new);
     due.extend(again);

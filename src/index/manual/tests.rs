@@ -436,6 +436,27 @@ async fn junk_takes_no_place_from_what_is_told_later() {
     }
 }
 
+/// A user tells of his transaction before a block has it.
+#[tokio::test]
+async fn junk_takes_no_place_from_what_a_request_claims_and_nobody_saw_yet() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.index(1, Some(&request)).await.unwrap();
+    bench.round(0).await;
+    for number in 0..MOST as u64 + 10 {
+        bench.index(10 + number, None).await.unwrap();
+    }
+    bench.round(0).await;
+    bench.own(&request);
+    for later in 1..=120 {
+        bench.round(later * 1_000).await;
+        if bench.status(&request).await == "success" {
+            return;
+        }
+    }
+    panic!("{}", bench.status(&request).await);
+}
+
 #[tokio::test]
 async fn junk_in_a_requests_name_takes_no_place_from_what_is_told_later() {
     let bench = bench();

@@ -10,7 +10,7 @@ use alloy::primitives::B256;
 
 use super::KNOWN;
 use crate::{
-    request::{Request, fact::Facts, last_deadline, name::Name},
+    request::{Request, fact::Facts, last_deadline, name::Name, reason::RefundFailReason},
     store::{
         Batch, Expect, Key, Outcome, Range, Store,
         requests::RequestsError,
@@ -106,8 +106,9 @@ impl Seen {
         Ok(Some(Self { expected, ..seen }))
     }
 
-    /// Every deposit is parked as worth nothing, by the solver and long ago, and nothing was paid, sent or
-    /// decided besides. What the index parked may be somebody's money: it stays listed.
+    /// Every deposit is parked as worth less than giving it back costs, by the solver and long ago, and
+    /// nothing was paid, sent or decided besides. What the index parked may be somebody's money, and so may
+    /// be what has no price: they stay listed.
     fn is_dust(&self, now: u64) -> bool {
         let facts = &self.facts;
         let idle = facts.own.is_empty() && facts.attempts.is_empty() && facts.settlement.is_none();
@@ -118,7 +119,10 @@ impl Seen {
         let mut deposits = facts.deposits.iter();
         let listed = |id: &B256| {
             let mut rows = self.parked.iter();
-            rows.any(|(key, row)| row.minor && key.name.ends_with(id.as_slice()))
+            rows.any(|(key, row)| {
+                let priced = row.why == RefundFailReason::AmountTooLowToRefund;
+                row.minor && priced && key.name.ends_with(id.as_slice())
+            })
         };
         let old = self
             .parked

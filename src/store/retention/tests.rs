@@ -255,6 +255,28 @@ async fn a_request_that_anything_else_was_seen_of_stays() {
     assert_eq!(all(&mut sweep, &*store, end + KNOWN).await.dust, 1);
 }
 
+/// A token that nobody gives a price for may be worth much.
+#[tokio::test]
+async fn what_nobody_can_price_is_no_dust() {
+    let requests = Requests::new(Arc::new(MemoryStore::new()));
+    let store = requests.store().clone();
+    let end = last_deadline(&numbered(0).order) * 1_000 + KNOWN;
+    let (unpriced, dust) = (dusted(&requests, 0, 5).await, dusted(&requests, 1, 5).await);
+    let listed = store.scan(parked::of(&unpriced.id, 1)).await.unwrap();
+    let (key, bytes) = listed[0].clone();
+    let row = Parked {
+        why: RefundFailReason::ManualRefundRequired,
+        note: "a token without a price".into(),
+        ..Parked::decode(&bytes).unwrap()
+    };
+    let batch = Batch::new().put(key, row.encode().unwrap());
+    store.commit(batch).await.unwrap();
+    aged(&*store).await;
+    assert_eq!(all(&mut Sweep::default(), &*store, end).await.dust, 1);
+    assert!(requests.by_id(&unpriced.id).await.unwrap().is_some());
+    assert!(requests.by_id(&dust.id).await.unwrap().is_none());
+}
+
 #[tokio::test]
 async fn a_transaction_that_was_looked_for_is_known_for_thirty_days() {
     let store = MemoryStore::new();
