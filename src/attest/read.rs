@@ -246,6 +246,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
     use async_trait::async_trait;
+    use futures::{StreamExt, stream::FuturesUnordered};
     use vm::{Block, ChainReader};
 
     use super::*;
@@ -349,7 +350,7 @@ mod tests {
             .collect();
         let places = Places::default();
         let strangers = (0..40).map(|_| asking::by(false, transactions(&slow, &places, SETTLED)));
-        let mut strangers = std::pin::pin!(futures::future::try_join_all(strangers));
+        let mut strangers: FuturesUnordered<_> = strangers.collect();
         let keyed = async {
             tokio::task::yield_now().await;
             for keyed in [Some(true), None] {
@@ -363,12 +364,12 @@ mod tests {
         };
         tokio::select! {
             biased;
-            ended = &mut strangers => panic!("{:?}", ended.err()),
+            ended = strangers.next() => panic!("{:?}", ended.map(|read| read.err())),
             () = keyed => {}
         }
         let begun = tokio::time::Instant::now();
-        let late = strangers.await.unwrap_err();
-        assert!(matches!(late, Unread::Read(ReadError::Unavailable(_))));
+        let late = strangers.next().await.unwrap();
+        assert!(matches!(late, Err(Unread::Read(ReadError::Unavailable(_)))));
         assert!(begun.elapsed() <= PATIENCE);
     }
 
