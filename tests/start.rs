@@ -220,11 +220,15 @@ fn a_start_from_the_example_file_says_in_one_line_what_it_serves() {
     );
     let two = "https://a.example,https://b.example";
     let good = lines(&[("BASE_RPC_URL", two), ("RELAY_RPC_URL", two)]);
-    assert_eq!(good.len(), 1, "{good:?}");
+    let (good, routers) = good.split_at(1);
     assert_eq!(
         (&good[0]["level"], &good[0]["serves"]),
         (&"INFO".into(), &"base".into())
     );
+    // The bundled list names no routers: an operator has to.
+    let text = routers[0]["message"].as_str().unwrap();
+    assert!(text.contains("fillRouters"), "{text}");
+    assert_eq!((routers.len(), &routers[0]["chains"]), (1, &"base".into()));
 }
 
 /// The daemon with so many files, and where it answers: the public listener, the operator's.

@@ -54,11 +54,12 @@ impl Opened {
         self.required == 1
     }
 
-    /// Whether no fill through a router is attested there, although its orders could name one.
+    /// Whether no fill through a router is attested there, although its orders could name one. Nobody is
+    /// paid where there is no depository.
     pub fn lacks_routers(&self) -> bool {
         let spec = &self.chain.spec;
         let none = matches!(&spec.fill_routers, FillRouters::Listed(listed) if listed.is_empty());
-        none && spec.family.orders.is_some()
+        none && spec.family.orders.is_some() && spec.depository.is_some()
     }
 
     /// Whether two groups of its providers could agree on opposite answers: the operator asks for
