@@ -586,7 +586,7 @@ fn fill_routers_are_listed_where_real_money_is_at_stake() {
     let router = "0x9fe46736679d2d9a65f0992f2272de9f3c7fa6e0";
     let file = |list: &str| {
         format!(
-            r#"[{{"id":"base","vmType":"ethereum-vm","hubChainId":"8453","httpRpcUrl":"{TWO}"{list}}}]"#
+            r#"[{{"id":"base","vmType":"ethereum-vm","hubChainId":"8453","httpRpcUrl":"{TWO}","depository":"{router}"{list}}}]"#
         )
     };
     let own = format!(r#","fillRouters":["{router}"]"#);
