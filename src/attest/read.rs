@@ -255,6 +255,8 @@ mod tests {
     /// Counts who reads at the same time.
     #[derive(Default)]
     struct Counting {
+        /// Never answers.
+        hangs: bool,
         now: AtomicUsize,
         most: AtomicUsize,
         all: AtomicUsize,
@@ -277,6 +279,9 @@ mod tests {
         async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
             let now = self.now.fetch_add(1, SeqCst) + 1;
             self.most.fetch_max(now, SeqCst);
+            if self.hangs {
+                std::future::pending::<()>().await;
+            }
             for _ in 0..3 {
                 tokio::task::yield_now().await;
             }
@@ -313,41 +318,15 @@ mod tests {
         assert_eq!((most, all), (OF_ALL, 20 * 60));
     }
 
-    /// Never answers.
-    struct Hanging;
-
-    #[async_trait]
-    impl ChainReader for Hanging {
-        async fn head(&self) -> Result<Head, ReadError> {
-            Ok(Read::new("base", 0).head)
-        }
-
-        async fn fresh_head(&self) -> Result<Head, ReadError> {
-            self.head().await
-        }
-
-        async fn contains(&self, _: &Block) -> Result<bool, ReadError> {
-            Ok(true)
-        }
-
-        async fn transaction(&self, _: &TxRef, _: &Head) -> Result<Transaction, ReadError> {
-            std::future::pending().await
-        }
-    }
-
     #[tokio::test(start_paused = true)]
     async fn strangers_leave_half_of_the_places_to_keys_and_wait_for_seconds() {
         let quick = Arc::new(Counting::default());
+        let hanging = Arc::new(Counting {
+            hangs: true,
+            ..Counting::default()
+        });
         let mine = [wanted("base", &quick, 1)];
-        let slow: Vec<_> = (0..8)
-            .map(|byte| Wanted {
-                chain: Chain {
-                    reader: Arc::new(Hanging),
-                    ..mine[0].chain.clone()
-                },
-                ..wanted("base", &quick, byte)
-            })
-            .collect();
+        let slow: Vec<_> = (0..8).map(|byte| wanted("base", &hanging, byte)).collect();
         let places = Places::default();
         let strangers = (0..40).map(|_| asking::by(false, transactions(&slow, &places, SETTLED)));
         let mut strangers: FuturesUnordered<_> = strangers.collect();
