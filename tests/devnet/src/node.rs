@@ -226,9 +226,11 @@ impl Node {
         Ok(C::abi_decode_returns(&answer)?)
     }
 
-    /// Runs a transaction without sending it; a revert's data is in the error.
+    /// Runs a transaction without sending it, after the newest block: what waits for one does not count.
+    /// A revert's data is in the error.
     pub async fn try_call(&self, from: Address, payload: Payload) -> Result<Bytes> {
-        Ok(self.provider.call(payload.request(from)).await?)
+        let call = self.provider.call(payload.request(from));
+        Ok(call.latest().await?)
     }
 
     pub async fn receipt(&self, hash: B256) -> Result<Option<TransactionReceipt>> {
