@@ -18,9 +18,13 @@ library Calls {
 /// Pays recipients and makes an order's calls in one transaction (settlement.md 9). The order id
 /// follows the calldata: the decoder ignores what stands behind the arguments.
 ///
-/// Anybody may have it call anything: it must hold nothing between transactions, and nobody may allow
+/// Anybody may have it call anything: what it holds between transactions is anybody's, and nobody may allow
 /// it anything. Who pays in tokens does so through the approval proxy.
 contract FillRouter {
+    /// What was here before the fill under way came, in the native currency. It is not swept in it: a recipient
+    /// that takes none would have its fill fail for a wei that somebody sent here.
+    uint256 private transient before;
+
     event SolverNativeTransfer(address to, uint256 amount);
     event SolverCallExecuted(address to, bytes data, uint256 amount);
 
@@ -37,6 +41,9 @@ contract FillRouter {
 
     /// A call without data is a native payment.
     function fill(Call[] calldata calls) external payable {
+        // One within another's calls leaves that one's alone.
+        uint256 outer = before;
+        before = address(this).balance - msg.value;
         for (uint256 i; i < calls.length; ++i) {
             Call calldata wanted = calls[i];
             (bool ok, bytes memory why) = wanted.to.call{value: wanted.value}(wanted.data);
@@ -49,6 +56,7 @@ contract FillRouter {
             if (wanted.data.length == 0) emit SolverNativeTransfer(wanted.to, wanted.value);
             else emit SolverCallExecuted(wanted.to, wanted.data, wanted.value);
         }
+        before = outer;
     }
 
     /// Pays a token straight from the caller's own balance.
@@ -56,12 +64,14 @@ contract FillRouter {
         require(Erc20(token).transferFrom(msg.sender, to, amount));
     }
 
-    /// Gives what is left of a currency (zero is the native one) to `to`.
+    /// Gives what is left of a currency (zero is the native one) to `to`: of the native one what came in the
+    /// fill, outside of fills all of it.
     function sweep(address currency, address to) external {
         if (currency == address(0)) {
             // Who gets nothing is not asked whether it takes it.
-            if (address(this).balance == 0) return;
-            (bool ok,) = to.call{value: address(this).balance}("");
+            uint256 here = address(this).balance;
+            if (here <= before) return;
+            (bool ok,) = to.call{value: here - before}("");
             require(ok, "the recipient does not take what is left");
             return;
         }

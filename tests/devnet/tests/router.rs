@@ -136,3 +136,37 @@ async fn nobody_but_the_solver_moves_its_tokens() {
     assert_eq!(scene.tokens(scene.solver.address()).await, before);
     assert!(scene.tokens(thief.address()).await.is_zero());
 }
+
+/// A wei that somebody sends to the router is nobody's in a fill, and anybody's outside of one.
+#[tokio::test]
+async fn what_was_in_the_router_before_fails_no_fill() {
+    let scene = scene().await;
+    let (site, router, token) = (&scene.site, scene.site.router, scene.site.token);
+    let wei = Payload::pay(router, U256::ONE);
+    let sent = site.node.send(scene.thief.address(), wei).await;
+    assert!(sent.unwrap().status());
+    let sweep = |to| {
+        let currency = Address::ZERO;
+        call(router, &FillRouter::sweepCall { currency, to })
+    };
+    // Who takes no native currency is not asked; nor is he by a fill within another's calls.
+    let inner = FillRouter::fillCall {
+        calls: vec![sweep(token)],
+    };
+    let calls = vec![call(router, &inner), sweep(token)];
+    assert!(scene.filled(&scene.solver, RECIPIENT, calls).await);
+    // What comes in the fill is the recipient's.
+    let mut paid = call(router, &FillRouter::fillCall { calls: Vec::new() });
+    paid.value = U256::from(5);
+    let filled = site.fill(&scene.solver, vec![paid, sweep(RECIPIENT)], ORDER);
+    assert!(filled.await.unwrap().status());
+    let balance = async |of| site.node.balance(of).await.unwrap();
+    assert_eq!(balance(RECIPIENT).await, U256::from(5));
+    assert_eq!(balance(router).await, U256::ONE);
+    let currency = Address::ZERO;
+    let to = Address::repeat_byte(0x44);
+    let anybody = Payload::call(router, &FillRouter::sweepCall { currency, to });
+    let swept = site.node.send(scene.thief.address(), anybody).await;
+    assert!(swept.unwrap().status());
+    assert_eq!(balance(to).await, U256::ONE);
+}
