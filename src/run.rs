@@ -45,9 +45,7 @@ use crate::{
     chains::{Chains, Closed, Loaded, Opened},
     config::{Config, Mistakes, PeerKey},
     http::{
-        Gate, Router, Surface,
-        limit::Allowance,
-        server,
+        Router, Surface, server,
         service::App,
         system::{self, System},
     },
@@ -267,7 +265,7 @@ fn surfaces(
         .with(system, &system::ALIVE)?
         .with(state, oracle::ROUTES)?;
     let oracle = Surface {
-        gate: gate(config),
+        gate: listening::gate(config),
         limits: listening.oracle,
         proxies: listening::proxies(config),
         ..Surface::new("oracle", "intentd oracle", router)
@@ -388,13 +386,4 @@ fn peers(config: &Config) -> anyhow::Result<Peers> {
         threshold: multisig.threshold,
     });
     Ok(Peers::new(list, config.peer_timeout, multisig)?)
-}
-
-fn gate(config: &Config) -> Gate {
-    let keys = config.api_keys.as_deref().map(parts::keys);
-    let allowance = config.keyless_limit.map(|limit| Allowance {
-        max: limit.max,
-        window_ms: u64::try_from(limit.window.as_millis()).unwrap_or(u64::MAX),
-    });
-    Gate::new(keys, allowance)
 }

@@ -3,11 +3,12 @@
 
 use rustix::process::{Resource, getrlimit};
 
+use super::parts;
 use crate::{
     api::intents::access,
     config::{Config, Rate},
     http::{
-        Each, Limits,
+        Each, Gate, Limits,
         forwarded::{Proxies, Told},
         limit::Allowance,
     },
@@ -99,6 +100,16 @@ pub fn proxies(config: &Config) -> Proxies {
             false => Told::XForwardedFor,
         },
     }
+}
+
+/// Who asks the oracle, and how often without a key.
+pub fn gate(config: &Config) -> Gate {
+    let keys = config.api_keys.as_deref().map(parts::keys);
+    let allowance = config.keyless_limit.map(|limit| Allowance {
+        max: limit.max,
+        window_ms: u64::try_from(limit.window.as_millis()).unwrap_or(u64::MAX),
+    });
+    Gate::new(keys, allowance)
 }
 
 #[cfg(test)]
