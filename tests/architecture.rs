@@ -124,6 +124,7 @@ const PURE: &[&str] = &[
     "src/request/",
     "src/show.rs",
     "src/solver/breaker.rs",
+    "src/solver/stakes.rs",
     "src/solver/claim.rs",
     "src/solver/claim/",
     "src/solver/claimable.rs",

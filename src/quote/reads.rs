@@ -15,7 +15,7 @@ use super::{
     route::Route,
     service::{Quoter, drained},
     usd::{Rated, Worth},
-    venue::{Admission, CapacityError, Payment, Venue},
+    venue::{Admission, CapacityError, Hands, Payment, Venue},
 };
 use crate::{market::Currency, price::PriceError};
 
@@ -40,25 +40,36 @@ pub struct Reads {
     pub explicit: bool,
     /// What the solver can give; without end where the user does everything.
     pub available: U256,
+    pub hands: Hands,
 }
 
-/// What a fill takes of the native currency, gas included; nothing where it pays a token plainly.
-pub(super) fn in_native(
-    (route, reads): (&Route<'_>, &Reads),
-    figures: &Figures,
-    (fill, gas): (&Fill, FillGas),
-) -> U256 {
-    let native = is_native(&route.given);
-    if !native && fill.calls.is_empty() && fill.payments.len() <= 1 {
-        return U256::ZERO;
+/// What an order asks of the solver besides what it pays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Burden<'a> {
+    /// Of the native currency, gas included; nothing for what pays a token plainly.
+    pub native: U256,
+    /// Wei.
+    pub gas: U256,
+    pub key: Option<&'a str>,
+}
+
+impl<'a> Burden<'a> {
+    pub(super) fn of(
+        (route, reads): (&Route<'_>, &Reads),
+        figures: &Figures,
+        (fill, gas): (&Fill, FillGas),
+        key: Option<&'a str>,
+    ) -> Self {
+        let given = is_native(&route.given);
+        let plain = !given && fill.calls.is_empty() && fill.payments.len() <= 1;
+        let value = if given { figures.sum.given } else { U256::ZERO };
+        let gas = reads.destination_fees.cost(gas).unwrap_or(U256::MAX);
+        let native = match plain {
+            true => U256::ZERO,
+            false => value.saturating_add(gas),
+        };
+        Self { native, gas, key }
     }
-    let value = if native {
-        figures.sum.given
-    } else {
-        U256::ZERO
-    };
-    let cost = reads.destination_fees.cost(gas).unwrap_or(U256::MAX);
-    value.saturating_add(cost)
 }
 
 /// Prices of what changes hands.
@@ -111,6 +122,15 @@ fn optional(given: Rated, route: &Route<'_>) -> Rated {
     Rated { price, ..given }
 }
 
+/// Whether somebody may have the fill fail when what it gives has lost its worth: by his own code, or by the
+/// pool that it exchanges in. Who wraps needs nobody's pool.
+fn is_declinable(intent: &Intent<'_>, route: &Route<'_>, hands: Hands) -> bool {
+    let to = &intent.destination;
+    let pooled = route.swap_out && !(is_native(&route.given) && is_wrapped(to));
+    let calls = !intent.calls.is_empty() || !intent.authorizations.is_empty();
+    !intent.own && (pooled || calls || is_native(to) && hands == Hands::Code)
+}
+
 impl From<PriceError> for Refused {
     fn from(error: PriceError) -> Self {
         match error {
@@ -143,13 +163,13 @@ impl Quoter {
             )
         };
         let fees = async { futures::try_join!(self.fees(origin), self.fees(destination)) };
-        let (worths, accounts, fees, available, settlement, declinable) = futures::try_join!(
+        let (worths, accounts, fees, available, settlement, hands) = futures::try_join!(
             self.worths(intent, route),
             accounts,
             fees,
             self.available(intent, route),
             self.settlement(intent),
-            self.is_declinable(intent, route)
+            self.hands(intent, route)
         )?;
         let [
             input,
@@ -168,7 +188,7 @@ impl Quoter {
             destination_native: destination_native.shown(),
             deal: Deal {
                 paid,
-                given: match declinable {
+                given: match is_declinable(intent, route, hands) {
                     true => optional(given, route),
                     false => given,
                 },
@@ -181,6 +201,7 @@ impl Quoter {
             allowance: accounts.1,
             explicit: accounts.2,
             available,
+            hands,
         })
     }
 
@@ -254,23 +275,22 @@ impl Quoter {
         self.venue(&route.paid)?.ask(ask).err_into().await
     }
 
-    /// Whether somebody's code, or somebody's pool, decides if the fill succeeds: until the deposit is final,
-    /// its owner may still let it fail and have the deposit back.
-    async fn is_declinable(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<bool, Refused> {
+    async fn hands(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<Hands, Refused> {
         if intent.own {
-            return Ok(false);
+            return Ok(Hands::Nobody);
+        }
+        if !intent.calls.is_empty() || !intent.authorizations.is_empty() {
+            return Ok(Hands::Code);
         }
         let to = &intent.destination;
-        // Who wraps needs nobody's pool.
-        let pooled = route.swap_out && !(is_native(&route.given) && is_wrapped(to));
-        if pooled || !intent.calls.is_empty() || !intent.authorizations.is_empty() {
-            return Ok(true);
-        }
-        if !is_native(to) {
-            return Ok(false);
+        if !is_native(to) && !route.swap_out {
+            return Ok(Hands::Nobody);
         }
         let ask = |trade: Trade| async move { trade.accounts.is_contract(&intent.recipient).await };
-        self.venue(to)?.ask(ask).err_into().await
+        Ok(match self.venue(to)?.ask(ask).await? {
+            true => Hands::Code,
+            false => Hands::Account,
+        })
     }
 
     /// What `spender` may take of `owner`'s.
@@ -292,8 +312,8 @@ impl Quoter {
         &self,
         intent: &Intent<'_>,
         route: &Route<'_>,
-        figures: &Figures,
-        (needed, now): (U256, u64),
+        (reads, figures): (&Reads, &Figures),
+        (burden, now): (Burden<'_>, u64),
     ) -> Result<(), Refused> {
         if intent.own {
             return Ok(());
@@ -306,7 +326,10 @@ impl Quoter {
                 true => &intent.recipient,
                 false => &intent.user,
             },
-            native: needed,
+            native: burden.native,
+            hands: reads.hands,
+            gas: burden.gas,
+            key: burden.key,
             now,
         };
         let admission = self.parts.capacity.admits(payment).await;
@@ -319,6 +342,10 @@ impl Quoter {
             Admission::Capped => Err(Refused::new(
                 Code::RouteTemporarilyRestricted,
                 "amount: more than is paid on this route within an hour; try less, or later",
+            )),
+            Admission::Held => Err(Refused::new(
+                Code::RouteTemporarilyRestricted,
+                "txs, recipient: too much is under way there that its recipients can let fail; try later",
             )),
             Admission::Short => {
                 let native = route.given.network.native();

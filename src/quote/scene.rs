@@ -28,7 +28,7 @@ use super::{
     reprice::Repricer,
     service::{Parts, Quoter},
     swap::SwapRouting,
-    venue::{Admission, Venue},
+    venue::{Admission, Hands, Venue},
 };
 use crate::{
     market::Market,
@@ -135,6 +135,8 @@ pub struct World {
     pub balance: U256,
     pub available: Option<U256>,
     pub admission: Admission,
+    /// What hands over so waits.
+    pub held: Option<Hands>,
     /// What the solver has of it beyond what it keeps.
     pub native: U256,
     /// Units of every estimate that does not revert.
@@ -200,6 +202,7 @@ impl Default for Scene {
             balance: most,
             available: Some(most),
             admission: Admission::Open,
+            held: None,
             native: U256::MAX,
             gas: GAS,
             fee: 1_000_000_000,

@@ -20,7 +20,7 @@ use super::{
     intent::{Ground, Intent, Side},
     offers::{Offers, Search},
     order::Promise,
-    reads::{Reads, in_native},
+    reads::{Burden, Reads},
     record::{Promised, record},
     route::Route,
     steps::{self, Plan},
@@ -98,7 +98,7 @@ impl Quoter {
     pub async fn quote_for(&self, body: &Body, caller: Caller<'_>) -> Result<Answer, Refused> {
         self.room()?;
         let key = caller.key;
-        let priced = self.priced(body, key.is_some()).await?;
+        let priced = self.priced(body, key).await?;
         let order = self.order(&priced)?;
         let order_id = order
             .id(|chain| Some(self.parts.venues.get(chain)?.spec.family))
@@ -187,7 +187,7 @@ impl Quoter {
 
     /// Prices a body; nothing is stored.
     pub async fn price(&self, body: &Body, key: Option<&str>) -> Result<PriceAnswer, Refused> {
-        let priced = self.priced(body, key.is_some()).await?;
+        let priced = self.priced(body, key).await?;
         let plan = Plan {
             intent: &priced.intent,
             route: &priced.route,
@@ -204,13 +204,13 @@ impl Quoter {
         })
     }
 
-    async fn priced(&self, body: &Body, keyed: bool) -> Result<Priced<'_>, Refused> {
+    async fn priced(&self, body: &Body, key: Option<&str>) -> Result<Priced<'_>, Refused> {
         let spec = |name: &str| Some(self.parts.venues.get(name)?.spec.clone());
         let ground = Ground {
             market: &self.parts.market,
             spec: &spec,
             solver: &self.solver,
-            keyed,
+            keyed: key.is_some(),
         };
         let intent = Intent::of(body, &ground)?;
         let route = Route::of(&intent)?;
@@ -227,10 +227,10 @@ impl Quoter {
         };
         let (figures, fill, fill_gas) = self.settled(&pricing, now).await?;
         let seconds = now / 1000;
-        let native = in_native((&route, &reads), &figures, (&fill, fill_gas));
+        let burden = Burden::of((&route, &reads), &figures, (&fill, fill_gas), key);
         futures::try_join!(
             self.whole((&intent, &route), &reads, &figures, seconds),
-            self.admitted(&intent, &route, &figures, (native, seconds))
+            self.admitted(&intent, &route, (&reads, &figures), (burden, seconds))
         )?;
         let priced = Priced {
             intent,

@@ -68,8 +68,22 @@ pub struct Payment<'a> {
     pub user: &'a Address,
     /// Of the network's native currency, gas included; nothing for what pays a token plainly.
     pub native: U256,
+    pub hands: Hands,
+    /// What the fill's gas costs, wei.
+    pub gas: U256,
+    /// The API key that asks.
+    pub key: Option<&'a str>,
     /// Unix seconds.
     pub now: u64,
+}
+
+/// To whom a fill hands over more than a token: he can let it fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hands {
+    Nobody,
+    /// Has no code now.
+    Account,
+    Code,
 }
 
 /// Whether something may be promised.
@@ -78,6 +92,8 @@ pub enum Admission {
     Open,
     /// Beyond what may be paid within an hour.
     Capped,
+    /// Too much is at stake there, or lost, in what hands over as it does.
+    Held,
     /// The solver has too little of the native currency.
     Short,
     /// The operator, or a breaker, holds fills.

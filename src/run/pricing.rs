@@ -18,7 +18,7 @@ use crate::{
     quote::{
         late::Offer,
         reprice::Repricer,
-        venue::{Admission, Capacity, CapacityError, Payment},
+        venue::{Admission, Capacity, CapacityError, Hands, Payment},
     },
     request::Request,
     solver::{
@@ -151,6 +151,13 @@ impl Capacity for Funds {
         let admission = async {
             if self.solver.paused().await?.is_some() {
                 return Ok(Admission::Paused);
+            }
+            let code = payment.hands == Hands::Code;
+            let staked = (payment.key, payment.gas, code);
+            if payment.hands != Hands::Nobody
+                && self.solver.restrains(payment.network, staked, now).await?
+            {
+                return Ok(Admission::Held);
             }
             let native = payment.native;
             if !native.is_zero() && !self.solver.affords(payment.network, native).await? {

@@ -2,16 +2,19 @@
 //! what is called, and one per chain that only what runs somebody's code waits for. Pure.
 //!
 //! Of what fails only what nobody paid for counts, so that nobody can hold up others with failures that he
-//! pays for himself; what runs somebody's code may besides have so much at stake at a time, until it has
-//! succeeded or been paid for, since all of it can fail together, and who lets it can refuse his refund. What
-//! giving back costs counts for nothing that is to be filled; of what is called only the same calls again, since others call the same contract with
-//! something else, and whoever calls it can have it call anything; and of accounts only one that gave the
-//! deposit, since whoever asks for a quote, or deposits, can name anybody. It starts anew with the process.
+//! pays for himself. What is on its way to somebody's account may besides have so much at stake at a time, until
+//! it has succeeded or been paid for, since all of it can fail together, and who lets it can refuse his refund.
+//!
+//! What giving back costs counts for nothing that is to be filled. Of what is called only the same calls again
+//! count, since others call the same contract with something else, and whoever calls it can have it call
+//! anything; of accounts only one that gave the deposit, since whoever asks for a quote, or deposits, can name
+//! anybody. It starts anew with the process.
 
 use std::collections::{HashMap, VecDeque};
 
 use alloy::primitives::{B256, Keccak256};
 
+use super::stakes::{Id, Stake, Stakes};
 use crate::{
     market::{Market, Network},
     request::{Request, fact::Deposit},
@@ -23,10 +26,6 @@ const WINDOW: u64 = 3_600;
 const MOST_OF_DEPOSITOR: u64 = 1_000;
 const MOST_OF_CODE: u64 = 2_000;
 const MOST_OF_CHAIN: u64 = 20_000;
-const MOST_OF_REFUNDS: u64 = 20_000;
-/// What may be at stake on a chain at a time, in thousandths of a dollar, before one more is begun, where the
-/// operator says nothing.
-const MOST_AT_STAKE: u64 = 100_000;
 /// Losses that are remembered of one key, and keys.
 const MOST_LOSSES: usize = 256;
 const MOST_KEYS: usize = 16_384;
@@ -38,18 +37,6 @@ enum Key {
     /// On a network.
     Code(String, B256),
     Chain(String),
-    /// Given back to somebody's code.
-    Refunds(String),
-}
-
-/// A fill that runs somebody's code, from before it is sent until it has succeeded or its failure is paid for.
-#[derive(Debug)]
-struct Stake {
-    network: String,
-    /// Thousandths of a dollar.
-    cost: u64,
-    /// Unix seconds.
-    failed: Option<u64>,
 }
 
 /// See the module.
@@ -57,10 +44,7 @@ struct Stake {
 pub struct Breaker {
     /// Unix seconds and thousandths of a dollar, oldest first.
     losses: HashMap<Key, VecDeque<(u64, u64)>>,
-    /// By request.
-    stakes: HashMap<B256, Stake>,
-    /// What may be at stake on a network, where the operator says so; in thousandths of a dollar.
-    most_at_stake: HashMap<String, u64>,
+    stakes: Stakes,
 }
 
 impl Key {
@@ -81,7 +65,6 @@ impl Key {
             Self::Depositor(_) => MOST_OF_DEPOSITOR,
             Self::Code(..) => MOST_OF_CODE,
             Self::Chain(_) => MOST_OF_CHAIN,
-            Self::Refunds(_) => MOST_OF_REFUNDS,
         }
     }
 }
@@ -114,7 +97,7 @@ impl Breaker {
         let said = |network: &Network| Some((network.name.clone(), network.caps.at_stake?));
         let said = market.networks().iter().filter_map(said);
         Self {
-            most_at_stake: said.map(|(name, most)| (name, most.0 / 1_000)).collect(),
+            stakes: Stakes::of(said.map(|(name, most)| (name, most.0 / 1_000)).collect()),
             ..Self::default()
         }
     }
@@ -131,6 +114,7 @@ impl Breaker {
         let mut keys = Key::all(request, deposit);
         if ran_code {
             keys.push(Key::Chain(request.destination.network.clone()));
+            self.stakes.lose(&(request.id, None), loss);
         }
         self.add(keys, loss, now);
     }
@@ -138,11 +122,6 @@ impl Breaker {
     /// Giving something of `deposit` back cost `loss` thousandths of a dollar that nobody pays.
     pub fn lost_giving_back(&mut self, deposit: &Deposit, loss: u64, now: u64) {
         self.add(Key::depositor(deposit).into_iter().collect(), loss, now);
-    }
-
-    /// Giving back to somebody's code failed on a network, and cost so much, whoever pays.
-    pub fn refused(&mut self, network: &str, cost: u64, now: u64) {
-        self.add(vec![Key::Refunds(network.to_owned())], cost, now);
     }
 
     fn add(&mut self, keys: Vec<Key>, loss: u64, now: u64) {
@@ -181,78 +160,41 @@ impl Breaker {
     /// Whether what runs somebody's code waits on a chain at `now` (unix seconds). What runs none cannot
     /// fail for its recipient's sake: strangers hold it up with nothing.
     pub fn holds(&self, network: &str, now: u64) -> bool {
-        self.is_over(&Key::Chain(network.to_owned()), now) || self.is_full(network, None, now)
+        self.is_over(&Key::Chain(network.to_owned()), now)
     }
 
-    /// Whether nothing is given back to somebody's code on a network.
-    pub fn holds_refunds(&self, network: &str, now: u64) -> bool {
-        self.is_over(&Key::Refunds(network.to_owned()), now)
+    /// Something that may cost so much for nothing is about to be sent; `false`: not now.
+    pub fn begin(&mut self, id: Id, stake: Stake, now: u64) -> bool {
+        self.expire(now);
+        self.stakes.begin(id, stake)
     }
 
-    /// A fill that may cost so much for nothing is about to be sent; `false`: not now.
-    pub fn begin(&mut self, request: &B256, (network, cost): (&str, u64), now: u64) -> bool {
-        if cost > 0 && self.is_full(network, Some(request), now) {
-            return false;
+    /// Whether there is room for one more like this.
+    pub fn has_room(&mut self, stake: &Stake, now: u64) -> bool {
+        self.expire(now);
+        self.stakes.has_room(None, stake)
+    }
+
+    /// What is on its way, or has failed, as its claim says.
+    pub fn see(&mut self, id: Id, stake: Stake, now: u64) {
+        self.stakes.see(id, stake, now);
+        self.expire(now);
+    }
+
+    pub fn known(&self, id: &Id) -> Option<&Stake> {
+        self.stakes.known(id)
+    }
+
+    /// It has succeeded, or what it cost is taken from what is given back, or it was not sent.
+    pub fn ended(&mut self, id: &Id) {
+        self.stakes.end(id);
+    }
+
+    /// What nobody has paid for in time is lost, whatever its deposit could have paid.
+    fn expire(&mut self, now: u64) {
+        for (network, loss) in self.stakes.expire(now) {
+            self.add(vec![Key::Chain(network)], loss, now);
         }
-        self.stakes.retain(|_, stake| !stake.is_old(now));
-        let network = network.to_owned();
-        let failed = None;
-        let stake = Stake {
-            network,
-            cost,
-            failed,
-        };
-        self.stakes.insert(*request, stake);
-        true
-    }
-
-    /// Whether a fill has been begun, as far as this process knows.
-    pub fn knows(&self, request: &B256) -> bool {
-        self.stakes.contains_key(request)
-    }
-
-    /// A fill that was begun, before this process maybe, and has not ended.
-    pub fn resume(&mut self, request: &B256, (network, cost): (&str, u64)) {
-        let network = network.to_owned();
-        self.stakes.entry(*request).or_insert(Stake {
-            network,
-            cost,
-            failed: None,
-        });
-    }
-
-    /// A fill failed and cost so much, which nobody has paid yet.
-    pub fn failed(&mut self, request: &B256, cost: u64, now: u64) {
-        if let Some(stake) = self.stakes.get_mut(request) {
-            stake.cost = stake.cost.min(cost);
-            stake.failed = Some(now);
-        }
-    }
-
-    /// A fill has succeeded, or its deposit was given back less what it cost.
-    pub fn ended(&mut self, request: &B256) {
-        self.stakes.remove(request);
-    }
-
-    /// A fill was not sent after all.
-    pub fn forget(&mut self, request: &B256) {
-        if self
-            .stakes
-            .get(request)
-            .is_some_and(|one| one.failed.is_none())
-        {
-            self.stakes.remove(request);
-        }
-    }
-
-    /// Whether enough is at stake on a network, besides one request's.
-    fn is_full(&self, network: &str, besides: Option<&B256>, now: u64) -> bool {
-        let most = self.most_at_stake.get(network).copied();
-        let stakes = self.stakes.iter().filter(|(id, stake)| {
-            Some(*id) != besides && stake.network == network && !stake.is_old(now)
-        });
-        let at_stake = stakes.fold(0_u64, |sum, (_, stake)| sum.saturating_add(stake.cost));
-        at_stake >= most.unwrap_or(MOST_AT_STAKE)
     }
 
     fn is_over(&self, key: &Key, now: u64) -> bool {
@@ -262,17 +204,11 @@ impl Breaker {
     }
 }
 
-impl Stake {
-    fn is_old(&self, now: u64) -> bool {
-        self.failed
-            .is_some_and(|at| now.saturating_sub(at) >= WINDOW)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::request::{Call, fact::Standing, scene};
+    use crate::solver::stakes::Pot;
 
     /// An order that calls a contract, and a deposit for it that its depositor gave.
     type Case = (Request, Deposit);
@@ -402,14 +338,10 @@ mod tests {
         attack.0.recipient = "0xvictim".into();
         attack.0.calls.clear();
         breaker.lost_giving_back(&attack.1, 30_000, 10);
-        breaker.refused("ethereum", 30_000, 10);
         let mut victim = order("0xb", "0xd", "base");
         (victim.0.recipient, victim.0.calls) = ("0xvictim".into(), Vec::new());
         assert!(!breaker.stops(&victim, 10) && !breaker.holds("base", 10));
         assert!(!breaker.bars(&victim.1, 10) && breaker.bars(&attack.1, 10));
-        assert!(breaker.holds_refunds("ethereum", 10) && !breaker.holds_refunds("base", 10));
-        assert!(!breaker.holds("ethereum", 10));
-        assert!(!breaker.holds_refunds("ethereum", 3_610));
     }
 
     #[test]
@@ -432,44 +364,135 @@ mod tests {
     #[test]
     fn so_much_is_at_stake_at_a_time_until_it_has_succeeded_or_is_paid_for() {
         let mut breaker = Breaker::default();
-        let id = B256::repeat_byte;
-        let stake = ("base", 60_000);
-        assert!(breaker.begin(&id(1), stake, 10) && breaker.begin(&id(2), stake, 10));
-        assert!(breaker.holds("base", 10) && !breaker.holds("other", 10));
-        assert!(!breaker.begin(&id(3), stake, 10));
-        assert!(breaker.begin(&id(3), ("other", 60_000), 10));
-        // Itself does not count, nor does what costs nothing.
-        assert!(breaker.begin(&id(2), stake, 10) && breaker.begin(&id(4), ("base", 0), 10));
-        breaker.failed(&id(1), 50_000, 20);
-        assert!(breaker.holds("base", 20));
-        // What was sent is not forgotten; a failure counts until it is paid for, or for an hour.
-        breaker.forget(&id(1));
-        assert!(breaker.holds("base", 20));
-        breaker.ended(&id(2));
-        assert!(!breaker.holds("base", 20) && breaker.begin(&id(2), stake, 20));
-        assert!(breaker.holds("base", 20) && !breaker.holds("base", 3_620));
+        let id = |number| (B256::repeat_byte(number), None);
+        let stake = |network: &str, cost| Stake {
+            network: network.into(),
+            pot: Pot::Code,
+            cost,
+            failed: None,
+        };
+        let sixty = || stake("base", 60_000);
+        // One always may.
+        assert!(breaker.begin(id(1), stake("base", 160_000), 10));
         breaker.ended(&id(1));
-        assert!(breaker.begin(&id(5), stake, 20));
-        breaker.forget(&id(5));
-        assert!(!breaker.holds("base", 20));
-        breaker.resume(&id(6), stake);
-        assert!(breaker.holds("base", 20) && breaker.knows(&id(6)));
+        assert!(breaker.begin(id(1), sixty(), 10) && !breaker.begin(id(2), sixty(), 10));
+        assert!(breaker.begin(id(2), stake("base", 40_000), 10));
+        let mut room = |stake| breaker.has_room(&stake, 10);
+        assert!(!room(stake("base", 1)) && room(stake("other", 1)));
+        for pot in [Pot::Account, Pot::Key("app".into()), Pot::BackToCode] {
+            assert!(room(Stake { pot, ..sixty() }));
+        }
+        // Itself does not count.
+        assert!(breaker.begin(id(1), sixty(), 10));
+        // A failure counts until it is paid for, or for an hour: then it is lost.
+        let failed = Stake {
+            failed: Some(20),
+            ..stake("base", 50_000)
+        };
+        breaker.see(id(1), failed.clone(), 30);
+        breaker.ended(&id(2));
+        assert!(!breaker.begin(id(3), sixty(), 3_619) && !breaker.holds("base", 3_619));
+        assert!(breaker.begin(id(3), sixty(), 3_620) && breaker.holds("base", 3_620));
+        // Once.
+        breaker.see(id(1), failed, 3_621);
+        assert_eq!(breaker.known(&id(1)), None);
+        assert_eq!(breaker.losses[&Key::Chain("base".into())].len(), 1);
+    }
+
+    fn failed(at: u64, cost: u64) -> Stake {
+        Stake {
+            network: "base".into(),
+            pot: Pot::Code,
+            cost,
+            failed: Some(at),
+        }
+    }
+
+    /// It is the only order there is: nobody else has the breaker look at the clock.
+    #[test]
+    fn what_nobody_paid_for_leaves_room_after_the_hour_though_nothing_is_begun() {
+        let mut breaker = Breaker::default();
+        let id = (B256::ZERO, None);
+        breaker.see(id, failed(20, 100_000), 30);
+        let one = Stake {
+            failed: None,
+            ..failed(0, 1_000)
+        };
+        assert!(!breaker.has_room(&one, 3_619) && breaker.has_room(&one, 3_620));
+        assert!(breaker.holds("base", 3_620) && !breaker.holds("base", 7_220));
+    }
+
+    /// Until its refund is final it can still fail.
+    #[test]
+    fn what_a_refund_that_failed_late_does_not_pay_is_lost() {
+        let mut breaker = Breaker::default();
+        let id = (B256::ZERO, None);
+        breaker.see(id, failed(20, 30_000), 30);
+        let paying = Stake {
+            cost: 0,
+            failed: None,
+            ..failed(0, 0)
+        };
+        breaker.see(id, paying, 40);
+        assert!(breaker.has_room(&failed(0, 100_000), 50));
+        breaker.see(id, failed(20, 30_000), 5_000);
+        assert!(breaker.holds("base", 5_000));
+    }
+
+    /// A chain may take hours until a failure is final.
+    #[test]
+    fn what_is_an_hour_old_when_it_is_known_to_have_failed_is_lost_and_does_not_stay() {
+        let mut breaker = Breaker::default();
+        let id = (B256::ZERO, None);
+        let open = Stake {
+            failed: None,
+            ..failed(0, 30_000)
+        };
+        assert!(breaker.begin(id, open, 10));
+        breaker.see(id, failed(20, 30_000), 9_000);
+        assert_eq!(breaker.known(&id), None);
+        assert!(breaker.holds("base", 9_000));
+    }
+
+    #[test]
+    fn what_counts_as_lost_does_not_count_again_when_its_hour_is_over() {
+        for (counted, again) in [(30_000, false), (0, true)] {
+            let mut breaker = Breaker::default();
+            let (mut request, deposit) = order("0xa", "0xd", "base");
+            request.id = B256::repeat_byte(1);
+            let id = (request.id, None);
+            breaker.see(id, failed(20, 30_000), 30);
+            breaker.lost((&request, &deposit), true, counted, 30);
+            breaker.see(id, failed(20, 30_000), 40);
+            let mut later = |now| breaker.has_room(&failed(now, 1), now);
+            assert!(later(3_700));
+            assert_eq!(breaker.holds("base", 3_700), again, "{counted}");
+        }
     }
 
     #[test]
     fn the_operator_says_what_may_be_at_stake() {
         let most = [("base".to_owned(), 1_000), ("other".to_owned(), 0)];
         let mut breaker = Breaker {
-            most_at_stake: most.into_iter().collect(),
+            stakes: Stakes::of(most.into_iter().collect()),
             ..Breaker::default()
         };
-        let id = B256::repeat_byte;
-        assert!(breaker.begin(&id(1), ("base", 999), 10) && breaker.begin(&id(2), ("base", 1), 10));
-        assert!(!breaker.begin(&id(3), ("base", 1), 10) && breaker.holds("base", 10));
+        let id = |number| (B256::repeat_byte(number), None);
+        let stake = |network: &str, pot, cost| Stake {
+            network: network.into(),
+            pot,
+            cost,
+            failed: None,
+        };
+        assert!(breaker.begin(id(1), stake("base", Pot::Code, 999), 10));
+        assert!(breaker.begin(id(2), stake("base", Pot::Code, 1), 10));
+        assert!(!breaker.begin(id(3), stake("base", Pot::Code, 1), 10));
+        // Three times of that to accounts without code.
+        assert!(breaker.begin(id(3), stake("base", Pot::Account, 2_999), 10));
+        assert!(!breaker.begin(id(4), stake("base", Pot::Account, 2), 10));
         // Nothing at all.
-        assert!(
-            !breaker.begin(&id(4), ("other", 1), 10) && breaker.begin(&id(4), ("other", 0), 10)
-        );
+        assert!(!breaker.begin(id(5), stake("other", Pot::Code, 1), 10));
+        assert!(breaker.begin(id(5), stake("other", Pot::Code, 0), 10));
     }
 
     #[test]

@@ -102,13 +102,6 @@ impl Solver {
         Ok(within)
     }
 
-    /// The request was not paid after all.
-    pub(super) fn leave(&self, request: &B256) {
-        self.exposure.leave(request);
-        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.forget(request);
-    }
-
     /// Adds to a commit that `request` is paid, and forgets what counts no more.
     pub(super) fn counted(
         &self,

@@ -24,6 +24,8 @@ mod park;
 mod refund;
 pub mod settle;
 pub mod site;
+mod stake;
+mod stakes;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -119,6 +121,8 @@ pub enum SolverError {
     Stalled(String, u64),
     #[error("{0}: gas costs more than the operator's limit")]
     Dear(String),
+    #[error("{0}: enough is being given back to who may refuse it: this waits for its turn")]
+    Crowded(String),
     #[error("the solver does not work on {0}")]
     Elsewhere(String),
 }
@@ -175,6 +179,7 @@ impl Solver {
             let Some(view) = self.view(id, now).await? else {
                 return Ok(Next::Done);
             };
+            self.see(&view).await;
             match self.step(&view).await {
                 Ok(Some(next)) => return Ok(next),
                 // Somebody else's commit came first: what it says is read anew.
@@ -276,7 +281,7 @@ impl Solver {
             facts.failure = next.failure;
         })
         .await?;
-        self.leave(&view.request.id);
+        self.give_up(&view.request.id);
         Ok(true)
     }
 

@@ -1,5 +1,7 @@
 //! What the solver would do now with the deposit that decides an order.
 
+use std::sync::PoisonError;
+
 use alloy::primitives::B256;
 
 use super::{
@@ -94,23 +96,27 @@ impl Solver {
     /// Fills the order, or fails it, as the offer of now says. What is not paid counts for no limit, however
     /// long it waits.
     pub(super) async fn fund(&self, view: &View, deposit: B256) -> Result<bool, SolverError> {
-        let funded = self.try_fund(view, deposit).await;
-        let refused = Err(SolverError::Requests(RequestsError::Refused));
-        let done = match funded {
+        let done = match self.try_fund(view, deposit).await {
             Ok(Paid::Sent) => return Ok(true),
             Ok(paid) => self.put_off(view, paid).await,
-            Err(SolverError::Requests(RequestsError::Refused)) => refused,
+            Err(error @ SolverError::Requests(RequestsError::Refused)) => Err(error),
             // Whatever it is: an order has its end.
             Err(error) => match self.put_off(view, Paid::Away).await {
-                Ok(true) => Ok(true),
-                done if done == refused => done,
-                Ok(false) | Err(_) => Err(error),
+                Ok(false) => Err(error),
+                done => done,
             },
         };
         if self.is_unchanged(view).await {
-            self.leave(&view.request.id);
+            self.give_up(&view.request.id);
         }
         done
+    }
+
+    /// The order is not paid after all: it counts for no limit, and nothing of it is at stake.
+    pub(super) fn give_up(&self, request: &B256) {
+        self.exposure.leave(request);
+        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        breaker.ended(&(*request, None));
     }
 
     async fn try_fund(&self, view: &View, deposit: B256) -> Result<Paid, SolverError> {

@@ -95,12 +95,6 @@ impl Solver {
             return manual;
         }
         let order = view.request.order_id;
-        if self
-            .is_refund_held(lane, (&to, &currency), view.now / 1_000)
-            .await
-        {
-            return manual;
-        }
         if lane.available(&currency).await? < gift.amount {
             let network = lane.site.name.as_str();
             tracing::warn!(network, %order, %currency, "too little to give a deposit back");
@@ -134,9 +128,16 @@ impl Solver {
             spends: if native {
                 Vec::new()
             } else {
-                vec![(currency, amount)]
+                vec![(currency.clone(), amount)]
             },
         };
+        let given = (&**lane, gift.deposit.onchain_id);
+        if !self
+            .stake_back(view, given, (&plan, &to, &currency))
+            .await?
+        {
+            return Err(SolverError::Crowded(lane.site.name.clone()));
+        }
         self.send_back(view, lane, &plan, (gift, amount)).await
     }
 

@@ -52,7 +52,6 @@ impl Solver {
             // The slot goes with the commit that ends the payment: this view is an old one.
             return Ok(true);
         };
-        self.remember(view, lane, (leg, &slot)).await;
         let now = view.now / 1_000;
         let (mut slot, mut landing) = lane.tend(leg.nonce, &slot, now, Push::Hold).await?;
         if landing == Landing::Waiting {
@@ -118,7 +117,6 @@ impl Solver {
         if stage == Stage::Failed {
             self.count_loss(view, &next.legs[at]).await;
         }
-        self.unstake(view, &next.legs[at]);
         let (order, transaction) = (view.request.order_id, &next.legs[at].transaction);
         tracing::info!(%order, purpose = ?leg.purpose, ?stage, ?transaction, "payment");
         Ok(true)

@@ -5,16 +5,15 @@
 use std::{collections::HashSet, sync::PoisonError};
 
 use alloy::primitives::B256;
-use vm::{Address, Amount, U256, spelled_alike};
+use vm::{Amount, U256, spelled_alike};
 
 use super::{
     Solver, SolverError, View,
-    lane::{Landing, Lane, Plan},
+    lane::{Landing, Lane},
     refund::converted,
 };
 use crate::{
     request::{
-        Request,
         fact::{Deposit, Purpose, State},
         quoted::Quoted,
     },
@@ -140,121 +139,6 @@ impl Solver {
         barred.map(|deposit| deposit.onchain_id).collect()
     }
 
-    /// Whether orders that run somebody's code cost too much on the order's chain, and it is one.
-    pub(super) async fn is_held(&self, view: &View) -> bool {
-        let (request, now) = (&view.request, view.now / 1_000);
-        let held = {
-            let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-            breaker.holds(&request.destination.network, now)
-        };
-        held && self.runs_code(request).await
-    }
-
-    /// Whether nothing native is given back to code on a network, and `to` has some.
-    pub(super) async fn is_refund_held(
-        &self,
-        lane: &Lane,
-        (to, currency): (&Address, &Address),
-        now: u64,
-    ) -> bool {
-        let held = {
-            let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-            breaker.holds_refunds(&lane.site.name, now)
-        };
-        held && *currency == lane.site.native && has_code(lane, to).await
-    }
-
-    /// Whether anybody's code but a listed token's or a pool's runs in the order's fill; also where nobody can
-    /// say. What an exchange ends in may be native, whatever it is paid with.
-    pub(super) async fn runs_code(&self, request: &Request) -> bool {
-        if !request.calls.is_empty() || !request.authorizations.is_empty() {
-            return true;
-        }
-        let Ok(lane) = self.lane(&request.order.output.chain_id) else {
-            return true;
-        };
-        let output = &request.order.output;
-        let exchanges = !output.calls.is_empty();
-        let native = lane.site.native.text();
-        let paid = output.payments.iter();
-        let paid = paid.filter(|one| !exchanges && spelled_alike(&one.currency, native));
-        let given = exchanges.then_some(request.recipient.as_str());
-        for to in paid.map(|one| one.recipient.as_str()).chain(given) {
-            let Ok(to) = lane.site.family().address(to) else {
-                return true;
-            };
-            if has_code(lane, &to).await {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Notes what a fill may cost for nothing, before it is sent; `false`: its chain has enough of that.
-    pub(super) async fn stake(
-        &self,
-        view: &View,
-        lane: &Lane,
-        plan: &Plan,
-    ) -> Result<bool, SolverError> {
-        let most = lane.cost(&plan.call, plan.gas).await?;
-        let cost = self.stakes(view, lane, most).await;
-        let (id, now) = (&view.request.id, view.now / 1_000);
-        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(breaker.begin(id, (&lane.site.name, cost), now))
-    }
-
-    /// Notes the same of a fill that another process began.
-    pub(super) async fn remember(&self, view: &View, lane: &Lane, (leg, slot): (&Leg, &Slot)) {
-        let id = &view.request.id;
-        let known = {
-            let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-            breaker.knows(id)
-        };
-        let version = slot.versions.last();
-        let (Some(version), Purpose::Fill, Stage::Open) = (version, leg.purpose, leg.stage) else {
-            return;
-        };
-        if known {
-            return;
-        }
-        let fees = lane.site.fees().await;
-        let price = fees.map_or(u128::MAX, |fees| fees.base.saturating_add(fees.priority));
-        let most = at_most(lane, (slot, version), price).await;
-        let cost = self.stakes(view, lane, most).await;
-        let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.resume(id, (&lane.site.name, cost));
-    }
-
-    /// What a fill has at stake that costs `most` wei, in thousandths of a dollar: nothing where nobody's code
-    /// runs.
-    async fn stakes(&self, view: &View, lane: &Lane, most: Amount) -> u64 {
-        if !self.runs_code(&view.request).await {
-            return 0;
-        }
-        let native = lane.site.native.text();
-        let value = self.value((&lane.site.name, native), most, view.now).await;
-        value.unwrap_or_default()
-    }
-
-    /// The fill's stake ends with it, or with the refund that pays for it.
-    pub(super) fn unstake(&self, view: &View, leg: &Leg) {
-        let (ended, deposit) = match (leg.purpose, leg.stage) {
-            (Purpose::Fill, Stage::Confirmed | Stage::Final) => (true, None),
-            (Purpose::Refund, Stage::Final) => (false, Some(leg.deposit)),
-            _ => return,
-        };
-        let failed = |one: &Leg| {
-            one.purpose == Purpose::Fill
-                && one.stage == Stage::Failed
-                && Some(one.deposit) == deposit
-        };
-        if ended || view.claim.legs.iter().any(failed) {
-            let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-            breaker.ended(&view.request.id);
-        }
-    }
-
     /// Counts what a failed payment cost beyond what its deposit can still pay for.
     pub(super) async fn count_loss(&self, view: &View, leg: &Leg) {
         let Some(deposit) = view.deposit(&leg.deposit) else {
@@ -272,18 +156,12 @@ impl Solver {
         let cost = cost.await.unwrap_or_default();
         let loss = cost.saturating_sub(paid.await.unwrap_or_default());
         let now = view.now / 1_000;
-        let ran_code = leg.purpose == Purpose::Fill && self.runs_code(&view.request).await;
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         if leg.purpose == Purpose::Fill {
-            breaker.failed(&view.request.id, cost, now);
-            breaker.lost((&view.request, deposit), ran_code, loss, now);
-            return;
+            let ran_code = self.hands_over(&view.request);
+            return breaker.lost((&view.request, deposit), ran_code, loss, now);
         }
         breaker.lost_giving_back(deposit, loss, now);
-        // Its recipient let it fail, whatever his deposit could pay.
-        if spelled_alike(&deposit.currency, native) {
-            breaker.refused(&leg.network, cost, now);
-        }
     }
 
     /// What `deposit` can still pay for a payment of this purpose that failed, besides what failed
@@ -304,23 +182,31 @@ impl Solver {
 /// Whether it does something else than it did when it was estimated: what no node took, or a reorg undid, is
 /// nobody's doing.
 fn has_reverted(view: &View, leg: &Leg) -> bool {
+    reverted_at(view, leg).is_some()
+}
+
+/// Unix seconds.
+pub(super) fn reverted_at(view: &View, leg: &Leg) -> Option<u64> {
     let mut attempts = view.facts.attempts.iter();
-    attempts.any(|attempt| {
-        attempt.network == leg.network
-            && leg.transaction.as_ref() == Some(&attempt.transaction)
-            && matches!(attempt.state, State::Reverted { .. })
+    attempts.find_map(|attempt| match &attempt.state {
+        State::Reverted { place, .. }
+            if attempt.network == leg.network
+                && leg.transaction.as_ref() == Some(&attempt.transaction) =>
+        {
+            Some(place.time)
+        }
+        _ => None,
     })
 }
 
 /// What a version may cost at `price`, in native units.
-async fn at_most(lane: &Lane, (slot, version): (&Slot, &Version), price: u128) -> Amount {
+pub(super) async fn at_most(
+    lane: &Lane,
+    (slot, version): (&Slot, &Version),
+    price: u128,
+) -> Amount {
     let gas = U256::from(version.gas).saturating_mul(U256::from(version.max_fee.min(price)));
     gas.saturating_add(lane.slot_data_fee(slot, version).await)
-}
-
-/// Also where nobody can say.
-async fn has_code(lane: &Lane, account: &Address) -> bool {
-    lane.site.providers.is_contract(account).await != Ok(false)
 }
 
 /// What the user was charged for gas on the destination, in units of the deposit.

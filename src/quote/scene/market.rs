@@ -55,6 +55,7 @@ impl Capacity for Scene {
     async fn admits(&self, payment: Payment<'_>) -> Result<Admission, CapacityError> {
         Ok(self.with(|world| match payment.native > world.native {
             true => Admission::Short,
+            false if world.held == Some(payment.hands) => Admission::Held,
             false => world.admission,
         }))
     }

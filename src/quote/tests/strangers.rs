@@ -23,7 +23,7 @@ use crate::{
             market_file,
         },
         service::Quoter,
-        venue::Admission,
+        venue::{Admission, Hands},
     },
     request::{self, fact::Facts, reason::FailReason},
     store::{Batch, large::Budget, requests::Requests, reserve::Reserve},
@@ -259,6 +259,7 @@ async fn quotes_say_when_the_solver_may_not_pay() {
     let scene = Scene::default();
     for (admission, code) in [
         (Admission::Capped, Code::RouteTemporarilyRestricted),
+        (Admission::Held, Code::RouteTemporarilyRestricted),
         (Admission::Paused, Code::ServiceUnavailable),
     ] {
         scene.with(|world| world.admission = admission);
@@ -266,6 +267,31 @@ async fn quotes_say_when_the_solver_may_not_pay() {
         // The user's own transactions are nobody's exposure.
         let own = json!({"destinationChainId": 31_001, "recipient": OTHER});
         assert!(scene.quote(own).await.is_ok());
+    }
+}
+
+/// Exchanges to plain accounts do not wait for what runs code, nor the other way round; what pays a token waits
+/// for nothing.
+#[tokio::test]
+async fn quotes_wait_for_what_hands_over_as_they_do() {
+    let scene = Scene::default();
+    let [native, exchange] = [NATIVE, TOKEN].map(|to| json!({"destinationCurrency": to}));
+    let calls = json!({"txs": [{"to": OTHER, "value": "0", "data": "0x01"}]});
+    let plain = json!({});
+    let every = [&native, &exchange, &calls, &plain];
+    for (held, code, waits) in [
+        (Hands::Code, false, [false, false, true, false]),
+        (Hands::Account, false, [true, true, false, false]),
+        (Hands::Code, true, [true, true, true, false]),
+        (Hands::Account, true, [false; 4]),
+    ] {
+        scene.with(|world| (world.held, world.code) = (Some(held), code));
+        for (with, waits) in every.into_iter().zip(waits) {
+            let refused = scene.quote(with.clone()).await.err();
+            let restricted = waits.then_some(Code::RouteTemporarilyRestricted);
+            let why = refused.map(|refused| refused.code);
+            assert_eq!(why, restricted, "{held:?} {code} {with}");
+        }
     }
 }
 

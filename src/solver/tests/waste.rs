@@ -151,41 +151,89 @@ async fn who_takes_only_the_whole_deposit_burns_nothing() {
 }
 
 #[tokio::test]
-async fn after_refunds_that_failed_only_code_waits_for_native_ones() {
-    for (native, held) in [(true, true), (false, false)] {
+async fn native_deposits_go_back_to_code_for_so_much_at_a_time() {
+    for (native, at_once) in [(true, 2), (false, 8)] {
         let mut rig = Rig::new();
-        let request = rig
-            .quote(1, |request| {
+        // Ten dollars each.
+        rig.origin
+            .with(|world| world.data_fee = Some(5_000_000_000_000_000));
+        let mut orders = Vec::new();
+        for number in 1..=8 {
+            let change = |request: &mut Request| {
                 if native {
                     native_deposit(request);
                 }
-            })
-            .await;
+            };
+            let request = rig.quote(number, change).await;
+            rig.origin
+                .with(|world| world.revert.insert(request.order_id));
+            let given = |deposit: &mut Deposit| {
+                short(deposit);
+                if native {
+                    deposit.currency = super::rig::native().into();
+                    deposit.amount = U256::from(99_999_999_999_999_999_u64);
+                }
+            };
+            rig.deposit(&request, given).await;
+            orders.push(request);
+        }
         let solver = rig.solver().await;
-        let now = rig.now / 1_000;
-        {
-            let mut breaker = solver.breaker.lock().unwrap();
-            breaker.refused("origin", 30_000, now);
+        let mut begun = 0;
+        for request in &orders {
+            let next = solver.advance(&request.id, rig.now).await;
+            let begins = rig.claim(request).await.legs.len();
+            let crowded = Err(SolverError::Crowded("origin".into()));
+            assert_eq!(
+                next == crowded,
+                begins == 0,
+                "told, and looked at less often"
+            );
+            begun += begins;
         }
-        rig.deposit(&request, |deposit| {
-            short(deposit);
-            if native {
-                deposit.currency = super::rig::native().into();
-                deposit.amount = U256::from(99_999_999_999_999_999_u64);
+        assert_eq!(begun, at_once, "{native}");
+        // Those failed; the others have their turn, and so do these.
+        rig.mine(10);
+        rig.origin.with(|world| world.revert.clear());
+        for _ in 0..40 {
+            for request in &orders {
+                let _ = solver.advance(&request.id, rig.now).await;
             }
-        })
-        .await;
-        let next = solver.advance(&request.id, rig.now).await;
-        let legs = rig.claim(&request).await.legs.len();
-        assert_eq!(legs, usize::from(!held), "{native} {next:?}");
-        // An hour later it is given back all the same.
-        rig.now += 3_600_000;
-        for _ in 0..10 {
-            solver.advance(&request.id, rig.now).await.unwrap();
-            rig.mine(1);
+            rig.mine(3);
         }
-        rig.refunded(request.order_id, 1);
+        for (request, number) in orders.iter().zip(1..) {
+            rig.refunded(request.order_id, number);
+        }
     }
+}
+
+/// They can get some in the block.
+#[tokio::test]
+async fn what_hands_over_to_accounts_without_code_is_at_stake_too() {
+    let mut rig = Rig::new();
+    let bytes = 20_000_000_000_000_000_u64;
+    rig.destination.with(|world| world.data_fee = Some(bytes));
+    let mut orders = Vec::new();
+    for number in 1..=8 {
+        let change = |request: &mut Request| {
+            native_payment(request);
+            let payment = &mut request.order.output.payments[0];
+            payment.recipient = "0x00000000000000000000000000000000000000f1".into();
+            request.fill_data = U256::from(bytes);
+        };
+        let request = rig.quote(number, change).await;
+        rig.destination
+            .with(|world| world.revert.insert(request.order_id));
+        rig.deposit(&request, |_| ()).await;
+        orders.push(request);
+    }
+    let solver = rig.solver().await;
+    assert!(!solver.runs_code(&orders[0]).await);
+    assert_eq!(looked(&rig, &solver, &orders).await, 7);
+    let holds = |now| solver.breaker.lock().unwrap().holds("destination", now);
+    assert!(!holds(rig.now / 1_000));
+    rig.mine(10);
+    looked(&rig, &solver, &orders).await;
+    assert!(holds(rig.now / 1_000), "nobody was charged for it");
 }
 
 fn native_deposit(request: &mut Request) {
@@ -222,31 +270,52 @@ async fn what_may_fail_together_is_begun_for_so_much_at_a_time() {
             orders.push(request);
         }
         let solver = rig.solver().await;
-        assert_eq!(looked(&rig, &solver, &orders).await, 3, "{fails}");
+        assert_eq!(looked(&rig, &solver, &orders).await, 2, "{fails}");
         assert!(rig.claim(&orders[5]).await.waits.is_some());
+        // Keys have a part of their own.
+        let keyed = |request: &mut Request| {
+            calling(request);
+            charging(request, 50_000_000);
+            request.fill_data = U256::from(bytes);
+            request.api_key = Some("app".into());
+        };
+        let keyed = rig.quote(9, keyed).await;
+        rig.deposit(&keyed, |_| ()).await;
+        assert_eq!(looked(&rig, &solver, &[keyed]).await, 1, "{fails}");
         // Another process knows what is under way.
         let solver = rig.solver().await;
-        assert_eq!(looked(&rig, &solver, &orders).await, 3, "{fails}");
+        assert_eq!(looked(&rig, &solver, &orders).await, 2, "{fails}");
         rig.mine(10);
         looked(&rig, &solver, &orders).await;
         let begun = looked(&rig, &solver, &orders).await;
-        assert_eq!(begun > 3, !fails, "{begun}");
-        let now = rig.now / 1_000;
-        let holds = || solver.breaker.lock().unwrap().holds("destination", now);
+        assert_eq!(begun > 2, !fails, "{begun}");
         if !fails {
             continue;
         }
-        assert!(holds(), "the refunds are refused");
+        // The refunds are refused: nothing like it is quoted.
+        assert!(quoted_less(&solver, None, rig.now).await);
+        assert!(!quoted_less(&solver, Some("other"), rig.now).await);
         rig.origin.with(|world| world.whole.clear());
         rig.now += 61_000;
-        for _ in 0..8 {
-            for request in &orders[..3] {
+        for round in 0..8 {
+            for request in &orders[..2] {
                 solver.advance(&request.id, rig.now).await.unwrap();
             }
             rig.mine(2);
+            // Their deposits pay as soon as they are on their way back.
+            if round == 0 {
+                assert!(!quoted_less(&solver, None, rig.now).await);
+            }
         }
-        assert!(!holds(), "their deposits have paid");
+        assert!(!quoted_less(&solver, None, rig.now).await);
     }
+}
+
+/// Whether forty dollars of gas for somebody's code are too much now.
+async fn quoted_less(solver: &crate::solver::Solver, key: Option<&str>, now: u64) -> bool {
+    let gas = U256::from(20_000_000_000_000_000_u64);
+    let restrained = solver.restrains("destination", (key, gas, true), now / 1_000);
+    restrained.await.unwrap()
 }
 
 /// How many of the orders' fills were begun after a look at each.

@@ -1,0 +1,129 @@
+//! What payments on their way may cost for nothing, since whoever they pay can let all of them fail together:
+//! of a kind so much at a time. Pure.
+
+use std::collections::HashMap;
+
+use alloy::primitives::B256;
+
+/// Seconds that a failure counts that nobody has paid for.
+const WINDOW: u64 = 3_600;
+/// Thousandths of a dollar that may be at stake on a network at a time where the operator says nothing. One
+/// payment always may, unless he says that nothing may.
+const MOST: u64 = 100_000;
+/// What goes to accounts without code may have so many times that.
+const TO_ACCOUNTS: u64 = 3;
+const MOST_BACK_TO_CODE: u64 = 20_000;
+const MOST_BACK_TO_ACCOUNTS: u64 = 60_000;
+
+/// A request's fill, or what gives this deposit of it back.
+pub type Id = (B256, Option<B256>);
+
+/// What is added up by itself, on each network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pot {
+    /// Fills that run somebody's code.
+    Code,
+    /// Fills that hand over to accounts that have no code now: in the block they can.
+    Account,
+    /// Fills of an API key's orders.
+    Key(String),
+    /// Native currency that is given back to somebody's code.
+    BackToCode,
+    BackToAccount,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stake {
+    pub network: String,
+    pub pot: Pot,
+    /// Thousandths of a dollar.
+    pub cost: u64,
+    /// Unix seconds, where it failed and nobody has paid for it yet.
+    pub failed: Option<u64>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Stakes {
+    /// With what of it counts as lost already.
+    under_way: HashMap<Id, (Stake, u64)>,
+    /// What the operator says of a network; thousandths of a dollar.
+    most: HashMap<String, u64>,
+}
+
+impl Stake {
+    fn is_old(&self, now: u64) -> bool {
+        let failed = self.failed;
+        failed.is_some_and(|at| now.saturating_sub(at) >= WINDOW)
+    }
+}
+
+impl Stakes {
+    /// With what the operator says of networks.
+    pub fn of(most: HashMap<String, u64>) -> Self {
+        Self {
+            most,
+            ..Self::default()
+        }
+    }
+
+    fn most(&self, stake: &Stake) -> u64 {
+        let said = self.most.get(&stake.network).copied().unwrap_or(MOST);
+        match &stake.pot {
+            Pot::Code | Pot::Key(_) => said,
+            Pot::Account => said.saturating_mul(TO_ACCOUNTS),
+            Pot::BackToCode => MOST_BACK_TO_CODE,
+            Pot::BackToAccount => MOST_BACK_TO_ACCOUNTS,
+        }
+    }
+
+    /// Counts what is about to be sent; `false`: not now.
+    pub fn begin(&mut self, id: Id, stake: Stake) -> bool {
+        let free = self.has_room(Some(&id), &stake);
+        if free {
+            self.under_way.insert(id, (stake, 0));
+        }
+        free
+    }
+
+    /// Whether there is room for one more like this.
+    pub fn has_room(&self, id: Option<&Id>, stake: &Stake) -> bool {
+        let others = self.under_way.iter().filter(|(known, (other, _))| {
+            Some(*known) != id && other.network == stake.network && other.pot == stake.pot
+        });
+        let sum = others.fold(0_u64, |sum, (_, (other, _))| sum.saturating_add(other.cost));
+        let most = self.most(stake);
+        stake.cost == 0 || most > 0 && (sum == 0 || sum.saturating_add(stake.cost) <= most)
+    }
+
+    /// Counts what is on its way, or has failed: not what has expired before.
+    pub fn see(&mut self, id: Id, stake: Stake, now: u64) {
+        let lost = self.under_way.get(&id).map(|(_, lost)| *lost);
+        if lost.is_some() || !stake.is_old(now) {
+            self.under_way.insert(id, (stake, lost.unwrap_or_default()));
+        }
+    }
+
+    pub fn known(&self, id: &Id) -> Option<&Stake> {
+        self.under_way.get(id).map(|(stake, _)| stake)
+    }
+
+    /// So much of it counts as lost from now on.
+    pub fn lose(&mut self, id: &Id, loss: u64) {
+        if let Some((_, lost)) = self.under_way.get_mut(id) {
+            *lost = lost.saturating_add(loss);
+        }
+    }
+
+    /// Nothing is at stake any more.
+    pub fn end(&mut self, id: &Id) {
+        self.under_way.remove(id);
+    }
+
+    /// Forgets failures that nobody has paid for in time: networks, and what does not count as lost yet.
+    pub fn expire(&mut self, now: u64) -> Vec<(String, u64)> {
+        let gone = self.under_way.extract_if(|_, (stake, _)| stake.is_old(now));
+        gone.map(|(_, (stake, lost))| (stake.network, stake.cost.saturating_sub(lost)))
+            .collect()
+    }
+}
