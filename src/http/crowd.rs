@@ -17,7 +17,8 @@ const SITE: usize = 4;
 #[derive(Debug)]
 pub struct Crowd {
     most: usize,
-    counts: Mutex<HashMap<(IpAddr, bool), usize>>,
+    /// Of callers, and of their connections.
+    counts: Mutex<HashMap<(Caller, bool), usize>>,
 }
 
 /// One of them, until it is dropped.
@@ -40,7 +41,7 @@ impl Crowd {
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Member> {
         let caller = caller(address);
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = |(key, most): &((IpAddr, bool), usize)| {
+        let room = |(key, most): &((Caller, bool), usize)| {
             counts.get(key).is_none_or(|count| count < most)
         };
         let keys = keys(caller, self.most);
@@ -58,10 +59,10 @@ impl Crowd {
 }
 
 /// Where a caller is counted, and up to what.
-fn keys(caller: Caller, most: usize) -> [((IpAddr, bool), usize); 2] {
+fn keys(caller: Caller, most: usize) -> [((Caller, bool), usize); 2] {
     [
-        ((caller.network, false), most),
-        ((caller.site, true), most.saturating_mul(SITE)),
+        ((caller, false), most),
+        ((caller.connection(), true), most.saturating_mul(SITE)),
     ]
 }
 

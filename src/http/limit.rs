@@ -3,24 +3,25 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
+    fmt::{self, Display, Formatter},
     hash::Hash,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    iter::successors,
+    net::{IpAddr, Ipv6Addr},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use tokio::time::Instant;
 
-/// Callers with a window of their own; all beyond share one, so that memory stays bounded and a
-/// flood of addresses cannot lift the limit.
+/// Callers with a window of their own, and as many by IPv6; all beyond share one, so that memory stays bounded
+/// and a flood of addresses cannot lift the limit.
 const CALLERS: usize = 65_536;
+/// With more windows than these, what was charged ahead is forgotten with what has ended.
+const MANY: usize = CALLERS / 8;
 /// Callers of one site with a window of their own; its others share the site's, so that nobody fills the
 /// table with the addresses of one connection.
 const OF_A_SITE: usize = 256;
 /// The same for a /32, which is what an operator of networks has, the windows of its sites among them.
 const OF_AN_OPERATOR: usize = 4_096;
-/// The same for all of IPv6, in one of the four buckets that callers without a key have: half of the table is
-/// left to those whose addresses are dear.
-const OF_IPV6: usize = CALLERS / 8;
 /// Milliseconds beyond now that what is heavy takes at most, or else one window.
 const AHEAD: u64 = 60_000;
 
@@ -56,18 +57,31 @@ struct Window {
 
 /// Who has a window.
 pub trait Key: Eq + Hash + Clone {
-    /// Whom it shares one with when there are so many of them already, the narrowest first.
-    fn sites(&self) -> Vec<(Self, usize)> {
-        Vec::new()
+    /// Whom it shares a window with when so many of those have one already.
+    fn site(&self) -> Option<(Self, usize)> {
+        None
     }
 }
 
 impl Key for String {}
 
+/// The sites around `key`, the narrowest first.
+fn sites<K: Key>(key: &K) -> impl Iterator<Item = (K, usize)> + use<K> {
+    successors(key.site(), |(site, _)| site.site())
+}
+
 /// One window per key (rate_limiter.json in the known answers is the truth).
 #[derive(Debug)]
 pub struct Limiter<K> {
     allowance: Allowance,
+    /// Of keys without a site.
+    single: Table<K>,
+    /// Of keys with one, who have many others at hand: they take no place of those without.
+    sited: Table<K>,
+}
+
+#[derive(Debug)]
+struct Table<K> {
     windows: HashMap<K, Window>,
     /// How many windows there are of each site.
     sites: HashMap<K, usize>,
@@ -89,10 +103,8 @@ impl<K: Key> Limiter<K> {
     pub fn new(allowance: Allowance) -> Self {
         Self {
             allowance,
-            windows: HashMap::new(),
-            sites: HashMap::new(),
-            others: Window { start: 0, count: 0 },
-            purged: 0,
+            single: Table::default(),
+            sited: Table::default(),
         }
     }
 
@@ -113,13 +125,34 @@ impl<K: Key> Limiter<K> {
     }
 
     fn window(&mut self, key: K, now: u64) -> &mut Window {
-        let key = self.seat(key, now);
+        let table = match key.site() {
+            Some(_) => &mut self.sited,
+            None => &mut self.single,
+        };
+        table.window(key, (self.allowance.window_ms, now))
+    }
+}
+
+impl<K> Default for Table<K> {
+    fn default() -> Self {
+        Self {
+            windows: HashMap::new(),
+            sites: HashMap::new(),
+            others: Window { start: 0, count: 0 },
+            purged: 0,
+        }
+    }
+}
+
+impl<K: Key> Table<K> {
+    fn window(&mut self, key: K, (length, now): (u64, u64)) -> &mut Window {
+        let key = self.seat(key, (length, now));
         let full = self.windows.len() >= CALLERS;
         match self.windows.entry(key) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(_) if full => &mut self.others,
             Entry::Vacant(entry) => {
-                for (site, _) in entry.key().sites() {
+                for (site, _) in sites(entry.key()) {
                     *self.sites.entry(site).or_default() += 1;
                 }
                 entry.insert(Window {
@@ -131,18 +164,17 @@ impl<K: Key> Limiter<K> {
     }
 
     /// Whose window `key` counts in: its own, or that of the narrowest site that has one, or room for it.
-    fn seat(&mut self, key: K, now: u64) -> K {
+    fn seat(&mut self, key: K, (length, now): (u64, u64)) -> K {
         if self.windows.contains_key(&key) {
             return key;
         }
-        let sites = key.sites();
         let crowded = |this: &Self, (site, most): &(K, usize)| {
             this.sites.get(site).is_some_and(|count| count >= most)
         };
-        if self.windows.len() >= CALLERS || sites.iter().any(|site| crowded(self, site)) {
-            self.make_room(now);
+        if self.windows.len() >= CALLERS || sites(&key).any(|site| crowded(self, &site)) {
+            self.make_room((length, now));
         }
-        sites.into_iter().fold(key, |seat, site| {
+        sites(&key).fold(key, |seat, site| {
             match !self.windows.contains_key(&seat) && crowded(self, &site) {
                 true => site.0,
                 false => seat,
@@ -150,20 +182,23 @@ impl<K: Key> Limiter<K> {
         })
     }
 
-    /// Forgets ended windows, at most once per window length; where many are left, what was charged
-    /// ahead, too: nobody keeps the table full with a few heavy requests.
-    fn make_room(&mut self, now: u64) {
-        let length = self.allowance.window_ms;
-        if now < self.purged.saturating_add(length) {
+    /// Forgets ended windows, and those of callers who asked once and no more for a while; where many are
+    /// left, what was charged ahead, too: nobody keeps the table full with a request each, or a few heavy ones.
+    fn make_room(&mut self, (length, now): (u64, u64)) {
+        let pause = length / 4;
+        if now < self.purged.saturating_add(pause) {
             return;
         }
         self.purged = now;
-        self.windows.retain(|_, window| !window.ended(length, now));
-        if self.windows.len() >= OF_IPV6 {
+        self.windows.retain(|_, window| match window.count {
+            0 | 1 => !window.ended(pause, now),
+            _ => !window.ended(length, now),
+        });
+        if self.windows.len() >= MANY {
             self.windows.retain(|_, window| window.start <= now);
         }
         self.sites.clear();
-        for (site, _) in self.windows.keys().flat_map(Key::sites) {
+        for (site, _) in self.windows.keys().flat_map(sites) {
             *self.sites.entry(site).or_default() += 1;
         }
     }
@@ -248,62 +283,60 @@ impl Tally {
     }
 }
 
-/// Whom a socket address counts for.
+/// Whom a socket address counts for: itself, for IPv6 its /64, which is what one caller has at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
-    /// The address itself, for IPv6 its /64, which is what one caller has at hand.
-    pub network: IpAddr,
-    /// For IPv6 its /48, which is what one connection to the internet comes with.
-    pub site: IpAddr,
-}
-
-/// The first `bits` of an address.
-fn masked(v6: Ipv6Addr, bits: u8) -> IpAddr {
-    let mask = u128::MAX.checked_shl(128 - u32::from(bits));
-    IpAddr::V6(Ipv6Addr::from(u128::from(v6) & mask.unwrap_or_default()))
+    /// Zero beyond `bits`.
+    prefix: Ipv6Addr,
+    /// 128 for an IPv4 address.
+    bits: u8,
 }
 
 /// See [`Caller`].
 pub fn caller(address: IpAddr) -> Caller {
     match address.to_canonical() {
-        IpAddr::V6(v6) => Caller {
-            network: masked(v6, 64),
-            site: masked(v6, 48),
-        },
-        v4 => Caller {
-            network: v4,
-            site: v4,
-        },
+        IpAddr::V6(v6) => Caller::of(v6, 64),
+        IpAddr::V4(v4) => Caller::of(v4.to_ipv6_mapped(), 128),
     }
 }
 
-/// A caller in one bucket of several. The window of a site is that of a caller whose network is written as
-/// the length of the site's prefix, which no caller of its own is.
-impl Key for (Caller, &'static str) {
-    fn sites(&self) -> Vec<(Self, usize)> {
-        let (Caller { network, site }, bucket) = *self;
-        let IpAddr::V6(site) = site else {
-            return Vec::new();
-        };
-        let own = match network {
-            IpAddr::V6(_) => 64,
-            IpAddr::V4(length) => length.octets()[3],
-        };
-        let all = [(48, OF_A_SITE), (32, OF_AN_OPERATOR), (0, OF_IPV6)];
-        let wider = all.into_iter().filter(|(bits, _)| *bits < own);
-        let whole = wider.map(|(bits, most)| {
-            let network = IpAddr::V4(Ipv4Addr::new(0, 0, 0, bits));
-            let site = masked(site, bits);
-            ((Caller { network, site }, bucket), most)
-        });
-        whole.collect()
+impl Caller {
+    fn of(address: Ipv6Addr, bits: u8) -> Self {
+        let mask = u128::MAX.checked_shl(128 - u32::from(bits));
+        let prefix = Ipv6Addr::from(u128::from(address) & mask.unwrap_or_default());
+        Self { prefix, bits }
+    }
+
+    /// What one connection to the internet comes with: for IPv6 a /48, else the address.
+    pub fn connection(self) -> Self {
+        match self.bits {
+            64 => Self::of(self.prefix, 48),
+            _ => self,
+        }
+    }
+}
+
+impl Display for Caller {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.prefix, self.bits)
     }
 }
 
 impl Key for Caller {
-    fn sites(&self) -> Vec<(Self, usize)> {
-        let sites = (*self, "").sites().into_iter();
-        sites.map(|((whole, _), most)| (whole, most)).collect()
+    fn site(&self) -> Option<(Self, usize)> {
+        match self.bits {
+            64 => Some((Self::of(self.prefix, 48), OF_A_SITE)),
+            48 => Some((Self::of(self.prefix, 32), OF_AN_OPERATOR)),
+            _ => None,
+        }
+    }
+}
+
+/// A caller in one bucket of several.
+impl Key for (Caller, &'static str) {
+    fn site(&self) -> Option<(Self, usize)> {
+        let (site, most) = self.0.site()?;
+        Some(((site, self.1), most))
     }
 }
 
@@ -376,7 +409,7 @@ mod tests {
             .collect();
         assert_eq!(fresh, [true, true, false]);
         assert_eq!(limiter.check(CALLERS + 2, 5_600).remaining, 1);
-        assert_eq!(limiter.windows.len(), 2);
+        assert_eq!(limiter.single.windows.len(), 2);
     }
 
     #[test]
@@ -398,7 +431,7 @@ mod tests {
         for n in 0..65_536 {
             limiter.check(of(n), 5000);
         }
-        assert_eq!(limiter.windows.len(), OF_A_SITE + 1);
+        assert_eq!(limiter.sited.windows.len(), OF_A_SITE + 1);
         // Those that came first have windows of their own, the others are one caller.
         assert!(limiter.check(of(3), 5000).allowed);
         assert!(!limiter.check(of(60_000), 5000).allowed);
@@ -406,7 +439,7 @@ mod tests {
         assert!(limiter.check(neighbour, 5000).allowed);
         // A site that was crowded once is not for ever.
         assert!(limiter.check(of(60_000), 6000).allowed);
-        assert!(limiter.windows.len() <= 2);
+        assert!(limiter.sited.windows.len() <= 2);
     }
 
     #[test]
@@ -420,7 +453,7 @@ mod tests {
                 limiter.check((caller(text.parse().unwrap()), bucket), 5_000);
             }
         }
-        assert!(limiter.windows.len() <= 2 * (OF_AN_OPERATOR + 257));
+        assert!(limiter.sited.windows.len() <= 2 * (OF_AN_OPERATOR + 257));
         let mut allowed = |text: &str| {
             let who = (caller(text.parse().unwrap()), "quotes");
             limiter.check(who, 5_000).allowed
@@ -434,20 +467,59 @@ mod tests {
             assert_eq!((0..3).filter(|_| allowed(fresh)).count(), times, "{fresh}");
         }
         assert!(allowed("2001:db8:0:3::1"), "it was there before");
-        // With many operators IPv6 has its part of the table, and IPv4 the rest.
+        // However many operators there are, IPv4 has a table of its own.
         for n in 0..CALLERS {
             let text = format!("2a{:02x}:{:x}:{n:x}::1", n % 64, n % 128);
             for bucket in ["quotes", "others"] {
                 limiter.check((caller(text.parse().unwrap()), bucket), 5_001);
             }
         }
-        assert!(limiter.windows.len() < CALLERS, "{}", limiter.windows.len());
+        assert_eq!(limiter.sited.windows.len(), CALLERS);
         let who = (caller("192.0.2.2".parse().unwrap()), "quotes");
         let seen: Vec<_> = (0..3).map(|_| limiter.check(who, 5_002).allowed).collect();
         assert_eq!(seen, [true, true, false]);
         // Nothing of it is for ever.
         let who = (caller("2001:db8:ffff::1".parse().unwrap()), "quotes");
-        assert!(limiter.check(who, 6_003).allowed && limiter.windows.len() < 10);
+        assert!(limiter.check(who, 6_003).allowed && limiter.sited.windows.len() < 10);
+    }
+
+    #[test]
+    fn two_operators_leave_others_by_ipv6_their_windows() {
+        let mut limiter = Limiter::new(TWO);
+        // As many as two of them have windows of their own for, each twice.
+        for n in 0..2 * OF_AN_OPERATOR {
+            let (site, network) = (n / OF_A_SITE, n % OF_A_SITE);
+            let text = format!("2001:db{:x}:{site:x}:{network:x}::1", site % 2);
+            for _ in 0..2 {
+                limiter.check(caller(text.parse().unwrap()), 5_000);
+            }
+        }
+        assert!(limiter.sited.windows.len() >= 2 * OF_AN_OPERATOR - 64);
+        for fresh in ["2a00::1", "2a00:0:0:1::1", "2a01::1"] {
+            let who = caller(fresh.parse().unwrap());
+            let seen: Vec<_> = (0..3).map(|_| limiter.check(who, 5_900).allowed).collect();
+            assert_eq!(seen, [true, true, false], "{fresh}");
+        }
+    }
+
+    #[test]
+    fn who_asked_once_makes_room_for_neighbours_before_who_asks_on() {
+        let mut limiter = Limiter::new(TWO);
+        let of = |n: usize| caller(format!("2001:db8:7:{n:x}::1").parse().unwrap());
+        for n in 0..OF_A_SITE {
+            limiter.check(of(n), 5_000);
+        }
+        for _ in 0..2 {
+            limiter.check(of(7), 5_001);
+        }
+        // At first it shares the site's window, later it has one of its own.
+        assert_eq!(limiter.check(of(300), 5_002).remaining, 1);
+        assert_eq!(limiter.check(of(301), 5_003).remaining, 0);
+        let seen: Vec<_> = (0..3)
+            .map(|_| limiter.check(of(302), 5_300).allowed)
+            .collect();
+        assert_eq!(seen, [true, true, false]);
+        assert!(!limiter.check(of(7), 5_301).allowed, "asks on");
     }
 
     #[test]
@@ -460,9 +532,9 @@ mod tests {
             .map(|n| limiter.check(CALLERS + n, 5000).allowed)
             .collect();
         assert_eq!(late, [true, true, false]);
-        assert_eq!(limiter.windows.len(), CALLERS);
+        assert_eq!(limiter.single.windows.len(), CALLERS);
         assert!(limiter.check(CALLERS, 6000).allowed);
-        assert_eq!(limiter.windows.len(), 1);
+        assert_eq!(limiter.single.windows.len(), 1);
     }
 
     #[test]

@@ -174,14 +174,12 @@ enum Caller {
 }
 
 impl limit::Key for Caller {
-    fn sites(&self) -> Vec<(Self, usize)> {
+    fn site(&self) -> Option<(Self, usize)> {
         let Self::Address(address) = self else {
-            return Vec::new();
+            return None;
         };
-        let sites = limit::Key::sites(address).into_iter();
-        sites
-            .map(|(site, most)| (Self::Address(site), most))
-            .collect()
+        let (site, most) = limit::Key::site(address)?;
+        Some((Self::Address(site), most))
     }
 }
 
