@@ -129,19 +129,19 @@ pub fn for_strangers(endpoints: &[Endpoint], calls: NonZeroU32) -> Vec<Endpoint>
     all.collect()
 }
 
-/// Half of the calls for those who have no key. One round with more than that counts as all of it.
-fn paced(calls: NonZeroU32) -> Allows {
+/// Half of the calls for those who have a key, who take of the other half as well when theirs is used up. One
+/// round with more calls than a half counts as all of it.
+pub(super) fn paced(calls: NonZeroU32) -> Allows {
     let half = NonZeroU32::new(calls.get() / 2).unwrap_or(NonZeroU32::MIN);
-    let budget = |most| (RateLimiter::direct(Quota::per_second(most)), most);
-    let fits = |(budget, most): &(DefaultDirectRateLimiter, NonZeroU32), calls: NonZeroU32| {
-        budget.check_n(calls.min(*most)).is_ok_and(|it| it.is_ok())
+    let [strangers, keys] = [half; 2].map(|half| RateLimiter::direct(Quota::per_second(half)));
+    let fits = move |budget: &DefaultDirectRateLimiter, calls: NonZeroU32| {
+        budget.check_n(calls.min(half)).is_ok_and(|it| it.is_ok())
     };
-    let (strangers, all) = (budget(half), budget(calls));
     Arc::new(move |calls| {
         let Some(calls) = NonZeroU32::new(calls) else {
             return true;
         };
-        (asking::is_keyed() || fits(&strangers, calls)) && fits(&all, calls)
+        asking::is_keyed() && fits(&keys, calls) || fits(&strangers, calls)
     })
 }
 

@@ -3,7 +3,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use super::{providers::variable, *};
+use super::{
+    providers::{self, variable},
+    *,
+};
 
 fn config(extra: &[(&str, &str)]) -> Config {
     let base = [
@@ -496,8 +499,8 @@ async fn who_is_told_to_wait_for_strangers_is_asked_for_the_solver() {
     serving.abort();
 }
 
-/// A node that counts what it is asked.
-async fn counts(listener: tokio::net::TcpListener, asked: Arc<AtomicUsize>) {
+/// A node that counts what it is asked, and may take one call at a time only.
+async fn counts(listener: tokio::net::TcpListener, asked: Arc<AtomicUsize>, batches: bool) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     while let Ok((mut socket, _)) = listener.accept().await {
         let mut text = vec![0; 65_536];
@@ -505,6 +508,12 @@ async fn counts(listener: tokio::net::TcpListener, asked: Arc<AtomicUsize>) {
         let text = String::from_utf8_lossy(&text[..read]).into_owned();
         let calls = text.split("\r\n\r\n").nth(1).unwrap();
         let calls: Value = serde_json::from_str(calls).unwrap();
+        if calls.is_array() && !batches {
+            let refused =
+                b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            socket.write_all(refused).await.ok();
+            continue;
+        }
         let answer = |call: &Value| {
             asked.fetch_add(1, Relaxed);
             let base = call["method"] == "eth_chainId";
@@ -528,7 +537,7 @@ async fn what_strangers_ask_reaches_a_provider_so_often_a_second() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::new(AtomicUsize::new(0));
-    let serving = tokio::spawn(counts(listener, asked.clone()));
+    let serving = tokio::spawn(counts(listener, asked.clone(), true));
     let own = [
         ("BASE_RPC_URL", url.as_str()),
         ("QUOTE_CALLS_PER_SECOND", "40"),
@@ -559,6 +568,48 @@ async fn what_strangers_ask_reaches_a_provider_so_often_a_second() {
     let own = ask(base.views(), 100).await;
     assert!(own.iter().all(Result::is_ok));
     serving.abort();
+}
+
+/// What is asked together counts together, however it is sent: else the half of it is sent for nothing.
+#[tokio::test]
+async fn a_node_without_batches_answers_a_strangers_large_question() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let serving = tokio::spawn(counts(listener, asked.clone(), false));
+    let own = [
+        ("BASE_RPC_URL", url.as_str()),
+        ("QUOTE_CALLS_PER_SECOND", "40"),
+    ];
+    let chains = Chains::load(&config(&[&STAGING[..], &own].concat())).unwrap();
+    let views = opened(&chains, "base").asking_views();
+    let to = vm::SETTLEMENT.native().unwrap();
+    let questions = vec![(to, vm::Bytes::new()); 30];
+    let answers = asking::by(false, views.many(&questions)).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    // It took all that strangers have, and nothing is sent of what does not fit any more.
+    let sent = asked.load(Relaxed);
+    let answers = asking::by(false, views.many(&questions)).await;
+    assert!(answers.iter().all(Result::is_err), "{answers:?}");
+    assert_eq!(asked.load(Relaxed), sent);
+    serving.abort();
+}
+
+/// What is refused takes nothing from what strangers have left.
+#[tokio::test]
+async fn keys_take_of_the_strangers_half_what_is_left_of_it() {
+    let allows = providers::paced(40.try_into().unwrap());
+    let allowed = async |keyed, calls| asking::by(keyed, async { allows(calls) }).await;
+    for _ in 0..7 {
+        assert!(allowed(true, 5).await);
+    }
+    assert!(!allowed(false, 20).await);
+    assert!(allowed(false, 3).await);
+    // A key has its half alone.
+    let allows = providers::paced(40.try_into().unwrap());
+    let allowed = async |keyed, calls| asking::by(keyed, async { allows(calls) }).await;
+    assert!(allowed(false, 300).await && !allowed(false, 10).await);
+    assert!(allowed(true, 20).await && !allowed(true, 10).await);
 }
 
 #[tokio::test]

@@ -28,6 +28,9 @@ use crate::{Endpoint, SpecError, types::ChainId};
 /// Requests under way at one provider; more wait for a place, within their own timeout.
 const AT_ONCE: usize = 64;
 
+/// What is said where calls are not allowed now.
+pub const SPENT: &str = "too many questions, try again";
+
 /// Counts calls before they are sent; false: not now.
 pub type Allows = Arc<dyn Fn(u32) -> bool + Send + Sync>;
 
@@ -131,17 +134,14 @@ impl Channel {
         &self.0.provider
     }
 
-    /// Posts a JSON body and gives the answer's, within the endpoint's timeout.
-    pub async fn post(&self, body: Vec<u8>) -> Result<Body, PostError> {
-        self.post_calls(body, 1).await
+    /// Counts calls that are of use only together, whatever bodies they are sent in: providers count each.
+    pub fn allows(&self, calls: usize) -> bool {
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        self.0.allows.as_ref().is_none_or(|allows| allows(calls))
     }
 
-    /// The same where the body is several calls: providers count each.
-    pub async fn post_calls(&self, body: Vec<u8>, calls: usize) -> Result<Body, PostError> {
-        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-        if self.0.allows.as_ref().is_some_and(|allows| !allows(calls)) {
-            return Err(PostError::Failed("too many questions, try again".into()));
-        }
+    /// Posts a JSON body and gives the answer's, within the endpoint's timeout.
+    pub async fn post(&self, body: Vec<u8>) -> Result<Body, PostError> {
         let deadline = Instant::now() + self.0.timeout;
         let place = timeout_at(deadline, self.0.places.acquire()).await;
         let in_time = Instant::now() < deadline;

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::http::{Channel, PostError};
+use crate::http::{Channel, PostError, SPENT};
 
 /// See the module.
 pub struct Blocking {
@@ -23,7 +23,12 @@ impl Blocking {
     fn exchange<Q: serde::Serialize, A: serde::de::DeserializeOwned>(
         &self,
         question: &Q,
+        calls: usize,
     ) -> Result<A, jsonrpc::Error> {
+        if !self.channel.allows(calls) {
+            let spent = PostError::Failed(SPENT.into());
+            return Err(jsonrpc::Error::Transport(Box::new(spent)));
+        }
         let body = serde_json::to_vec(question)?;
         let answer = async { timeout_at(self.deadline, self.channel.post(body)).await };
         let late = |_| Err(PostError::Failed("timed out".into()));
@@ -43,11 +48,11 @@ impl Blocking {
 
 impl Transport for Blocking {
     fn send_request(&self, request: Request<'_>) -> Result<Response, jsonrpc::Error> {
-        self.exchange(&request)
+        self.exchange(&request, 1)
     }
 
     fn send_batch(&self, requests: &[Request<'_>]) -> Result<Vec<Response>, jsonrpc::Error> {
-        self.exchange(&requests)
+        self.exchange(&requests, requests.len())
     }
 
     fn fmt_target(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -97,6 +97,9 @@ impl trade::Accounts for Accounts {
 
     async fn calls(&self, calls: &[Call]) -> Vec<Called> {
         let capped = calls.len() > 1;
+        if let Err(error) = self.0.admit(calls.len()) {
+            return vec![Err(error); calls.len()];
+        }
         let rounds = calls.chunks(BATCH).map(|calls| self.round(calls, capped));
         join_all(rounds).await.into_iter().flatten().collect()
     }
@@ -113,7 +116,7 @@ impl Accounts {
             Ok(rpc::call("eth_call", json!([call, "latest"])))
         });
         let answers = match asked.collect::<Result<Vec<_>, ReadError>>() {
-            Ok(asked) => self.0.round(asked).await,
+            Ok(asked) => self.0.admitted(asked).await,
             Err(error) => Err(error),
         };
         match answers {

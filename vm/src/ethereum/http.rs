@@ -19,7 +19,7 @@ pub struct Http(pub Channel);
 impl Http {
     async fn send(self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
         let body = serde_json::to_vec(&packet).map_err(TransportError::ser_err)?;
-        let answer = match self.0.post_calls(body, packet.len()).await {
+        let answer = match self.0.post(body).await {
             Ok(answer) => answer,
             Err(PostError::Status {
                 status,

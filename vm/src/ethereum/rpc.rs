@@ -20,7 +20,7 @@ use serde_json::{Value, value::RawValue};
 use tokio::time::Instant;
 
 use super::{http::Http, raw::Quantity};
-use crate::http::{Channel, PostError};
+use crate::http::{Channel, PostError, SPENT};
 use crate::{Endpoint, LARGE_BYTES, ReadError, aside, types::ChainId, types::U256};
 
 /// The longest silence that a provider's `Retry-After` buys.
@@ -48,6 +48,7 @@ pub type Answer = Result<Box<RawValue>, Refused>;
 
 /// One node.
 pub struct Rpc {
+    channel: Channel,
     client: RpcClient,
     chain_id: U256,
     /// The node said which chain it is, and nothing failed since.
@@ -60,8 +61,10 @@ pub struct Rpc {
 
 impl Rpc {
     pub fn new(chain: &ChainId, chain_id: U256, endpoint: &Endpoint) -> Self {
+        let channel = Channel::new(chain, endpoint);
         Self {
-            client: RpcClient::new(Http(Channel::new(chain, endpoint)), true),
+            client: RpcClient::new(Http(channel.clone()), true),
+            channel,
             chain_id,
             identified: AtomicBool::new(false),
             batch_worked: AtomicUsize::new(0),
@@ -70,9 +73,25 @@ impl Rpc {
         }
     }
 
+    /// Counts calls that are of use only together, in however many rounds they leave; an error: none may.
+    pub fn admit(&self, calls: usize) -> Result<(), ReadError> {
+        self.check_silence()?;
+        let asked = usize::from(!self.identified.load(Relaxed));
+        match self.channel.allows(calls.saturating_add(asked)) {
+            true => Ok(()),
+            false => Err(ReadError::Unavailable(SPENT.into())),
+        }
+    }
+
     /// Sends `calls` in one round trip; answers come in the same order.
     pub async fn round(&self, calls: Vec<Call>) -> Result<Vec<Answer>, ReadError> {
-        let answers = self.round_about_one(calls).await;
+        self.admit(calls.len())?;
+        self.admitted(calls).await
+    }
+
+    /// The same with calls that [`Self::admit`] has counted.
+    pub async fn admitted(&self, calls: Vec<Call>) -> Result<Vec<Answer>, ReadError> {
+        let answers = self.sent(calls).await;
         answers.map_err(|error| match error {
             // Only what is asked about one thing of the chain is too large for ever.
             ReadError::TooLarge => ReadError::Unavailable(error.to_string()),
@@ -80,9 +99,13 @@ impl Rpc {
         })
     }
 
-    /// The same, about one transaction: [`ReadError::TooLarge`] says that it is.
-    pub async fn round_about_one(&self, mut calls: Vec<Call>) -> Result<Vec<Answer>, ReadError> {
-        self.check_silence()?;
+    /// As [`Self::round`], about one transaction: [`ReadError::TooLarge`] says that it is.
+    pub async fn round_about_one(&self, calls: Vec<Call>) -> Result<Vec<Answer>, ReadError> {
+        self.admit(calls.len())?;
+        self.sent(calls).await
+    }
+
+    async fn sent(&self, mut calls: Vec<Call>) -> Result<Vec<Answer>, ReadError> {
         let identified = self.identified.load(Relaxed);
         if !identified {
             calls.push(call("eth_chainId", Value::Array(Vec::new())));
