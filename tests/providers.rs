@@ -8,6 +8,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use alloy::{
     primitives::{B256, Bytes, U256},
     sol_types::SolValue,
@@ -69,7 +71,7 @@ impl Watched {
                 tokio::task::yield_now().await;
             }
         };
-        let recorded = tokio::time::timeout(std::time::Duration::from_secs(5), recorded).await;
+        let recorded = tokio::time::timeout(Duration::from_secs(5), recorded).await;
         assert!(recorded.is_ok(), "no line about {host} of {}", self.chain);
         let text = self.daemon.metrics().await;
         let of_chain = format!("chain=\"{}\"", self.chain);
@@ -239,6 +241,57 @@ async fn lies(scene: &Scene) -> Vec<Told> {
         told("gone", rules::always(Lie::Drop), false),
         told("busy", rules::too_many_requests("30"), false),
     ]
+}
+
+/// Strangers use up what strangers may ask: neither keys nor whoever looks at the chains' health has less.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_strangers_ask_says_nothing_of_a_chains_health_and_takes_nothing_from_keys() {
+    let world = Devnet::start().await.unwrap();
+    let daemon = oracle(&world, 0)
+        .solver(&world.solver, "destination")
+        .with("QUOTE_CALLS_PER_SECOND", "2");
+    let daemon = daemon.start().await;
+    let key = daemon.integrator("app").await;
+    let client = reqwest::Client::new();
+    let base = daemon.integrator_url();
+    let get = async |target: String, key: &str| {
+        let request = client.get(format!("{base}{target}"));
+        let request = match key {
+            "" => request,
+            key => request.header("x-api-key", key),
+        };
+        let answer = request.send().await.unwrap();
+        (
+            answer.status().as_u16(),
+            answer.json::<Value>().await.unwrap(),
+        )
+    };
+    let healthy = async || get("/chains/health".into(), "").await.1["healthy"] == true;
+    for _ in 0..100 {
+        if healthy().await {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let balance = |user: usize| {
+        format!("/config/v2?originChainId=31001&destinationChainId=31002&user=0x{user:040x}")
+    };
+    let mut refused = 0;
+    for user in 1..=30 {
+        refused += usize::from(get(balance(user), "").await.0 == 503);
+        assert!(healthy().await, "after {user}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(refused > 10, "{refused}");
+    // Whatever strangers were told of the same account.
+    assert_eq!(get(balance(31), "").await.0, 503);
+    let (status, body) = get(balance(31), &key).await;
+    assert_eq!(
+        (status, &body["user"]["balance"]),
+        (200, &json!("0")),
+        "{body}"
+    );
+    daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@
 //! - [`manual`]: transactions that somebody tells of, looked for until they are found.
 //! - [`confirm`]: asks the quorum; nothing is final before.
 //! - [`witness`]: one per network; keeps transactions in full, for display.
-//! - [`troubles`]: what keeps tails from going on. [`desk`]: what the operator asks and does.
+//! - [`troubles`]: what keeps tails from going on, and which chains are read. [`desk`]: what the operator asks and does.
 //! - [`apply`]: what a sighting does to facts. [`book`]: facts and rows in one commit.
 //!
 //! Everything may happen twice: after a crash or a reorg blocks are simply read again.

@@ -187,6 +187,7 @@ impl Tail {
         self.hold(now).await?;
         let scanner = self.scanner()?;
         let blocks = Blocks::of(&*scanner).await?;
+        self.troubles.read(&self.network.name, now);
         let Some(stored) = self.stored().await? else {
             return self.begin(&blocks).await;
         };

@@ -1,29 +1,71 @@
-//! What keeps tails from going on, for those who look after the daemon.
+//! What keeps tails from going on, and whether they read their chains, for those who look after the daemon and the API.
 
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The last error of each network whose tail does not come further.
+/// How each network's tail fares.
 #[derive(Debug, Default)]
-pub struct Troubles(Mutex<BTreeMap<String, String>>);
+pub struct Troubles(Mutex<BTreeMap<String, Tailed>>);
+
+#[derive(Debug, Default)]
+struct Tailed {
+    /// The last error, of a tail that does not come further.
+    why: Option<String>,
+    /// When a provider last told its chain's head, in unix milliseconds.
+    read_at: Option<u64>,
+}
+
+/// A head is looked for every few seconds, after errors every thirty.
+const LATELY: u64 = 60_000;
 
 impl Troubles {
     /// `None`: the network's tail goes on.
     pub fn set(&self, network: &str, why: Option<String>) {
-        let mut all = self.all();
-        match why {
-            Some(why) => drop(all.insert(network.to_owned(), why)),
-            None => drop(all.remove(network)),
-        }
+        self.all().entry(network.to_owned()).or_default().why = why;
     }
 
     pub fn of(&self, network: &str) -> Option<String> {
-        self.all().get(network).cloned()
+        self.all().get(network)?.why.clone()
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+    /// The chain's head was read at `now`, in unix milliseconds.
+    pub fn read(&self, network: &str, now: u64) {
+        self.all().entry(network.to_owned()).or_default().read_at = Some(now);
+    }
+
+    /// Whether the chain has been read lately, and the tail goes on.
+    pub fn reads(&self, network: &str, now: u64) -> bool {
+        let all = self.all();
+        let tailed = all.get(network).filter(|tailed| tailed.why.is_none());
+        let at = tailed.and_then(|tailed| tailed.read_at);
+        at.is_some_and(|at| now.saturating_sub(at) <= LATELY)
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Tailed>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_is_read_whose_tail_saw_its_head_a_minute_ago_at_most() {
+        let troubles = Troubles::default();
+        assert!(!troubles.reads("origin", 0));
+        troubles.read("origin", 1_000);
+        for (now, expected) in [(1_000, true), (61_000, true), (61_001, false)] {
+            assert_eq!(troubles.reads("origin", now), expected, "{now}");
+        }
+        assert!(!troubles.reads("other", 1_000));
+        // Nor is one whose tail is stuck, whatever it sees of the head.
+        troubles.set("origin", Some("too large".into()));
+        troubles.read("origin", 61_001);
+        assert!(!troubles.reads("origin", 61_001));
+        troubles.set("origin", None);
+        assert!(troubles.reads("origin", 61_001));
     }
 }

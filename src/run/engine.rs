@@ -389,6 +389,7 @@ impl Ground<'_> {
             retiring: Throttle::new(self.trading.retirement),
             transactions,
             recent: Default::default(),
+            troubles: self.troubles.clone(),
             solver: format!("{:#x}", self.signer.address()),
             clock: self.outside.clock,
         })

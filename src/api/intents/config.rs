@@ -1,24 +1,31 @@
 //! `GET /config/v2`, `/chains/liquidity` and `/chains/health`: what the solver can pay, and where.
 
+use std::time::Duration;
+
 use alloy::primitives::U256;
+use moka::future::Cache;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use vm::ReadError;
 
-use super::{Shared, State, moment::Moment};
+use super::{Shared, State};
 use crate::{
+    chains::asking,
     http::{ApiError, Request, Response},
     market::{Currency, Network},
     quote::show,
 };
 
-/// What providers said a moment ago to those who asked for it here.
-#[derive(Default)]
-pub struct Recent {
-    /// Whether a network can be read, by its name.
-    readable: Moment<String, bool>,
-    /// By network, owner and currency.
-    balances: Moment<[String; 3], Result<U256, ReadError>>,
+/// What providers said a moment ago of balances, by network, owner and currency: many who ask the same together
+/// cost one question, and a failure is an answer as well. What was asked for strangers, who may have used up
+/// their part of the calls, is no answer for a key.
+pub struct Recent(Cache<(bool, [String; 3]), Result<U256, ReadError>>);
+
+impl Default for Recent {
+    fn default() -> Self {
+        let cache = Cache::builder().max_capacity(4_096);
+        Self(cache.time_to_live(Duration::from_secs(1)).build())
+    }
 }
 
 /// What `/chains/liquidity` reads of the query.
@@ -168,29 +175,13 @@ pub async fn health(state: Shared, request: Request) -> Result<Response, ApiErro
             all.filter(|network| !network.disabled).collect()
         }
     };
-    let asked = networks
-        .into_iter()
-        .map(|network| readable(&state, network));
-    let healthy = futures::future::join_all(asked)
-        .await
-        .into_iter()
-        .all(|one| one);
+    let now = (state.clock)();
+    let healthy = |network: &Network| {
+        let open = !network.disabled && state.venues.contains_key(&network.name);
+        open && state.troubles.reads(&network.name, now)
+    };
+    let healthy = networks.into_iter().all(healthy);
     Response::json(&Health { healthy })
-}
-
-async fn readable(state: &State, network: &Network) -> bool {
-    let venue = state
-        .venues
-        .get(&network.name)
-        .filter(|_| !network.disabled);
-    let Some(venue) = venue else {
-        return false;
-    };
-    let head = async {
-        let head = venue.ask(|trade| async move { trade.scanner.head().await });
-        head.await.is_ok()
-    };
-    state.recent.readable.of(network.name.clone(), head).await
 }
 
 pub async fn route(state: Shared, request: Request) -> Result<Response, ApiError> {
@@ -206,7 +197,9 @@ pub async fn route(state: Shared, request: Request) -> Result<Response, ApiError
     let from = named(origin, asked.currency.as_deref()).ok_or_else(|| one("origin"))?;
     let to = named(destination, asked.currency.as_deref()).ok_or_else(|| one("destination"))?;
     let capacity = available(&state, destination, to).await?;
-    let balance = balance(&state, origin, from, asked.user.as_deref()).await?;
+    let keyed = request.key.is_some();
+    let user = (keyed, asked.user.as_deref());
+    let balance = asking::by(keyed, balance(&state, origin, from, user)).await?;
     Response::json(&RouteConfig {
         enabled: !origin.disabled && !destination.disabled && from.solver && to.solver,
         user: Own {
@@ -236,7 +229,7 @@ async fn balance(
     state: &State,
     network: &Network,
     currency: &Currency,
-    user: Option<&str>,
+    (keyed, user): (bool, Option<&str>),
 ) -> Result<U256, ApiError> {
     let (Some(user), Some(venue)) = (user, state.venues.get(&network.name)) else {
         return Ok(U256::ZERO);
@@ -250,5 +243,45 @@ async fn balance(
         async move { trade.accounts.balance(&owner, &address).await }
     });
     let asked = [network.name.as_str(), owner.text(), address.text()].map(ToString::to_string);
-    Ok(state.recent.balances.of(asked, read).await?)
+    Ok(state.recent.0.get_with((keyed, asked), read).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn many_who_ask_the_same_together_cost_one_question() {
+        let (recent, asked) = (Recent::default(), AtomicU64::new(0));
+        let ask = |keyed, owner: &str| {
+            let key = (keyed, ["origin", owner, "usd"].map(ToString::to_string));
+            recent.0.get_with(key, async {
+                sleep(Duration::from_millis(100)).await;
+                let told = asked.fetch_add(1, Relaxed) + 1;
+                match told {
+                    1 => Err(ReadError::Unavailable("try again".into())),
+                    told => Ok(U256::from(told)),
+                }
+            })
+        };
+        // Who leaves while he asks keeps nobody waiting.
+        let left = tokio::time::timeout(Duration::from_millis(10), ask(false, "a"));
+        let (left, all) = futures::future::join(
+            left,
+            futures::future::join_all((0..50).map(|_| ask(false, "a"))),
+        )
+        .await;
+        assert!(left.is_err() && all.iter().all(Result::is_err), "{all:?}");
+        assert_eq!(asked.load(Relaxed), 1);
+        // What a stranger was refused is asked for again for a key, and nobody has another's answer.
+        assert_eq!(ask(true, "a").await, Ok(U256::from(2)));
+        assert_eq!(ask(false, "b").await, Ok(U256::from(3)));
+        // What is older is asked for again.
+        sleep(Duration::from_millis(1_100)).await;
+        assert_eq!(ask(false, "a").await, Ok(U256::from(4)));
+    }
 }

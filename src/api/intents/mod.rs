@@ -7,7 +7,6 @@ mod config;
 mod currencies;
 pub mod error;
 pub mod events;
-mod moment;
 mod prices;
 mod quotes;
 mod requests;
@@ -23,7 +22,7 @@ use vm::ChainSpec;
 
 use crate::{
     http::{Access, ApiError, Docs, Handler, Query, Response, Route, Shape, error::Described},
-    index::manual::Transactions,
+    index::{manual::Transactions, troubles::Troubles},
     market::{Market, Network},
     price::PriceSource,
     quote::{service::Quoter, swap::SwapRouting, venue::Capacity, venue::Venue},
@@ -45,6 +44,8 @@ pub struct State {
     pub transactions: Arc<Transactions>,
     /// What providers said a moment ago.
     pub recent: config::Recent,
+    /// Which chains are read now.
+    pub troubles: Arc<Troubles>,
     /// The solver's address.
     pub solver: String,
     /// Unix milliseconds.
