@@ -169,6 +169,7 @@ async fn an_index_is_taken_back_and_never_forward() {
             number: 900,
             hash: B256::repeat_byte(1),
         }],
+        ..Cursor::default()
     };
     let key = cursor::key("base");
     let row = Batch::new().put(key.clone(), cursor.encode().unwrap());

@@ -1,7 +1,7 @@
 //! Facts of requests and the rows of the index, changed in one commit each.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -26,13 +26,8 @@ use crate::{
     },
 };
 
-use super::apply;
+use super::{apply, listed::Listed};
 
-/// Deposits of one order that are listed without a place in its facts: of those that are worth something,
-/// and of the others.
-const MOST_LEFT_OUT: usize = 32;
-/// More parked deposits than one order has.
-const MOST_SCANNED: usize = 2_048;
 /// Why: nobody decides anything about it.
 const LEFT_OUT: &str = "the order has too many deposits: its depositor recovers it at an oracle; as one provider shows it";
 
@@ -129,25 +124,18 @@ impl Book {
         deposits: &[&Deposit],
         now: u64,
     ) -> Result<(), RequestsError> {
-        let (mut known, mut listed) = (BTreeSet::new(), [0; 2]);
-        let rows = parked::of(&request.id, MOST_SCANNED);
-        for (key, row) in self.requests.store().scan(rows).await? {
-            let row = Parked::decode(&row)?;
-            listed[usize::from(row.minor)] += usize::from(row.note == LEFT_OUT);
-            known.insert(key);
-        }
+        let store = self.requests.store();
+        let mut listed = Listed::of(&**store, &request.id).await?;
         let (mut batch, mut count) = (Batch::new(), 0_u64);
         for deposit in deposits {
             let key = parked::key(&request.id, &deposit.onchain_id);
-            let minor = apply::is_small(request, deposit);
-            if !known.insert(key.clone()) {
+            if !listed.is_new(&key) {
                 continue;
             }
             count += 1;
-            let listed = &mut listed[usize::from(minor)];
-            if *listed < MOST_LEFT_OUT {
-                *listed += 1;
-                batch = batch.put(key, left_out(request, deposit, minor, now).encode()?);
+            let row = left_out(request, deposit, now);
+            if listed.takes(&row) {
+                batch = batch.put(key, row.encode()?);
             }
         }
         if count > 0 {
@@ -220,7 +208,8 @@ impl Book {
 }
 
 /// How a deposit is listed that there was no place for.
-fn left_out(request: &Request, deposit: &Deposit, minor: bool, now: u64) -> Parked {
+fn left_out(request: &Request, deposit: &Deposit, now: u64) -> Parked {
+    let minor = apply::is_small(request, deposit);
     let reason = mismatch(request, deposit).unwrap_or(FailReason::DoubleSpend);
     let reasons = (reason, RefundFailReason::ManualRefundRequired);
     Parked::new(deposit, reasons, LEFT_OUT, minor, now)
@@ -247,6 +236,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        index::listed,
         request::{fact::Standing, scene},
         store::memory::MemoryStore,
     };
@@ -330,7 +320,7 @@ mod tests {
             let rows = parked::of(&request.id, usize::MAX);
             book.requests.store().scan(rows).await.unwrap().len()
         };
-        assert_eq!(listed().await, MOST_LEFT_OUT);
+        assert_eq!(listed().await, listed::MOST);
         let store = book.requests.store();
         let sightings = store.scan(sighting::range("origin", 0, usize::MAX));
         assert_eq!(sightings.await.unwrap().len(), 65);
@@ -342,7 +332,7 @@ mod tests {
             let again: Vec<_> = entries(sure).collect();
             assert_eq!(book.seen(&request, &again, 6).await, Ok(false), "{sure}");
         }
-        assert_eq!(listed().await, MOST_LEFT_OUT);
+        assert_eq!(listed().await, listed::MOST);
         assert_eq!(book.requests.facts(&request.id).await.unwrap(), facts);
     }
 }

@@ -2,7 +2,6 @@
 //! here is final, and only what a quorum misses for as long as finality takes is gone. What nobody
 //! agrees about for days is listed for the operator: [`shelf`].
 
-mod again;
 mod due;
 mod settle;
 mod shelf;
@@ -18,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use vm::{Chain, Head, Kept, Large, ReadError, Seen, aside};
 
 use self::{
-    again::Again,
     due::{Due, Waiting, block},
     shelf::Pauses,
     verdict::{Reading, Verdict},
@@ -68,7 +66,6 @@ pub struct Confirmer {
     networks: HashMap<String, Network>,
     waiting: Waiting,
     pauses: Pauses,
-    again: Again,
 }
 
 impl Confirmer {
@@ -79,7 +76,6 @@ impl Confirmer {
             networks,
             waiting: Waiting::default(),
             pauses: Pauses::default(),
-            again: Again::default(),
         }
     }
 
@@ -110,9 +106,6 @@ impl Confirmer {
         clock: fn() -> u64,
     ) -> Result<(), IndexError> {
         looks.reap();
-        for network in self.networks.keys() {
-            self.read_again(network, clock()).await;
-        }
         for (network, due) in self.due(clock()).await? {
             let confirmer = self.clone();
             looks.begin(network.clone(), async move {
@@ -168,7 +161,6 @@ impl Confirmer {
         while let Some(look) = looks.next().await {
             all.add(look);
         }
-        self.read_again(name, now).await;
         all
     }
 

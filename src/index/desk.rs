@@ -92,6 +92,7 @@ impl Desk {
             next: to.saturating_add(1),
             // None of what is remembered need be on the chain.
             marks: Vec::new(),
+            again: cursor.again.below(to.saturating_add(1)),
         };
         let key = cursor::key(network);
         let batch = Batch::new()

@@ -9,10 +9,12 @@
 //!
 //! Everything may happen twice: after a crash or a reorg blocks are simply read again.
 
+mod again;
 pub mod apply;
 pub mod book;
 pub mod confirm;
 pub mod desk;
+mod listed;
 mod looks;
 pub mod manual;
 mod progress;

@@ -6,6 +6,7 @@
 //! blocks no more is marked. Deposits are recorded as one provider shows them, for the confirmer to
 //! judge; the cursor passes only what a second one has read, too.
 
+mod again;
 mod range;
 mod report;
 mod second;
@@ -27,7 +28,13 @@ use self::{
     second::{Asked, End},
     span::Span,
 };
-use super::{Bell, IndexError, book::Book, progress::Progress, troubles::Troubles};
+use super::{
+    Bell, IndexError,
+    again::{MARKS, marked, rewound},
+    book::Book,
+    progress::Progress,
+    troubles::Troubles,
+};
 use crate::{
     market::Network,
     store::{
@@ -35,14 +42,12 @@ use crate::{
         lease::Held,
         requests::Requests,
         rows::{
-            cursor::{self, Cursor, Mark},
+            cursor::{self, Again, Cursor, Mark},
             sighting,
         },
     },
 };
 
-/// Blocks that the cursor remembers: as many steps can be taken back.
-const MARKS: usize = 256;
 /// Blocks below the head that begin with a mark, so that a reorg of them ends at one.
 const DEEP: u64 = 128;
 /// Blocks below the cursor that are read again: providers know a block before its logs.
@@ -191,6 +196,9 @@ impl Tail {
         let Some(stored) = self.stored().await? else {
             return self.begin(&blocks).await;
         };
+        if let Some(number) = stored.cursor.again.due(now) {
+            return self.read_again(&stored, number, now).await;
+        }
         let (next, head) = (stored.cursor.next, blocks.head().number);
         let to = self.to(&stored.cursor, head);
         let end = match to >= next {
@@ -279,6 +287,7 @@ impl Tail {
         let cursor = Cursor {
             next: below.saturating_add(1),
             marks: vec![mark(&blocks.at(below).await?)],
+            again: Again::default(),
         };
         self.commit(Expect::Absent, &cursor, Batch::new()).await?;
         Ok(Step::Again)
@@ -325,8 +334,7 @@ impl Tail {
         mut batch: Batch,
     ) -> Result<(), IndexError> {
         let mut marks = stored.cursor.marks.clone();
-        marks.push(mark(end));
-        marks.drain(..marks.len().saturating_sub(MARKS));
+        marked(&mut marks, mark(end), self.network.block_seconds);
         if marks.len() == MARKS {
             let network = &self.network.name;
             let oldest = marks.first().map_or(0, |mark| mark.number);
@@ -338,7 +346,8 @@ impl Tail {
             }
         }
         let next = end.number.saturating_add(1);
-        let cursor = Cursor { next, marks };
+        let again = stored.cursor.again;
+        let cursor = Cursor { next, marks, again };
         let before = Expect::Equals(stored.bytes.clone());
         self.commit(before, &cursor, batch).await
     }
@@ -365,13 +374,6 @@ impl Tail {
             Outcome::Refused { .. } => Err(IndexError::Moved),
         }
     }
-}
-
-/// The cursor as it was at its mark `kept`.
-pub(super) fn rewound(cursor: &Cursor, kept: usize) -> Cursor {
-    let marks = cursor.marks.get(..=kept).unwrap_or(&cursor.marks).to_vec();
-    let next = marks.last().map_or(cursor.next, |mark| mark.number + 1);
-    Cursor { next, marks }
 }
 
 /// The lowest block above all marks.

@@ -9,7 +9,7 @@ use super::{
     rows::{
         claim::{Claim, Leg, Stage},
         consumption,
-        cursor::{Cursor, Mark},
+        cursor::{Again, Cursor, Mark},
         dead::{self, Dead},
         delivery::{self, Delivery},
         entry::{self, Consumed, Entry, Fact},
@@ -211,6 +211,7 @@ fn index() -> Vec<(Key, Vec<u8>)> {
             number: 7,
             hash: b(7),
         }],
+        again: Again::default(),
     };
     let seen = sighting::Seen {
         hash: deposit.place.hash,

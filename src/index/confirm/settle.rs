@@ -7,9 +7,18 @@ use vm::B256;
 
 use super::{Confirmer, Due, Look, Pending, shelf, verdict::Verdict};
 use crate::{
-    index::{IndexError, apply, book::opened},
-    request::fact::{Agreed, Deposit, Facts},
-    store::{Batch, rows::parked},
+    index::{IndexError, apply, book::opened, listed::Listed},
+    request::{
+        Execution,
+        fact::{Agreed, Deposit, Facts},
+    },
+    store::{
+        Batch, Expect,
+        rows::{
+            cursor::{self, Cursor},
+            parked,
+        },
+    },
 };
 
 impl Confirmer {
@@ -66,16 +75,19 @@ impl Confirmer {
             return Ok(());
         };
         let mut batch = opened(Batch::new(), request.id, first.onchain_id, now);
-        let (mut paid, mut rows, mut endings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut listed = match request.execution {
+            Execution::Solver => Listed::default(),
+            Execution::User => Listed::of(&**self.requests.store(), &request.id).await?,
+        };
+        let (mut paid, mut endings) = (Vec::new(), Vec::new());
         for (one, agreed) in some {
             let deposit = &*one.1;
             match shelf::unpaid(one, agreed, now) {
                 None => paid.push(deposit),
                 Some((row, ending)) => {
-                    if self.is_listed(&request.id, &row, &rows).await? {
+                    if listed.takes(&row) {
                         let key = parked::key(&request.id, &deposit.onchain_id);
                         batch = batch.put(key, row.encode()?);
-                        rows.push(row);
                     }
                     endings.push(ending);
                 }
@@ -99,7 +111,7 @@ impl Confirmer {
     }
 
     /// Records that deposits of a request are not there. Whoever showed them may have left out others: the
-    /// network is read again from there.
+    /// network is to be read again from there, which is owed in the same commit.
     async fn gone(&self, some: &[&Pending], now: u64) -> Result<(), IndexError> {
         let Some((request, first)) = some.first() else {
             return Ok(());
@@ -107,6 +119,7 @@ impl Confirmer {
         let batch = opened(Batch::new(), request.id, first.onchain_id, now);
         let deposits: Vec<&Deposit> = some.iter().map(|(_, deposit)| &**deposit).collect();
         let (batch, shelved) = self.unshelve(batch, &request.id, &deposits).await?;
+        let batch = self.owed(batch, &deposits).await?;
         let change = |facts: &mut Facts| {
             for deposit in &deposits {
                 apply::gone(facts, deposit.onchain_id, deposit.place.hash);
@@ -117,9 +130,30 @@ impl Confirmer {
         recorded.await?;
         for deposit in deposits {
             self.count(deposit, "gone");
-            self.again.owe(&deposit.network, deposit.place.number);
+        }
+        if let Some(network) = self.networks.get(&first.network) {
+            network.bell.ring();
         }
         Ok(())
+    }
+
+    /// `batch`, and their network is to be read again from the lowest of the deposits on.
+    async fn owed(&self, batch: Batch, deposits: &[&Deposit]) -> Result<Batch, IndexError> {
+        let lowest = deposits.iter().min_by_key(|deposit| deposit.place.number);
+        let Some(Deposit { network, place, .. }) = lowest else {
+            return Ok(batch);
+        };
+        let key = cursor::key(network);
+        let Some(bytes) = self.requests.store().read(&key).await? else {
+            return Ok(batch);
+        };
+        let mut cursor = Cursor::decode(&bytes)?;
+        // Also where it is owed already: the tail may be taking it just now.
+        let batch = batch.expect(key.clone(), Expect::Equals(bytes));
+        Ok(match cursor.again.owe(place.number) {
+            true => batch.put(key, cursor.encode()?),
+            false => batch,
+        })
     }
 
     pub(super) fn count(&self, deposit: &Deposit, verdict: &'static str) {

@@ -34,9 +34,6 @@ const PATIENCE: u64 = 172_800;
 /// milliseconds. Everybody can have one made, and it may be as large as what is read gets.
 const PART: u64 = 8;
 const LONGEST: u64 = 3_600_000;
-/// Deposits of one order that are listed because nobody is paid from them: of those that are worth
-/// something, and of the others.
-const MOST_LISTED: usize = 32;
 /// The same for what nobody answers about: it may be anybody's, as soon as somebody does.
 const UNANSWERED: u64 = 60_000;
 /// Why a deposit of an order that nobody is paid from is listed.
@@ -153,24 +150,6 @@ impl Confirmer {
         let batch = batch.expect(key, found.map_or(Expect::Absent, Expect::Equals));
         let rows = shelved.iter().map(|id| parked::key(request, id));
         Ok((rows.fold(batch, Batch::delete), shelved))
-    }
-}
-
-impl Confirmer {
-    /// Whether one more of a request is listed like this, besides those that are `about` to be.
-    pub(super) async fn is_listed(
-        &self,
-        request: &B256,
-        row: &Parked,
-        about: &[Parked],
-    ) -> Result<bool, IndexError> {
-        let is_alike = |known: &Parked| known.note == row.note && known.minor == row.minor;
-        let mut alike = about.iter().filter(|known| is_alike(known)).count();
-        let rows = parked::of(request, MOST);
-        for (_, known) in self.requests.store().scan(rows).await? {
-            alike += usize::from(is_alike(&Parked::decode(&known)?));
-        }
-        Ok(alike < MOST_LISTED)
     }
 }
 

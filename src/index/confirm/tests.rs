@@ -8,6 +8,7 @@ use crate::{
     index::{
         apply,
         book::{Book, Entry, opened},
+        listed::Listed,
         scene,
     },
     request::{
@@ -23,7 +24,7 @@ use crate::{
         memory::MemoryStore,
         rows::{
             self, claim,
-            cursor::{self, Cursor, Mark},
+            cursor::{self, Cursor},
             open,
             parked::{self, Parked},
             sighting,
@@ -441,43 +442,31 @@ async fn no_answer_says_nothing() {
 }
 
 #[tokio::test]
-async fn the_tail_reads_again_where_it_was_shown_what_is_not_there() {
+async fn what_is_shown_and_not_there_is_owed_to_be_read_again_in_the_same_commit() {
     let bench = bench().await;
-    let mark = |number| Mark {
-        number,
-        hash: B256::ZERO,
-    };
-    let marks = [AT - 20, AT - 1, AT, AT + 7].map(mark).to_vec();
     let next = AT + 8;
-    let ahead = Cursor { next, marks }.encode().unwrap();
+    let ahead = Cursor {
+        next,
+        ..Cursor::default()
+    };
     let store: &Arc<dyn Store> = bench.requests.store();
     let key = cursor::key("origin");
-    let batch = Batch::new().put(key.clone(), ahead.clone());
+    let cursor = async || Cursor::decode(&store.read(&key).await.unwrap().unwrap()).unwrap();
+    let batch = Batch::new().put(key.clone(), ahead.encode().unwrap());
     store.commit(batch).await.unwrap();
+    assert_eq!(bench.look(9).await, (AT, Standing::Included));
+    assert_eq!(cursor().await, ahead);
     assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
-    let cursor = Cursor::decode(&store.read(&key).await.unwrap().unwrap()).unwrap();
-    assert_eq!(cursor.next, AT);
-    assert_eq!(cursor.marks, [AT - 20, AT - 1].map(mark));
-    let network = &bench.confirmer.networks["origin"];
-    network.bell.rung().await;
+    let found = cursor().await;
+    assert_eq!((found.next, found.again.block), (next, Some(AT)));
+    bench.confirmer.networks["origin"].bell.rung().await;
     // The row of what was shown stays until the tail has read the block again.
     let rows = store.scan(sighting::range("origin", AT, 9)).await.unwrap();
     assert_eq!(rows.len(), 1);
-    // Who shows it once more takes the cursor back a minute later, and then ever later.
-    let mut pause = 60_000;
-    let mut now = NOW;
-    for _ in 0..3 {
-        let batch = Batch::new().put(key.clone(), ahead.clone());
-        store.commit(batch).await.unwrap();
-        bench.show(AT, 0).await;
-        bench.confirmer.look(now + pause - 1).await.unwrap();
-        assert_eq!(bench.standing().await, (AT, Standing::Reorged));
-        assert_eq!(store.read(&key).await.unwrap().unwrap(), ahead);
-        bench.confirmer.read_again("origin", now + pause).await;
-        let cursor = store.read(&key).await.unwrap().unwrap();
-        assert_eq!(Cursor::decode(&cursor).unwrap().next, AT);
-        (now, pause) = (now + pause, 2 * pause);
-    }
+    // What is owed already is not written anew.
+    bench.show(AT, 0).await;
+    assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
+    assert_eq!(cursor().await, found);
 }
 
 #[tokio::test]
@@ -554,27 +543,22 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
 
 /// So many of an order are listed, of each kind.
 async fn fills_the_list(bench: &Bench, row: &Parked) {
-    let request = &bench.request.id;
-    let is_listed = async |row: &Parked| {
-        let found = bench.confirmer.is_listed(request, row, &[]).await;
-        found.unwrap()
-    };
+    let (store, request) = (bench.requests.store(), &bench.request.id);
+    let listed = async || Listed::of(&**store, request).await.unwrap();
+    let mut all = listed().await;
     let mut batch = Batch::new();
     for number in 1..32 {
-        assert!(is_listed(row).await);
+        assert!(all.takes(row));
         let key = parked::key(request, &B256::repeat_byte(number));
         batch = batch.put(key, row.encode().unwrap());
     }
-    bench.requests.store().commit(batch).await.unwrap();
-    assert!(!is_listed(row).await);
-    let about = vec![row.clone(); 32];
-    let full = bench.confirmer.is_listed(&B256::ZERO, row, &about);
-    assert!(!full.await.unwrap());
+    store.commit(batch).await.unwrap();
+    assert!(!all.takes(row) && !listed().await.takes(row));
     let other = Parked {
         minor: !row.minor,
         ..row.clone()
     };
-    assert!(is_listed(&other).await);
+    assert!(listed().await.takes(&other));
 }
 
 /// No solver looks at the order of a user who acts by himself.

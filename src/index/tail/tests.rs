@@ -497,13 +497,76 @@ async fn marks_and_sightings_are_kept_as_far_as_a_rewind_reaches() {
     let mut tail = bench.tail();
     world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
     for _ in 0..MARKS + 20 {
-        world.mine(1);
+        // So many of blocks of a second are a step each that is remembered.
+        world.mine(128);
         settle(&mut tail).await;
     }
     assert_eq!(bench.cursor().await.marks.len(), MARKS);
     let rows = bench.rows.scan(sighting::range("origin", 0, 9)).await;
     assert!(rows.unwrap().is_empty());
     assert_eq!(bench.told(&request).await, [(11, Standing::Included)]);
+}
+
+/// Hundreds of blocks later, and after a stop of the process.
+#[tokio::test]
+async fn what_was_called_gone_is_read_again_however_many_blocks_came_since() {
+    const LATER: u64 = NOW + 1_800_000;
+    let world = World::at(10);
+    let bench = Bench::new(world.clone(), Some(0));
+    let request = bench.request(1).await;
+    let mut tail = bench.tail();
+    settle(&mut tail).await;
+    let number = world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    settle(&mut tail).await;
+    world.mine(AGAIN + 1);
+    settle(&mut tail).await;
+    let mut cursor = bench.cursor().await;
+    assert!(cursor.again.owe(number));
+    cursor.again.next = LATER;
+    let gone = |facts: &mut Facts| {
+        let one = facts.deposits[0].clone();
+        apply::gone(facts, one.onchain_id, one.place.hash);
+    };
+    let owed = Batch::new().put(cursor::key("origin"), cursor.encode().unwrap());
+    let requests = bench.requests();
+    let recorded = requests.record(&request.id, NOW, owed, gone);
+    recorded.await.unwrap();
+    for _ in 0..1_000 {
+        world.mine(1);
+        settle(&mut tail).await;
+    }
+    assert_eq!(bench.told(&request).await, [(number, Standing::Reorged)]);
+    let head = bench.cursor().await.next;
+    drop(tail);
+    let mut tail = bench.tail();
+    assert_eq!(tail.step(LATER - 1).await, Ok(Step::Idle));
+    let step = tail.step(LATER).await.unwrap();
+    assert!(
+        matches!(step, Step::Rewound { to } if to < number),
+        "{step:?}"
+    );
+    settle(&mut tail).await;
+    assert_eq!(bench.told(&request).await, [(number, Standing::Included)]);
+    let cursor = bench.cursor().await;
+    assert_eq!((cursor.next, cursor.again.block), (head, None));
+    assert!(cursor.again.next > LATER);
+    // What no mark is below is told of, once, and the index goes on.
+    let mut lost = cursor.clone();
+    lost.marks.drain(..lost.marks.len() - 1);
+    lost.again.owe(5);
+    let put = Batch::new().put(cursor::key("origin"), lost.encode().unwrap());
+    bench.rows.commit(put).await.unwrap();
+    let step = tail.step(2 * LATER).await;
+    assert_eq!(step, Ok(Step::Rewound { to: head - 1 }));
+    assert_eq!(bench.cursor().await.again.block, None);
+    // As is what has not been passed.
+    let mut ahead = bench.cursor().await;
+    ahead.again.owe(head + 3);
+    let put = Batch::new().put(cursor::key("origin"), ahead.encode().unwrap());
+    bench.rows.commit(put).await.unwrap();
+    let step = tail.step(3 * LATER).await;
+    assert_eq!(step, Ok(Step::Rewound { to: head - 1 }));
+    assert_eq!(bench.cursor().await.next, head);
 }
 
 /// A history with reorgs, told to tails that die; how many commits it takes to tell it all.

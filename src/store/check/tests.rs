@@ -169,6 +169,7 @@ async fn statements_and_requests_that_contradict_each_other_are_told() {
     let cursor = Cursor {
         next: 3,
         marks: vec![mark],
+        ..Cursor::default()
     };
     let twice = Facts {
         deposits: vec![request_scene::deposit(1, Standing::Final); 2],

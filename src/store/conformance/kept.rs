@@ -167,7 +167,7 @@ pub async fn reservations_of_a_currency_are_one_range(store: Arc<dyn Store>) {
 pub async fn a_cursor_moves_with_what_was_seen_or_not_at_all(store: Arc<dyn Store>) {
     let (key, at) = (cursor::key("origin"), |next| Cursor {
         next,
-        marks: Vec::new(),
+        ..Cursor::default()
     });
     let step = |from: Option<u64>, to: u64| {
         let expect = from.map_or(Expect::Absent, |from| {

@@ -19,6 +19,18 @@ pub struct Cursor {
     pub next: u64,
     /// Blocks that indexing has stopped at, oldest first; the last is `next - 1`.
     pub marks: Vec<Mark>,
+    pub again: Again,
+}
+
+/// What is to be read once more, because there was shown what is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Again {
+    /// The lowest such block.
+    pub block: Option<u64>,
+    /// Unix milliseconds before which it is not.
+    pub next: u64,
+    /// Milliseconds between the last two times.
+    pub pause: u64,
 }
 
 /// A block that was on the chain when it was indexed.

@@ -256,6 +256,11 @@ fn cursor() -> cursor::Cursor {
     cursor::Cursor {
         next: 301,
         marks: vec![mark(7, 1), mark(300, 2)],
+        again: cursor::Again {
+            block: Some(290),
+            next: 7_000,
+            pause: 60_000,
+        },
     }
 }
 
@@ -284,7 +289,7 @@ fn layouts_of_requests_and_their_index_never_change() {
     let seven = "07".repeat(32);
     assert_eq!(
         hex(&cursor().encode().unwrap()),
-        format!("01ad02020720{one}ac0220{two}")
+        format!("01ad02020720{one}ac0220{two}01a202d836e0d403")
     );
     assert_eq!(
         hex(&sighting::encode(&seen()).unwrap()),

@@ -1,0 +1,140 @@
+//! When a network is read again from where a provider showed what is not there: it may have left out other
+//! things, and a quorum that had a bad minute gets the deposit shown once more. Ever more rarely while that
+//! goes on, so that who shows one after the other does not keep the index from coming further. It stands in
+//! the cursor's row: who calls a deposit gone owes it in the same commit, and the tail takes it.
+
+use crate::store::rows::cursor::{Again, Cursor, Mark};
+
+/// Milliseconds between two times at first.
+const SHORTEST: u64 = 60_000;
+/// See [`SHORTEST`]; with the time that finality takes it is less than marks reach back.
+const LONGEST: u64 = 1_800_000;
+/// Marks of the newest steps.
+const NEW: usize = 128;
+/// Marks that a cursor has: as many steps can be taken back, the older ones some together.
+pub const MARKS: usize = 256;
+/// Seconds between two of the older marks: all of them together are more than an hour.
+const APART: u64 = 32;
+
+impl Again {
+    /// Block `number` is to be read again; whether that is news.
+    pub fn owe(&mut self, number: u64) -> bool {
+        let news = self.block.is_none_or(|block| number < block);
+        self.block = Some(self.block.map_or(number, |block| block.min(number)));
+        news
+    }
+
+    /// The block from which it is read again now. `now` in unix milliseconds.
+    pub fn due(&self, now: u64) -> Option<u64> {
+        self.block.filter(|_| self.next <= now)
+    }
+
+    /// It is read again now.
+    pub fn done(&mut self, now: u64) {
+        // After as long without one it is as at first.
+        let quiet = now >= self.next.saturating_add(self.pause);
+        self.pause = match quiet {
+            true => SHORTEST,
+            false => self.pause.saturating_mul(2).clamp(SHORTEST, LONGEST),
+        };
+        (self.block, self.next) = (None, now.saturating_add(self.pause));
+    }
+
+    /// What is owed when everything from `next` on is read anyway.
+    #[must_use]
+    pub fn below(mut self, next: u64) -> Self {
+        self.block = self.block.filter(|block| *block < next);
+        self
+    }
+}
+
+/// The cursor as it was at its mark `kept`.
+pub fn rewound(cursor: &Cursor, kept: usize) -> Cursor {
+    let marks = cursor.marks.get(..=kept).unwrap_or(&cursor.marks).to_vec();
+    let next = marks.last().map_or(cursor.next, |mark| mark.number + 1);
+    let again = cursor.again.below(next);
+    Cursor { next, marks, again }
+}
+
+/// One more mark; of the older ones only those stay that are far enough apart for a chain with a block in so
+/// many seconds.
+pub fn marked(marks: &mut Vec<Mark>, mark: Mark, block_seconds: u64) {
+    marks.push(mark);
+    // Up to four blocks in a second.
+    let apart = match block_seconds {
+        0 | 1 => APART * 4,
+        seconds => (APART / seconds).max(1),
+    };
+    let old = marks.len().checked_sub(NEW + 2);
+    if let Some(at) = old
+        && let Some([before, mark]) = marks.get(at..at + 2)
+        && mark.number < before.number.saturating_add(apart)
+    {
+        marks.remove(at + 1);
+    }
+    marks.drain(..marks.len().saturating_sub(MARKS));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_due_ever_more_rarely_while_it_goes_on() {
+        let mut again = Again::default();
+        let mut times = Vec::new();
+        // A deposit is invented every second for a day.
+        for now in (0..86_400_000).step_by(1_000) {
+            again.owe(100 + now);
+            if again.due(now).is_some() {
+                again.done(now);
+                times.push(now);
+            }
+        }
+        assert_eq!(times[..4], [0, 60_000, 180_000, 420_000]);
+        assert!((48..60).contains(&times.len()), "{}", times.len());
+        // The lowest is not forgotten while it waits, and later it is as at first.
+        let last = 86_400_000;
+        again.block = None;
+        assert!(again.owe(9) && again.owe(7) && !again.owe(8));
+        assert_eq!(again.due(last + 2 * LONGEST), Some(7));
+        again.done(last + 3 * LONGEST);
+        again.owe(9);
+        assert_eq!(again.due(last + 3 * LONGEST + SHORTEST), Some(9));
+        assert_eq!(again.due(last + 3 * LONGEST + SHORTEST - 1), None);
+        assert_eq!(
+            (again.below(9).block, again.below(10).block),
+            (None, Some(9))
+        );
+    }
+
+    #[test]
+    fn marks_reach_back_an_hour_on_every_chain() {
+        for (block_seconds, quarters) in [(0, 1), (1, 1), (1, 4), (2, 8), (12, 48), (60, 240)] {
+            let mut marks = Vec::new();
+            for number in 0..30_000 {
+                let hash = Default::default();
+                marked(&mut marks, Mark { number, hash }, block_seconds);
+                assert!(marks.len() <= MARKS);
+                let newest = marks.iter().rev().map(|mark| mark.number);
+                assert!(
+                    newest
+                        .zip(0..NEW as u64)
+                        .all(|(at, back)| at == number - back)
+                );
+            }
+            let reach = (29_999 - marks[0].number) * quarters / 4;
+            assert!(reach >= 3_600, "{block_seconds} {reach}");
+        }
+        // Where a step is many blocks, each is remembered.
+        let mut marks = Vec::new();
+        for step in 0..1_000 {
+            let mark = Mark {
+                number: step * 500,
+                hash: Default::default(),
+            };
+            marked(&mut marks, mark, 2);
+        }
+        assert_eq!(marks[0].number, (1_000 - MARKS as u64) * 500);
+    }
+}

@@ -1,0 +1,44 @@
+//! Reading once more what is owed to be.
+
+use super::{Step, Stored, Tail};
+use crate::{
+    index::{IndexError, again::rewound},
+    store::{Batch, Expect, rows::cursor::Mark},
+};
+
+impl Tail {
+    /// The cursor back to before block `number`, where there was shown what is not there.
+    pub(super) async fn read_again(
+        &self,
+        stored: &Stored,
+        number: u64,
+        now: u64,
+    ) -> Result<Step, IndexError> {
+        let cursor = &stored.cursor;
+        let below = |mark: &Mark| mark.number < number;
+        let mut back = match cursor.marks.iter().rposition(below) {
+            // It has not been passed.
+            _ if number >= cursor.next => cursor.clone(),
+            Some(kept) => rewound(cursor, kept),
+            None => {
+                self.unread(number);
+                cursor.clone()
+            }
+        };
+        back.again.done(now);
+        let before = Expect::Equals(stored.bytes.clone());
+        self.commit(before, &back, Batch::new()).await?;
+        let to = back.next.saturating_sub(1);
+        Ok(Step::Rewound { to })
+    }
+
+    /// What was called gone at block `number` cannot be read once more: no mark is below it.
+    fn unread(&self, block: u64) {
+        let network = self.network.name.clone();
+        tracing::error!(
+            %network, block,
+            "deposits may be missing from this block on: `intentd index rewind` to before it reads it again"
+        );
+        metrics::counter!("intentd_index_not_read_again_total", "chain" => network).increment(1);
+    }
+}
