@@ -6,6 +6,7 @@ use crate::request::{
     Request,
     fact::{Agreed, Deposit, Facts, Place, Sent, Standing, State},
     mismatch::{asked, mismatch},
+    quoted,
     reason::FailReason,
 };
 
@@ -105,7 +106,8 @@ impl Kind {
 
 /// Whether a deposit that is left out says nothing of its order: nearly nothing, or another's money.
 pub fn is_small(request: &Request, deposit: &Deposit) -> bool {
-    Kind::of(request, deposit) == Kind::Other
+    let of = (deposit.network.as_str(), deposit.currency.as_str());
+    Kind::of(request, deposit) == Kind::Other || quoted::is_nothing(request, of, deposit.amount)
 }
 
 /// How urgent a deposit is among all orders', the least first: what pays for its order, parts of that, the rest.
@@ -240,6 +242,31 @@ mod tests {
         let mut deposit = scene::deposit(1, Standing::Included);
         deposit.place = scene::place(number);
         deposit
+    }
+
+    /// Whoever gives it, and for whatever order.
+    #[test]
+    fn what_the_quote_prices_at_next_to_nothing_is_small() {
+        let (bare, priced) = (scene::request(1), scene::priced(scene::request(1)));
+        let given = |amount: u64, currency: &str| Deposit {
+            amount: vm::Amount::from(amount),
+            currency: currency.into(),
+            ..in_block(1)
+        };
+        for (request, amount, currency, small) in [
+            (&priced, 50_000, scene::USDC, true),
+            (&priced, 50_001, scene::USDC, false),
+            (&priced, 100_000_000, scene::USDC, false),
+            // Nobody has a price for it.
+            (&priced, 1, scene::USER, false),
+            (&bare, 1, scene::USDC, false),
+        ] {
+            let is = is_small(request, &given(amount, currency));
+            assert_eq!(is, small, "{amount} {currency}");
+        }
+        let mut large = given(0, scene::USDC);
+        large.amount = vm::Amount::MAX;
+        assert!(!is_small(&priced, &large));
     }
 
     enum Event {

@@ -4,9 +4,13 @@ use alloy::primitives::U256;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, Value, to_raw_value};
 use utoipa::ToSchema;
+use vm::spelled_alike;
 
 use super::Request;
 use crate::show;
+
+/// What costs more to give back than it is worth, whatever gas costs: millionths of a dollar.
+const NOTHING: u128 = 50_000;
 
 /// The quote as JSON text: most who read a request need none of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -155,6 +159,22 @@ impl Quoted {
     pub fn of(request: &Request) -> Self {
         serde_json::from_str(request.quoted.json()).unwrap_or_default()
     }
+}
+
+/// Whether so much of a network's currency is next to nothing at the price of the request's quote; never where
+/// that has no price for it.
+pub fn is_nothing(request: &Request, (network, currency): (&str, &str), units: U256) -> bool {
+    let Some(asked) = request.order.inputs.first().map(|input| &input.payment) else {
+        return false;
+    };
+    if network != asked.chain_id || !spelled_alike(currency, &asked.currency) {
+        return false;
+    }
+    Quoted::of(request).details.is_some_and(|details| {
+        let priced = details.currency_in;
+        let same = spelled_alike(currency, &priced.currency.address);
+        same && units <= priced.bought(NOTHING)
+    })
 }
 
 impl Amount {

@@ -63,6 +63,24 @@ pub fn request(number: u8) -> Request {
     }
 }
 
+/// Its quote priced the 100 dollars that its order asks for.
+pub fn priced(mut request: Request) -> Request {
+    let amount = serde_json::json!({
+        "currency": {
+            "chainId": 1, "address": USDC, "symbol": "USDC", "name": "USDC", "decimals": 6,
+            "metadata": { "logoURI": "", "verified": true, "isNative": false },
+        },
+        "amount": "100000000", "amountFormatted": "100", "amountUsd": "100.000000",
+        "minimumAmount": "100000000",
+    });
+    let details = serde_json::json!({
+        "currencyIn": amount, "currencyOut": amount, "refundCurrency": amount, "rate": "1",
+        "timeEstimate": 1,
+    });
+    request.quoted = serde_json::json!({ "details": details }).into();
+    request
+}
+
 fn leg(chain: u64, network: &str, amount: u64) -> Leg {
     Leg {
         chain,

@@ -121,8 +121,9 @@ impl Sweep {
         if swept.ended {
             (self.after, self.stage) = (None, Stage::Quotes);
         }
+        let mut wanted = dust::Wanted::default();
         for id in dust::candidates(&page, now)? {
-            swept.dust += u64::from(dust::forget(store, &id, now).await?);
+            swept.dust += u64::from(dust::forget(store, &id, now, &mut wanted).await?);
         }
         Ok(swept)
     }

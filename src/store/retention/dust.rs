@@ -2,15 +2,25 @@
 //! forgotten some time after their order's last deadline: a deposit for a wei must not cost a row for good. Who
 //! wants the dust takes it back through the hub, which needs none of these rows.
 //!
+//! What has no price is no dust. Where no solver has put a price on it, the request's quote does: where its user
+//! carries everything out alone, and of deposits that there was no place for.
+//!
 //! They are found by their parked deposits, of which a request that was paid has none as a rule.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use alloy::primitives::B256;
+use alloy::primitives::{B256, U256};
 
 use super::KNOWN;
 use crate::{
-    request::{Request, fact::Facts, last_deadline, name::Name, reason::RefundFailReason},
+    request::{
+        Execution, Request,
+        fact::{Deposit, Facts, Standing},
+        last_deadline,
+        name::Name,
+        quoted,
+        reason::RefundFailReason,
+    },
     store::{
         Batch, Expect, Key, Outcome, Range, Store,
         requests::RequestsError,
@@ -45,7 +55,12 @@ pub(super) fn candidates(page: &[Stored], now: u64) -> Result<BTreeSet<B256>, Re
 }
 
 /// Forgets the request `id` if it has had its time; whether it did.
-pub(super) async fn forget(store: &dyn Store, id: &B256, now: u64) -> Result<bool, RequestsError> {
+pub(super) async fn forget(
+    store: &dyn Store,
+    id: &B256,
+    now: u64,
+    wanted: &mut Wanted,
+) -> Result<bool, RequestsError> {
     let Some(seen) = Seen::of(store, id).await? else {
         return Ok(false);
     };
@@ -53,12 +68,47 @@ pub(super) async fn forget(store: &dyn Store, id: &B256, now: u64) -> Result<boo
     if now < end.saturating_add(KEPT) || !seen.is_dust(now) {
         return Ok(false);
     }
-    if is_told(store, id).await? || seen.is_wanted(store, id).await? {
+    if is_told(store, id).await? || seen.is_wanted((store, id), wanted).await? {
         return Ok(false);
     }
     let batch = seen.gone(store, id).await?;
     let done = store.commit(batch).await?;
     Ok(matches!(done, Outcome::Applied { .. }))
+}
+
+/// Requests of which transactions wait to be seen in full, by network; `None` where there are too many. Read once
+/// for a page of candidates.
+#[derive(Default)]
+pub(super) struct Wanted(BTreeMap<String, Option<BTreeSet<B256>>>);
+
+impl Wanted {
+    async fn has(
+        &mut self,
+        store: &dyn Store,
+        network: &str,
+        id: &B256,
+    ) -> Result<bool, RequestsError> {
+        if !self.0.contains_key(network) {
+            let rows = store.scan(witness::range(network, WANTED)).await?;
+            let all = match rows.len() == WANTED {
+                true => None,
+                false => {
+                    let requests = rows
+                        .iter()
+                        .map(|(key, bytes)| Ok(witness::row(key, bytes)?.wanted.request));
+                    Some(requests.collect::<Result<_, rows::RowError>>()?)
+                }
+            };
+            self.0.insert(network.to_owned(), all);
+        }
+        let known = self.0.get(network).and_then(Option::as_ref);
+        Ok(known.is_none_or(|all| all.contains(id)))
+    }
+}
+
+/// Parked as worth less than giving it back costs.
+fn is_priced(row: &Parked) -> bool {
+    row.why == RefundFailReason::AmountTooLowToRefund
 }
 
 /// What there is of a request, with the bytes that must still be there when it is forgotten.
@@ -106,46 +156,62 @@ impl Seen {
         Ok(Some(Self { expected, ..seen }))
     }
 
-    /// Every deposit is parked as worth less than giving it back costs, by the solver and long ago, and
-    /// nothing was paid, sent or decided besides. What the index parked may be somebody's money, and so may
-    /// be what has no price: they stay listed.
+    /// Every deposit is long known to be worth less than giving it back costs, and nothing was paid, sent or
+    /// decided besides. What may be somebody's money, and what has no price, stays listed.
     fn is_dust(&self, now: u64) -> bool {
         let facts = &self.facts;
         let idle = facts.own.is_empty() && facts.attempts.is_empty() && facts.settlement.is_none();
-        let Some(claim) = &self.claim else {
-            return false;
+        let judged = match &self.claim {
+            Some(claim) => {
+                claim.legs.is_empty() && claim.pauses.is_empty() && claim.waits.is_none()
+            }
+            // No solver ever looks at it.
+            None => self.request.execution == Execution::User,
         };
-        let unpaid = claim.legs.is_empty() && claim.pauses.is_empty() && claim.waits.is_none();
-        let mut deposits = facts.deposits.iter();
-        let listed = |id: &B256| {
-            let mut rows = self.parked.iter();
-            rows.any(|(key, row)| {
-                let priced = row.why == RefundFailReason::AmountTooLowToRefund;
-                row.minor && priced && key.name.ends_with(id.as_slice())
-            })
-        };
-        let old = self
-            .parked
-            .iter()
-            .all(|(_, row)| row.since.saturating_add(KEPT) <= now);
-        let dust = deposits.all(|one| {
-            let id = &one.onchain_id;
-            facts.is_minor(one) && listed(id) && claim.parked.contains(id)
+        let mut rows = self.parked.iter();
+        let listed = rows.all(|(_, row)| {
+            let old = row.since.saturating_add(KEPT) <= now;
+            let of = (row.network.as_str(), row.currency.as_str());
+            row.minor && old && (is_priced(row) || self.is_nothing(of, row.amount))
         });
-        idle && unpaid && old && dust && self.parked.len() == facts.deposits.len()
+        let mut deposits = facts.deposits.iter();
+        idle && judged && listed && deposits.all(|one| self.has_ended(one))
+    }
+
+    /// A deposit that nothing will be done about: the solver has parked it as dust, or never looks at it.
+    fn has_ended(&self, one: &Deposit) -> bool {
+        match &self.claim {
+            Some(claim) => {
+                let mut rows = self.parked.iter();
+                let id = &one.onchain_id;
+                let listed =
+                    rows.any(|(key, row)| is_priced(row) && key.name.ends_with(id.as_slice()));
+                self.facts.is_minor(one) && listed && claim.parked.contains(id)
+            }
+            // What a quorum has said of it, and no provider alone.
+            None => {
+                one.standing == Standing::Final
+                    && self.facts.is_refused(one)
+                    && self.is_nothing((&one.network, &one.currency), one.amount)
+            }
+        }
+    }
+
+    fn is_nothing(&self, of: (&str, &str), units: U256) -> bool {
+        quoted::is_nothing(&self.request, of, units)
     }
 
     /// Whether one of its transactions waits to be seen in full.
-    async fn is_wanted(&self, store: &dyn Store, id: &B256) -> Result<bool, RequestsError> {
+    async fn is_wanted(
+        &self,
+        (store, id): (&dyn Store, &B256),
+        wanted: &mut Wanted,
+    ) -> Result<bool, RequestsError> {
         let deposits = self.facts.deposits.iter();
         let networks: BTreeSet<&str> = deposits.map(|one| one.network.as_str()).collect();
         for network in networks {
-            let rows = store.scan(witness::range(network, WANTED)).await?;
-            let full = rows.len() == WANTED;
-            for (key, bytes) in rows {
-                if full || witness::row(&key, &bytes)?.wanted.request == *id {
-                    return Ok(true);
-                }
+            if wanted.has(store, network, id).await? {
+                return Ok(true);
             }
         }
         Ok(false)

@@ -277,6 +277,103 @@ async fn what_nobody_can_price_is_no_dust() {
     assert!(requests.by_id(&dust.id).await.unwrap().is_none());
 }
 
+/// A request with so many deposits of so much in a currency, as the index parks them: all those it ends, and those
+/// it has no place for.
+async fn shelved(requests: &Requests, request: Request, of: (&str, u64), left_out: u64) -> B256 {
+    requests.insert(&request, Batch::new()).await.unwrap();
+    let deposit = |number: u64| crate::request::fact::Deposit {
+        onchain_id: B256::left_padding_from(&(1_000 + number).to_be_bytes()) ^ request.id,
+        currency: of.0.into(),
+        amount: vm::Amount::from(of.1),
+        ..scene::deposit(1, Standing::Final)
+    };
+    let why = RefundFailReason::ManualRefundRequired;
+    let placed = if left_out > 0 { 64 } else { 1 };
+    let (mut batch, mut claim) = (Batch::new(), Claim::default());
+    for number in 0..placed + left_out {
+        let one = deposit(number);
+        // A solver has judged those that have a place.
+        let solver = request.execution == crate::request::Execution::Solver && number < placed;
+        let why = match solver {
+            true => RefundFailReason::AmountTooLowToRefund,
+            false => why,
+        };
+        if solver {
+            claim.parked.push(one.onchain_id);
+        }
+        let row = Parked::new(&one, (FailReason::Unknown, why), "", true, 5);
+        let key = parked::key(&request.id, &one.onchain_id);
+        batch = batch.put(key, row.encode().unwrap());
+    }
+    if !claim.parked.is_empty() {
+        batch = batch.put(rows::claim::key(&request.id), claim.encode().unwrap());
+    }
+    let seen = |facts: &mut Facts| {
+        for one in (0..placed).map(deposit) {
+            facts.end(Ending {
+                deposit: one.onchain_id,
+                reason: FailReason::Unknown,
+                refused: Some(why),
+                minor: true,
+            });
+            facts.deposits.push(one);
+        }
+    };
+    let recorded = requests.record(&request.id, 5, batch, seen);
+    recorded.await.unwrap();
+    request.id
+}
+
+/// Where no solver has priced the dust, the quote's price tells what it is.
+#[tokio::test]
+async fn dust_that_no_solver_has_judged_is_gone_and_nothing_that_may_be_worth_something() {
+    let requests = Requests::new(Arc::new(MemoryStore::new()));
+    let store = requests.store().clone();
+    let by_user = |number| Request {
+        execution: crate::request::Execution::User,
+        ..numbered(number)
+    };
+    let (dust, worth, other) = (
+        (scene::USDC, 50_000),
+        (scene::USDC, 50_001),
+        (scene::USER, 1),
+    );
+    let cases = [
+        (scene::priced(by_user(0)), dust, 0, true),
+        (scene::priced(numbered(1)), dust, 1, true),
+        (scene::priced(by_user(2)), dust, 1, true),
+        (scene::priced(by_user(3)), worth, 0, false),
+        (scene::priced(numbered(4)), worth, 1, false),
+        (scene::priced(by_user(5)), other, 0, false),
+        (scene::priced(numbered(6)), other, 1, false),
+        (by_user(7), dust, 0, false),
+        (numbered(8), dust, 1, false),
+        (scene::priced(by_user(9)), (scene::USDC, u64::MAX), 0, false),
+    ];
+    let mut all_of = Vec::new();
+    for (request, of, left_out, gone) in cases {
+        let id = shelved(&requests, request, of, left_out).await;
+        all_of.push((id, gone));
+    }
+    // One whose deposit nobody has judged yet.
+    let early = shelved(&requests, scene::priced(by_user(10)), dust, 0).await;
+    let unjudged = |facts: &mut Facts| facts.endings.clear();
+    let recorded = requests.record(&early, 6, Batch::new(), unjudged);
+    recorded.await.unwrap();
+    all_of.push((early, false));
+    aged(&*store).await;
+    let end = last_deadline(&numbered(0).order) * 1_000 + KNOWN;
+    let mut sweep = Sweep::default();
+    assert_eq!(all(&mut sweep, &*store, end - 1).await.dust, 0);
+    all(&mut sweep, &*store, end).await;
+    for (number, (id, gone)) in all_of.iter().enumerate() {
+        let left = requests.by_id(id).await.unwrap().is_some();
+        assert_eq!(left, !gone, "{number}");
+        let rows = store.scan(parked::of(id, 99)).await.unwrap();
+        assert_eq!(rows.is_empty(), *gone, "{number}");
+    }
+}
+
 #[tokio::test]
 async fn a_transaction_that_was_looked_for_is_known_for_thirty_days() {
     let store = MemoryStore::new();
