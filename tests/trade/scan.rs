@@ -267,10 +267,19 @@ async fn a_block_with_more_logs_than_a_provider_gives_is_read_by_its_receipts() 
     confirmed(&rig, &honest).await;
     // Whatever does not bear it out is no answer.
     let fewer = |receipts: &mut Value| drop(receipts.as_array_mut().unwrap().pop());
-    receipts(&rig, Lie::patch(fewer));
-    assert!(one(&rig).await.is_err());
     receipts(&rig, Lie::patch(|all| all[1]["blockHash"] = json!(ORDER)));
     assert!(one(&rig).await.is_err());
+    receipts(&rig, Lie::patch(|all| drop(all[1]["blockHash"].take())));
+    assert!(one(&rig).await.is_err());
+    // Receipts that are not one for each transaction are asked for by the block's own list.
+    let own = |all: &mut Value| all.as_array_mut().unwrap().push(json!({"logs": []}));
+    let odd = |all: &mut Value| all[1]["logs"] = json!("none");
+    for lie in [Lie::patch(fewer), Lie::patch(own), Lie::patch(odd)] {
+        receipts(&rig, lie);
+        rig.proxy.reset();
+        assert_eq!(one(&rig).await.as_ref(), Ok(&honest));
+        assert_eq!(rig.proxy.count("eth_getTransactionReceipt"), 3);
+    }
     // Not every provider has them together.
     receipts(&rig, Lie::Error(-32601, "the method does not exist".into()));
     rig.proxy.reset();
