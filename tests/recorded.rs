@@ -50,13 +50,13 @@ const DEVIATIONS: &[Deviation] = &[
         "fill force no inputs",
         400,
         "DEPOSIT_MISSING",
-        "a forced claim moves nothing but what was deposited for it",
+        "rules 1 and 5: a forced claim moves nothing but what was deposited for it",
     ),
     (
         "fill force bad signature ok",
         400,
         "ORDER_SIGNATURE_INVALID",
-        "force trusts nobody about the order",
+        "rule 5: force trusts nobody about the order",
     ),
     (
         "deposit bad tx hash",
@@ -90,6 +90,23 @@ const DEVIATIONS: &[Deviation] = &[
         400,
         "INVALID_FIELD",
         "our words",
+    ),
+];
+
+/// What differs besides where all is asked of one journal, as an oracle has it: a fill or refund of that
+/// deposit was signed before.
+const ENDED: [Deviation; 2] = [
+    (
+        "recover old deposit",
+        409,
+        "CONFLICTING_STATEMENT",
+        "rule 4: a deposit ends once",
+    ),
+    (
+        "recover old peers",
+        409,
+        "CONFLICTING_STATEMENT",
+        "rule 4: a deposit ends once",
     ),
 ];
 
@@ -129,12 +146,18 @@ const BITCOIN: &[Deviation] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_evm_requests_get_their_recorded_answers() {
-    replay("recorded/evm.json", DEVIATIONS).await;
+    replay("recorded/evm.json", DEVIATIONS, Journal::OfEachEnd).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_journal_ends_a_deposit_once_and_changes_nothing_else() {
+    let deviations = [DEVIATIONS, &ENDED].concat();
+    replay("recorded/evm.json", &deviations, Journal::Same).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_bitcoin_requests_get_their_recorded_answers() {
-    replay("recorded/bitcoin.json", BITCOIN).await;
+    replay("recorded/bitcoin.json", BITCOIN, Journal::Same).await;
 }
 
 /// What the recorded key forces is refused where another one is named.
@@ -163,7 +186,16 @@ async fn a_key_forces_nothing_unless_it_is_named() {
     assert_eq!(refused, 5);
 }
 
-async fn replay(transcript: &str, deviations: &[Deviation]) {
+/// Which journal a case is asked of.
+#[derive(PartialEq)]
+enum Journal {
+    /// One for all.
+    Same,
+    /// A fresh one for each that ends a deposit: another case may have taken the opposite side.
+    OfEachEnd,
+}
+
+async fn replay(transcript: &str, deviations: &[Deviation], journal: Journal) {
     let (world, peers) = (world::world().await, Peers::start().await);
     let setup = daemon()
         .recorded(&world)
@@ -176,8 +208,7 @@ async fn replay(transcript: &str, deviations: &[Deviation]) {
     for case in fixture(transcript).as_array().unwrap() {
         let path = case["path"].as_str().unwrap();
         let ends = path.contains("/solver") || path.contains("/recover");
-        if case["response"]["status"] == 200 && ends {
-            // A journal of its own: another case may have taken the opposite side.
+        if journal == Journal::OfEachEnd && case["response"]["status"] == 200 && ends {
             daemon.stop().await;
             daemon = setup.start().await;
         }

@@ -5,7 +5,7 @@ use std::{process::Output, time::Duration};
 
 use tokio::process::Command;
 
-const PATIENCE: Duration = Duration::from_secs(400);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 async fn devnet(arguments: &[&str]) -> Output {
     let directory = tempfile::tempdir().unwrap();
@@ -22,10 +22,13 @@ async fn devnet(arguments: &[&str]) -> Output {
 async fn strangers_gain_nothing_and_change_nobodys_outcome() {
     let names = [
         "dust",
+        "worthless-token",
         "wrong-currency",
         "dust-claim",
+        "token-off",
         "junk-logs",
         "lying-nonce",
+        "empty-logs",
     ];
     let done = devnet(&["--attacks", &names.join(",")]).await;
     let told = String::from_utf8_lossy(&done.stdout);
@@ -40,7 +43,8 @@ async fn strangers_gain_nothing_and_change_nobodys_outcome() {
     for what in [
         "of his deposits 4 are parked: ",
         "3 x dust",
-        "400 SOLVER_SIGNATURE_REQUIRED",
+        "before the solver is paid: 400 SOLVER_SIGNATURE_REQUIRED",
+        "somebody else's quote for the same: 200",
         "its recovery: 200",
         "161 deposits in one transaction; an execution has room for 150",
     ] {

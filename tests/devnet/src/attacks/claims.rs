@@ -1,9 +1,10 @@
 //! Claims at the oracle: before the solver's, or of what never was.
 
 use alloy::primitives::{Address, U256};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use devnet::{claim, node::Payload, world::order::text};
 use serde_json::{Value, json};
+use vm::protocol::id::outcome;
 
 use super::{
     arena::{GUEST, TRUSTED},
@@ -59,12 +60,15 @@ pub async fn forced(scene: &mut Scene) -> Result<()> {
 
 pub async fn dust_first(scene: &mut Scene) -> Result<()> {
     let order = scene.victim.quote().await?.order.clone();
-    scene.victim.deposit().await?;
+    let deposit = scene.victim.deposit().await?;
     let dust = scene.stranger.dusts(order.id).await?;
     let status = scene.victim.until(&["submitted", "success"]).await?;
     let body = claim::fill(&order, &[dust], paid(&status)?);
     let said = scene.stranger.insists("solver-fills", &body, None).await?;
-    scene.tell("the fill, for the wei", said);
+    let settled = outcome(&[deposit.onchain_id], order.id);
+    let first = scene.arena.world.hub.executions(settled).await?.is_empty();
+    ensure!(first, "the solver was paid before he had his answer");
+    scene.tell("the fill, for the wei, before the solver is paid", said);
     Ok(())
 }
 

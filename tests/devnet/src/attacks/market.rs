@@ -1,8 +1,8 @@
 //! Prices that move, tokens that lose their worth, and verdicts that others might provoke.
 
-use alloy::primitives::{Address, U256};
-use anyhow::{Context, Result};
-use devnet::{contracts::Token, node::Payload, world::order::text};
+use alloy::primitives::Address;
+use anyhow::{Context, Result, ensure};
+use devnet::world::order::text;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -19,8 +19,12 @@ const BRIDGED: Wish = Wish {
     gets: Coin::Dollar,
     amount: 1_000_000_000,
 };
-/// Dollars that a quote in a contract's name is about.
-const TRIED: u64 = 20_000_000;
+/// What a quote in a contract's name is about: nobody has quoted this coin yet, so that nothing is known
+/// of it.
+const TRIED: Wish = Wish {
+    amount: 20_000_000,
+    ..BRIDGED
+};
 /// A price is asked for again after five seconds.
 const HEARD: Duration = Duration::from_secs(6);
 const POLL: Duration = Duration::from_millis(200);
@@ -81,38 +85,47 @@ pub async fn depegged(scene: &mut Scene) -> Result<()> {
 /// The contracts hold a little, so that a quote in their name can be tried.
 pub async fn feed_contracts(scene: &mut Scene) -> Result<()> {
     let arena = scene.arena.clone();
-    for site in [&arena.world.origin, &arena.world.destination] {
-        for to in [site.router, site.proxy] {
-            let amount = U256::from(TRIED);
-            let gift = Payload::call(site.token, &Token::transferCall { to, amount });
-            scene.stranger.sends(site, gift).await?;
-        }
+    for (_, who) in contracts(scene) {
+        hold(scene, who).await?;
     }
+    let somebody = arena.somebody()?.address();
+    hold(scene, somebody).await?;
+    scene.other = Some(somebody);
+    Ok(())
+}
+
+fn contracts(scene: &Scene) -> [(&'static str, Address); 4] {
+    let (origin, destination) = (&scene.arena.world.origin, &scene.arena.world.destination);
+    [
+        ("router", origin.router),
+        ("the other router", destination.router),
+        ("proxy", origin.proxy),
+        ("depository", origin.depository),
+    ]
+}
+
+async fn hold(scene: &Scene, who: Address) -> Result<()> {
+    let (arena, from) = (&scene.arena, scene.stranger.address());
+    let gift = mint(arena.bridged, who, TRIED.amount);
+    arena.send(&arena.world.origin.node, from, gift).await?;
     Ok(())
 }
 
 pub async fn token_off(scene: &mut Scene) -> Result<()> {
     let arena = scene.arena.clone();
     let mut told = Vec::new();
-    let (origin, destination) = (&arena.world.origin, &arena.world.destination);
-    let names: [(&str, Address); 4] = [
-        ("router", origin.router),
-        ("the other router", destination.router),
-        ("proxy", origin.proxy),
-        ("depository", origin.depository),
-    ];
-    for (name, who) in names {
-        let wish = Wish {
-            amount: TRIED,
-            ..Wish::DOLLARS
-        };
-        let mut body = wish.body(&arena, who)?;
+    for (name, who) in contracts(scene) {
+        let mut body = TRIED.body(&arena, who)?;
         let both = scene.stranger.asks(&body).await?;
         body["recipient"] = text(scene.stranger.address()).into();
         let user = scene.stranger.asks(&body).await?;
         told.push(format!("{name} {user}, and for itself {both}"));
     }
     scene.tell("quotes", told.join(", "));
+    let somebody = scene.other.context("nobody was prepared")?;
+    let said = scene.stranger.asks(&TRIED.body(&arena, somebody)?).await?;
+    scene.tell("somebody else's quote for the same", &said);
+    ensure!(said.is_yes(), "he gets no quote for it: {}", said.body);
     scene.victim.quote().await?;
     Ok(())
 }

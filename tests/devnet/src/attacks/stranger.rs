@@ -40,7 +40,7 @@ pub struct Scene {
     pub stranger: Stranger,
     pub victim: Life,
     pub told: Vec<String>,
-    /// Contracts that he prepared.
+    /// Contracts that he prepared, and whoever else takes part.
     pub prop: Option<Address>,
     pub other: Option<Address>,
 }

@@ -85,7 +85,7 @@ pub static ATTACKS: [Attack; 17] = [
     ),
     attack(
         "dust-claim",
-        "the solver's fill claimed for a wei, before the solver claims it",
+        "the solver's fill claimed for a wei, before the solver is paid for it",
         |scene| claims::dust_first(scene).boxed_local(),
     ),
     attack(
@@ -98,7 +98,7 @@ pub static ATTACKS: [Attack; 17] = [
         prepare: |scene| market::feed_contracts(scene).boxed_local(),
         ..attack(
             "token-off",
-            "quotes for the router, the proxy and the depository as the user, to have a token refused",
+            "quotes for the router, the proxy and the depository as the user, to have a coin refused to others",
             |scene| market::token_off(scene).boxed_local(),
         )
     },
