@@ -44,8 +44,6 @@ const LOOKED: usize = 2_000;
 const COUNTED: usize = 10_000;
 /// Requests that are looked at one by one where what is asked for leads to them.
 const FEW: usize = 1_000;
-/// Accounts whose rows are read side by side.
-const STREAMS: usize = 8;
 /// Values that a page compares summaries with, at most: a query of many values looks at fewer.
 const COMPARED: usize = 512_000;
 /// Continuations of this layout.
@@ -215,9 +213,6 @@ impl Listing {
             }
             way.rows.push(listed::named(query.sort, name));
         }
-        if way.rows.len() > STREAMS && !self.drained(query, &mut way).await? {
-            return Ok(ordered());
-        }
         Ok(way)
     }
 
@@ -236,24 +231,6 @@ impl Listing {
                 // Its summary may not tell of this one.
                 summary.with(&roles, name);
                 way.point(query.sort, &summary)?;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Reads the rows of a way with many ranges into its points; `false` where they are too many.
-    async fn drained(&self, query: &Query, way: &mut Way) -> Result<bool, ListingError> {
-        for prefix in std::mem::take(&mut way.rows) {
-            let left = FEW.saturating_sub(way.few.len()) + 1;
-            let found = self.store.scan(range(&prefix, left)).await?;
-            if found.len() >= left {
-                return Ok(false);
-            }
-            for summary in self.led(&found).await?.into_iter().flatten() {
-                let at = listed::position(query.sort, &summary);
-                if !way.few.contains_key(&at) {
-                    way.point(query.sort, &summary)?;
-                }
             }
         }
         Ok(true)

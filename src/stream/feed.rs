@@ -176,7 +176,9 @@ impl Feed {
     /// A page of the log, no further than `until`. `None` where the log cannot be read on: the reader
     /// comes back and is told why.
     async fn read(&mut self, until: u64) -> Option<()> {
-        let page = self.fanout.past(self.after).await;
+        let named = |interest: &Interest| matches!(interest, Interest::Request(_));
+        let named = self.interests.iter().all(named);
+        let page = self.fanout.past(self.after, named).await;
         let page = page
             .inspect_err(|error| tracing::warn!(%error, "a feed ends"))
             .ok()?;

@@ -55,6 +55,8 @@ pub struct Fanout {
     post: Mutex<Post>,
     listeners: AtomicU64,
     late: Semaphore,
+    /// The same for those who follow single requests, whose events are not all known yet.
+    named: Semaphore,
 }
 
 /// What must change in one step, so that nobody misses an event or hears one twice.
@@ -87,6 +89,7 @@ impl Fanout {
             }),
             listeners: AtomicU64::new(0),
             late: Semaphore::new(LATE),
+            named: Semaphore::new(LATE),
         })
     }
 
@@ -222,9 +225,11 @@ impl Fanout {
         durable.max(self.post().position)
     }
 
-    /// The next events behind `after`, fewer than a page where the log ends.
-    async fn past(&self, after: u64) -> Result<Vec<Told>, RequestsError> {
-        let _late = self.late.acquire().await;
+    /// The next events behind `after`, fewer than a page where the log ends. `named`: for somebody who
+    /// follows single requests, which everybody may.
+    async fn past(&self, after: u64, named: bool) -> Result<Vec<Told>, RequestsError> {
+        let turns = if named { &self.named } else { &self.late };
+        let _turn = turns.acquire().await;
         let page = self.requests.events(after, PAGE).await?;
         let told = page
             .into_iter()

@@ -356,6 +356,11 @@ async fn whoever_comes_back_for_one_request_reads_its_events_only() {
     }
     rig.step(4, 301).await;
     assert_eq!(reader.event().await.unwrap().0, Some(601));
+    // Nor do both wait for each other while it is not known whose events were before.
+    rig.fanout.post().past = Past::default();
+    let mut early = rig.feed(&target, "last-event-id: 2\r\n").await;
+    let first = tokio::time::timeout(Duration::from_secs(5), early.event()).await;
+    assert_eq!(first.expect("it waits for others").unwrap().0, Some(3));
     drop(everything);
     // An index that began later than the reader left does not say that nothing happened.
     let fresh = over(rig.requests.clone()).await;
