@@ -56,8 +56,13 @@ impl Place {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/recorded");
-        Command::new(env!("CARGO_BIN_EXE_intentd"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_intentd"));
+        command
             .args(arguments)
             .env_clear()
             .env("DATA_DIR", self.0.path())
@@ -68,9 +73,8 @@ impl Place {
             .env("HTTP_HOST", "127.0.0.1")
             .env("HTTP_PORT", "0")
             .env("OPS_HTTP_PORT", "0")
-            .env("RUST_LOG", "off")
-            .output()
-            .unwrap()
+            .env("RUST_LOG", "off");
+        command
     }
 
     /// What it says when all is well.
@@ -290,14 +294,33 @@ async fn a_store_in_use_or_missing_is_said_so() {
 #[tokio::test]
 async fn a_data_dir_that_others_may_open_is_refused_and_what_is_made_is_closed() {
     let place = Place::filled().await;
-    let open = |mode| fs::set_permissions(place.0.path(), fs::Permissions::from_mode(mode));
-    open(0o755).unwrap();
-    for command in [&["serve"][..], &["store", "verify"], &["store", "compact"]] {
-        let (code, text) = place.bad(command);
-        assert_eq!(code, 1, "{text}");
-        assert!(text.contains("open to other users (mode 755)"), "{text}");
+    let journal = Place::new();
+    let moved = journal.journal();
+    fs::rename(place.journal(), &moved).unwrap();
+    let open = |place: &Place, mode| {
+        fs::set_permissions(place.0.path(), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let apart = ("JOURNAL_DIR", journal.0.path());
+    for loose in [&place, &journal] {
+        open(loose, 0o755);
+        for command in [
+            &["serve"][..],
+            &["store", "verify"],
+            &["store", "compact"],
+            &["journal", "trust"],
+        ] {
+            let output = place.command(command).env(apart.0, apart.1).output();
+            let output = output.unwrap();
+            let text = said(&output);
+            assert_eq!(output.status.code(), Some(1), "{command:?}: {text}");
+            assert!(
+                text.contains("open to other users (mode 755)"),
+                "{command:?}: {text}"
+            );
+        }
+        open(loose, 0o700);
     }
-    open(0o700).unwrap();
+    fs::rename(&moved, place.journal()).unwrap();
     let file = place.0.path().join("file");
     place.good(&["store", "compact"]);
     place.good(&["store", "export", file.to_str().unwrap()]);
@@ -377,18 +400,28 @@ async fn a_damaged_directory_is_a_message_and_never_a_panic() {
 }
 
 #[tokio::test]
-async fn a_store_of_a_newer_version_is_refused() {
-    let place = Place::new();
-    let format = Key::new(Kind(0), "format");
-    place.put(vec![(format, vec![4])]).await;
-    for command in [&["serve"][..], &["store", "verify"], &["store", "compact"]] {
-        let (code, text) = place.bad(command);
-        assert_eq!(code, DAMAGED, "{text}");
-        assert!(
-            text.contains("has format 4, this version knows format 3"),
-            "{text}"
-        );
-        assert!(text.contains("a newer version"), "{text}");
+async fn a_store_of_another_version_is_refused() {
+    for (found, whose) in [
+        (4, "a newer version"),
+        (2, "an older version"),
+        (1, "older"),
+    ] {
+        let place = Place::new();
+        let format = Key::new(Kind(0), "format");
+        place.put(vec![(format, vec![found])]).await;
+        let file = place.0.path().join("file");
+        for command in [
+            &["serve"][..],
+            &["store", "verify"],
+            &["store", "compact"],
+            &["store", "export", file.to_str().unwrap()],
+        ] {
+            let (code, text) = place.bad(command);
+            assert_eq!(code, DAMAGED, "{text}");
+            let why = format!("has format {found}, this version knows format 3");
+            assert!(text.contains(&why) && text.contains(whose), "{text}");
+        }
+        assert!(!file.exists());
     }
 }
 

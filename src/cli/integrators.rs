@@ -158,8 +158,12 @@ fn agreed(label: &str) -> anyhow::Result<bool> {
     eprint!(
         "This ends all keys of {label} for good, and the label is not given again. Type it to go on: "
     );
+    meant(label, &mut stdin)
+}
+
+fn meant(label: &str, input: &mut impl BufRead) -> anyhow::Result<bool> {
     let mut said = String::new();
-    stdin.read_line(&mut said)?;
+    input.read_line(&mut said)?;
     Ok(said.trim() == label)
 }
 
@@ -324,6 +328,27 @@ fn now() -> u64 {
 mod tests {
     use super::*;
     use crate::admin::integrators::ListedKey;
+
+    #[test]
+    fn keys_end_when_their_label_is_typed_and_by_nothing_else() {
+        for (typed, ends) in [
+            ("app\n", true),
+            (" app \n", true),
+            ("app", true),
+            ("", false),
+            ("\n", false),
+            ("y\n", false),
+            ("yes\napp\n", false),
+            ("App\n", false),
+            ("app2\n", false),
+        ] {
+            assert_eq!(
+                meant("app", &mut typed.as_bytes()).unwrap(),
+                ends,
+                "{typed:?}"
+            );
+        }
+    }
 
     #[test]
     fn graces_table() {

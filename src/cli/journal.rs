@@ -48,6 +48,7 @@ fn trust(places: &Places) -> anyhow::Result<String> {
         "there is no store in {}",
         both[0].display()
     );
+    places.closed()?;
     let mut doubted = false;
     for path in there {
         doubted |= SledStore::trust(path)?;

@@ -65,7 +65,7 @@ pub enum DumpError {
     #[error("this is no export of a store")]
     Foreign,
     #[error(
-        "the export has version {version} and format {format}, this version knows {VERSION} and {FORMAT}"
+        "the export has version {version} and format {format}, this version knows {VERSION} and {FORMAT}: import it with the version that wrote it, or begin in an empty DATA_DIR with another signing key"
     )]
     Version { version: u32, format: u8 },
     #[error("line {0} is not a row")]

@@ -52,6 +52,13 @@ impl Places {
         vec![self.data.clone(), self.journal.clone()]
     }
 
+    /// Fails where somebody else may look into what there is of them.
+    pub fn closed(&self) -> Result<(), OpenError> {
+        let homes = self.homes().into_iter();
+        let mut there = homes.filter(|directory| directory.is_dir());
+        there.try_for_each(|directory| home(&directory, Making::Refused))
+    }
+
     fn apart(&self) -> OpenError {
         OpenError::Apart {
             store: self.store(),

@@ -1,7 +1,7 @@
 //! `intentd integrators webhook`: what is named changes, everything else stays. Secrets come on standard
 //! input: a command line is shown to every user of the machine.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -11,14 +11,13 @@ use crate::{admin::integrators::Order, integrator::change::HookChange};
 #[derive(Debug, Args)]
 pub struct Hook {
     label: String,
-    /// https://…; `-` reads it from standard input.
+    /// `-`: the first line of standard input, https://…
     #[arg(long, conflicts_with = "remove")]
     url: Option<String>,
-    /// name:value, sent along with every event, in place of the header of that name; may be repeated.
-    /// `-` reads lines of them from standard input, behind the URL if that is read, too: whatever
-    /// stands on a command line is shown to every user of the machine.
+    /// `-`: the lines of standard input (behind the URL, if that is read too), name:value each, sent
+    /// along with every event, in place of the header of that name.
     #[arg(long, conflicts_with = "remove")]
-    header: Vec<String>,
+    header: Option<String>,
     /// A name: its header is not sent any more; may be repeated.
     #[arg(long, conflicts_with = "remove")]
     remove_header: Vec<String>,
@@ -33,62 +32,40 @@ impl Hook {
         if self.remove {
             return Ok(Order::Unhook { label });
         }
-        let piped = self.url.as_deref() == Some("-") || self.header.iter().any(|it| it == "-");
-        let mut piped = match piped {
+        let (url, headers) = (piped("--url", self.url)?, piped("--header", self.header)?);
+        let input = match url || headers {
             true => std::io::read_to_string(std::io::stdin())?,
             false => String::new(),
-        }
-        .lines()
-        .map(str::to_owned)
-        .collect::<VecDeque<_>>();
-        let url = match self.url.as_deref() {
-            Some("-") => piped.pop_front(),
-            _ => self.url.clone(),
         };
-        let url = url.map(|url| url.trim().parse()).transpose();
+        let mut lines = input.lines();
+        let url = url.then(|| lines.next().unwrap_or_default().trim().parse());
         let mut set = BTreeMap::new();
-        let mut put = |(name, value)| {
-            ensure!(
-                set.insert(name, value).is_none(),
-                "a header stands there twice"
-            );
-            Ok(())
-        };
-        for text in &self.header {
-            match text.as_str() {
-                "-" => piped
-                    .drain(..)
-                    .filter(|line| !line.trim().is_empty())
-                    .try_for_each(|line| put(header(&line)?))?,
-                text => put(open_header(text)?)?,
-            }
+        for line in lines.filter(|line| headers && !line.trim().is_empty()) {
+            let (name, value) = header(line)?;
+            let new = set.insert(name, value).is_none();
+            ensure!(new, "a header stands there twice");
         }
         let change = HookChange {
-            url: url.context("--url: expected a URL")?,
+            url: url.transpose().context("--url: expected a URL")?,
             set,
             removed: self.remove_header.into_iter().collect(),
         };
         ensure!(
             change != HookChange::default(),
-            "nothing to change: give --url or --header"
+            "nothing to change: give `--url -` or `--header -`"
         );
         Ok(Order::Webhook { label, change })
     }
 }
 
-/// Parts of the names of headers that hold secrets.
-const SECRET: [&str; 6] = ["authorization", "cookie", "key", "pass", "secret", "token"];
-
-/// A header of the command line, which everybody on the machine can read.
-fn open_header(text: &str) -> anyhow::Result<(String, String)> {
-    let (name, value) = header(text)?;
-    let lower = name.to_lowercase();
+/// Whether `option` is asked for. Its value comes on standard input, whatever it is: a path is a secret
+/// as often as a header.
+fn piped(option: &str, value: Option<String>) -> anyhow::Result<bool> {
     ensure!(
-        !SECRET.iter().any(|part| lower.contains(part)),
-        "header {name} looks like a secret, which a command line would show: pipe `{name}: …` into \
-         --header -"
+        value.as_deref().is_none_or(|value| value == "-"),
+        "a command line is shown to every user of the machine: pipe it into `{option} -`"
     );
-    Ok((name, value))
+    Ok(value.is_some())
 }
 
 fn header(text: &str) -> anyhow::Result<(String, String)> {

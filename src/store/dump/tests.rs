@@ -79,6 +79,7 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
     for (version, format) in [(2, FORMAT), (1, FORMAT + 1), (1, FORMAT - 1), (1, 0)] {
         let error = error(head(version, format).as_bytes()).await;
         assert!(matches!(error, DumpError::Version { .. }), "{error}");
+        assert!(error.to_string().contains("another signing key"), "{error}");
     }
     for foreign in [
         "",

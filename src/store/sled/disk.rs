@@ -94,7 +94,8 @@ impl Disk {
     }
 
     /// Waits until there is a descriptor for what sled may want to open: it takes a lack of them for
-    /// the end of the store.
+    /// the end of the store. Somebody may still be faster than sled: then the store takes no more commits
+    /// until a restart, in no doubt, since what sled wrote before is synced all the same.
     pub(super) fn room(&self) -> io::Result<()> {
         opened(|| File::open(&self.path)).map(drop)
     }
