@@ -1042,7 +1042,7 @@ async fn a_names_requests_are_walked_in_every_order_without_anybody_elses() {
     let own = ("user", USERS[0].to_owned());
     // One of as many as a query may name, the others of whom have few requests or none.
     let several = |count: u8| {
-        let names = (2..=count).map(|number| format!("0x{:040x}", number));
+        let names = (2..=count).map(|number| format!("0x{number:040x}"));
         let names: Vec<_> = names.chain([USERS[0].to_owned()]).collect();
         ("filters", json!([{"user": names}]).to_string())
     };
