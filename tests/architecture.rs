@@ -430,6 +430,50 @@ impl<'ast> Visit<'ast> for Tests {
     }
 }
 
+/// What of a patch does not apply: the lines of a hunk that stay or go have to be in its file.
+fn stale_hunks(patch: &str) -> Vec<String> {
+    let (mut wrong, mut hunks) = (Vec::new(), Vec::new());
+    let mut path = String::new();
+    for line in patch.lines() {
+        if let Some(named) = line.strip_prefix("+++ b/") {
+            path = named.to_owned();
+        } else if line.starts_with("@@ ") {
+            hunks.push((path.clone(), Vec::new()));
+        } else if !line.starts_with("--- ")
+            && let Some((_, old)) = hunks.last_mut()
+            && let Some(known) = line.strip_prefix([' ', '-'])
+        {
+            old.push(known);
+        }
+    }
+    for (path, old) in &hunks {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let lines: Vec<_> = text.lines().collect();
+        if old.is_empty() || !lines.windows(old.len()).any(|found| found == old) {
+            wrong.push(format!("{path} has no lines\n{}", old.join("\n")));
+        }
+    }
+    if hunks.is_empty() {
+        wrong.push("no hunks".into());
+    }
+    wrong
+}
+
+#[test]
+fn patches_of_the_machine_apply() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/economy/patches");
+    let (mut wrong, mut patches) = (Vec::new(), 0);
+    for entry in std::fs::read_dir(top).unwrap() {
+        let path = entry.unwrap().path();
+        let stale = stale_hunks(&std::fs::read_to_string(&path).unwrap());
+        wrong.extend(stale.iter().map(|why| format!("{}: {why}", path.display())));
+        patches += 1;
+    }
+    assert!(patches > 10, "{patches} patches");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// What is wrong with `path.rs::name, other_name`.
 fn missing_tests(named: &str) -> Vec<String> {
     let path_and_names = named.split_once("::");
