@@ -1,5 +1,7 @@
 //! What chains and store say at the end. The only file that knows the store's rows.
 
+use std::collections::BTreeMap;
+
 use alloy::primitives::{Address, B256, U256};
 use intentd::store::{
     Range, Store,
@@ -132,21 +134,53 @@ async fn slots(world: &World) -> Vec<String> {
     rows.iter().filter_map(|(name, _)| slot(name)).collect()
 }
 
-/// How many paid legs of a request wait to be settled, or are listed as never to be.
-pub async fn listed(world: &World, request: B256) -> usize {
-    let rows = scan(world, rows::SETTLEMENT).await;
-    rows.iter()
-        .filter(|(name, _)| name.starts_with(request.as_slice()))
-        .count()
+/// The deposits of a request whose payments the operator has listed as not settled.
+pub async fn listed(world: &World, request: B256) -> Vec<B256> {
+    let Some(process) = &world.process else {
+        return Vec::new();
+    };
+    let rows = process.desk().unsettled().await.unwrap();
+    let own = rows.iter().filter(|row| row.request == request);
+    own.map(|row| row.deposit).collect()
 }
 
-/// Transactions that gave back what was deposited too much.
-pub async fn excesses(world: &World, request: B256) -> Vec<B256> {
+/// The deposits of a request that the operator has listed as neither filled nor given back, with a reason
+/// and in words.
+pub async fn parked(world: &World, request: B256) -> Vec<B256> {
+    let Some(process) = &world.process else {
+        return Vec::new();
+    };
+    let rows = process.desk().parked(true).await.unwrap();
+    let own = rows.iter().filter(|row| row.request == request);
+    own.map(|row| row.deposit).collect()
+}
+
+/// Transactions that gave back what was deposited too much, and of which deposit.
+pub async fn excesses(world: &World, request: B256) -> BTreeMap<B256, B256> {
     let claim = claim(world, request).await;
     let legs = claim["legs"].as_array().into_iter().flatten();
     let excess = legs.filter(|leg| leg["purpose"] == "Excess");
-    let hash = |leg: &Value| leg["transaction"].as_str()?.parse().ok();
-    excess.filter_map(hash).collect()
+    let word = |value: &Value| value.as_str()?.parse().ok();
+    excess
+        .filter_map(|leg| Some((word(&leg["transaction"])?, word(&leg["deposit"])?)))
+        .collect()
+}
+
+/// Whether a deposit is paid for, for good: it is filled or given back.
+pub fn is_paid(claim: &Value, deposit: B256) -> bool {
+    let mut legs = claim["legs"].as_array().into_iter().flatten();
+    legs.any(|leg| {
+        leg["deposit"] == deposit.to_string()
+            && leg["purpose"] != "Excess"
+            && leg["stage"] == "Final"
+    })
+}
+
+/// Unix seconds at which it is tried again to give a deposit back.
+pub fn again(claim: &Value, deposit: B256) -> Option<u64> {
+    let mut pauses = claim["pauses"].as_array().into_iter().flatten();
+    let found = pauses.find(|pause| pause["deposit"] == deposit.to_string());
+    found.and_then(|pause| pause["until"].as_u64())
 }
 
 /// What was told of a request, in order.

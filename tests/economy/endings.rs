@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use alloy::primitives::U256;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -27,6 +28,8 @@ pub struct Ending {
     waited: bool,
     /// What everybody is told of it: the record, and its events.
     pub public: Value,
+    /// What the recipient has of what was wanted, and the user of what was given, and of that.
+    has: [U256; 3],
 }
 
 /// By honest user.
@@ -64,6 +67,7 @@ pub async fn all(history: &History) -> Endings {
             quoted: deal.quoted,
             waited: books::claim(&history.world, deal.request).await["waits"].is_u64(),
             public,
+            has: has(history, deal),
         };
         all.insert(at, ending);
     }
@@ -73,10 +77,23 @@ pub async fn all(history: &History) -> Endings {
             quoted: 0,
             waited: false,
             public: Value::Null,
+            has: [U256::ZERO; 3],
         };
         all.insert(*at, ending);
     }
     all
+}
+
+fn has(history: &History, deal: &Deal) -> [U256; 3] {
+    let ends = [
+        (deal.recipient, deal.trade.to),
+        (deal.account, deal.trade.from),
+        (deal.account, deal.trade.to),
+    ];
+    ends.map(|(owner, (chain, currency))| {
+        let world = history.world.chain(chain).lock();
+        world.state().balance(owner, currency)
+    })
 }
 
 /// Leaves out when things were seen: whoever tells of a transaction has the index look sooner.
@@ -101,6 +118,30 @@ fn only_talk(plan: &Plan) -> bool {
     let shifts = |weather: &Weather| matches!(weather, Weather::Crash(..) | Weather::Gas(..));
     plan.strangers.iter().all(|one| talk(&one.power))
         && !plan.weather.iter().any(|(_, weather)| shifts(weather))
+}
+
+/// Whether what a user gets depends on nothing but what he does: it is priced at the same moment from the
+/// same prices, and nothing dies on the way.
+fn has_one_amount(plan: &Plan, at: usize) -> bool {
+    let moves = |(_, weather): &(u64, Weather)| match weather {
+        Weather::Gas(..) | Weather::Crash(_) | Weather::Feed(..) => true,
+        Weather::Price(..) => has_prices_read(plan),
+        _ => false,
+    };
+    is_plain(plan, at) && !plan.weather.iter().any(moves)
+}
+
+/// Whether a user has less than without strangers: of what a refund leaves, by more than the age of prices
+/// makes of it. Strangers may give him something.
+fn has_less(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
+    let trade = &plan.honest[at].trade;
+    let part = trade.amount / U256::from(1_000);
+    let same = trade.from.1 == trade.to.1;
+    // Whoever does anything may have prices read sooner, and their age is in what is quoted.
+    let quoted = without.has[0] / U256::from(10_000);
+    let slack = [quoted, part, if same { part } else { U256::ZERO }];
+    let mut pairs = with.has.iter().zip(&without.has).zip(slack);
+    with.quoted == without.quoted && pairs.any(|((with, without), slack)| *with + slack < *without)
 }
 
 /// From where on two texts differ.
@@ -205,6 +246,16 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
         };
         if other.is_some_and(|other| is_open(plan, *at, other, ending)) {
             continue;
+        }
+        let less =
+            |other: &&Ending| has_one_amount(plan, *at) && has_less(plan, *at, other, ending);
+        if let Some(other) = other.filter(less)
+            && status == ending.status
+        {
+            let (with, without) = (&other.has, &ending.has);
+            violation(format!(
+                "honest {at} has {with:?}, and {without:?} without strangers"
+            ));
         }
         let priced = status == "refund" && has_prices_read(plan);
         let exact = only_talk(plan) && is_plain(plan, *at) && !priced;

@@ -127,6 +127,8 @@ pub struct History {
     pub broken: Vec<Violation>,
     /// Deposits whose payments the operator wrote off.
     pub written_off: Vec<B256>,
+    /// Deposits that the operator took from the list.
+    pub dismissed: Vec<B256>,
 }
 
 impl History {
@@ -148,6 +150,7 @@ impl History {
             stands: 0,
             broken: Vec::new(),
             written_off: Vec::new(),
+            dismissed: Vec::new(),
         };
         history.prepare();
         history.world.start().await;

@@ -1,22 +1,23 @@
 //! What has to be true at the end of every history.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use alloy::{
     primitives::{Address, B256, U256},
     sol_types::SolCall,
 };
-use serde_json::{Value, json};
-use vm::protocol::{hub::token_id, id, signature::eip191};
+use serde_json::json;
+use vm::protocol::{id, signature::eip191};
 
 use crate::{
     books::{self, Placed},
     chain::{Done, abi},
-    endings,
+    clock, endings,
     history::{Deal, History, Who},
     market::{self, NATIVE},
     promises,
     rival::{self, RIVAL},
+    sums::{self, Sums},
     world::{SOLVER, key},
 };
 
@@ -27,6 +28,8 @@ const STALE: u64 = 15;
 /// What a deal may lose: parts of ten thousand of what was deposited, and this, in 10^-8 dollars.
 const SHARE: i128 = 30;
 const FIXED: i128 = 150_000_000;
+/// Seconds after the end of a pause until which a refund is tried again.
+const SLACK: u64 = 120;
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +42,7 @@ pub struct Violation {
 /// A payment of the solver's for an order.
 pub struct Paid {
     pub chain: &'static str,
-    transaction: B256,
+    pub transaction: B256,
     time: u64,
     pub moved: Vec<(Address, U256)>,
     /// Gives back what was deposited too much: the fill's settlement pays for it.
@@ -115,24 +118,28 @@ pub async fn check(history: &History) -> Vec<Violation> {
     }
     let (mut accounts, strange) = accounts(history);
     wrong.extend(strange);
-    wrong.extend(hub(history));
+    wrong.extend(sums::hub(history));
     wrong.extend(rival::proved(history).await);
+    let mut sums = Sums::default();
     for deal in history.deals.values() {
         let mut account = accounts.remove(&deal.order).unwrap_or_default();
         let excesses = books::excesses(&history.world, deal.request).await;
         for paid in &mut account.paid {
-            paid.excess = excesses.contains(&paid.transaction);
+            paid.excess = excesses.contains_key(&paid.transaction);
         }
         let account = &account;
         let claimable = settled(history, deal, account, &mut wrong).await;
+        wrong.extend(returned(history, deal, account, &excesses));
         wrong.extend(balance(history, deal, account, &claimable));
+        sums.add(account, &claimable);
         wrong.extend(believed(history, deal, account).await);
         ended(history, deal, account, &mut wrong).await;
     }
+    wrong.extend(sums.inventory(history));
     wrong
 }
 
-fn violation(invariant: char, what: String) -> Violation {
+pub fn violation(invariant: char, what: String) -> Violation {
     Violation { invariant, what }
 }
 
@@ -140,7 +147,7 @@ fn violation(invariant: char, what: String) -> Violation {
 fn accounts(history: &History) -> (BTreeMap<B256, Account>, Vec<Violation>) {
     let mut all: BTreeMap<B256, Account> = BTreeMap::new();
     let mut wrong = Vec::new();
-    let solver = history.world.solver;
+    let (solver, mut nameless) = (history.world.solver, U256::ZERO);
     for chain in &history.world.chains[..2] {
         for placed in books::deposits(chain) {
             all.entry(placed.order).or_default().deposits.push(placed);
@@ -168,6 +175,7 @@ fn accounts(history: &History) -> (BTreeMap<B256, Account>, Vec<Violation>) {
             let known =
                 order.filter(|order| history.deals.values().any(|deal| deal.order == *order));
             let Some(order) = known else {
+                nameless += done.fee / done.fair;
                 if !lost.is_empty() {
                     wrong.push(violation('a', format!("{lost:?} paid for no order")));
                 }
@@ -189,6 +197,7 @@ fn accounts(history: &History) -> (BTreeMap<B256, Account>, Vec<Violation>) {
     for (order, gas) in settling(history, &all) {
         all.entry(order).or_default().gas.push(gas);
     }
+    wrong.extend(sums::nameless(nameless));
     (all, wrong)
 }
 
@@ -214,109 +223,92 @@ fn settling(history: &History, all: &BTreeMap<B256, Account>) -> Vec<(B256, Gas)
     own.filter_map(|(_, done)| of(done)).collect()
 }
 
-/// (e): the hub owes nobody more than depositories hold, and nothing left an account that was not
-/// put there for it.
-fn hub(history: &History) -> Vec<Violation> {
-    let mut wrong = Vec::new();
-    let relay = history.world.chain("relay").lock();
-    let state = relay.state();
-    for chain in &history.world.chains[..2] {
-        for currency in [market::NATIVE, market::USDC, market::BRIDGED, market::JUNK] {
-            let address = vm::SETTLEMENT.address(&currency.to_string()).unwrap();
-            let token = token_id(&chain.spec.id, &address);
-            let owed = state.hub.iter().filter(|((_, id), _)| *id == token);
-            let owed = owed.fold(U256::ZERO, |sum, (_, amount)| sum + *amount);
-            let held = chain.lock().state().balance(market::DEPOSITORY, currency);
-            if owed > held {
-                let what = format!(
-                    "the hub owes {owed} of {currency} on {}, {held} are there",
-                    chain.name
-                );
-                wrong.push(violation('e', what));
-            }
-        }
-        for placed in books::deposits(chain) {
-            let address = vm::SETTLEMENT
-                .address(&placed.currency.to_string())
-                .unwrap();
-            let token = token_id(&chain.spec.id, &address);
-            let left = state.held(placed.account, token);
-            let done = state.executed.contains(&outcome(&placed));
-            let minted = state.executed.contains(&deposit_key(&placed));
-            let back = state.executed.contains(&books::recovery(&placed));
-            if minted && !done && !back && left < placed.amount {
-                let what = format!("{:?} left its account for something else", placed);
-                wrong.push(violation('e', what));
-            }
-        }
-    }
-    wrong
-}
-
 /// The key of what gives a deposit to its solver.
 pub fn outcome(placed: &Placed) -> B256 {
     id::outcome(&[placed.id], placed.order)
 }
 
-fn deposit_key(placed: &Placed) -> B256 {
+pub fn deposit_key(placed: &Placed) -> B256 {
     id::deterministic(&[placed.chain, &format!("{:#x}", placed.transaction)])
 }
 
-/// (d) and the second half of (e). Answers with the deposits that the solver has or can still get.
+/// (d) and the second half of (e): each payment is for a deposit of its own, which the solver has, or
+/// has listed and can still get. Answers with these deposits.
 async fn settled(
     history: &History,
     deal: &Deal,
     account: &Account,
     wrong: &mut Vec<Violation>,
 ) -> Vec<Placed> {
-    let is_done = |placed: &&Placed| {
+    let done = |placed: &&Placed| {
         let relay = history.world.chain("relay").lock();
         relay.state().executed.contains(&outcome(placed))
     };
-    let mut got: Vec<Placed> = account.deposits.iter().filter(is_done).cloned().collect();
-    let off = |placed: &&Placed| history.written_off.contains(&placed.id);
-    let off = account.deposits.iter().filter(off).count();
-    let listed = books::listed(&history.world, deal.request).await + off;
-    let paid = account.paid.iter().filter(|paid| !paid.excess);
-    let count = paid.clone().count();
-    if count > got.len() + listed {
-        let what = format!(
-            "{:?} {}: {count} payments, {} settled, {listed} listed",
-            deal.of,
-            deal.order,
-            got.len()
-        );
-        wrong.push(violation('d', what));
-    }
-    let mut missing = count.saturating_sub(got.len());
-    let open = account.deposits.iter().filter(|placed| !is_done(placed));
-    // What was paid for the whole deposit would be signed for dust, too.
-    let mut open: Vec<Placed> = open.cloned().collect();
-    open.sort_by_key(|placed| Reverse(placed.amount));
-    let mut refusals = Vec::new();
-    'paid: for paid in paid {
-        for placed in &open {
-            if missing == 0 || got.iter().any(|known| known.id == placed.id) {
-                continue;
-            }
-            match signable(history, deal, (paid, placed), false).await {
-                Ok(()) => {
-                    got.push(placed.clone());
-                    missing -= 1;
-                    continue 'paid;
-                }
-                Err(why) => refusals.push(why),
-            }
+    let mut got: Vec<Placed> = account.deposits.iter().filter(done).cloned().collect();
+    let listed = books::listed(&history.world, deal.request).await;
+    let uses = books::uses(&history.world, deal.request).await;
+    let named = |invariant, what: String| {
+        violation(invariant, format!("{:?} {}: {what}", deal.of, deal.order))
+    };
+    let mut used = BTreeSet::new();
+    for paid in account.paid.iter().filter(|paid| !paid.excess) {
+        let leg = uses
+            .iter()
+            .find(|(sent, _)| *sent == Some(paid.transaction));
+        let of = |(_, id): &(Option<B256>, B256)| {
+            account.deposits.iter().find(|placed| placed.id == *id)
+        };
+        let Some(placed) = leg.and_then(of) else {
+            wrong.push(named(
+                'd',
+                format!("{} is for no deposit", paid.transaction),
+            ));
+            continue;
+        };
+        if !used.insert(placed.id) {
+            wrong.push(named('d', format!("{placed:?} is paid for twice")));
+        }
+        if done(&placed) {
+            continue;
+        }
+        if !listed.contains(&placed.id) && !history.written_off.contains(&placed.id) {
+            wrong.push(named(
+                'd',
+                format!("{placed:?} is neither settled nor listed"),
+            ));
+        }
+        match signable(history, deal, (paid, placed), false).await {
+            Ok(()) => got.push(placed.clone()),
+            Err(why) => wrong.push(named('e', format!("{placed:?} is not signable: {why}"))),
         }
     }
-    if missing > 0 {
-        let what = format!(
-            "{:?} {}: {missing} paid and not signable: {refusals:?}",
-            deal.of, deal.order
-        );
-        wrong.push(violation('e', what));
-    }
     got
+}
+
+/// The rest of (d): what is called too much is what a fill's deposit brought beyond the order, once.
+fn returned(
+    history: &History,
+    deal: &Deal,
+    account: &Account,
+    excesses: &BTreeMap<B256, B256>,
+) -> Vec<Violation> {
+    let (mut wrong, mut used) = (Vec::new(), BTreeSet::new());
+    for paid in &account.paid {
+        let Some(id) = excesses.get(&paid.transaction) else {
+            continue;
+        };
+        let placed = account.deposits.iter().find(|placed| placed.id == *id);
+        let brought = placed.map_or(U256::ZERO, |placed| placed.amount);
+        let most = brought.saturating_sub(history.asked(deal));
+        let back: U256 = paid.moved.iter().map(|(_, amount)| *amount).sum();
+        let (chain, currency) = deal.trade.from;
+        let here = paid.chain == chain && paid.moved.iter().all(|(one, _)| *one == currency);
+        if !used.insert(*id) || !here || back > most {
+            let what = format!("{:?} {}: {back} of {most} back", deal.of, deal.order);
+            wrong.push(violation('d', what));
+        }
+    }
+    wrong
 }
 
 /// The rest of (e): the peer of the solver's oracle signs every payment, whatever strangers had it sign
@@ -398,12 +390,22 @@ fn balance(history: &History, deal: &Deal, account: &Account, got: &[Placed]) ->
     if account.paid.is_empty() && account.gas.is_empty() {
         return None;
     }
-    let first = account.deposits.iter().map(|placed| placed.time).min()?;
+    // What strangers deposit, and nobody is paid for, is priced by nobody.
+    let priced = if got.is_empty() {
+        &account.deposits
+    } else {
+        got
+    };
+    let first = priced.iter().map(|placed| placed.time).min()?;
+    let last = priced.iter().map(|placed| placed.time).max()?;
     let paid = account.paid.iter().map(|paid| paid.time).max();
-    let timely = first <= deal.quoted + VALID;
+    let timely = last <= deal.quoted + VALID;
     let window = match timely {
         true => (deal.quoted - STALE, deal.quoted),
-        false => (first - STALE, paid.unwrap_or(first).max(first)),
+        false => (
+            first.min(deal.quoted) - STALE,
+            paid.unwrap_or(last).max(last),
+        ),
     };
     let value = |chain: &str, currency: Address, amount: U256, best: bool| -> i128 {
         let Some((symbol, decimals)) = market::currency(chain, currency) else {
@@ -439,7 +441,10 @@ fn balance(history: &History, deal: &Deal, account: &Account, got: &[Placed]) ->
         })
         .sum();
     let bound = credit.max(debit) * SHARE / 10_000 + FIXED;
-    let left = credit - debit - gas;
+    let owed = owed(history, deal, account, |amount| {
+        value(deal.trade.from.0, deal.trade.from.1, amount, false)
+    });
+    let left = credit - debit - gas - owed;
     (left < -bound).then(|| {
         let what = format!(
             "{:?} {}: {} brought, {} paid, {} for gas (10^-8 dollars); timely: {timely}",
@@ -447,6 +452,20 @@ fn balance(history: &History, deal: &Deal, account: &Account, got: &[Placed]) ->
         );
         violation('a', what)
     })
+}
+
+/// What an app is owed of a filled order.
+fn owed(history: &History, deal: &Deal, account: &Account, value: impl Fn(U256) -> i128) -> i128 {
+    let Who::Honest(at) = deal.of else { return 0 };
+    let filled = account
+        .paid
+        .iter()
+        .any(|paid| paid.chain == deal.trade.to.0);
+    let fee = i128::from(history.plan.honest[at].fee);
+    match filled {
+        true => value(history.asked(deal)) * fee / 10_000,
+        false => 0,
+    }
 }
 
 /// (b): every deposit ended; an honest one in a fill or a refund.
@@ -458,14 +477,22 @@ async fn ended(history: &History, deal: &Deal, account: &Account, wrong: &mut Ve
     // Where the user acts by himself no solver decides: what is deposited is listed, and goes back through
     // the hub.
     let left = books::left(&history.world, deal.request).await;
+    let parked = books::parked(&history.world, deal.request).await;
+    let executed = history.world.chain("relay").lock().state().executed.clone();
     for placed in &account.deposits {
+        let away = parked.contains(&placed.id) || history.dismissed.contains(&placed.id);
+        let again = || books::again(&claim, placed.id);
         let decided = match deal.trade.is_own() {
-            true => left.contains(&placed.id),
-            false => mentions(&claim, placed.id),
+            true => left.contains(&placed.id) && away,
+            false => {
+                books::is_paid(&claim, placed.id)
+                    || away
+                    || again().is_some_and(|until| clock::seconds() <= until + SLACK)
+            }
         };
-        if !decided {
+        if !decided && !executed.contains(&books::recovery(placed)) {
             let what = format!(
-                "{:?} {}: nobody decided about {placed:?}",
+                "{:?} {}: nobody decided about {placed:?}: {claim}",
                 deal.of, deal.order
             );
             wrong.push(violation('b', what));
@@ -486,8 +513,4 @@ async fn ended(history: &History, deal: &Deal, account: &Account, wrong: &mut Ve
             format!("{:?} {}: {ending}: {why}: {claim}", deal.of, deal.order),
         )
     }));
-}
-
-fn mentions(claim: &Value, id: B256) -> bool {
-    claim.to_string().contains(&id.to_string())
 }

@@ -28,6 +28,7 @@ mod promises;
 mod recovery;
 mod rival;
 mod strangers;
+mod sums;
 mod talkers;
 mod users;
 mod world;

@@ -49,27 +49,32 @@ impl History {
     /// Dismisses what is parked, and writes off what is not settled.
     pub async fn clear(&mut self) {
         let store = self.world.store.clone();
-        let off = select! {
+        let (mut gone, mut off) = (Vec::new(), Vec::new());
+        select! {
             biased;
-            () = store.died() => return,
-            off = self.cleared() => off,
-        };
-        self.note(format!("the operator writes off {off:?}"));
+            () = store.died() => {}
+            () = self.cleared(&mut gone, &mut off) => {}
+        }
+        self.note(format!(
+            "the operator dismisses {gone:?}, writes off {off:?}"
+        ));
+        self.dismissed.extend(gone);
         self.written_off.extend(off);
     }
 
-    async fn cleared(&self) -> Vec<B256> {
+    /// What died meanwhile may have been done.
+    async fn cleared(&self, gone: &mut Vec<B256>, off: &mut Vec<B256>) {
         let desk = self.world.desk();
         for one in desk.parked(true).await.unwrap() {
+            gone.push(one.deposit);
             desk.dismiss(one.deposit).await.ok();
         }
-        let mut off = Vec::new();
         for one in desk.unsettled().await.unwrap() {
-            if desk.write_off(one.deposit).await.is_ok() {
-                off.push(one.deposit);
+            off.push(one.deposit);
+            if desk.write_off(one.deposit).await.is_err() {
+                off.pop();
             }
         }
-        off
     }
 
     async fn verbs(&self) -> String {

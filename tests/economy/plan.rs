@@ -5,7 +5,7 @@ use alloy::primitives::{Address, U256, keccak256};
 use fastrand::Rng;
 
 use crate::{
-    chain::provider::Manners,
+    chain::{FINAL, provider::Manners},
     fuse::Death,
     history::Who,
     market::{BRIDGED, NATIVE, USDC},
@@ -82,6 +82,8 @@ pub struct Stranger {
     pub victim: Who,
     /// Seconds after the victim's deposit was sent (may come before it is in a block).
     pub after: u64,
+    /// Comes before the victim's deposit instead.
+    pub early: bool,
     /// Asks the peer of the solver's oracle.
     pub elsewhere: bool,
     /// Has a key, though not one that may use `force`.
@@ -92,9 +94,9 @@ pub struct Stranger {
 /// What a stranger can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Power {
-    /// Deposits one unit under the victim's order, on the same chain.
+    /// Deposits one unit under the victim's order, on the same chain; a hundredth of it some who come early.
     Dust,
-    /// The same on the other chain.
+    /// The same on the other chain, or as much there as the victim deposits here.
     DustElsewhere,
     /// Deposits a token that nobody lists under the victim's order.
     Junk,
@@ -381,6 +383,7 @@ impl Stranger {
             trade: Trade::of(&mut rng),
             elsewhere: rng.bool(),
             keyed: rng.bool(),
+            early: rng.u8(0..3) == 0,
         }
     }
 }
@@ -389,7 +392,6 @@ fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather
     let mut rng = stream(seed, "weather");
     // Whoever is asked first can do most.
     let liar = rng.usize(0..4).saturating_sub(1);
-    // A crash comes sooner where more is written, and would shift what waits for the end of a pause.
     let pauses = seed.is_multiple_of(2);
     let mut all = Vec::new();
     for _ in 0..rng.usize(0..8) {
@@ -403,7 +405,7 @@ fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather
             0..3 => Weather::Price("ETH", rng.u64(9_700..10_300)),
             3 => Weather::Price("ETH", rng.u64(8_500..11_700)),
             4 => Weather::Gas(chain, rng.u128(30..500)),
-            5 | 6 => Weather::Reorg(chain, rng.u64(1..5), rng.u64(0..3)),
+            5 | 6 => Weather::Reorg(chain, rng.u64(1..=FINAL), rng.u64(0..3)),
             7 | 8 if !allowed.manners.is_empty() => {
                 let manners = allowed.manners[rng.usize(0..allowed.manners.len())];
                 let (provider, most) = match manners {
@@ -417,7 +419,7 @@ fn weather(seed: u64, allowed: &Allowed, honest: &[Honest]) -> Vec<(u64, Weather
             13 => Weather::Verbs,
             14 => feed(&mut rng, liar),
             10 if allowed.depeg => Weather::Price("USDCb", rng.u64(5_000..9_500)),
-            _ if pauses => Weather::Verbs,
+            _ if pauses && rng.bool() => Weather::Verbs,
             _ => Weather::Crash(death(&mut rng)),
         };
         all.push((at.saturating_sub(15), what));

@@ -46,6 +46,12 @@ pub struct Process {
     shutdown: CancellationToken,
 }
 
+impl Process {
+    pub fn desk(&self) -> &Desk {
+        &self.desk
+    }
+}
+
 impl World {
     /// The process begins on what the store holds.
     pub async fn start(&mut self) {
@@ -205,7 +211,7 @@ impl World {
     }
 
     pub fn desk(&self) -> &Desk {
-        &self.process.as_ref().unwrap().desk
+        self.process.as_ref().unwrap().desk()
     }
 
     pub fn lanes(&self) -> &[Arc<Lane>] {

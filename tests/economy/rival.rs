@@ -70,16 +70,19 @@ impl History {
         let of = (Who::Rival, customer.account, customer.recipient);
         let mut deal = self.deal(of, trade, &answer, clock::seconds());
         renamed(&mut deal, self.plan.family).await;
+        self.rival = Some(Rival {
+            deal: deal.clone(),
+            paid: BTreeMap::new(),
+        });
+        for at in self.early(Who::Rival) {
+            self.strike(at, 0).await;
+        }
         let (chain, currency) = trade.from;
         self.put((deal.account, chain, currency), trade.amount, deal.order);
         self.note(format!(
             "the other solver's customer deposits for {}",
             deal.order
         ));
-        self.rival = Some(Rival {
-            deal,
-            paid: BTreeMap::new(),
-        });
         self.at(clock::seconds() + PAUSE, Act::Rival(0));
         self.after_deposit(Who::Rival);
     }

@@ -115,10 +115,27 @@ impl History {
     pub fn after_deposit(&mut self, victim: Who) {
         let now = clock::seconds();
         for (at, stranger) in self.plan.strangers.clone().iter().enumerate() {
-            if stranger.victim == victim && !stranger.has_own_order() {
+            if stranger.victim == victim && !stranger.has_own_order() && !stranger.early {
                 self.at(now + stranger.after, Act::Strike(at, 0));
             }
         }
+    }
+
+    /// The victim deposits in `pause` seconds, and some know its order already.
+    pub fn before_deposit(&mut self, victim: Who, pause: u64) {
+        for at in self.early(victim) {
+            let before = 1 + self.plan.strangers[at].after % pause.max(1);
+            let time = clock::seconds() + pause.saturating_sub(before);
+            self.at(time, Act::Strike(at, 0));
+        }
+    }
+
+    /// Strangers who come before the victim's deposit.
+    pub fn early(&self, victim: Who) -> Vec<usize> {
+        let strangers = self.plan.strangers.iter().enumerate();
+        let early =
+            strangers.filter(|(_, one)| one.early && one.victim == victim && !one.has_own_order());
+        early.map(|(at, _)| at).collect()
     }
 
     pub async fn strike(&mut self, at: usize, round: u8) {
@@ -141,8 +158,15 @@ impl History {
         let there = (stranger.account, victim.trade.to.0, NATIVE);
         let one = U256::from(1);
         match stranger.power {
+            Power::Dust if stranger.early && stranger.keyed => {
+                self.put(from, victim.trade.amount / U256::from(100), victim.order);
+            }
             Power::Dust => {
                 self.put((from.0, from.1, NATIVE), one, victim.order);
+            }
+            Power::DustElsewhere if stranger.keyed => {
+                let there = (stranger.account, victim.trade.to.0, from.2);
+                self.put(there, victim.trade.amount, victim.order);
             }
             Power::DustElsewhere => {
                 self.put(there, one, victim.order);

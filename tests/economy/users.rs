@@ -51,6 +51,7 @@ impl History {
             deal.order, trade.from, trade.to
         ));
         self.deals.insert(who, deal);
+        self.before_deposit(who, pause);
         self.at(clock::seconds() + pause, Act::Deposit(who));
     }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use alloy::{
-    consensus::{Transaction as _, TxEnvelope},
+    consensus::{Transaction as _, TxEnvelope, transaction::SignerRecoverable},
     eips::eip2718::Decodable2718,
     primitives::{Address, B256, Bytes, Log, U256, keccak256},
 };
@@ -123,7 +123,8 @@ pub enum Taken {
     NonceUsed,
     Underpriced,
     Unfunded,
-    Unreadable,
+    /// It is wrong in itself.
+    Refused(&'static str),
 }
 
 /// The time of a block in unix seconds.
@@ -218,8 +219,17 @@ impl Chain {
     /// A transaction as its sender signed it.
     pub fn broadcast(&self, raw: &[u8]) -> Taken {
         let Ok(envelope) = TxEnvelope::decode_2718(&mut &raw[..]) else {
-            return Taken::Unreadable;
+            return Taken::Refused("unreadable");
         };
+        if envelope.chain_id() != Some(self.number) {
+            return Taken::Refused("invalid chain id");
+        }
+        if envelope.recover_signer().ok() != Some(self.signer) {
+            return Taken::Refused("invalid sender");
+        }
+        if envelope.gas_limit() < state::intrinsic(envelope.input()) {
+            return Taken::Refused("intrinsic gas too low");
+        }
         let signed = Signed {
             nonce: envelope.nonce(),
             gas: envelope.gas_limit(),

@@ -34,28 +34,41 @@ pub enum Manners {
     Hangs,
     /// Is some blocks behind.
     Late,
-    /// Nonces far above the account's.
+    /// Heads far above the chain's.
+    LiesAboutHeads,
+    /// Nonces far above the account's, at other times one below.
     LiesAboutNonces,
     /// No deposits anywhere.
     EmptyLogs,
-    /// Sent transactions are unknown, or failed.
+    /// Beside each deposit another one, in a transaction that nobody sent.
+    InventsDeposits,
+    /// Transactions are missing, or brought ten times as much and paid nobody.
+    LiesAboutReceipts,
+    /// Whatever was sent is unknown, or failed, or is in a final block.
     LiesAboutFates,
-    /// Gas costs a thousand times as much, or nothing.
+    /// Gas costs a thousand times as much, at other times nothing.
     LiesAboutFees,
-    /// Calls revert.
+    /// What is estimated or rehearsed reverts.
     LiesAboutReverts,
+    /// What was executed was not, and the other way round; accounts hold a thousand times as much, or
+    /// nothing. (A provider that lies about a feed is as good as a feed that lies.)
+    LiesAboutState,
 }
 
 /// Every way to misbehave.
-pub const MANNERS: [Manners; 8] = [
+pub const MANNERS: [Manners; 12] = [
     Manners::Down,
     Manners::Hangs,
     Manners::Late,
+    Manners::LiesAboutHeads,
     Manners::LiesAboutNonces,
     Manners::EmptyLogs,
+    Manners::InventsDeposits,
+    Manners::LiesAboutReceipts,
     Manners::LiesAboutFates,
     Manners::LiesAboutFees,
     Manners::LiesAboutReverts,
+    Manners::LiesAboutState,
 ];
 
 /// See the module.
@@ -80,6 +93,15 @@ impl Provider {
 
     fn manners(&self) -> Manners {
         *self.manners.lock().unwrap()
+    }
+
+    fn lies(&self, about: Manners) -> bool {
+        self.manners() == about
+    }
+
+    /// Whether a liar exaggerates now: for some blocks it does, for some it says too little.
+    fn exaggerates(&self) -> bool {
+        (self.chain.lock().head() / 8).is_multiple_of(2)
     }
 
     pub fn reader(self: &Arc<Self>, name: &str) -> Reader {
@@ -113,11 +135,7 @@ impl Provider {
     }
 
     fn head_number(&self) -> u64 {
-        let late = if self.manners() == Manners::Late {
-            3
-        } else {
-            0
-        };
+        let late = if self.lies(Manners::Late) { 3 } else { 0 };
         self.chain.lock().head() - late
     }
 
@@ -128,7 +146,16 @@ impl Provider {
 
     fn tip(&self) -> Result<Block, ReadError> {
         let none = || ReadError::Unavailable("no head".into());
-        self.block_at(self.head_number()).ok_or_else(none)
+        let tip = self.block_at(self.head_number()).ok_or_else(none)?;
+        Ok(match self.lies(Manners::LiesAboutHeads) {
+            true => Block {
+                number: tip.number + 50,
+                hash: !tip.hash,
+                parent: tip.hash,
+                time: tip.time + 50 * self.chain.pace,
+            },
+            false => tip,
+        })
     }
 
     /// What a contract answers to a question at a block's state.
@@ -137,7 +164,11 @@ impl Provider {
         let state = world.state_at(number)?;
         if let Ok(call) = abi::isExecutedCall::abi_decode(data) {
             let done = state.executed.contains(&call.idempotencyKey);
-            return Some(done.abi_encode().into());
+            return Some(
+                (done != self.lies(Manners::LiesAboutState))
+                    .abi_encode()
+                    .into(),
+            );
         }
         if abi::HUBCall::abi_decode(data).is_ok() {
             return Some(crate::market::HUB.abi_encode().into());
@@ -202,11 +233,15 @@ impl ChainReader for Provider {
         }
         let hash = B256::from_slice(&tx.bytes);
         let world = self.chain.lock();
-        Ok(match world.find(&hash) {
+        let found = match world.find(&hash) {
             Some((block, done)) if block.number <= head.block.number => {
                 self.chain.decoded(block, done).clone()
             }
             _ => Transaction::Missing,
+        };
+        Ok(match self.lies(Manners::LiesAboutReceipts) {
+            true => forged(found, hash),
+            false => found,
         })
     }
 }
@@ -256,9 +291,10 @@ impl Scanner for Provider {
 
     async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
         self.up().await?;
-        if self.manners() == Manners::EmptyLogs {
+        if self.lies(Manners::EmptyLogs) {
             return Ok(Vec::new());
         }
+        let invents = self.lies(Manners::InventsDeposits);
         let world = self.chain.lock();
         let sightings = world.within(&blocks).filter_map(|(block, done)| {
             let deposits = self.chain.deposits(block, done);
@@ -274,7 +310,11 @@ impl Scanner for Provider {
                 doubt: None,
             })
         });
-        Ok(sightings.collect())
+        let invented = |seen: &Sighting| invents.then(|| invented(seen));
+        Ok(sightings
+            .flat_map(|seen| [invented(&seen), Some(seen)])
+            .flatten()
+            .collect())
     }
 
     async fn omitted(&self, _: u64, _: &Block, _: &[Sighting]) -> Result<Vec<Sighting>, ScanError> {
@@ -286,8 +326,12 @@ impl Scanner for Provider {
 impl Accounts for Provider {
     async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
         self.up().await?;
-        let world = self.chain.lock();
-        Ok(world.state().balance(evm(owner), evm(currency)))
+        let held = self.chain.lock().state().balance(evm(owner), evm(currency));
+        Ok(match self.lies(Manners::LiesAboutState) {
+            true if self.exaggerates() => held * U256::from(1_000),
+            true => U256::ZERO,
+            false => held,
+        })
     }
 
     async fn allowance(
@@ -339,7 +383,7 @@ impl Accounts for Provider {
 impl Writer for Provider {
     async fn estimate(&self, intended: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
         self.up().await?;
-        if self.manners() == Manners::LiesAboutReverts {
+        if self.lies(Manners::LiesAboutReverts) {
             return Ok(Err(revert(Bytes::new())));
         }
         // Nodes estimate what names no fee at a gas price of zero.
@@ -350,17 +394,21 @@ impl Writer for Provider {
 
     async fn fees(&self) -> Result<Fees, ReadError> {
         self.up().await?;
-        let world = self.chain.lock();
-        let (base, priority) = match self.manners() {
-            Manners::LiesAboutFees => (world.base * 1_000, world.tip * 1_000),
-            _ => (world.base, world.tip),
+        let factor = match self.lies(Manners::LiesAboutFees) {
+            true if self.exaggerates() => 1_000,
+            true => 0,
+            false => 1,
         };
-        Ok(Fees { base, priority })
+        let world = self.chain.lock();
+        Ok(Fees {
+            base: world.base * factor,
+            priority: world.tip * factor,
+        })
     }
 
     async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
         self.up().await?;
-        let owner = evm(owner);
+        let (owner, exaggerates) = (evm(owner), self.exaggerates());
         let world = self.chain.lock();
         let mut nonce = world.state().nonces.get(&owner).copied().unwrap_or(0);
         let used = |nonce: u64| {
@@ -371,7 +419,8 @@ impl Writer for Provider {
             nonce += 1;
         }
         Ok(match self.manners() {
-            Manners::LiesAboutNonces => nonce + 1_000_000,
+            Manners::LiesAboutNonces if exaggerates => nonce + 1_000_000,
+            Manners::LiesAboutNonces => nonce.saturating_sub(1),
             _ => nonce,
         })
     }
@@ -383,17 +432,18 @@ impl Writer for Provider {
             Taken::NonceUsed => Broadcast::NonceUsed,
             Taken::Underpriced => Broadcast::Underpriced,
             Taken::Unfunded => Broadcast::Unfunded,
-            Taken::Unreadable => Broadcast::Rejected("unreadable".into()),
+            Taken::Refused(why) => Broadcast::Refused(why.into()),
         })
     }
 
     async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
         self.up().await?;
-        if self.manners() == Manners::LiesAboutFates {
-            return Ok(Fate::Unknown);
-        }
         let head = self.head_number();
         let world = self.chain.lock();
+        if self.lies(Manners::LiesAboutFates) {
+            let block = world.block(head - FINAL).unwrap();
+            return Ok(false_fate(transaction, block));
+        }
         Ok(match world.find(transaction) {
             Some((block, done)) if block.number <= head => Fate::Included {
                 block: block.clone(),
@@ -415,6 +465,9 @@ impl Writer for Provider {
 impl Rehearsal for Provider {
     async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         self.up().await?;
+        if self.lies(Manners::LiesAboutReverts) {
+            return Ok(Err(revert(Bytes::new())));
+        }
         let messages: Vec<_> = calls.iter().map(message).collect();
         Ok(self.chain.tried(&messages, true).map_err(revert))
     }
@@ -425,6 +478,45 @@ impl Witnesses for Provider {
     async fn witness(&self, _: &TxRef) -> Result<Option<Witness>, ReadError> {
         Ok(None)
     }
+}
+
+/// What never happened to a transaction.
+fn false_fate(transaction: &B256, block: Block) -> Fate {
+    match transaction[31] % 3 {
+        0 => Fate::Unknown,
+        success => Fate::Included {
+            block,
+            depth: FINAL,
+            success: success == 1,
+            spent: None,
+        },
+    }
+}
+
+/// A transaction with what never was in it.
+fn forged(found: Transaction, hash: B256) -> Transaction {
+    match found {
+        Transaction::Succeeded(mut receipt) if hash[31].is_multiple_of(2) => {
+            for deposit in receipt.deposits.iter_mut().flatten() {
+                deposit.amount *= U256::from(10);
+            }
+            receipt.payments.clear();
+            Transaction::Succeeded(receipt)
+        }
+        _ => Transaction::Missing,
+    }
+}
+
+/// The same deposits, ten times as large, in a transaction that nobody sent.
+fn invented(seen: &Sighting) -> Sighting {
+    let mut invented = seen.clone();
+    let hash = !B256::from_slice(&seen.transaction.bytes);
+    invented.transaction.text = format!("{hash:#x}").into();
+    invented.transaction.bytes = hash.into();
+    for deposit in &mut invented.deposits {
+        deposit.amount *= U256::from(10);
+    }
+    invented
 }
 
 fn message(call: &Call) -> Message<'_> {

@@ -99,7 +99,7 @@ impl State {
 impl Frame {
     /// Runs a whole transaction: its intrinsic gas, then its call.
     pub fn transact(&mut self, message: &Message<'_>) -> Result<(), Reverted> {
-        self.gas += INTRINSIC + BYTE * message.data.len() as u64;
+        self.gas += intrinsic(message.data);
         self.call(message)
     }
 
@@ -346,6 +346,11 @@ impl Frame {
         }
         Ok(())
     }
+}
+
+/// What a transaction takes before anything is called.
+pub fn intrinsic(data: &[u8]) -> u64 {
+    INTRINSIC + BYTE * data.len() as u64
 }
 
 /// `Error(string)`.
