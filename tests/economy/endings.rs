@@ -227,6 +227,7 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
         return wrong;
     }
     let gifts = plan.strangers.iter().any(Stranger::pays);
+    let sooner = plan.strangers.iter().any(|one| one.early && one.pays());
     for (at, ending) in without {
         let other = with.get(at);
         let status = other.map_or("nothing", |other| other.status.as_str());
@@ -236,6 +237,10 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
         }
         // Who deposits as much as a user whose own deposit is lost for good pays for that user.
         if gifts && ending.status == "waiting" && is_end(status) {
+            continue;
+        }
+        // Who does before the user has an order filled that comes too late, or too dear, for him alone.
+        if sooner && ending.status == "refund" && status == "success" {
             continue;
         }
         let mut violation = |what| {
