@@ -22,7 +22,7 @@ pub struct Market {
 
 /// One chain as integrators see it.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Network {
     /// The name that orders and the chains file use.
     pub name: String,
@@ -168,7 +168,7 @@ pub struct UniswapV3 {
 
 /// One currency of a network.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Currency {
     /// As the API spells it; the family's native sentinel for the native currency.
     pub address: String,
@@ -259,6 +259,13 @@ impl Market {
         lonely
             .map(|(network, currency)| (network.name.as_str(), currency.symbol.as_str()))
             .collect()
+    }
+
+    /// Networks on which the solver may pay any amount in an hour.
+    pub fn uncapped(&self) -> Vec<&str> {
+        let networks = self.networks.iter();
+        let uncapped = networks.filter(|network| network.caps.hourly.is_none());
+        uncapped.map(|network| network.name.as_str()).collect()
     }
 
     /// The network that the API numbers so.

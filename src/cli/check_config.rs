@@ -47,6 +47,7 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
         format!("allocator    {}", settlement(chains.allocator())),
         format!("integrator   {}", integrator(&config, trading.as_ref())),
         format!("prices       {}", prices(trading.as_ref())),
+        format!("caps         {}", caps(trading.as_ref())),
         format!("unused       {}", config.unused.join(" ")),
         format!("chains       {}", chains.list().len()),
         format!("serves       {}", served(&chains)),
@@ -138,6 +139,16 @@ fn prices(trading: Option<&Trading>) -> String {
         .map(|(network, currency)| format!("{network} {currency}"));
     let lonely = lonely.collect::<Vec<_>>().join(", ");
     format!("WARNING: no second source, not quoted: {lonely}")
+}
+
+fn caps(trading: Option<&Trading>) -> String {
+    let Some(trading) = trading else {
+        return "off".to_owned();
+    };
+    match trading.market.uncapped() {
+        none if none.is_empty() => "on every network".to_owned(),
+        uncapped => format!("WARNING: no hourly cap: {}", uncapped.join(", ")),
+    }
 }
 
 fn served(chains: &Chains) -> String {

@@ -100,6 +100,7 @@ fn status(standing: &Standing) -> String {
         refused,
         overdue,
         unpriced,
+        unreadable,
         parked,
         minor,
         at,
@@ -110,7 +111,8 @@ fn status(standing: &Standing) -> String {
     format!(
         "{paused}\nreconciled {}: paid {paid} USD, owed {owed} USD, gap {gap} USD\n\
          not settled: {unsettled} ({refused} refused, {overdue} overdue, {unpriced} without a price)\n\
-         parked: {parked} ({minor} more are dust or unknown tokens)",
+         parked: {parked} ({minor} more are dust or unknown tokens)\n\
+         rows that cannot be read: {unreadable}",
         show::iso(*at)
     )
 }

@@ -49,3 +49,24 @@ impl Limits {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_the_file_are_those_of_transactions() {
+        let fees = "0x420000000000000000000000000000000000000f";
+        let limits: Limits = serde_json::from_value(serde_json::json!({
+            "gas": 1, "callsGas": 2, "maxFee": 3, "bytes": 4, "authorizations": true, "dataFees": fees,
+        }))
+        .unwrap();
+        assert_eq!(limits.calls_gas, 2);
+        let of = limits.of(vm::SETTLEMENT).unwrap();
+        assert_eq!((of.gas, of.max_fee, of.bytes), (1, 3, 4));
+        assert!(of.authorizations);
+        assert_eq!(of.data_fees.unwrap().text(), fees);
+        let misspelled = serde_json::json!({"maxfee": 3});
+        assert!(serde_json::from_value::<Limits>(misspelled).is_err());
+    }
+}

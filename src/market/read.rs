@@ -61,6 +61,10 @@ fn check(network: &Network, family: &vm::Family) -> Result<(), String> {
     if family.address(&native.address).ok() != Some(sentinel) {
         return Err("currencies: the native currency comes first".to_owned());
     }
+    if let Some(decimals) = family.native_decimals.filter(|one| *one != native.decimals) {
+        let symbol = &native.symbol;
+        return Err(format!("currencies: {symbol} has {decimals} decimals"));
+    }
     network
         .limits
         .of(family)

@@ -137,11 +137,11 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         shutdown: base.shutdown,
     };
     let lanes = ground.lanes().await?;
-    let former = ground.former().await?;
     let exposure = Arc::new(Exposure::default());
     let settling = (base.contract, &exposure);
     let settler = ground.settler(chains, &lanes, settling).await?;
     let mut every = lanes::all(&lanes, settler.as_ref());
+    let former = ground.former(&every).await?;
     every.extend(former.iter().cloned());
     lanes::surveyed(&lanes).await;
     let solver = Arc::new(Solver {

@@ -1,7 +1,9 @@
 //! The reconciliation: what was paid and is not settled, against what the hub owes for it. What the
 //! oracle refuses, what is overdue, and what was paid beyond its deposit is the gap.
 
-use alloy::primitives::U256;
+use std::collections::HashMap;
+
+use alloy::{hex, primitives::U256};
 use serde::{Deserialize, Serialize};
 
 use super::{Solver, SolverError};
@@ -40,13 +42,17 @@ pub struct Books {
     pub paid: u64,
     pub owed: u64,
     pub gap: u64,
-    /// Payments whose worth nobody knows now.
+    /// Payments whose worth nobody knows, and rows that cannot be read: none of them is in the sums.
     pub unpriced: u64,
+    pub unreadable: u64,
     /// Parked deposits that are worth something, and others.
     pub parked: u64,
     pub minor: u64,
     /// Unix milliseconds.
     pub at: u64,
+    /// By the row's name: paid and owed as they were when they could be priced.
+    #[serde(skip)]
+    known: HashMap<Vec<u8>, (u64, u64)>,
 }
 
 impl Books {
@@ -74,6 +80,8 @@ impl Books {
         metrics::gauge!("intentd_solver_unsettled").set(shown(self.unsettled));
         metrics::gauge!("intentd_solver_unsettled_refused").set(shown(self.refused));
         metrics::gauge!("intentd_solver_unsettled_overdue").set(shown(self.overdue));
+        metrics::gauge!("intentd_solver_unpriced").set(shown(self.unpriced));
+        metrics::gauge!("intentd_solver_unreadable").set(shown(self.unreadable));
         metrics::gauge!("intentd_solver_paid_usd").set(shown(self.paid / 1_000));
         metrics::gauge!("intentd_solver_owed_usd").set(shown(self.owed / 1_000));
         metrics::gauge!("intentd_solver_gap_usd").set(shown(self.gap.div_ceil(1_000)));
@@ -90,13 +98,33 @@ impl Solver {
             at: now,
             ..Books::default()
         };
+        // A feed that is away hides nothing.
+        let before = self
+            .books
+            .borrow()
+            .as_ref()
+            .map(|books| books.known.clone());
+        let before = before.unwrap_or_default();
         let mut after = None;
         loop {
             let range = settlement::range(after.as_ref(), PAGE);
             let rows = self.requests.store().scan(range).await?;
             for (key, value) in &rows {
-                let (row, worth) = (Settlement::decode(value)?, self.balance(key, now).await?);
-                books.add(&row, worth, now);
+                let Ok(row) = Settlement::decode(value) else {
+                    books.unreadable += 1;
+                    tracing::error!(row = %hex::encode(&key.name), "a settlement cannot be read");
+                    continue;
+                };
+                let worth = self.balance(key, now).await.unwrap_or_else(|error| {
+                    books.unreadable += 1;
+                    tracing::error!(row = %hex::encode(&key.name), %error, "a payment cannot be read");
+                    None
+                });
+                let known = worth.or_else(|| before.get(&key.name).copied());
+                if let Some(known) = known {
+                    books.known.insert(key.name.clone(), known);
+                }
+                books.add(&row, known, now);
             }
             if rows.len() < PAGE {
                 break;
@@ -118,9 +146,13 @@ impl Solver {
             let range = rows::parked::range(after.as_ref(), PAGE);
             let rows = self.requests.store().scan(range).await?;
             for (_, value) in &rows {
-                match Parked::decode(value)?.minor {
-                    true => books.minor += 1,
-                    false => books.parked += 1,
+                match Parked::decode(value).map(|row| row.minor) {
+                    Ok(true) => books.minor += 1,
+                    Ok(false) => books.parked += 1,
+                    Err(error) => {
+                        books.unreadable += 1;
+                        tracing::error!(%error, "a parked deposit cannot be read");
+                    }
                 }
             }
             if rows.len() < PAGE {

@@ -58,10 +58,18 @@ pub struct Deposited<'a> {
 /// Seconds in which what was paid is final and settled at the hub.
 const SETTLED: u64 = 21_600;
 
+/// Seconds in which a deposit is given back that could not be filled.
+const REFUNDING: u64 = 86_400;
+
 /// Until when a deposit is paid for, in unix seconds: later its depositor can take it back through the hub
 /// (any oracle says so, whatever this one knows), and nothing would be left for whoever paid.
 pub fn until(deposit: &Deposit) -> u64 {
     deposit.place.time.saturating_add(PATIENCE - SETTLED)
+}
+
+/// Until when the order is filled with a deposit: the day after that is for giving it back.
+pub fn fill_until(deposit: &Deposit) -> u64 {
+    until(deposit).saturating_sub(REFUNDING)
 }
 
 /// Whether a fill of the order, as it was quoted, would be attested with this deposit. Which router it goes

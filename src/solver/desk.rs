@@ -143,26 +143,26 @@ impl Desk {
         Ok(found)
     }
 
-    /// Payments that are not settled.
+    /// Payments that are not settled: those that are refused, then the oldest.
     pub async fn unsettled(&self) -> Result<Vec<Unsettled>, DeskError> {
         let mut found = Vec::new();
         for (key, value) in self.rows(rows::SETTLEMENT).await? {
             let (request, deposit) = rows::settlement::ids(&key)?;
             let row = Settlement::decode(&value)?;
-            if found.len() < MOST {
-                found.push(Unsettled {
-                    request,
-                    deposit,
-                    purpose: format!("{:?}", row.purpose).to_lowercase(),
-                    transaction: row.transaction,
-                    deposited: row.deposited == Part::Applied,
-                    since: row.since,
-                    tries: row.tries,
-                    refused: row.refused,
-                    why: row.why,
-                });
-            }
+            found.push(Unsettled {
+                request,
+                deposit,
+                purpose: format!("{:?}", row.purpose).to_lowercase(),
+                transaction: row.transaction,
+                deposited: row.deposited == Part::Applied,
+                since: row.since,
+                tries: row.tries,
+                refused: row.refused,
+                why: row.why,
+            });
         }
+        found.sort_by_key(|one| (!one.refused, one.since));
+        found.truncate(MOST);
         Ok(found)
     }
 

@@ -242,7 +242,7 @@ fn decide(case: &Case<'_>, deposit: &Deposit) -> Verdict {
         FailReason::ManualAdminRefund
     } else if request.expires_at.is_some_and(|at| at <= case.now) {
         FailReason::TtlExpired
-    } else if passed(claimable::until(deposit).min(request.order.output.deadline.into())) {
+    } else if passed(claimable::fill_until(deposit).min(request.order.output.deadline.into())) {
         FailReason::OrderExpired
     } else if claimable::fill(request, deposit, case.families).is_err() {
         FailReason::Unknown

@@ -76,6 +76,8 @@ pub struct Lane {
     gas: Gas,
     /// Every commit demands it.
     held: Held,
+    /// Nothing new is sent with it.
+    retired: bool,
     turn: Mutex<()>,
 }
 
@@ -120,6 +122,7 @@ impl Lane {
             signer,
             gas,
             held: held.ok_or(SolverError::Fenced)?,
+            retired: false,
             turn: Mutex::new(()),
         })
     }
@@ -133,10 +136,12 @@ impl Lane {
         now: u64,
     ) -> Result<Option<Self>, SolverError> {
         let owner = site.family().address(&format!("{:#x}", signer.address()))?;
-        match name(&*store, &site.name, &owner).await? {
-            (_, false) => Ok(None),
-            (_, true) => Self::open(site, store, signer, gas, now).await.map(Some),
+        if !name(&*store, &site.name, &owner).await?.1 {
+            return Ok(None);
         }
+        let mut lane = Self::open(site, store, signer, gas, now).await?;
+        lane.retired = true;
+        Ok(Some(lane))
     }
 
     /// An empty commit of this holder's.

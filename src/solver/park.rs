@@ -1,9 +1,11 @@
 //! Leaving deposits to the operator: listed with their reasons, and told in the request's record.
 
+use vm::spelled_alike;
+
 use super::{Solver, SolverError, View, claim, judge::Parking};
 use crate::{
     request::{
-        fact::{Ending, Facts, Purpose},
+        fact::{Deposit, Ending, Facts, Purpose},
         mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
     },
@@ -72,8 +74,15 @@ pub(super) fn tell(view: &View, claim: &Claim, facts: &mut Facts, one: &Parking)
         deposit: one.deposit,
         reason: one.reason,
         refused: Some(one.why),
-        minor: one.minor,
+        minor: one.minor && !is_users(view, one),
     });
+}
+
+/// Whether the user's own is parked for another reason than that it is dust: of that he hears.
+fn is_users(view: &View, one: &Parking) -> bool {
+    let is =
+        |deposit: &Deposit| deposit.own && spelled_alike(&deposit.depositor, &view.request.user);
+    one.why != RefundFailReason::AmountTooLowToRefund && view.deposit(&one.deposit).is_some_and(is)
 }
 
 /// The deposit of a payment whose transaction succeeded for good and paid nobody: what became of the

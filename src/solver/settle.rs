@@ -130,9 +130,7 @@ impl Settler {
             .find(|(_, part)| matches!(part, Part::Pending | Part::Sent { .. }));
         let acted = match open {
             None => return self.finish(&task).await,
-            Some((side, Part::Sent { nonce, execution })) => {
-                self.follow(&task, side, (*nonce, execution)).await
-            }
+            Some((side, sent @ Part::Sent { .. })) => self.follow(&task, side, sent).await,
             Some((side, _)) => self.attest(&task, side).await,
         };
         if let Err(error) = &acted
@@ -247,7 +245,13 @@ impl Settler {
         let mut taken = self.lane.take(&plan, task.now / 1_000).await?;
         let batch = std::mem::take(&mut taken.batch);
         let nonce = taken.nonce;
-        let mut next = task.with(side, Part::Sent { nonce, execution });
+        let lane = self.lane.name.clone();
+        let sent = Part::Sent {
+            lane,
+            nonce,
+            execution,
+        };
+        let mut next = task.with(side, sent);
         (next.tries, next.why, next.refused) = (0, None, false);
         self.keep(task, &next, batch, |_| ()).await?;
         let slot = taken.slot.clone();
@@ -257,13 +261,19 @@ impl Settler {
     }
 
     /// What became of an execution that was sent.
-    async fn follow(
-        &self,
-        task: &Task,
-        side: Side,
-        (nonce, execution): (u64, &Value),
-    ) -> Result<(), SolverError> {
-        let Some(slot) = self.lane.slot(nonce).await? else {
+    async fn follow(&self, task: &Task, side: Side, sent: &Part) -> Result<(), SolverError> {
+        let slot = match sent {
+            Part::Sent {
+                lane,
+                nonce,
+                execution,
+            } if *lane == self.lane.name => {
+                let slot = self.lane.slot(*nonce).await?;
+                slot.map(|slot| (slot, *nonce, execution))
+            }
+            _ => None,
+        };
+        let Some((slot, nonce, execution)) = slot else {
             // A former account's. The contract acts once on it, whoever sends it.
             let next = task.with(side, Part::Pending);
             return self.keep(task, &next, self.lane.batch(), |_| ()).await;

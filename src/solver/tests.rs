@@ -304,6 +304,7 @@ async fn a_strangers_wei_before_between_and_after_changes_nothing() {
     let dust = async |rig: &Rig, number: u8| {
         let change = |deposit: &mut crate::request::fact::Deposit| {
             deposit.onchain_id = B256::repeat_byte(number);
+            deposit.depositor = unknown.into();
             match number % 3 {
                 0 => deposit.amount = U256::ONE,
                 1 => deposit.currency = unknown.into(),
@@ -341,6 +342,38 @@ async fn a_strangers_wei_before_between_and_after_changes_nothing() {
     let told = serde_json::to_value(told).unwrap();
     assert_eq!(told["inTxHashes"].as_array().unwrap().len(), 1);
     rig.is_clean().await;
+}
+
+/// The operator's list stays free of tokens that nobody knows; their owner hears of them.
+#[tokio::test]
+async fn a_users_own_unlisted_token_is_told_to_him() {
+    for (own, status) in [(true, Status::Failure), (false, Status::Waiting)] {
+        let mut rig = Rig::new();
+        let request = rig.quote(1, |_| ()).await;
+        let unlisted = |deposit: &mut crate::request::fact::Deposit| {
+            deposit.currency = "0x00000000000000000000000000000000000000cc".into();
+            deposit.own = own;
+        };
+        rig.deposit(&request, unlisted).await;
+        rig.settle(&request).await;
+        assert_eq!(rig.status(&request).await, status, "{own}");
+        let listed = parked(&rig, &request, B256::ZERO).await.unwrap();
+        assert!(listed.minor);
+    }
+}
+
+/// Later its depositor can take the deposit back, and the payment would be the solver's own.
+#[tokio::test]
+async fn a_fill_that_is_stuck_for_days_is_cancelled_and_its_deposit_goes_back() {
+    let mut rig = Rig::new();
+    let request = rig.funded(1).await;
+    let solver = rig.solver().await;
+    solver.advance(&request.id, rig.now).await.unwrap();
+    assert_eq!(rig.status(&request).await, Status::Submitted);
+    rig.destination.forget();
+    rig.now += (604_800 - 21_600 - 86_400) * 1_000;
+    rig.settle(&request).await;
+    rig.refunded(request.order_id, 1);
 }
 
 #[tokio::test]
@@ -1174,6 +1207,7 @@ async fn unsettled_payments_are_listed_tried_at_once_and_written_off() {
     let mut row = read().await;
     row.not_before = u64::MAX;
     row.outcome = rows::settlement::Part::Sent {
+        lane: "origin".into(),
         nonce: 1,
         execution: serde_json::Value::Null,
     };
@@ -1218,4 +1252,51 @@ async fn books_tell_what_is_owed_and_a_gap_above_the_limit_pauses_fills() {
     assert_eq!(solver.paused().await, Ok(None));
     desk.pause("a drill").await.unwrap();
     assert_eq!(solver.paused().await.unwrap().unwrap().why, "a drill");
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_ends_no_reconciliation_and_a_lost_price_hides_no_gap() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    rig.deposit(&request, |_| ()).await;
+    rig.settle(&request).await;
+    let mut solver = rig.solver().await;
+    solver.gap_limit = 99;
+    let broken = rows::settlement::key(&B256::ZERO, &B256::ZERO);
+    let put = crate::store::Batch::new().put(broken, vec![0xff]);
+    rig.store.commit(put).await.unwrap();
+    let books = solver.reconcile(rig.now).await.unwrap();
+    assert_eq!((books.unsettled, books.unreadable), (1, 1));
+    solver.prices = std::sync::Arc::new(rig::Away);
+    let late = rig.now + 3_600_000;
+    let books = solver.reconcile(late).await.unwrap();
+    assert_eq!((books.gap, books.overdue, books.unpriced), (100_000, 1, 0));
+    assert!(solver.paused().await.unwrap().is_some());
+    // Who has never known a price says so.
+    let mut solver = rig.solver().await;
+    solver.prices = std::sync::Arc::new(rig::Away);
+    let books = solver.reconcile(late).await.unwrap();
+    assert_eq!((books.gap, books.unpriced), (0, 1));
+}
+
+#[tokio::test]
+async fn the_worker_reconciles_every_minute() {
+    let rig = Rig::new();
+    let solver = std::sync::Arc::new(rig.solver().await);
+    let mut books = solver.books.subscribe();
+    let worker = Worker {
+        solver,
+        settler: None,
+        pace: Pace::default(),
+        clock: || 1_700_000_000_000,
+    };
+    tokio::time::pause();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let working = tokio::spawn(worker.run(stop.clone()));
+    for _ in 0..2 {
+        let reconciled = tokio::time::timeout(std::time::Duration::from_secs(61), books.changed());
+        reconciled.await.unwrap().unwrap();
+    }
+    stop.cancel();
+    working.await.unwrap();
 }

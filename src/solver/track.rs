@@ -3,7 +3,7 @@
 use vm::{Amount, Kept, ReadError, Receipt, Transaction, trade::Payout};
 
 use super::{
-    Solver, SolverError, View, attempts, claim,
+    Solver, SolverError, View, attempts, claim, claimable,
     fill::payments,
     inventory,
     lane::{Depth, Landing, Lane, Push},
@@ -191,18 +191,23 @@ impl Solver {
 
     /// What is in no block this late would not count: better none.
     fn late(&self, view: &View, leg: &Leg) -> bool {
-        let deadline = match leg.purpose {
-            Purpose::Fill => Some(view.request.order.output.deadline),
-            Purpose::Refund => {
-                let deposit = view.deposit(&leg.deposit);
-                let option = deposit.and_then(|deposit| option(&view.request, deposit));
-                option.map(|(_, refund)| refund.deadline)
+        let deposit = view.deposit(&leg.deposit);
+        let (ordered, kept) = match leg.purpose {
+            Purpose::Fill => {
+                let deadline = view.request.order.output.deadline;
+                (Some(deadline), deposit.map(claimable::fill_until))
             }
-            Purpose::Excess => None,
+            Purpose::Refund => {
+                let option = deposit.and_then(|deposit| option(&view.request, deposit));
+                let deadline = option.map(|(_, refund)| refund.deadline);
+                (deadline, deposit.map(claimable::until))
+            }
+            Purpose::Excess => (None, deposit.map(claimable::until)),
         };
+        let deadline = ordered.map(u64::from).into_iter().chain(kept).min();
         // Half of what a payment is begun with: the other half is its time to land.
         deadline.is_some_and(|deadline| {
-            u64::from(deadline) <= (view.now / 1_000).saturating_add(self.patience.margin / 2)
+            deadline <= (view.now / 1_000).saturating_add(self.patience.margin / 2)
         })
     }
 

@@ -406,6 +406,12 @@ async fn empty_logs_are_held_against_the_blooms_of_their_blocks() {
     let end = scanner.block(head).await.unwrap().unwrap();
     let omitted = async |shown: &[Sighting]| scanner.omitted(1, &end, shown).await;
     assert_eq!(omitted(&honest).await, Ok(Vec::new()));
+    // A deposit that it shows of a block hides no other one there.
+    let beside = Sighting {
+        number: honest[0].number,
+        ..honest[1].clone()
+    };
+    assert_eq!(omitted(&[beside]).await, Ok(honest.clone()));
     // Its index is behind: whole blocks say what ranges do not.
     rig.proxy.lie(Box::new(|call| {
         let ranged = call.method == "eth_getLogs" && call.params[0].get("fromBlock").is_some();

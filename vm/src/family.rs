@@ -28,6 +28,8 @@ pub struct Family {
     pub short: &'static str,
     pub codec: &'static dyn Codec,
     pub lengths: Lengths,
+    /// Of the native currency, where all chains of the family have the same.
+    pub native_decimals: Option<u8>,
     /// What callers write before the codec's text of a transaction id (`0x` on Tron).
     pub tx_prefix: &'static str,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
@@ -115,7 +117,6 @@ impl Family {
     }
 
     /// Parses a transaction id; `hint` is whatever the caller sent under this family's name.
-    ///
     /// Onchain ids are made of the text, so that but for its case a transaction has one spelling.
     pub fn tx(&self, text: &str, hint: Option<&Value>) -> Result<TxRef, CodecError> {
         let refused = || {
@@ -353,8 +354,7 @@ pub enum ReadError {
     /// The provider did not answer in time, or with an error of its own.
     #[error("provider unavailable: {0}")]
     Unavailable(String),
-    /// The provider answered something that contradicts itself, the head that the request is
-    /// pinned to, or the chain it should be.
+    /// The provider's answer contradicts itself, the request's pinned head, or the chain it should be.
     #[error("doubtful answer: {0}")]
     Doubtful(String),
     #[error("the answer is larger than any that is read, now and later")]

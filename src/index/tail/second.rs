@@ -204,6 +204,12 @@ impl Tail {
         let (end, word) = match omitted {
             Ok(omitted) => {
                 self.left_out(omitted.len());
+                // A transaction that is shown in part counts as its block has it.
+                let is_whole = |shown: &Sighting| {
+                    let mut whole = omitted.iter();
+                    whole.any(|one| one.transaction.bytes == shown.transaction.bytes)
+                };
+                sightings.retain(|shown| !is_whole(shown));
                 sightings.extend(omitted);
                 (End::At(end), Word::Only)
             }

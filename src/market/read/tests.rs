@@ -42,6 +42,13 @@ fn mistakes_are_named() {
         ("/chainId", json!(1_u64 << 53), "2^53"),
         ("/currencies", json!([]), "must not be empty"),
         ("/currencies/0/address", json!("ether"), "ETH"),
+        ("/currencies/0/decimals", json!(6), "ETH has 18 decimals"),
+        (
+            "/currencies/1/hourlycap",
+            json!("1"),
+            "unknown field `hourlycap`",
+        ),
+        ("/hourlycap", json!("1"), "unknown field `hourlycap`"),
         (
             "/currencies/1/address",
             json!(format!("0x{}", "00".repeat(20))),
@@ -52,11 +59,12 @@ fn mistakes_are_named() {
         ("/approvalProxy", json!("proxy"), "proxy"),
     ] {
         let error = parse(|network| {
-            let field = pointer.trim_start_matches('/').to_owned();
-            match network.pointer_mut(pointer) {
-                Some(found) => *found = value,
-                None => network[field] = value,
+            if let Some(found) = network.pointer_mut(pointer) {
+                *found = value;
+                return;
             }
+            let (parent, field) = pointer.rsplit_once('/').unwrap();
+            network.pointer_mut(parent).unwrap()[field] = value;
         })
         .unwrap_err();
         assert!(error.contains(wanted), "{pointer}: {error}");
@@ -110,6 +118,11 @@ fn currencies_with_one_source_are_told() {
     }]);
     let market = Market::parse(&file.to_string(), |_| Some(&vm::ethereum::FAMILY)).unwrap();
     assert_eq!(market.lonely(), [("one", "A"), ("one", "CCC")]);
+    assert_eq!(market.uncapped(), ["one"]);
+    let mut capped = file.clone();
+    capped[0]["caps"] = serde_json::json!({"hourly": "1"});
+    let market = Market::parse(&capped.to_string(), |_| Some(&vm::ethereum::FAMILY)).unwrap();
+    assert_eq!(market.uncapped(), [""; 0]);
 }
 
 #[test]

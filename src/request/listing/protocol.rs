@@ -139,7 +139,10 @@ impl Sheet<'_> {
             settlement: SettlementSide {
                 destination: Destination {
                     fills: self.sent(Purpose::Fill),
-                    refunds: self.sent(Purpose::Refund),
+                    refunds: [Purpose::Refund, Purpose::Excess]
+                        .into_iter()
+                        .flat_map(|purpose| self.sent(purpose))
+                        .collect(),
                 },
                 relay: outcome.map(Hub::of),
                 attestation: outcome.map(Attestation::of),

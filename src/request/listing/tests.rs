@@ -306,6 +306,38 @@ fn failures_and_refunds_say_why() {
 }
 
 #[test]
+fn what_is_left_and_what_was_too_much_is_told() {
+    let mut facts = filled();
+    let place = place(9);
+    facts.attempts.push(crate::request::fact::Attempt {
+        transaction: "0xe".into(),
+        ..attempt(Purpose::Excess, State::Confirmed(place))
+    });
+    let left = paid(7, Standing::Final);
+    facts.end(crate::request::fact::Ending {
+        deposit: left.onchain_id,
+        reason: FailReason::IncorrectDepositCurrency,
+        refused: Some(RefundFailReason::ManualRefundRequired),
+        minor: false,
+    });
+    let (id, time) = (left.onchain_id, left.place.time);
+    facts.deposits.push(left);
+    let told = told(&request(), &facts, &[]);
+    let refunds = &told.v3["protocol"]["settlement"]["destination"]["refunds"];
+    assert_eq!(refunds[0]["transactionId"], "0xe", "{refunds}");
+    let text = told.v3.to_string();
+    let from = crate::show::iso((time + 604_800) * 1_000);
+    for wanted in [
+        "parkedDeposits",
+        "/attestations/recover/v1",
+        &from,
+        &id.to_string(),
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+}
+
+#[test]
 fn older_editions_say_it_in_their_words() {
     let all = told(&request(), &filled(), &[]);
     let data = &all.v2["data"];

@@ -58,14 +58,12 @@ impl Ground<'_> {
         Ok(lanes)
     }
 
-    /// The lanes of keys that the solver had before.
-    pub(super) async fn former(&self) -> anyhow::Result<Vec<Arc<Lane>>> {
+    /// The lanes of keys that the solver had before, where it has one now.
+    pub(super) async fn former(&self, present: &[Arc<Lane>]) -> anyhow::Result<Vec<Arc<Lane>>> {
         let mut former = Vec::new();
-        for place in &self.places {
-            let chain = place.opened.chain.clone();
-            let site = Arc::new(Site::traded(place.network, chain, place.providers.clone())?);
+        for site in present.iter().map(|lane| &lane.site) {
             for key in &self.trading.previous {
-                let (store, gas) = (self.requests.store().clone(), gas(&site));
+                let (store, gas) = (self.requests.store().clone(), gas(site));
                 let now = (self.outside.clock)();
                 let lane = Lane::former(site.clone(), store, key.clone(), gas, now).await?;
                 former.extend(lane.map(Arc::new));

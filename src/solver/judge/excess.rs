@@ -47,16 +47,17 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit) -> Verdict {
             minor,
         })
     };
+    let way = claimable::refund(case.request, deposit, case.families);
+    let over = refund::is_over(case, deposit, &way);
     match case.worths.get(&deposit.onchain_id) {
-        None => return Verdict::Wait,
+        None if !over => return refund::unpriced(case),
+        None => return park(refund::UNPRICED, false),
         Some(Worth::Dust) => return Verdict::Nothing,
         Some(Worth::Unknown) => return park("a token without a price", true),
         Some(Worth::Something) => {}
     }
     let id = &deposit.onchain_id;
-    let way = claimable::refund(case.request, deposit, case.families);
-    let deadline = way.map_or_else(|_| claimable::until(deposit), |way| way.deadline);
-    if deadline <= case.now.saturating_add(case.patience.margin) {
+    if over {
         return park("the order's refund has expired", false);
     }
     if refund::is_hopeless(case, id, Purpose::Excess) {

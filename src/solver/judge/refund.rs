@@ -11,7 +11,7 @@ use crate::{
         mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
     },
-    solver::claimable,
+    solver::claimable::{self, Way},
     store::rows::claim::{Leg, Stage},
 };
 
@@ -26,6 +26,10 @@ const MOST_FAILED: usize = 8;
 pub(super) const HOPELESS: &str = "its refund fails in every block";
 
 const BY_HAND: &str = "no oracle settles it: give it back by hand and dismiss it, or wait until others have settled it and its depositor recovers it";
+
+/// Seconds between looks at a deposit without a price.
+pub(super) const UNPRICED_PAUSE: u64 = 600;
+pub(super) const UNPRICED: &str = "no price came in time";
 
 /// A deposit that is left to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,14 +61,16 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
         })
     };
     let pays = mismatch(case.request, deposit).is_none();
+    let way = claimable::refund(case.request, deposit, case.families);
     let worth = match case.worths.get(&deposit.onchain_id) {
         // What the order asked for is never dust, whatever its price is now.
         _ if pays => Worth::Something,
         Some(worth) => *worth,
-        None => return Verdict::Wait,
+        None if !is_over(case, deposit, &way) => return unpriced(case),
+        None => return park(ManualRefundRequired, UNPRICED, false),
     };
-    let way = claimable::refund(case.request, deposit, case.families);
     let minor = worth != Worth::Something;
+    let over = is_over(case, deposit, &way);
     let (way, why) = match (way, worth) {
         (Err(refusal), _) => return park(ManualRefundRequired, &note(&refusal), minor),
         (_, Worth::Unknown) => return park(ManualRefundRequired, "a token without a price", true),
@@ -72,7 +78,7 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
         (Ok(way), Worth::Something) => (way, pause(case, deposit).map(|pause| pause.why)),
     };
     let why = why.unwrap_or(ManualRefundRequired);
-    if way.deadline <= case.now.saturating_add(case.patience.margin) {
+    if over {
         return park(why, "the order's refund has expired", false);
     }
     if is_hopeless(case, &deposit.onchain_id, Purpose::Refund) {
@@ -89,6 +95,18 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
             minimum: way.minimum,
         }),
     }
+}
+
+/// What has no price may have one later, until nothing can be given back any more.
+pub(super) fn unpriced(case: &Case<'_>) -> Verdict {
+    Verdict::Until(case.now.saturating_add(UNPRICED_PAUSE))
+}
+
+/// Whether a refund of the deposit would not be attested any more, or not be paid.
+pub(super) fn is_over(case: &Case<'_>, deposit: &Deposit, way: &Result<Way, Refusal>) -> bool {
+    let until = claimable::until(deposit);
+    let deadline = way.as_ref().map_or(until, |way| way.deadline);
+    deadline <= case.now.saturating_add(case.patience.margin)
 }
 
 /// Why no refund is attested, and what the operator can do where the depositor can do nothing.
@@ -131,9 +149,9 @@ pub(super) fn pause<'a>(
 }
 
 /// Whether enough other deposits of the order have had their turn. The first one that pays for the
-/// order always has its own. Only what is at least half as large counts, so that whoever takes another's
-/// turn gives more than that one is worth; and nobody but the user takes the user's. All that is given
-/// back is of the order's currency.
+/// order always has its own. Of what may be another's only what is at least half as large counts, so that whoever
+/// takes another's turn gives more than that one is worth; and nobody but the user takes the user's. All
+/// that is given back is of the order's currency.
 fn is_crowded(case: &Case<'_>, deposit: &Deposit) -> bool {
     let mut paying = case.facts.deposits.iter();
     let first = paying.find(|one| mismatch(case.request, one).is_none());
@@ -150,14 +168,16 @@ fn is_crowded(case: &Case<'_>, deposit: &Deposit) -> bool {
     let is_large = |one: &Deposit| one.amount >= deposit.amount / U256::from(2);
     let others = || {
         let deposits = case.facts.deposits.iter();
-        let others = deposits.filter(|one| first != Some(one.onchain_id) && begun(&one.onchain_id));
-        others.filter(|one| is_large(one))
+        deposits.filter(|one| first != Some(one.onchain_id) && begun(&one.onchain_id))
     };
+    // Nobody else gives in the name of who is known to have given himself.
     let same = |one: &&Deposit| {
-        one.own == deposit.own && spelled_alike(&one.depositor, &deposit.depositor)
+        one.own == deposit.own
+            && spelled_alike(&one.depositor, &deposit.depositor)
+            && (deposit.own || is_large(one))
     };
     let users = |one: &Deposit| one.own && spelled_alike(&one.depositor, &case.request.user);
-    let strangers = others().filter(|one| !users(one));
+    let strangers = others().filter(|one| is_large(one) && !users(one));
     others().filter(same).count() >= MOST_OF_ONE
         || (!users(deposit) && strangers.count() >= MOST_IN_ALL)
 }

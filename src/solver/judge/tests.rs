@@ -317,8 +317,13 @@ fn each_deadline_has_its_own_end() {
     let whole = funded();
     let kept = claimable::until(&deposit(1, FUNDED));
     assert_eq!(kept, NOW + 604_800 - 21_600);
-    assert_eq!(whole.at(kept - 61), one(fund(1)));
-    assert_eq!(whole.at(kept - 60), one(fail(OrderExpired)));
+    let day = 86_400;
+    assert_eq!(whole.at(kept - day - 61), one(fund(1)));
+    assert_eq!(whole.at(kept - day - 60), one(fail(OrderExpired)));
+    // What is not filled any more is given back for a day.
+    let unfilled = whole.with(|scene| scene.claim.failure = Some(OrderExpired));
+    assert_eq!(unfilled.at(kept - day - 60), one(refund(1, OrderExpired)));
+    assert_eq!(unfilled.at(kept - 61), one(refund(1, OrderExpired)));
     // The refund's alone: the order can still be filled.
     let early = funded().with(|scene| {
         scene.request.order.inputs[0].refunds[0].deadline = u32::try_from(NOW).unwrap();
@@ -389,6 +394,34 @@ fn dust_and_unknown_tokens_are_parked_and_say_nothing() {
         scene.claim.failure = Some(TtlExpired);
     });
     assert_eq!(fallen.plan(), one(refund(1, TtlExpired)));
+}
+
+#[test]
+fn what_has_no_price_is_parked_when_it_could_not_be_given_back_any_more() {
+    let until = claimable::until(&deposit(1, FUNDED));
+    let mut foreign = deposit(1, FUNDED);
+    foreign.currency = vm::SETTLEMENT.codec.native().into();
+    let mut much = deposit(1, FUNDED);
+    much.amount += U256::from(7);
+    let filled = vec![leg(Fill, 1, Final)];
+    for (deposit, legs) in [(low(1), vec![]), (foreign, vec![]), (much, filled)] {
+        let scene = Scene::new(&[deposit], &legs).with(|scene| scene.worths.clear());
+        assert_eq!(scene.plan(), rest(Next::Until(NOW + 600)));
+        assert_eq!(scene.at(until - 61), rest(Next::Until(until + 539)));
+        let (steps, _) = scene.at(until - 60);
+        assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
+    }
+}
+
+#[test]
+fn parts_that_double_get_no_more_turns_of_one_depositor() {
+    let mut parts: Vec<_> = (1..=4).map(low).collect();
+    for (part, amount) in parts.iter_mut().zip([1, 1, 1, 4]) {
+        part.amount = U256::from(amount);
+    }
+    let legs: Vec<_> = (1..=3).map(|n| leg(Refund, n, Final)).collect();
+    let (steps, _) = Scene::new(&parts, &legs).plan();
+    assert_eq!(parks(&steps), [(id(4), ManualRefundRequired, false)]);
 }
 
 #[test]
@@ -519,7 +552,7 @@ fn what_exceeds_an_order_goes_back_when_its_fill_is_final() {
     });
     assert_eq!(dust.plan(), rest(Next::Done));
     let unknown = filled().with(|scene| scene.worths.clear());
-    assert_eq!(unknown.plan(), rest(Next::Wait));
+    assert_eq!(unknown.plan(), rest(Next::Until(NOW + 600)));
     for stage in [Open, Confirmed] {
         let begun = scene(&[leg(Fill, 1, Final), leg(Excess, 1, stage)]);
         assert_eq!(begun.plan(), rest(Next::Wait));

@@ -141,7 +141,13 @@ impl Lane {
     pub async fn sweep(&self, now: u64) -> Result<(), SolverError> {
         self.unskip(now).await?;
         for (nonce, slot) in self.slots().await? {
-            if !matches!(slot.owner, Owner::Allowance { .. } | Owner::Gap) {
+            let ours = match slot.owner {
+                Owner::Allowance { .. } | Owner::Gap => true,
+                // Its row is followed with the present account.
+                Owner::Settlement(_) => self.retired,
+                Owner::Request(_) => false,
+            };
+            if !ours {
                 continue;
             }
             let (slot, landing) = self.tend(nonce, &slot, now, Push::Send).await?;

@@ -357,6 +357,58 @@ async fn settlement_goes_on_where_the_process_died() {
 }
 
 /// An answer that is no execution, or not this order's, is no reason to give up, and none to send.
+/// A nonce of the former account is none of the present one's, whose young nonces are the same numbers.
+#[tokio::test]
+async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
+    let mut rig = Rig::new();
+    let request = filled(&mut rig).await;
+    let (first, _, _) = oracle(both(&rig, &request).await).await;
+    let settler_before = settler(&rig, first).await;
+    settler_before.round(rig.now).await.unwrap();
+    let sent = row(&rig, &request).await.unwrap().deposited;
+    assert!(matches!(sent, Part::Sent { nonce: 0, .. }), "{sent:?}");
+    rig.origin.forget();
+    rig.rotate();
+    let (silent, _, _) = oracle(Vec::new()).await;
+    let settler = settler(&rig, silent).await;
+    let (_, answer) = attested(&rig, &request, Side::Outcome).await;
+    let key = key(&rig, &request, Side::Outcome).await;
+    let plan = Plan {
+        owner: Owner::Settlement(B256::repeat_byte(5)),
+        call: Call {
+            from: settler.lane.owner.clone(),
+            to: settler.contract.clone(),
+            data: execution::encode(&answer["execution"], key).unwrap(),
+            value: Amount::ZERO,
+        },
+        authorizations: Vec::new(),
+        gas: 200_000,
+        spends: Vec::new(),
+    };
+    let mut taken = settler.lane.take(&plan, rig.now / 1_000).await.unwrap();
+    assert_eq!(taken.nonce, 0);
+    let batch = std::mem::take(&mut taken.batch);
+    rig.store.commit(batch).await.unwrap();
+    settler.lane.send(&taken.slot).await.unwrap();
+    drop(taken);
+    for _ in 0..20 {
+        rig.mine(1);
+    }
+    settler.round(rig.now).await.unwrap();
+    let row = row(&rig, &request).await.unwrap();
+    assert_eq!(row.deposited, Part::Pending);
+    // Its transaction is looked after until it is done with.
+    let former = rig.solver().await.former;
+    let lane = former.iter().find(|lane| lane.site.name == "origin");
+    let lane = lane.unwrap();
+    assert_eq!(lane.slots().await.unwrap().len(), 1);
+    for _ in 0..20 {
+        lane.sweep(rig.now / 1_000).await.unwrap();
+        rig.mine(1);
+    }
+    assert_eq!(lane.slots().await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn rubbish_is_neither_sent_nor_the_end() {
     let mut rig = Rig::new();

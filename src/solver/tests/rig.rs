@@ -98,6 +98,19 @@ impl PriceSource for Prices {
     }
 }
 
+/// No price comes.
+pub struct Away;
+
+#[async_trait]
+impl PriceSource for Away {
+    async fn price(&self, currency: &Currency, _: u64) -> Result<Price, PriceError> {
+        Err(PriceError::Unavailable {
+            currency: currency.symbol.clone(),
+            why: "away".into(),
+        })
+    }
+}
+
 pub fn native() -> &'static str {
     vm::SETTLEMENT.codec.native()
 }

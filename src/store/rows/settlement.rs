@@ -47,8 +47,9 @@ pub struct Settlement {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     Pending,
-    /// Attested, and on its way with this nonce of the settlement chain's lane.
+    /// Attested, and on its way with this nonce of this lane of the settlement chain.
     Sent {
+        lane: String,
         nonce: u64,
         execution: serde_json::Value,
     },

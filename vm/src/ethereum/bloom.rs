@@ -2,7 +2,7 @@
 //!
 //! A header commits to a bloom of every log's address and topics, its hash to the header, and the next
 //! block to its hash: a node that shows no logs of a block shows the same chain as everybody and a bloom
-//! that has them. Where a bloom may hold a deposit and none is shown, all of the block's logs together
+//! that has them. Where a bloom may hold a deposit, all of the block's logs together
 //! must make this very bloom. Anybody can fill a bloom; nobody can make an honest node fail.
 
 use alloy::{

@@ -44,6 +44,7 @@ pub static FAMILY: Family = Family {
     short: "evm",
     codec: &address::Addresses,
     lengths: Lengths::both(20),
+    native_decimals: Some(18),
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

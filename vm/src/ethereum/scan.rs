@@ -72,12 +72,10 @@ impl Scanner for Scan {
         };
         let blocks = self.summaries(from..=end.number).await?;
         bloom::linked(&blocks, from, end).map_err(doubt)?;
-        let known = |number| shown.iter().any(|sighting| sighting.number == number);
-        let silent = blocks.iter().filter(|summary| {
-            !known(summary.block.number) && summary.may_hold(&self.rules, depository)
-        });
+        let holding = blocks.iter();
+        let holding = holding.filter(|summary| summary.may_hold(&self.rules, depository));
         let mut omitted = Vec::new();
-        for summary in silent {
+        for summary in holding {
             let filter = json!([{"blockHash": summary.block.hash}]);
             let call = rpc::call("eth_getLogs", filter);
             let answer = self.rpc.round(vec![call]).await?.pop();
@@ -89,7 +87,9 @@ impl Scanner for Scan {
                 return Err(doubt("the logs of a block are not those of its bloom").into());
             }
             let number = summary.block.number;
-            omitted.extend(self.sightings(found, &(number..=number)).await?);
+            let mut held = self.sightings(found, &(number..=number)).await?;
+            held.retain(|sighting| !shown.contains(sighting));
+            omitted.append(&mut held);
         }
         Ok(omitted)
     }

@@ -16,6 +16,7 @@ pub static FAMILY: Family = Family {
         // A token id, with the name of its exchange behind it.
         currency: (16, 48),
     },
+    native_decimals: None,
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

@@ -12,6 +12,7 @@ pub static FAMILY: Family = Family {
     short: "svm",
     codec: &address::Addresses,
     lengths: Lengths::both(32),
+    native_decimals: None,
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

@@ -12,6 +12,7 @@ pub static FAMILY: Family = Family {
     short: "tonvm",
     codec: &address::Addresses,
     lengths: Lengths::ANY,
+    native_decimals: None,
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

@@ -13,6 +13,7 @@ pub static FAMILY: Family = Family {
     short: "tvm",
     codec: &address::Addresses,
     lengths: Lengths::ANY,
+    native_decimals: None,
     tx_prefix: "0x",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),

@@ -11,6 +11,7 @@ pub static FAMILY: Family = Family {
     short: "xrpvm",
     codec: &address::Addresses,
     lengths: Lengths::ANY,
+    native_decimals: None,
     tx_prefix: "",
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: None,
