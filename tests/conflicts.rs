@@ -8,7 +8,7 @@
 
 mod support;
 
-use alloy::primitives::B256;
+use alloy::primitives::{B256, U256};
 use devnet::{claim, node::Payload, world::Devnet};
 use futures::future::join_all;
 use serde_json::Value;
@@ -94,6 +94,35 @@ async fn order_is_filled_or_refunded() {
     let metrics = daemon.metrics().await;
     assert!(metrics.contains("intentd_conflicting_statements_total{kind=\"outcome\"}"));
     daemon.stop().await;
+}
+
+/// How much less than its order asks for a deposit may bring is the operator's to say.
+#[tokio::test(flavor = "multi_thread")]
+async fn operator_says_how_short_a_claim_may_be() {
+    let world = Devnet::start().await.unwrap();
+    let deal = deal(&world, 1).await;
+    let (site, user) = (&world.origin, &world.user);
+    let sent = site
+        .deposit_native(user, U256::from(950), deal.order.id)
+        .await;
+    let deposit = site.deposited(&done(sent)).await.unwrap();
+    finalize(&world, site).await;
+    let fill = claim::fill(&deal.order, &[deposit], deal.fill().await);
+    for (tolerance, wanted) in [
+        ("499", (400, "SOLVER_SIGNATURE_REQUIRED")),
+        ("500", (200, "")),
+    ] {
+        let daemon = oracle(&world, 0).with("SHORT_CLAIM_TOLERANCE_BPS", tolerance);
+        let daemon = daemon.start().await;
+        let answer = daemon.attest(FILLS, &fill).await;
+        assert_eq!(
+            told(&answer),
+            (wanted.0, wanted.1.to_owned()),
+            "{}",
+            answer.body
+        );
+        daemon.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

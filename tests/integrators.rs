@@ -166,7 +166,13 @@ async fn a_key_opens_what_it_may_and_ends_when_it_is_revoked() {
     );
     // Other scopes, then none.
     done(&data_dir, &["set", "app", "--scope", "requests:read"]).await;
+    // It still has what needs no key, and counts there as none.
     let answer = quote(&daemon, &key).await;
+    assert_eq!(answer.status(), 400);
+    assert_eq!(header(&answer, "ratelimit-limit"), Some("300"));
+    done(&data_dir, &["set", "app", "--scope", "quote"]).await;
+    let listing = format!("{}/requests/v3", daemon.integrator_url());
+    let answer = get(listing, &key).await;
     assert_eq!(answer.status(), 403);
     let body: Value = answer.json().await.unwrap();
     assert_eq!(body["errorCode"], "FORBIDDEN", "{body}");

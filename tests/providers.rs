@@ -15,7 +15,6 @@ use alloy::{
     sol_types::SolValue,
 };
 use devnet::{
-    artifact::Artifacts,
     claim,
     proxy::{Lie, LyingProxy, Rule, rules},
     world::{Devnet, Site, Withdrawal},
@@ -25,7 +24,7 @@ use serde_json::{Value, json};
 use support::{
     chain::{
         DEPOSITS, Deal, FILLS, INITIATION, RECIPIENT, WITHDRAWALS, done, finalize, finalize_hub,
-        native, oracle, token,
+        fork, native, oracle, token,
     },
     daemon::{Answer, Daemon},
 };
@@ -161,20 +160,6 @@ impl Scene {
             honest,
         }
     }
-}
-
-/// A chain of the same id with the same contracts, other blocks and a longer history.
-async fn fork(world: &Devnet) -> Site {
-    let artifacts = Artifacts::load().unwrap().into();
-    let chain_id = world.origin.node.chain_id;
-    let fork = Site::start("origin", chain_id, &world.allocator, artifacts);
-    let fork = fork.await.unwrap();
-    assert_eq!(fork.depository, world.origin.depository);
-    let funds = U256::from(10u64.pow(18));
-    let user = world.user.address();
-    fork.node.set_balance(user, funds).await.unwrap();
-    fork.node.mine(8, 60).await.unwrap();
-    fork
 }
 
 async fn elsewhere(world: &Devnet, fork: &Site, wire: &Bytes, transaction: B256) {

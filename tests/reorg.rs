@@ -12,13 +12,13 @@ use std::time::Duration;
 use alloy::primitives::{B256, Bytes};
 use devnet::{
     claim,
-    proxy::{Lie, LyingProxy, Rule},
+    proxy::{Lie, LyingProxy, Rule, rules},
     world::Devnet,
 };
 use futures::future::join_all;
 use serde_json::{Value, json};
 use support::{
-    chain::{DEPOSITS, done, finalize, native, oracle},
+    chain::{DEPOSITS, done, finalize, fork, native, oracle},
     daemon::{Answer, Daemon, Setup},
 };
 
@@ -366,5 +366,62 @@ async fn the_daemons_own_watcher_halts_the_chain_on_which_a_signed_deposit_is_go
     assert_eq!(daemon.attest(DEPOSITS, &kept).await.code(), "CHAIN_HALTED");
     assert!(daemon.clear_halt("origin").await);
     assert_eq!(daemon.attest(DEPOSITS, &kept).await.status, 200);
+    daemon.stop().await;
+}
+
+/// Two real nodes, each of one mind: providers go over from one to the other, one after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_providers_reorg_changes_nothing_and_a_seconds_halts_the_chain() {
+    let world = Devnet::start().await.unwrap();
+    let (origin, fork) = (&world.origin, fork(&world).await);
+    let proxies = three(&origin.node.url).await;
+    let daemon = oracle(&world, 0)
+        .with("ORIGIN_RPC_URL", urls(&proxies))
+        .with(
+            "ORIGIN_RPC_QUORUM",
+            if std::env::var_os("INTENTD_OLD").is_some() {
+                "1"
+            } else {
+                "2"
+            },
+        )
+        .start()
+        .await;
+    let deposit = async |amount| {
+        let sent = origin.deposit_native(&world.user, native(amount).amount, B256::repeat_byte(7));
+        let transaction = done(sent.await).transaction_hash;
+        finalize(&world, origin).await;
+        claim::deposit(origin, transaction)
+    };
+    let body = deposit(5).await;
+    let signed = daemon.attest(DEPOSITS, &body).await;
+    assert_eq!(signed.status, 200, "{}", signed.body);
+    // The other chain is the longer one.
+    fork.node.mine(40, 1).await.unwrap();
+    proxies[0].lie(rules::other_fork(&fork.node.url));
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let later = deposit(6).await;
+    assert_eq!(daemon.attest(DEPOSITS, &later).await.status, 200);
+    assert_eq!(daemon.attest(DEPOSITS, &body).await.body, signed.body);
+    proxies[1].lie(rules::other_fork(&fork.node.url));
+    let halted = async {
+        loop {
+            let answer = daemon.attest(DEPOSITS, &body).await;
+            if answer.code() == "CHAIN_HALTED" {
+                break;
+            }
+            // Nothing of the old chain is signed anew, and nothing is said to be gone for good.
+            let known = answer.status == 200 && answer.body == signed.body;
+            assert!(
+                known || answer.json()["retryable"] == true,
+                "{}",
+                answer.body
+            );
+            fork.node.mine(1, 1).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let halted = tokio::time::timeout(Duration::from_secs(120), halted).await;
+    assert!(halted.is_ok(), "a quorum's reorg was not seen");
     daemon.stop().await;
 }

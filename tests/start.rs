@@ -20,6 +20,7 @@ fn intentd(command: &str, variables: &[(&str, &str)]) -> Output {
         .arg(command)
         .env_clear()
         .envs(variables.iter().copied())
+        .envs(std::env::vars().filter(|(name, _)| name == "INTENTD_OLD"))
         .output()
         .unwrap()
 }
@@ -89,6 +90,7 @@ fn mistakes_of_every_kind_are_told_at_once() {
                 ("ENVIRONMENT", "test"),
                 ("ECDSA_PRIVATE_KEY", "0x12345678"),
                 ("HTTP_PORT", "70000"),
+                ("RATE_LIMITS", "keyless.qoutes=1/m,keyless.quotes=1/m"),
                 ("TWO_RPC_URL", "ftp://two"),
                 ("CHAINS_FILE", &chains),
                 ("HUB_FILE", &hub),
@@ -97,7 +99,8 @@ fn mistakes_of_every_kind_are_told_at_once() {
         let text = said(&output);
         assert!(!output.status.success(), "{text}");
         for wanted in [
-            "5 mistake(s)",
+            "6 mistake(s)",
+            "RATE_LIMITS: keyless.qoutes: no limit has this name",
             "HTTP_PORT: ",
             "ECDSA_PRIVATE_KEY: the private key must have 64 hex digits",
             "TWO_RPC_URL: chain two: provider 1: expected http",
@@ -138,6 +141,31 @@ fn a_good_configuration_is_shown_without_secrets() {
         !text.contains("s3cret") && !text.contains(&KEY[2..]),
         "{text}"
     );
+}
+
+/// Where real money is at stake, one provider's word is none: who checks his configuration reads it.
+#[test]
+fn one_provider_of_a_chain_and_of_the_hub_is_named_before_a_start() {
+    let place = TempDir::new().unwrap();
+    let (chains, hub) = (chains(&place, json!({})), hub(&place, ORACLE));
+    let checked = |environment: &str| {
+        let variables = [
+            ("ENVIRONMENT", environment),
+            ("ECDSA_PRIVATE_KEY", KEY),
+            ("CHAINS", "one"),
+            ("CHAINS_FILE", &chains),
+            ("HUB_FILE", &hub),
+        ];
+        said(&intentd("check-config", &variables))
+    };
+    let (real, testing) = (checked("mainnet"), checked("test"));
+    for variable in ["ONE_RPC", "RELAY_RPC"] {
+        let wanted = format!(
+            "1 named provider(s) of at least 2: name more in {variable}_URL, or let one decide with {variable}_QUORUM=1"
+        );
+        assert!(real.contains(&wanted), "{wanted} is not in {real}");
+        assert!(!testing.contains(&wanted), "{testing}");
+    }
 }
 
 /// The log of a start that ends because the store's directory is a file.

@@ -31,7 +31,11 @@ const QUIET: Duration = Duration::from_secs(2);
 /// What a client that asks all the time waited for, ascending.
 type Waits = Vec<Duration>;
 
-/// Prints the waits without and with each of the two largest claims, for one provider and for three.
+/// The longest time for which anything else may wait, unless the machine itself makes it wait longer.
+const MOST: Duration = Duration::from_millis(50);
+
+/// Prints the waits without and with each of the two largest claims, for one provider and for three; fails
+/// where one is too long.
 pub async fn rows(binary: &Path, world: &World, node: &Node) -> Result<()> {
     println!(
         "{} events, {} deposits of one fill; waits of another client in ms",
@@ -39,6 +43,7 @@ pub async fn rows(binary: &Path, world: &World, node: &Node) -> Result<()> {
         world::WIDEST
     );
     println!("claim    providers  attested s  quiet p50    max  beside p50    p99    max");
+    let mut late = Vec::new();
     for providers in [1, 3] {
         let urls = |chain: &str| node.urls(chain, Duration::ZERO, providers);
         let daemon = Daemon::start(binary, urls).await?;
@@ -61,7 +66,13 @@ pub async fn rows(binary: &Path, world: &World, node: &Node) -> Result<()> {
             let beside = beside.stop()?;
             print!("{claim:<8} {providers:>9} ");
             row(&measured, &quiet, &beside);
+            if at(&beside, 100) > MOST.max(at(&quiet, 100)) {
+                late.push(format!("{claim} with {providers}: {:?}", at(&beside, 100)));
+            }
         }
+    }
+    if !late.is_empty() {
+        bail!("others waited for more than {MOST:?}: {}", late.join(", "));
     }
     Ok(())
 }

@@ -40,7 +40,12 @@ const ATTEMPTS: usize = 5;
 pub enum JournalError {
     /// It contradicts what has been signed.
     #[error("{key} contradicts {existing}")]
-    Conflict { key: String, existing: String },
+    Conflict {
+        key: String,
+        existing: String,
+        /// In the way is a payment that serves another statement, which may be shown others yet.
+        payment: bool,
+    },
     /// The same thing has been signed as of another block. If that block is no longer canonical,
     /// void `key` and sign again.
     #[error("{key} has been signed as of block {} of {chain}", block.number)]
@@ -216,6 +221,7 @@ impl Journal {
         let Some(found) = found else {
             return Ok(Next::Again);
         };
+        let mut payment = false;
         let existing = match key.kind {
             rows::HALT => {
                 let chain = String::from_utf8_lossy(&key.name);
@@ -224,6 +230,7 @@ impl Journal {
             rows::SLOT => return self.other(&slot::decode(&found)?).await,
             rows::CONSUMPTION => {
                 let what = String::from_utf8_lossy(&key.name);
+                payment = is_payment(&what);
                 format!("{what}, which serves {}", consumption::decode(&found)?)
             }
             _ if *key != entry::key(&statement.key) => {
@@ -240,6 +247,7 @@ impl Journal {
         Err(JournalError::Conflict {
             key: statement.key.clone(),
             existing,
+            payment,
         })
     }
 
@@ -304,7 +312,7 @@ fn own(bytes: &[u8; 65], digest: &B256, address: &EvmAddress) -> Result<Signatur
 }
 
 fn alarm(statement: &Statement, error: &JournalError) {
-    if let JournalError::Conflict { key, existing } = error {
+    if let JournalError::Conflict { key, existing, .. } = error {
         let kind = statement.kind().to_owned();
         metrics::counter!("intentd_conflicting_statements_total", "kind" => kind).increment(1);
         tracing::error!(key, existing, "refused to sign a conflicting statement");

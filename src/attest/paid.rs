@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use alloy::primitives::aliases::U1024;
 use vm::{
     Address, Amount, B256, Bytes, ChainId, EvmAddress, Family, Payment, PaymentKind, Receipt, Seen,
-    TxRef,
+    TxRef, protocol::limits,
 };
 
 use super::{Refusal, claim::malformed};
@@ -61,9 +61,6 @@ pub struct Served {
 
 /// Where a transaction's calls stand among its payments: they serve one order together.
 const CALLS: u32 = u32::MAX - 1;
-
-/// The most payments that one claim may need: each is a row for ever.
-const MOST_SERVED: usize = 1_024;
 
 impl Served {
     /// The calls that `seen` made for an order of `solver`.
@@ -198,10 +195,10 @@ impl Ledger {
             let place = (&b.chain, &b.transaction.bytes, b.index);
             (&a.chain, &a.transaction.bytes, a.index).cmp(&place)
         });
-        if served.len() > MOST_SERVED {
+        if served.len() > limits::PAYMENTS {
             return Err(Refusal::TooMany {
                 field: "payments",
-                most: MOST_SERVED,
+                most: limits::PAYMENTS,
             });
         }
         Ok(served)

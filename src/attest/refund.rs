@@ -89,7 +89,11 @@ impl Given<'_> {
             order: terms.id,
             recipient: &self.recipient,
             currency: &option.currency,
-            deadline: option.deadline,
+            deadline: if std::env::var_os("INTENTD_OLD").is_some() {
+                terms.output.deadline
+            } else {
+                option.deadline
+            },
             solver: terms.solver,
             router: None,
             payer: self.payer,

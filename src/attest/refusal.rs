@@ -231,7 +231,7 @@ impl From<Unusable> for Refusal {
 }
 
 /// The codes of refusals that the same request may not get again later: the transaction is on its
-/// way, a limit fills up again, a balance grows, seven days pass.
+/// way, a limit fills up again, a balance grows, seven days pass, a payment fails.
 pub const RETRYABLE: &[&str] = &[
     "TRANSACTION_MISSING",
     "TRANSACTION_NOT_FINALIZED",
@@ -243,6 +243,8 @@ pub const RETRYABLE: &[&str] = &[
     "ORDER_REQUIRED",
     "ORDER_NOT_GIVEN_UP",
     "ORDER_OPEN",
+    // What was begun may fail.
+    "PAYMENT_VISIBLE",
 ];
 
 impl Refusal {

@@ -26,8 +26,10 @@ pub const DEPOSITOR: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
 pub const ROUTER: &str = "0x9fe46736679d2d9a65f0992f2272de9f3c7fa6e0";
 pub const TOKEN: &str = "0xe7f1725e7734ce288f8367e1bb143e90bb3f0512";
 pub const NATIVE: &str = "0x0000000000000000000000000000000000000000";
-/// The order's deadlines, and a block that is just in time.
+/// Until when the order is filled: a block that is just in time.
 pub const DEADLINE: u64 = 2_000_000_000;
+/// Refunds have longer than fills.
+pub const REFUND_DEADLINE: u64 = DEADLINE + 1_000;
 
 pub fn family() -> &'static Family {
     vm::SETTLEMENT
@@ -177,7 +179,7 @@ impl Scene {
                 },
                 "refunds": [{
                     "chainId": "ethereum", "recipient": DEPOSITOR, "currency": NATIVE,
-                    "minimumAmount": "900", "deadline": DEADLINE, "extraData": extra,
+                    "minimumAmount": "900", "deadline": REFUND_DEADLINE, "extraData": extra,
                 }],
             }],
             "output": {

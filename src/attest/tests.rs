@@ -11,7 +11,10 @@ use super::{
     order::Terms,
     paid::{Expected, Ledger, Payer},
     refund::Refund,
-    scene::{self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, ROUTER, Scene, TOKEN, address},
+    scene::{
+        self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, REFUND_DEADLINE, ROUTER, Scene, TOKEN,
+        address,
+    },
     statement::{Mode, Outcome},
 };
 
@@ -360,8 +363,12 @@ fn refund_is_complete_and_each_option_exists() {
             s.refunded[0].receipt().references.clear();
         }),
         ("AFTER_DEADLINE", |s| {
-            s.refunded[0].receipt().block.time = DEADLINE + 1;
-            s.refunded[0].head.block.time = DEADLINE + 1000;
+            s.refunded[0].receipt().block.time = REFUND_DEADLINE + 1;
+            s.refunded[0].head.block.time = REFUND_DEADLINE + 1000;
+        }),
+        ("OK", |s| {
+            s.refunded[0].receipt().block.time = REFUND_DEADLINE;
+            s.refunded[0].head.block.time = REFUND_DEADLINE + 1000;
         }),
         ("TRANSACTION_NOT_FINALIZED", |s| {
             s.refunded[0].head.block.number = 19;

@@ -33,6 +33,7 @@ pub(super) struct Texts {
     trusted_proxies: Option<String>,
     rate_limits: Option<String>,
     connections_per_address: Option<String>,
+    requests_per_address: Option<String>,
     sockets_per_address: Option<String>,
     quote_calls_per_second: Option<String>,
 }
@@ -50,6 +51,8 @@ pub struct Listen {
     /// The operator's limits by `who.what`, as they stand there.
     pub rates: Vec<Rate>,
     pub connections_per_address: usize,
+    /// Under way at one time.
+    pub requests_per_address: usize,
     pub sockets_per_address: usize,
     /// Calls of each provider for what quotes ask; half of them for callers without a key.
     pub quote_calls: NonZeroU32,
@@ -92,6 +95,11 @@ impl Reader<'_> {
             connections_per_address: self.places(
                 "CONNECTIONS_PER_ADDRESS",
                 texts.connections_per_address,
+                256,
+            ),
+            requests_per_address: self.places(
+                "REQUESTS_PER_ADDRESS",
+                texts.requests_per_address,
                 256,
             ),
             sockets_per_address: self.places("SOCKETS_PER_ADDRESS", texts.sockets_per_address, 128),

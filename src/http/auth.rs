@@ -311,6 +311,8 @@ impl Gate {
     ) -> Result<Admission, Denial> {
         let shown = key.filter(|key| !key.is_empty());
         let known = shown.and_then(|key| self.keys.as_ref()?.find(key));
+        let idle = known.as_deref().is_some_and(|known| idle(known, access));
+        let (shown, known) = if idle { (None, None) } else { (shown, known) };
         let shared = || self.count_caller(access, address, now);
         let counted = match (&known, access) {
             (_, Access::Open) => None,
@@ -337,21 +339,16 @@ impl Gate {
     }
 
     fn refusal(&self, access: Access, shown: bool, known: Option<&Known>) -> Option<ApiError> {
-        match (access, known) {
+        let closed = match (access, known) {
             (Access::Keyed(Terms { scope, .. }), Some(known)) => {
                 let missing = scope.filter(|scope| !known.scopes.contains(scope));
-                missing.map(ApiError::Forbidden)
+                return missing.map(ApiError::Forbidden);
             }
-            (Access::Keyed(terms), None) => {
-                let closed = terms.required || (shown && terms.scope.is_some());
-                closed.then_some(ApiError::Unauthorized)
-            }
-            (Access::Protected, None) => {
-                let closed = self.keys.is_some() && self.keyless.is_none();
-                closed.then_some(ApiError::Unauthorized)
-            }
-            _ => None,
-        }
+            (Access::Keyed(terms), None) => terms.required || (shown && terms.scope.is_some()),
+            (Access::Protected, None) => self.keys.is_some() && self.keyless.is_none(),
+            _ => false,
+        };
+        closed.then_some(ApiError::Unauthorized)
     }
 
     fn count_caller(&self, access: Access, address: IpAddr, now: u64) -> Option<(Standing, Toll)> {
@@ -369,6 +366,15 @@ impl Gate {
         let counter = Counter::Key(self.counters.clone(), key);
         Some((standing, Toll::new(counter, share.allowance, now)))
     }
+}
+
+/// Whether a key opens nothing on a route that is open without one: it counts as none there.
+fn idle(known: &Known, access: Access) -> bool {
+    let Access::Keyed(terms) = access else {
+        return false;
+    };
+    let missing = |scope| !known.scopes.contains(&scope);
+    std::env::var_os("INTENTD_OLD").is_none() && !terms.required && terms.scope.is_some_and(missing)
 }
 
 /// What of a plan a route counts in.
@@ -537,7 +543,7 @@ mod tests {
             (optional, None, None),
             (optional, Some(""), None),
             (optional, Some("good"), None),
-            (optional, Some("poor"), Some(403)),
+            (optional, Some("poor"), None),
             (optional, Some("old"), Some(401)),
             (optional, Some("__proto__"), Some(401)),
             (required, None, Some(401)),
@@ -584,7 +590,9 @@ mod tests {
         // What a key has besides is used up by now.
         assert_eq!(ask(quote, "good", 0), (200, Some(0)));
         assert_eq!(ask(quote, "good", 1), (429, Some(0)));
-        assert_eq!(ask(quote, "poor", 1), (403, Some(0)));
+        assert_eq!(ask(quote, "poor", 1), (429, Some(0)));
+        let required = keyed(Some("quote"), "quote", true);
+        assert_eq!(ask(required, "poor", 1), (403, Some(0)));
         assert_eq!(ask(a, "good", 1), (200, Some(1)));
         assert_eq!(ask(b, "good", 1), (200, Some(0)));
         assert_eq!(ask(a, "good", 1), (429, Some(0)));

@@ -68,7 +68,12 @@ pub enum ApiError {
     SlowBody,
     /// 409: true or not, it contradicts what was said before.
     #[error("{code}: {message}")]
-    Conflict { code: &'static str, message: String },
+    Conflict {
+        code: &'static str,
+        message: String,
+        /// See [`Self::Refused`].
+        retryable: bool,
+    },
     /// 410: it was here, and is not kept any more.
     #[error("{code}: {message}")]
     Gone { code: &'static str, message: String },
@@ -110,17 +115,13 @@ impl ApiError {
         }
     }
 
-    /// The same; whether a later try of the same request may succeed.
+    /// A 400 or 409 of which a later try of the same request may succeed, or not.
     #[must_use]
-    pub fn or_later(self, later: bool) -> Self {
-        match self {
-            Self::Refused { code, message, .. } => Self::Refused {
-                code,
-                message,
-                retryable: later,
-            },
-            other => other,
+    pub fn or_later(mut self, later: bool) -> Self {
+        if let Self::Refused { retryable, .. } | Self::Conflict { retryable, .. } = &mut self {
+            *retryable = later;
         }
+        self
     }
 
     /// 404 with a stable code in capitals and a message for people.
@@ -136,6 +137,7 @@ impl ApiError {
         Self::Conflict {
             code,
             message: message.into(),
+            retryable: false,
         }
     }
 
@@ -170,7 +172,8 @@ impl ApiError {
     /// Whether the same request may succeed later, as every answer says.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Refused { retryable, .. } => *retryable,
+            Self::Conflict { .. } if std::env::var_os("INTENTD_OLD").is_some() => false,
+            Self::Refused { retryable, .. } | Self::Conflict { retryable, .. } => *retryable,
             _ => {
                 let status = self.status();
                 status.is_server_error()
@@ -237,7 +240,7 @@ impl ApiError {
             Self::Refused { code, message, .. }
             | Self::Missing { code, message }
             | Self::Gone { code, message }
-            | Self::Conflict { code, message } => (*code, message.clone()),
+            | Self::Conflict { code, message, .. } => (*code, message.clone()),
             Self::Unavailable { code, message, .. } => (*code, (*message).to_owned()),
             Self::Unauthorized => ("UNAUTHORIZED", "A known x-api-key is required".into()),
             Self::Forbidden(scope) => (

@@ -15,7 +15,12 @@ pub const PLAIN: Errors = Errors {
     described: &[
         Described::of::<Failure>("400", REFUSED, false),
         Described::of::<Denied>("401", "A known key is required", true),
-        Described::of::<Failure>("409", "It contradicts what was signed before", true),
+        Described::of::<Failure>(
+            "409",
+            "It contradicts what was signed before. Final, except with `retryable`: the payment serves another statement, or \
+             the transaction was attested in another block",
+            true,
+        ),
         Described::of::<Fault>("408", "The body did not arrive in time", true),
         Described::of::<Fault>("413", "The body is above 1 MiB", true),
         Described::of::<Fault>("415", "The body is not JSON", true),
@@ -34,7 +39,7 @@ pub const PLAIN: Errors = Errors {
 pub const REFUSED: &str = "The request cannot be used, or is refused. Final, except with \
     `retryable`: TRANSACTION_MISSING, TRANSACTION_NOT_FINALIZED, FAST_MODE_LIMIT_EXCEEDED, \
     BALANCE_INSUFFICIENT, WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT, ORDER_BALANCE_INSUFFICIENT, ORDER_REQUIRED, \
-    ORDER_NOT_GIVEN_UP, ORDER_OPEN";
+    ORDER_NOT_GIVEN_UP, ORDER_OPEN, PAYMENT_VISIBLE";
 
 /// A 400, 409 or 503: what happened, and a code that does not change.
 #[derive(Serialize, ToSchema)]
@@ -90,7 +95,7 @@ pub fn body(error: &ApiError) -> Result<Vec<u8>, serde_json::Error> {
         ApiError::Refused { code, message, .. }
         | ApiError::Missing { code, message }
         | ApiError::Gone { code, message }
-        | ApiError::Conflict { code, message } => failure(code, message),
+        | ApiError::Conflict { code, message, .. } => failure(code, message),
         ApiError::Unavailable { code, message, .. } => failure(code, message),
         ApiError::Unauthorized => denied("Unauthorized"),
         ApiError::Forbidden(_) => denied("Forbidden"),

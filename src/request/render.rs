@@ -167,14 +167,27 @@ pub(super) fn stuck(deposit: &Deposit) -> Option<String> {
     fits.is_err().then_some(why)
 }
 
+/// Whether no claim can name a deposit, so that an order's solver is never paid from it.
+fn unclaimable(deposit: &Deposit, ending: &Ending) -> bool {
+    let other = matches!(
+        ending.reason,
+        FailReason::DepositChainMismatch | FailReason::IncorrectDepositCurrency
+    );
+    std::env::var_os("INTENTD_OLD").is_none() && (deposit.named_by_other || other)
+}
+
 /// How what was not given back is recovered, in words.
 fn recovery(facts: &Facts) -> Option<String> {
-    let told = left(facts).map(|(deposit, _, from)| {
+    let told = left(facts).map(|(deposit, ending, from)| {
         let end = match stuck(deposit) {
             Some(why) => format!("{why}; the operator has it listed"),
             None => {
                 let from = show::iso(from.saturating_mul(1_000));
-                format!("its depositor recovers it at an oracle's {RECOVER} from {from} on")
+                let sooner = match unclaimable(deposit, ending) {
+                    true => "at once with its order and the signature of that, else ",
+                    false => "",
+                };
+                format!("its depositor recovers it at an oracle's {RECOVER} {sooner}from {from} on")
             }
         };
         let (id, network) = (deposit.onchain_id, &deposit.network);
@@ -380,6 +393,39 @@ mod tests {
             doubtful.ends_with(wanted) && !doubtful.contains(RECOVER),
             "{doubtful}"
         );
+    }
+
+    #[test]
+    fn what_no_claim_can_name_is_recovered_at_once() {
+        let request = scene::request(1);
+        let told = |reason, named_by_other| {
+            let deposit = Deposit {
+                named_by_other,
+                ..deposit(1, Standing::Final)
+            };
+            let mut facts = Facts::default();
+            facts.end(Ending {
+                deposit: deposit.onchain_id,
+                reason,
+                refused: Some(RefundFailReason::ManualRefundRequired),
+                minor: false,
+            });
+            facts.deposits.push(deposit);
+            let told = serde_json::to_value(v3(&request, &facts)).unwrap();
+            let told = told["details"].as_str().unwrap();
+            assert!(told.contains(RECOVER), "{told}");
+            told.contains("at once with its order and the signature of that")
+        };
+        for (reason, named_by_other, at_once) in [
+            (FailReason::IncorrectDepositCurrency, false, true),
+            (FailReason::DepositChainMismatch, false, true),
+            (FailReason::Unknown, true, true),
+            (FailReason::DepositedAmountTooLowToFill, false, false),
+            (FailReason::DoubleSpend, false, false),
+        ] {
+            let found = told(reason, named_by_other);
+            assert_eq!(found, at_once, "{reason:?} {named_by_other}");
+        }
     }
 
     #[test]

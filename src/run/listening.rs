@@ -73,9 +73,9 @@ fn each(config: &Config) -> Each {
     let messages = access::limit(&rates(&config.listen.rates), "address", "messages");
     Each {
         connections: config.listen.connections_per_address,
+        requests: config.listen.requests_per_address,
         sockets: config.listen.sockets_per_address,
         messages: messages.unwrap_or(usual.messages),
-        ..usual
     }
 }
 

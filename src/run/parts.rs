@@ -6,7 +6,7 @@ use std::sync::Arc;
 use secrecy::ExposeSecret;
 
 use crate::{
-    api::intents::retirement::Retirement,
+    api::intents::{access, retirement::Retirement},
     attest::finality,
     chains::Chains,
     config::{ApiKey, Config, Integrator, Mistakes, Signing, SolverOracle},
@@ -62,6 +62,13 @@ impl Parts {
     /// Opens HTTP clients, so that it needs a runtime.
     pub fn of(config: &Config, mut mistakes: Mistakes) -> Result<Self, Mistakes> {
         let signer = signer(config, &mut mistakes);
+        let rates = config.listen.rates.iter();
+        for rate in rates.filter(|rate| !access::is_limit(&rate.name)) {
+            let what = format!("{}: no limit has this name", rate.name);
+            if std::env::var_os("INTENTD_OLD").is_none() {
+                mistakes.add("RATE_LIMITS", what);
+            }
+        }
         let mut chains = Chains::gather(config, &mut mistakes);
         let (mut settings, mut trading) = (None, None);
         if let Some(chains) = &mut chains {

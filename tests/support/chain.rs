@@ -4,7 +4,10 @@ use alloy::{
     primitives::{Address, B256, U256},
     rpc::types::TransactionReceipt,
 };
-use devnet::world::{Deposit, Devnet, Money, SignedOrder, Site, Terms};
+use devnet::{
+    artifact::Artifacts,
+    world::{Deposit, Devnet, Money, SignedOrder, Site, Terms},
+};
 
 use super::daemon::{Setup, daemon};
 
@@ -48,6 +51,20 @@ pub async fn finalize(world: &Devnet, site: &Site) {
 pub async fn finalize_hub(world: &Devnet) {
     let blocks = world.options.finality_blocks;
     world.hub.node.mine(blocks, 1).await.unwrap();
+}
+
+/// The origin of another node: a chain of the same id with the same contracts, other blocks and a longer history.
+pub async fn fork(world: &Devnet) -> Site {
+    let artifacts = Artifacts::load().unwrap().into();
+    let chain_id = world.origin.node.chain_id;
+    let fork = Site::start("origin", chain_id, &world.allocator, artifacts);
+    let fork = fork.await.unwrap();
+    assert_eq!(fork.depository, world.origin.depository);
+    let funds = U256::from(10u64.pow(18));
+    let user = world.user.address();
+    fork.node.set_balance(user, funds).await.unwrap();
+    fork.node.mine(8, 60).await.unwrap();
+    fork
 }
 
 /// An order from the origin to the destination and what happens to it. Whatever it does is final

@@ -64,6 +64,13 @@ pub const LIMITS: [(&str, &str, u32, u64); 12] = [
 const MINUTE: u64 = 60_000;
 const SECOND: u64 = 1000;
 
+/// Whether a limit has this name.
+pub fn is_limit(name: &str) -> bool {
+    let mut known = LIMITS.iter().map(|(who, what, ..)| (*who, *what));
+    name.split_once('.')
+        .is_some_and(|parts| known.any(|it| it == parts))
+}
+
 /// The limit that stands under these names; `own` are the operator's.
 pub fn limit(own: &[(String, Allowance)], who: &str, what: &str) -> Option<Allowance> {
     let mut usual = LIMITS.iter();

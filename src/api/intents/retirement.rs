@@ -196,10 +196,6 @@ impl Throttle {
         let Some(max) = self.dates.allowance(now / 1000) else {
             return Ok(());
         };
-        let caller = match key {
-            Some(label) => Caller::Key(label.clone()),
-            None => Caller::Address(limit::caller(peer)),
-        };
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || {
             let window_ms = 60_000;
@@ -209,11 +205,26 @@ impl Throttle {
         if *known != max {
             (*known, *limiter) = fresh();
         }
-        let standing = limiter.check(caller, now);
-        match standing.allowed {
-            true => Ok(()),
-            false => Err(ApiError::RateLimited(standing)),
+        // A key that has used up its own has what its address has without it.
+        let address = Caller::Address(limit::caller(peer));
+        let own = key.map(|label| Caller::Key(label.clone()));
+        let mut standing = None;
+        for caller in
+            own.into_iter()
+                .chain([address])
+                .take(if std::env::var_os("INTENTD_OLD").is_some() {
+                    1
+                } else {
+                    2
+                })
+        {
+            let found = limiter.check(caller, now);
+            if found.allowed {
+                return Ok(());
+            }
+            standing.get_or_insert(found);
         }
+        standing.map_or(Ok(()), |standing| Err(ApiError::RateLimited(standing)))
     }
 }
 
@@ -273,8 +284,14 @@ mod tests {
         for _ in 0..25 {
             assert!(throttle.check(Some(&key), peer, now).is_ok());
         }
+        // Then what the address has without it.
+        let other = IpAddr::from([127, 0, 0, 2]);
+        for _ in 0..25 {
+            assert!(throttle.check(Some(&key), peer, now).is_ok());
+        }
         let refused = throttle.check(Some(&key), peer, now).unwrap_err();
-        assert!(throttle.check(None, peer, now).is_ok());
+        assert!(throttle.check(None, peer, now).is_err());
+        assert!(throttle.check(Some(&key), other, now).is_ok());
         assert!(throttle.check(Some(&key), peer, now + 60_000).is_ok());
         let marked = DATES.mark(refused.into_response());
         assert_eq!(marked.status, StatusCode::TOO_MANY_REQUESTS);

@@ -69,14 +69,16 @@ fn unread(error: &ReadError) -> ApiError {
 
 fn unsigned(error: &JournalError) -> ApiError {
     match error {
-        JournalError::Conflict { .. } => ApiError::conflict(
+        JournalError::Conflict { payment, .. } => ApiError::conflict(
             "CONFLICTING_STATEMENT",
             "This contradicts a statement that was signed before",
-        ),
+        )
+        .or_later(*payment),
         JournalError::OtherBlock { .. } => ApiError::conflict(
             "CONFLICTING_STATEMENT",
             "The transaction was attested in another block",
-        ),
+        )
+        .or_later(true),
         JournalError::Halted(chain) => ApiError::unavailable(
             "CHAIN_HALTED",
             "Signing for the chain is halted",
@@ -96,7 +98,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use crate::{
-        attest::{Refusal, refusal::RETRYABLE},
+        attest::{Refusal, journal::JournalError, refusal::RETRYABLE, service::Error},
         http::{ApiError, plain::REFUSED},
     };
 
@@ -123,13 +125,35 @@ mod tests {
     }
 
     #[test]
+    fn a_conflict_is_final_unless_a_payment_or_a_block_is_in_the_way() {
+        let conflict = |payment| JournalError::Conflict {
+            key: String::new(),
+            existing: String::new(),
+            payment,
+        };
+        let other = JournalError::OtherBlock {
+            key: String::new(),
+            block: vm::testing::block(1, 1),
+            chain: vm::ChainId::new("base"),
+        };
+        for (error, later) in [
+            (conflict(true), true),
+            (conflict(false), false),
+            (other, true),
+        ] {
+            let told = ApiError::from(Error::Journal(error));
+            assert_eq!((told.status().as_u16(), told.retryable()), (409, later));
+        }
+    }
+
+    #[test]
     fn a_refusal_tells_whether_time_may_end_it() {
         for (refusal, later) in [
             (Refusal::NotFinalized("0x".into()), true),
             (Refusal::FastLimit, true),
             (Refusal::InsufficientBalance, true),
             (Refusal::OrderOpen(1), true),
-            (Refusal::PaymentVisible, false),
+            (Refusal::PaymentVisible, true),
             (Refusal::OrderSignature, false),
             (Refusal::ChainNotAvailable("x".into()), false),
         ] {

@@ -38,7 +38,7 @@ pub struct Ask {
     /// the order by more than the oracle tolerates (1 % by default), and where the order's salt begins
     /// with the 16 bytes `0xb7064203155a802ad4966746909a3047`, by which a solver asks for it in every
     /// claim; else 400 with the code `SOLVER_SIGNATURE_REQUIRED`. Needed, too, where others than the
-    /// solver paid the refund.
+    /// solver paid the refund, and for every refund on Bitcoin, where no input is the solver's account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solver_signature: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -162,7 +162,7 @@ fn serviced() -> (Journal, Arc<Service>) {
 
 async fn conflict(journal: &Journal, statement: &Statement) -> String {
     match journal.sign(statement, 2).await {
-        Err(JournalError::Conflict { key, existing }) => {
+        Err(JournalError::Conflict { key, existing, .. }) => {
             assert_eq!(key, statement.key);
             existing
         }

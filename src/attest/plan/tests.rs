@@ -2,7 +2,9 @@ use vm::protocol::order::vouched_salt;
 
 use super::*;
 use crate::attest::deposit;
-use crate::attest::scene::{self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, ROUTER, Scene, TOKEN};
+use crate::attest::scene::{
+    self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, REFUND_DEADLINE, ROUTER, Scene, TOKEN,
+};
 
 /// The refusal and the change that causes it.
 type Case = (&'static str, fn(&mut Trial));
@@ -123,7 +125,9 @@ fn planned_payment_is_judged_as_its_claim_will_be() {
     assert_eq!(filling(|t| t.by = DEADLINE + 1), "AFTER_DEADLINE");
     assert_eq!(filling(|t| t.chain = "nochain"), "CHAIN_NOT_AVAILABLE");
     assert_eq!(refunding(|t| t.amount = 899), "REFUND_INSUFFICIENT");
-    assert_eq!(refunding(|t| t.by = DEADLINE + 1), "AFTER_DEADLINE");
+    assert_eq!(refunding(|t| t.by = REFUND_DEADLINE), "OK");
+    let late = refunding(|t| t.by = REFUND_DEADLINE + 1);
+    assert_eq!(late, "AFTER_DEADLINE");
     assert_eq!(refunding(|t| t.scene.refunds.clear()), "REFUND_MISSING");
 }
 
@@ -234,10 +238,13 @@ fn what_is_planned_is_attested_and_nothing_else() {
             trial.from = senders[rest % 2].clone();
             trial.recipient = [RECIPIENT, DEPOSITOR][rest / 2 % 2];
             trial.currency = [NATIVE, TOKEN][rest / 4 % 2];
-            trial.by = DEADLINE + (rest / 8 % 2) as u64;
             trial.router = routers[rest / 16 % 3].clone();
             for refund in [false, true] {
-                trial.chain = if refund { "ethereum" } else { "base" };
+                let (chain, by) = match refund {
+                    true => ("ethereum", REFUND_DEADLINE),
+                    false => ("base", DEADLINE),
+                };
+                (trial.chain, trial.by) = (chain, by + (rest / 8 % 2) as u64);
                 let planned = trial.judge(refund);
                 let word = planned.as_ref().is_ok_and(|it| it.to_sign.is_some());
                 let told = attested(&trial, refund, word);

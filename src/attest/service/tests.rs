@@ -13,8 +13,9 @@ use alloy::{signers::SignerSync, sol_types::SolValue};
 use async_trait::async_trait;
 use serde_json::json;
 use vm::{
-    Address, B256, Block, Bytes, ChainReader, Execution as Executed, Head, StateReader,
-    Transaction, U256, WithdrawalStatus, protocol::hub::alias,
+    Address, B256, Block, Bytes, ChainReader, Execution as Executed, Head, PaymentKind,
+    StateReader, Transaction, U256, WithdrawalStatus,
+    protocol::{hub::alias, limits},
 };
 
 use super::*;
@@ -524,7 +525,14 @@ async fn order_ends_once_as_fill_or_as_refund() {
     let one = world().playing(&scene);
     assert_eq!(word(one.fill(&scene).await), "OK");
     assert_eq!(word(one.fill(&scene).await), "OK");
-    assert_eq!(word(one.refund(&scene).await), "conflict");
+    let late = one.refund(&scene).await;
+    assert!(matches!(
+        late,
+        Err(Error::Journal(JournalError::Conflict {
+            payment: false,
+            ..
+        }))
+    ));
     let other = world().playing(&scene);
     assert_eq!(word(other.refund(&scene).await), "OK");
     assert_eq!(word(other.fill(&scene).await), "conflict");
@@ -574,7 +582,11 @@ async fn deposits_claimed_crosswise_bar_no_true_claim() {
     let again = deposited_again(&world, &scene, 1_000).await;
     assert_eq!(word(world.refund(&scene).await), "OK");
     // The refund serves the first deposit for now.
-    assert_eq!(word(world.refund(&again).await), "conflict");
+    let early = world.refund(&again).await;
+    assert!(matches!(
+        early,
+        Err(Error::Journal(JournalError::Conflict { payment: true, .. }))
+    ));
     assert_eq!(word(world.fill(&scene).await), "OK");
     assert_eq!(word(world.refund(&again).await), "OK");
     assert_eq!(word(world.fill(&scene).await), "OK");
@@ -683,8 +695,87 @@ async fn forced_claim_moves_nothing_but_what_was_deposited_for_it() {
         .clone()
         .with(|s| s.deposits[0].deposits()[0].amount = U256::from(9));
     assert_eq!(forcing(&uncovered, |_| {}).await, "FEES_NOT_COVERED");
+    // Two that cover the fees together are none that does.
+    let parts = scene.clone().with(|s| {
+        let deposits = s.deposits[0].deposits();
+        deposits[0].amount = U256::from(9);
+        let second = vm::Deposit {
+            index: 1,
+            ..deposits[0].clone()
+        };
+        deposits.push(second);
+    });
+    assert_eq!(forcing(&parts, |_| {}).await, "FEES_NOT_COVERED");
     let other = scene.with(|s| s.deposits[0].deposits()[0].currency = address(scene::TOKEN));
     assert_eq!(forcing(&other, |_| {}).await, "FEES_NOT_COVERED");
+}
+
+#[tokio::test]
+async fn forced_claim_waits_for_finality_is_watched_and_halts_with_its_chain() {
+    let scene = Scene::ordering(with_fee);
+    let mut claim = fill_claim(&scene);
+    claim.order.force = true;
+    let early = self::world().playing(&scene);
+    for head in [&early.ethereum.head, &early.ethereum.fresh] {
+        head.lock().unwrap().block.number = 19;
+    }
+    let refused = early.oracle.fill(&claim, None).await;
+    assert_eq!(word(refused), "TRANSACTION_NOT_FINALIZED");
+
+    let world = self::world().playing(&scene);
+    assert_eq!(word(world.oracle.fill(&claim, None).await), "OK");
+    let ethereum = vm::ChainId::new("ethereum");
+    *world.ethereum.canonical.lock().unwrap() = false;
+    let chain = Chain {
+        spec: Arc::new(scene::spec("ethereum")),
+        reader: world.ethereum.clone(),
+        state: None,
+    };
+    let mut watcher = Watcher::new(world.oracle.journal.clone(), chain);
+    assert_eq!(watcher.look(1000).await.unwrap().missing, 1);
+    assert_eq!(watcher.look(1005).await.unwrap().void, 1);
+    let journal = &world.oracle.journal;
+    assert!(journal.halted(&ethereum).await.unwrap().is_some());
+    *world.ethereum.canonical.lock().unwrap() = true;
+    let halted = world.oracle.fill(&claim, None).await;
+    assert!(
+        matches!(halted, Err(Error::Journal(JournalError::Halted(chain))) if chain == ethereum)
+    );
+}
+
+#[tokio::test]
+async fn transactions_have_a_budget_each_and_all_of_a_request_together() {
+    let full = |read: &mut Read, events: usize| {
+        let known = limits::events(read.receipt());
+        let of = read.receipt().payments.len();
+        let mut more = Read::new("base", 0);
+        more.pay(PaymentKind::Transfer, scene::DEPOSITOR, scene::TOKEN, 1);
+        let payment = more.receipt().payments.remove(0);
+        let payments = (of..of + events - known).map(|index| vm::Payment {
+            index: u32::try_from(index).unwrap(),
+            ..payment.clone()
+        });
+        read.receipt().payments.extend(payments);
+    };
+    let most = limits::TRANSACTION_EVENTS;
+    for (deposit, fill, wanted) in [
+        (most, most, ("OK", "OK")),
+        (most, most + 1, ("OK", "TOO_MANY_ITEMS")),
+        (
+            most + 1,
+            most - 1,
+            ("EXECUTION_TOO_LARGE", "EXECUTION_TOO_LARGE"),
+        ),
+    ] {
+        let mut scene = Scene::new();
+        full(&mut scene.deposits[0], deposit);
+        full(&mut scene.fill, fill);
+        let world = world().playing(&scene);
+        let claim = deposit_claim(&scene.deposits[0]);
+        let deposited = word(world.oracle.deposit(&claim, None).await);
+        let filled = word(world.fill(&scene).await);
+        assert_eq!((deposited, filled), wanted, "{deposit} {fill}");
+    }
 }
 
 #[tokio::test]

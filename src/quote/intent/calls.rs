@@ -3,7 +3,11 @@
 use alloy::primitives::U256;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use vm::{B256, EvmAddress, OrderCall, protocol::text as wire, trade::Authorization};
+use vm::{
+    B256, EvmAddress, OrderCall,
+    protocol::{limits, text as wire},
+    trade::Authorization,
+};
 
 use super::{
     super::{
@@ -15,8 +19,9 @@ use super::{
 use crate::request::TradeType;
 
 const MOST_CALLS: usize = 50;
+const _: () = assert!(MOST_CALLS <= limits::ITEMS, "what is quoted can be claimed");
 /// Bytes of calldata over all calls.
-const MOST_DATA: usize = 128 << 10;
+const MOST_DATA: usize = limits::TRANSACTION;
 const MOST_AUTHORIZATIONS: usize = 10;
 
 fn invalid(what: impl Into<String>) -> Refused {

@@ -3,6 +3,7 @@
 use super::Call;
 use crate::{
     CodecError,
+    protocol::limits,
     types::{Address, B256, Bytes},
 };
 
@@ -49,7 +50,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            bytes: 128 << 10,
+            bytes: limits::TRANSACTION,
             gas: 1 << 24,
             max_fee: 1_000_000_000_000,
             authorizations: false,

@@ -269,7 +269,7 @@ async fn nothing_is_handed_out_while_the_solvers_rows_cannot_be_read() {
 async fn own_solvers_order_is_open_until_its_last_deadline_or_for_seven_days() {
     // The order's last deadline comes first; then the seven days do.
     for (more, until) in [
-        (0, scene::DEADLINE),
+        (0, scene::REFUND_DEADLINE),
         (800_000, scene::block(10).time + 604_800),
     ] {
         let scene = Scene::ordering(|order| order.inputs[0].refunds[0].deadline += more);
@@ -277,7 +277,7 @@ async fn own_solvers_order_is_open_until_its_last_deadline_or_for_seven_days() {
         known(&world, &scene, Vec::new()).await;
         // A clock is a function without a state.
         world.oracle.clock = match more {
-            0 => || scene::DEADLINE,
+            0 => || scene::REFUND_DEADLINE,
             _ => || scene::block(10).time + 604_800,
         };
         let refused = world.oracle.recover(&claim(&scene, true), None).await;
