@@ -288,11 +288,7 @@ pub fn service(config: &Config, signer: EvmAddress) -> String {
 /// The oracle with the operator's rules for claims.
 fn claiming(config: &Config, oracle: Oracle) -> Oracle {
     Oracle {
-        tolerance: if std::env::var_os("INTENTD_OLD").is_some() {
-            Tolerance::default()
-        } else {
-            Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default()
-        },
+        tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
         bound_nonces: config.bound_nonces(),
         ..oracle
     }

@@ -377,14 +377,6 @@ async fn one_providers_reorg_changes_nothing_and_a_seconds_halts_the_chain() {
     let proxies = three(&origin.node.url).await;
     let daemon = oracle(&world, 0)
         .with("ORIGIN_RPC_URL", urls(&proxies))
-        .with(
-            "ORIGIN_RPC_QUORUM",
-            if std::env::var_os("INTENTD_OLD").is_some() {
-                "1"
-            } else {
-                "2"
-            },
-        )
         .start()
         .await;
     let deposit = async |amount| {

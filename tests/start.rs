@@ -20,7 +20,6 @@ fn intentd(command: &str, variables: &[(&str, &str)]) -> Output {
         .arg(command)
         .env_clear()
         .envs(variables.iter().copied())
-        .envs(std::env::vars().filter(|(name, _)| name == "INTENTD_OLD"))
         .output()
         .unwrap()
 }

@@ -117,11 +117,7 @@ pub fn check_covered(terms: &Terms, funded: &[Message], with_fees: bool) -> Resu
     for message in funded {
         let token = token_id(&message.chain, &message.deposit.currency);
         let largest = brought.entry(token).or_default();
-        *largest = if std::env::var_os("INTENTD_OLD").is_some() {
-            *largest + message.deposit.amount
-        } else {
-            (*largest).max(message.deposit.amount)
-        };
+        *largest = (*largest).max(message.deposit.amount);
     }
     for fee in terms.fees.iter().filter(|_| with_fees) {
         let token = token_id(&fee.currency_chain, &fee.currency);

@@ -59,9 +59,7 @@ impl Found {
 
 /// Refuses what would take too long to judge.
 fn check_size(found: &[Found]) -> Result<(), Unread> {
-    match found.iter().map(Found::events).sum::<usize>() > limits::EVENTS
-        && std::env::var_os("INTENTD_OLD").is_none()
-    {
+    match found.iter().map(Found::events).sum::<usize>() > limits::EVENTS {
         true => Err(Refusal::TooMany {
             field: "events of the transactions",
             most: limits::EVENTS,

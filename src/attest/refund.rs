@@ -89,11 +89,7 @@ impl Given<'_> {
             order: terms.id,
             recipient: &self.recipient,
             currency: &option.currency,
-            deadline: if std::env::var_os("INTENTD_OLD").is_some() {
-                terms.output.deadline
-            } else {
-                option.deadline
-            },
+            deadline: option.deadline,
             solver: terms.solver,
             router: None,
             payer: self.payer,

@@ -374,7 +374,7 @@ fn idle(known: &Known, access: Access) -> bool {
         return false;
     };
     let missing = |scope| !known.scopes.contains(&scope);
-    std::env::var_os("INTENTD_OLD").is_none() && !terms.required && terms.scope.is_some_and(missing)
+    !terms.required && terms.scope.is_some_and(missing)
 }
 
 /// What of a plan a route counts in.

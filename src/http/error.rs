@@ -172,7 +172,6 @@ impl ApiError {
     /// Whether the same request may succeed later, as every answer says.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Conflict { .. } if std::env::var_os("INTENTD_OLD").is_some() => false,
             Self::Refused { retryable, .. } | Self::Conflict { retryable, .. } => *retryable,
             _ => {
                 let status = self.status();

@@ -173,7 +173,7 @@ fn unclaimable(deposit: &Deposit, ending: &Ending) -> bool {
         ending.reason,
         FailReason::DepositChainMismatch | FailReason::IncorrectDepositCurrency
     );
-    std::env::var_os("INTENTD_OLD").is_none() && (deposit.named_by_other || other)
+    deposit.named_by_other || other
 }
 
 /// How what was not given back is recovered, in words.

@@ -65,9 +65,7 @@ impl Parts {
         let rates = config.listen.rates.iter();
         for rate in rates.filter(|rate| !access::is_limit(&rate.name)) {
             let what = format!("{}: no limit has this name", rate.name);
-            if std::env::var_os("INTENTD_OLD").is_none() {
-                mistakes.add("RATE_LIMITS", what);
-            }
+            mistakes.add("RATE_LIMITS", what);
         }
         let mut chains = Chains::gather(config, &mut mistakes);
         let (mut settings, mut trading) = (None, None);

@@ -209,15 +209,7 @@ impl Throttle {
         let address = Caller::Address(limit::caller(peer));
         let own = key.map(|label| Caller::Key(label.clone()));
         let mut standing = None;
-        for caller in
-            own.into_iter()
-                .chain([address])
-                .take(if std::env::var_os("INTENTD_OLD").is_some() {
-                    1
-                } else {
-                    2
-                })
-        {
+        for caller in own.into_iter().chain([address]) {
             let found = limiter.check(caller, now);
             if found.allowed {
                 return Ok(());

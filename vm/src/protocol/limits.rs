@@ -92,9 +92,7 @@ pub fn attestable(receipt: &Receipt) -> Result<(), TooLarge> {
 /// Whether a transaction is looked at.
 pub fn readable(receipt: &Receipt) -> Result<(), TooLarge> {
     match events(receipt) {
-        events if events > TRANSACTION_EVENTS && std::env::var_os("INTENTD_OLD").is_none() => {
-            Err(TooLarge::Events(events))
-        }
+        events if events > TRANSACTION_EVENTS => Err(TooLarge::Events(events)),
         _ => Ok(()),
     }
 }
