@@ -426,20 +426,11 @@ fn balance(history: &History, deal: &Deal, account: &Account, got: &[Placed]) ->
         .flat_map(|paid| paid.moved.iter().map(move |moved| (paid.chain, moved)))
         .map(|(chain, (currency, amount))| value(chain, *currency, *amount, false))
         .sum();
-    let gas: i128 = account
-        .gas
-        .iter()
-        .map(|gas| {
-            let quoted = U256::from(deal.gas.get(gas.chain).copied().unwrap_or_default());
-            // The settlement chain's gas is worth what the solver's chain's is.
-            let chain = if gas.chain == "relay" {
-                "alpha"
-            } else {
-                gas.chain
-            };
-            value(chain, NATIVE, gas.lost(quoted), false)
-        })
-        .sum();
+    let lost = |gas: &Gas| {
+        let quoted = U256::from(deal.gas.get(gas.chain).copied().unwrap_or_default());
+        value(bought_on(gas.chain), NATIVE, gas.lost(quoted), false)
+    };
+    let gas: i128 = account.gas.iter().map(lost).sum();
     let bound = credit.max(debit) * SHARE / 10_000 + FIXED;
     let owed = owed(history, deal, account, |amount| {
         value(deal.trade.from.0, deal.trade.from.1, amount, false)
@@ -452,6 +443,11 @@ fn balance(history: &History, deal: &Deal, account: &Account, got: &[Placed]) ->
         );
         violation('a', what)
     })
+}
+
+/// Where gas has its price: the settlement chain's is worth what the solver's chain's is.
+fn bought_on(chain: &'static str) -> &'static str {
+    if chain == "relay" { "alpha" } else { chain }
 }
 
 /// What an app is owed of a filled order.

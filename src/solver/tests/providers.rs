@@ -83,7 +83,7 @@ impl Rig {
     }
 
     /// An order whose deposit is there.
-    async fn funded(&self, number: u8) -> Request {
+    pub(super) async fn funded(&self, number: u8) -> Request {
         let request = self.quote(number, |_| ()).await;
         self.deposit(&request, |_| ()).await;
         request
