@@ -192,8 +192,9 @@ fn exchange(node: &Arc<Node>) -> UniswapV3 {
 fn over(nodes: &[Arc<Node>]) -> UniswapV3 {
     let text = |number: u8| format!("{:#x}", Token::with_last_byte(number));
     let currency = |number: u8, solver: bool| {
+        let decimals = if number == 0 { 18 } else { 6 };
         json!({
-            "address": text(number), "symbol": text(number), "name": text(number), "decimals": 6,
+            "address": text(number), "symbol": text(number), "name": text(number), "decimals": decimals,
             "group": text(number), "solver": solver, "class": "stable",
         })
     };

@@ -324,8 +324,9 @@ mod tests {
 
     fn open(changes: &Value) -> Result<Option<Venue>, VenueError> {
         let currency = |address: &str, solver: bool, class: &str| {
+            let decimals = if address.ends_with("00") { 18 } else { 6 };
             json!({
-                "address": address, "symbol": address, "name": address, "decimals": 6,
+                "address": address, "symbol": address, "name": address, "decimals": decimals,
                 "group": address, "solver": solver, "class": class,
             })
         };
