@@ -272,6 +272,8 @@ async fn a_caller_who_shows_the_deposit_in_another_block_halts_the_chain_too() {
 #[tokio::test]
 async fn a_store_in_doubt_is_opened_when_the_operator_trusts_it() {
     let place = tempfile::tempdir().unwrap();
+    let own = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(place.path(), own).unwrap();
     let trust = || intentd(place.path(), &["journal", "trust"]);
     let nothing = trust().await.unwrap_err().to_string();
     assert!(nothing.contains("there is no store"), "{nothing}");
