@@ -398,10 +398,11 @@ async fn one_providers_reorg_changes_nothing_and_a_seconds_halts_the_chain() {
     proxies[1].lie(rules::other_fork(&fork.node.url));
     let halted = async {
         loop {
-            let answer = daemon.attest(DEPOSITS, &body).await;
-            if answer.code() == "CHAIN_HALTED" {
+            let ready = daemon.ops("/readyz").await;
+            if ready.status == 503 && ready.body.contains("signing is halted") {
                 break;
             }
+            let answer = daemon.attest(DEPOSITS, &body).await;
             // Nothing of the old chain is signed anew, and nothing is said to be gone for good.
             let known = answer.status == 200 && answer.body == signed.body;
             assert!(
