@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alloy::primitives::U256;
+use alloy::primitives::{Address, U256};
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -30,6 +30,10 @@ pub struct Ending {
     pub public: Value,
     /// What the recipient has of what was wanted, and the user of what was given, and of that.
     has: [U256; 3],
+    /// What an order wants deposited, and what the recipient, who is given back what does not fill it,
+    /// has of that.
+    asked: U256,
+    back: U256,
 }
 
 /// By honest user.
@@ -68,6 +72,8 @@ pub async fn all(history: &History) -> Endings {
             waited: books::claim(&history.world, deal.request).await["waits"].is_u64(),
             public,
             has: has(history, deal),
+            asked: history.asked(deal),
+            back: balance(history, deal.recipient, deal.trade.from),
         };
         all.insert(at, ending);
     }
@@ -78,6 +84,8 @@ pub async fn all(history: &History) -> Endings {
             waited: false,
             public: Value::Null,
             has: [U256::ZERO; 3],
+            asked: U256::ZERO,
+            back: U256::ZERO,
         };
         all.insert(*at, ending);
     }
@@ -90,10 +98,12 @@ fn has(history: &History, deal: &Deal) -> [U256; 3] {
         (deal.account, deal.trade.from),
         (deal.account, deal.trade.to),
     ];
-    ends.map(|(owner, (chain, currency))| {
-        let world = history.world.chain(chain).lock();
-        world.state().balance(owner, currency)
-    })
+    ends.map(|(owner, coin)| balance(history, owner, coin))
+}
+
+fn balance(history: &History, owner: Address, (chain, currency): (&str, Address)) -> U256 {
+    let world = history.world.chain(chain).lock();
+    world.state().balance(owner, currency)
 }
 
 /// Leaves out when things were seen: whoever tells of a transaction has the index look sooner.
@@ -215,6 +225,14 @@ fn has_prices_read(plan: &Plan) -> bool {
     plan.strangers.iter().any(reads)
 }
 
+/// Whether a user has his deposit back, and most of a stranger's, who had a late order priced at another
+/// moment by paying for it.
+fn is_given_more(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
+    let given = without.back + with.asked + with.asked / U256::from(2);
+    let ends = (without.status.as_str(), with.status.as_str());
+    is_repriced(plan, at) && ends == ("success", "refund") && with.back > given
+}
+
 fn is_end(status: &str) -> bool {
     matches!(status, "success" | "refund")
 }
@@ -241,6 +259,10 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
         }
         // Who does before the user has an order filled that comes too late, or too dear, for him alone.
         if sooner && ending.status == "refund" && status == "success" {
+            continue;
+        }
+        let more = |other: &Ending| is_given_more(plan, *at, other, ending);
+        if sooner && other.is_some_and(more) {
             continue;
         }
         let mut violation = |what| {
