@@ -35,6 +35,26 @@ pub fn agreed(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doub
     })
 }
 
+/// What most of at least three providers of one feed tell, as `agreed` has it: who tells something else
+/// alone neither moves a price nor takes it away. Who tells nothing counts against them.
+pub fn of_most(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doubt> {
+    let mut told: Vec<&Told> = answers.iter().flatten().collect();
+    told.sort_by_key(|told| told.usd);
+    let Some(middle) = told.get(told.len() / 2) else {
+        return agreed(answers, spread);
+    };
+    let near = |told: &&Told| extremes([*told].into_iter(), middle, spread).is_ok();
+    let near: Vec<_> = answers
+        .iter()
+        .flatten()
+        .filter(near)
+        .cloned()
+        .map(Ok)
+        .collect();
+    let most = answers.len() > 2 && near.len() * 2 > answers.len();
+    agreed(if most { &near } else { answers }, spread)
+}
+
 /// A currency's price from its feeds, in the order in which they are believed: the first is shown, and
 /// the worst counts for us in both directions. Each is widened by its age and by how restless it is.
 pub fn range(
@@ -195,6 +215,33 @@ mod tests {
             (vec![], Err(Doubt::Silent("nobody".to_owned()))),
         ] {
             assert_eq!(agreed(&answers, 200), expected);
+        }
+    }
+
+    #[test]
+    fn one_provider_of_three_takes_no_price_away() {
+        let silent = || Err(Doubt::Silent("x".to_owned()));
+        for (answers, expected) in [
+            (vec![told(5_000), told(10_000), told(10_000)], told(10_000)),
+            (vec![told(10_000), told(10_000), told(20_000)], told(10_000)),
+            // Two that are not the same count in full in both directions.
+            (
+                vec![told(10_200), told(1), told(10_000)],
+                seen(10_200, 1, 40_000),
+            ),
+            (
+                vec![told(5_000), told(10_000), silent()],
+                Err(Doubt::Disagreement),
+            ),
+            (vec![told(5_000), told(10_000)], Err(Doubt::Disagreement)),
+            (
+                vec![told(5_000), told(5_000), told(10_000), told(10_000)],
+                Err(Doubt::Disagreement),
+            ),
+            (vec![silent(), silent(), told(7)], told(7)),
+            (vec![silent()], silent()),
+        ] {
+            assert_eq!(of_most(&answers, 200), expected, "{answers:?}");
         }
     }
 

@@ -29,7 +29,8 @@ sol! {
     function decimals() returns (uint8);
 }
 
-/// Every provider of the chain is asked: one that lies alone makes the price unavailable, not wrong.
+/// Every provider of the chain is asked: one of three that lies alone changes nothing; one of two makes the
+/// price unavailable, not wrong.
 pub struct Chainlink {
     pub views: Views,
     pub aggregator: Address,
@@ -45,7 +46,7 @@ impl Feed for Chainlink {
         let providers = self.views.accounts.iter();
         let answers = providers.map(|accounts| self.one(accounts, now));
         let answers = futures::future::join_all(answers).await;
-        bounded::agreed(&answers, self.spread)
+        bounded::of_most(&answers, self.spread)
     }
 
     fn believable(&self, told: &Told, now: u64) -> bool {

@@ -11,7 +11,10 @@ use intentd::store::{
 use serde_json::Value;
 use vm::protocol::{hub::OrderAccount, id};
 
-use crate::{chain::Chain, world::World};
+use crate::{chain::Chain, clock, world::World};
+
+/// Seconds after the end of a pause until which a refund is tried again.
+const SLACK: u64 = 120;
 
 /// A deposit in a block.
 #[derive(Clone, Debug)]
@@ -95,11 +98,21 @@ pub async fn is_open(world: &World) -> bool {
 }
 
 /// Whether all that a request still waits for is a refund that cannot be afforded now: it is tried
-/// until its deadline, days from here.
+/// until its deadline, days from here. A try that is long due says that something else is waited for,
+/// as a price that nobody knows at the moment.
 fn rests(claim: &Value) -> bool {
     let each = |field: &str| claim[field].as_array().cloned().unwrap_or_default();
     let ended = |leg: &Value| leg["stage"] == "Final" || leg["stage"] == "Failed";
-    !each("pauses").is_empty() && each("legs").iter().all(ended)
+    let (pauses, legs) = (each("pauses"), each("legs"));
+    let paid = |pause: &Value| legs.iter().any(|leg| leg["deposit"] == pause["deposit"]);
+    let due = |pause: &Value| pause["until"].as_u64().is_some_and(is_long_due);
+    let late = pauses.iter().any(|pause| due(pause) && !paid(pause));
+    !pauses.is_empty() && !late && legs.iter().all(ended)
+}
+
+/// Whether what was to be tried at this time should have been.
+pub fn is_long_due(until: u64) -> bool {
+    clock::seconds() > until + SLACK
 }
 
 /// What keeps a history from its rest, for people.

@@ -12,7 +12,7 @@ use vm::protocol::{id, signature::eip191};
 use crate::{
     books::{self, Placed},
     chain::{Done, abi},
-    clock, endings,
+    endings,
     history::{Deal, History, Who},
     market::{self, NATIVE},
     promises,
@@ -28,8 +28,6 @@ const STALE: u64 = 15;
 /// What a deal may lose: parts of ten thousand of what was deposited, and this, in 10^-8 dollars.
 const SHARE: i128 = 30;
 const FIXED: i128 = 150_000_000;
-/// Seconds after the end of a pause until which a refund is tried again.
-const SLACK: u64 = 120;
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -483,7 +481,7 @@ async fn ended(history: &History, deal: &Deal, account: &Account, wrong: &mut Ve
             false => {
                 books::is_paid(&claim, placed.id)
                     || away
-                    || again().is_some_and(|until| clock::seconds() <= until + SLACK)
+                    || again().is_some_and(|until| !books::is_long_due(until))
             }
         };
         if !decided && !executed.contains(&books::recovery(placed)) {
