@@ -62,15 +62,15 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
     };
     let pays = mismatch(case.request, deposit).is_none();
     let way = claimable::refund(case.request, deposit, case.families);
+    let over = is_over(case, deposit, &way);
     let worth = match case.worths.get(&deposit.onchain_id) {
         // What the order asked for is never dust, whatever its price is now.
         _ if pays => Worth::Something,
         Some(worth) => *worth,
-        None if !is_over(case, deposit, &way) => return unpriced(case),
+        None if !over => return unpriced(case),
         None => return park(ManualRefundRequired, UNPRICED, false),
     };
     let minor = worth != Worth::Something;
-    let over = is_over(case, deposit, &way);
     let (way, why) = match (way, worth) {
         (Err(refusal), _) => return park(ManualRefundRequired, &note(&refusal), minor),
         (_, Worth::Unknown) => return park(ManualRefundRequired, "a token without a price", true),
