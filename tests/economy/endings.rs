@@ -241,11 +241,12 @@ fn is_end(status: &str) -> bool {
 /// for it.
 pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation> {
     let mut wrong = Vec::new();
-    if plan.cap.is_some() && plan.strangers.iter().any(|one| one.has_own_order()) {
-        return wrong;
-    }
     let gifts = plan.strangers.iter().any(Stranger::pays);
     let sooner = plan.strangers.iter().any(|one| one.early && one.pays());
+    let buys = plan.strangers.iter().any(Stranger::has_own_order);
+    if plan.cap.is_some() && (buys || sooner) {
+        return wrong;
+    }
     for (at, ending) in without {
         let other = with.get(at);
         let status = other.map_or("nothing", |other| other.status.as_str());
