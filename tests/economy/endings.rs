@@ -218,10 +218,11 @@ fn loses(plan: &Plan, chain: &str) -> bool {
     })
 }
 
-/// Who asks what the solver holds has prices read, too. Their age is in what a refund pays for its
-/// settlement, to a millionth.
+/// Who asks what the solver holds has prices read, too, and who deposits another currency has its worth
+/// looked up. Their age is in what a refund pays for its settlement, to a millionth.
 fn has_prices_read(plan: &Plan) -> bool {
-    let reads = |one: &Stranger| one.has_own_order() || one.power == Power::Asker;
+    let asks = |power| matches!(power, Power::Asker | Power::OtherCurrency);
+    let reads = |one: &Stranger| one.has_own_order() || asks(one.power);
     plan.strangers.iter().any(reads)
 }
 
