@@ -397,13 +397,12 @@ fn balance(history: &History, deal: &Deal, account: &Account, got: &[Placed]) ->
     let first = priced.iter().map(|placed| placed.time).min()?;
     let last = priced.iter().map(|placed| placed.time).max()?;
     let paid = account.paid.iter().map(|paid| paid.time).max();
-    let timely = last <= deal.quoted + VALID;
+    let is_timely = |time| time <= deal.quoted + VALID;
+    let timely = is_timely(last);
+    let from = if is_timely(first) { deal.quoted } else { first };
     let window = match timely {
         true => (deal.quoted - STALE, deal.quoted),
-        false => (
-            first.min(deal.quoted) - STALE,
-            paid.unwrap_or(last).max(last),
-        ),
+        false => (from - STALE, paid.unwrap_or(last).max(last)),
     };
     let value = |chain: &str, currency: Address, amount: U256, best: bool| -> i128 {
         let Some((symbol, decimals)) = market::currency(chain, currency) else {
