@@ -1,5 +1,5 @@
 //! Orders that cost the solver more than they paid are not tried for long: a breaker per depositor and per
-//! what is called, and one per chain that only what runs somebody's code waits for. Pure.
+//! what is called, and one per chain, and API key or none, that only what runs somebody's code waits for. Pure.
 //!
 //! Of what fails only what nobody paid for counts, so that nobody can hold up others with failures that he
 //! pays for himself. What is on its way to somebody's account may besides have so much at stake at a time, until
@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 
 use alloy::primitives::{B256, Keccak256};
 
-use super::stakes::{Id, Stake, Stakes};
+use super::stakes::{Id, Pot, Stake, Stakes};
 use crate::{
     market::{Market, Network},
     request::{Request, fact::Deposit},
@@ -36,7 +36,8 @@ enum Key {
     Depositor(String),
     /// On a network.
     Code(String, B256),
-    Chain(String),
+    /// A network, for the orders of an API key or for those of nobody's.
+    Chain(String, Option<String>),
 }
 
 /// See the module.
@@ -64,7 +65,7 @@ impl Key {
         match self {
             Self::Depositor(_) => MOST_OF_DEPOSITOR,
             Self::Code(..) => MOST_OF_CODE,
-            Self::Chain(_) => MOST_OF_CHAIN,
+            Self::Chain(..) => MOST_OF_CHAIN,
         }
     }
 }
@@ -113,7 +114,8 @@ impl Breaker {
     ) {
         let mut keys = Key::all(request, deposit);
         if ran_code {
-            keys.push(Key::Chain(request.destination.network.clone()));
+            let network = request.destination.network.clone();
+            keys.push(Key::Chain(network, request.api_key.clone()));
             self.stakes.lose(&(request.id, None), loss);
         }
         self.add(keys, loss, now);
@@ -139,8 +141,12 @@ impl Breaker {
             }
             let losses = self.losses.entry(key).or_default();
             losses.retain(|(at, _)| young(*at));
-            if losses.len() >= MOST_LOSSES {
-                losses.pop_front();
+            // The oldest are added up: however small they are, none is forgotten before its time.
+            if losses.len() >= MOST_LOSSES
+                && let Some((_, oldest)) = losses.pop_front()
+                && let Some((_, next)) = losses.front_mut()
+            {
+                *next = next.saturating_add(oldest);
             }
             losses.push_back((now, loss));
         }
@@ -157,10 +163,11 @@ impl Breaker {
         Key::depositor(deposit).is_some_and(|key| self.is_over(&key, now))
     }
 
-    /// Whether what runs somebody's code waits on a chain at `now` (unix seconds). What runs none cannot
-    /// fail for its recipient's sake: strangers hold it up with nothing.
-    pub fn holds(&self, network: &str, now: u64) -> bool {
-        self.is_over(&Key::Chain(network.to_owned()), now)
+    /// Whether what runs somebody's code waits on a chain at `now` (unix seconds), of a key's orders or of
+    /// nobody's. What runs none cannot fail for its recipient's sake: strangers hold it up with nothing.
+    pub fn holds(&self, (network, key): (&str, Option<&str>), now: u64) -> bool {
+        let key = Key::Chain(network.to_owned(), key.map(str::to_owned));
+        self.is_over(&key, now)
     }
 
     /// Something that may cost so much for nothing is about to be sent; `false`: not now.
@@ -192,8 +199,12 @@ impl Breaker {
 
     /// What nobody has paid for in time is lost, whatever its deposit could have paid.
     fn expire(&mut self, now: u64) {
-        for (network, loss) in self.stakes.expire(now) {
-            self.add(vec![Key::Chain(network)], loss, now);
+        for (stake, loss) in self.stakes.expire(now) {
+            let key = match stake.pot {
+                Pot::Key(key) => Some(key),
+                _ => None,
+            };
+            self.add(vec![Key::Chain(stake.network, key)], loss, now);
         }
     }
 
@@ -208,7 +219,6 @@ impl Breaker {
 mod tests {
     use super::*;
     use crate::request::{Call, fact::Standing, scene};
-    use crate::solver::stakes::Pot;
 
     /// An order that calls a contract, and a deposit for it that its depositor gave.
     type Case = (Request, Deposit);
@@ -249,11 +259,11 @@ mod tests {
         assert!(breaker.stops(&order("0xe", "0xC", "base"), 30));
         assert!(!breaker.stops(&order("0xe", "0xc", "other"), 30));
         assert!(!breaker.stops(&order("0xe", "0xf", "base"), 30));
-        assert!(!breaker.holds("base", 30));
+        assert!(!breaker.holds(("base", None), 30));
         breaker.cost(&order("0xg", "0xg", "base"), 18_000, 40);
-        assert!(breaker.holds("base", 40) && !breaker.holds("other", 40));
+        assert!(breaker.holds(("base", None), 40) && !breaker.holds(("other", None), 40));
         assert!(!breaker.stops(&order("0xe", "0xf", "base"), 40));
-        assert!(!breaker.holds("base", 3_620));
+        assert!(!breaker.holds(("base", None), 3_620));
     }
 
     #[test]
@@ -340,7 +350,7 @@ mod tests {
         breaker.lost_giving_back(&attack.1, 30_000, 10);
         let mut victim = order("0xb", "0xd", "base");
         (victim.0.recipient, victim.0.calls) = ("0xvictim".into(), Vec::new());
-        assert!(!breaker.stops(&victim, 10) && !breaker.holds("base", 10));
+        assert!(!breaker.stops(&victim, 10) && !breaker.holds(("base", None), 10));
         assert!(!breaker.bars(&victim.1, 10) && breaker.bars(&attack.1, 10));
     }
 
@@ -354,11 +364,11 @@ mod tests {
         (victim.0.recipient, victim.0.calls) = ("0xvictim".into(), Vec::new());
         attack.0.order.output.calls = vec!["0x01".into()];
         breaker.lost((&attack.0, &attack.1), false, 30_000, 10);
-        assert!(!breaker.stops(&victim, 10) && !breaker.holds("base", 10));
+        assert!(!breaker.stops(&victim, 10) && !breaker.holds(("base", None), 10));
         // Of who fails in being paid plainly, all others that pay him are.
         attack.0.order.output.calls.clear();
         breaker.cost(&attack, 30_000, 10);
-        assert!(breaker.stops(&victim, 10) && breaker.holds("base", 10));
+        assert!(breaker.stops(&victim, 10) && breaker.holds(("base", None), 10));
     }
 
     #[test]
@@ -391,12 +401,12 @@ mod tests {
         };
         breaker.see(id(1), failed.clone(), 30);
         breaker.ended(&id(2));
-        assert!(!breaker.begin(id(3), sixty(), 3_619) && !breaker.holds("base", 3_619));
-        assert!(breaker.begin(id(3), sixty(), 3_620) && breaker.holds("base", 3_620));
+        assert!(!breaker.begin(id(3), sixty(), 3_619) && !breaker.holds(("base", None), 3_619));
+        assert!(breaker.begin(id(3), sixty(), 3_620) && breaker.holds(("base", None), 3_620));
         // Once.
         breaker.see(id(1), failed, 3_621);
         assert_eq!(breaker.known(&id(1)), None);
-        assert_eq!(breaker.losses[&Key::Chain("base".into())].len(), 1);
+        assert_eq!(breaker.losses[&Key::Chain("base".into(), None)].len(), 1);
     }
 
     fn failed(at: u64, cost: u64) -> Stake {
@@ -419,7 +429,7 @@ mod tests {
             ..failed(0, 1_000)
         };
         assert!(!breaker.has_room(&one, 3_619) && breaker.has_room(&one, 3_620));
-        assert!(breaker.holds("base", 3_620) && !breaker.holds("base", 7_220));
+        assert!(breaker.holds(("base", None), 3_620) && !breaker.holds(("base", None), 7_220));
     }
 
     /// Until its refund is final it can still fail.
@@ -430,13 +440,12 @@ mod tests {
         breaker.see(id, failed(20, 30_000), 30);
         let paying = Stake {
             cost: 0,
-            failed: None,
-            ..failed(0, 0)
+            ..failed(20, 0)
         };
         breaker.see(id, paying, 40);
         assert!(breaker.has_room(&failed(0, 100_000), 50));
         breaker.see(id, failed(20, 30_000), 5_000);
-        assert!(breaker.holds("base", 5_000));
+        assert!(breaker.holds(("base", None), 5_000));
     }
 
     /// A chain may take hours until a failure is final.
@@ -451,7 +460,7 @@ mod tests {
         assert!(breaker.begin(id, open, 10));
         breaker.see(id, failed(20, 30_000), 9_000);
         assert_eq!(breaker.known(&id), None);
-        assert!(breaker.holds("base", 9_000));
+        assert!(breaker.holds(("base", None), 9_000));
     }
 
     #[test]
@@ -466,7 +475,7 @@ mod tests {
             breaker.see(id, failed(20, 30_000), 40);
             let mut later = |now| breaker.has_room(&failed(now, 1), now);
             assert!(later(3_700));
-            assert_eq!(breaker.holds("base", 3_700), again, "{counted}");
+            assert_eq!(breaker.holds(("base", None), 3_700), again, "{counted}");
         }
     }
 
@@ -495,6 +504,54 @@ mod tests {
         assert!(breaker.begin(id(5), stake("other", Pot::Code, 0), 10));
     }
 
+    /// Whoever has his refund fail, too, late or twice.
+    #[test]
+    fn what_was_lost_when_its_hour_was_over_is_not_lost_again_with_its_refund() {
+        let mut breaker = Breaker::default();
+        let id = (B256::ZERO, None);
+        breaker.see(id, failed(20, 7_000), 30);
+        assert!(breaker.has_room(&failed(0, 100_000), 3_620));
+        for now in [3_700, 4_700] {
+            breaker.see(id, failed(20, 0), now);
+            breaker.see(id, failed(20, 7_000), now + 60);
+        }
+        assert!(!breaker.holds(("base", None), 4_800));
+        assert_eq!(breaker.losses[&Key::Chain("base".into(), None)].len(), 1);
+    }
+
+    #[test]
+    fn many_small_losses_open_it_as_few_large_ones_do() {
+        let mut breaker = Breaker::default();
+        for number in 0..400 {
+            let name = format!("0x{number:x}");
+            breaker.cost(&order(&name, &name, "base"), 50, 10);
+            assert_eq!(breaker.holds(("base", None), 10), number == 399);
+        }
+    }
+
+    #[test]
+    fn what_strangers_lose_holds_no_keys_orders() {
+        let mut breaker = Breaker::default();
+        let of = |key: Option<&str>| {
+            let mut order = order("0xa", "0xc", "base");
+            order.0.api_key = key.map(str::to_owned);
+            order
+        };
+        let holds = |breaker: &Breaker, key, now| breaker.holds(("base", key), now);
+        breaker.cost(&of(None), 30_000, 10);
+        assert!(holds(&breaker, None, 10) && !holds(&breaker, Some("app"), 10));
+        breaker.cost(&of(Some("app")), 30_000, 10);
+        assert!(holds(&breaker, Some("app"), 10) && !holds(&breaker, Some("other"), 10));
+        // So does what nobody has paid for in time.
+        let keyed = Stake {
+            pot: Pot::Key("other".into()),
+            ..failed(20, 30_000)
+        };
+        breaker.see((B256::ZERO, None), keyed, 30);
+        assert!(breaker.has_room(&failed(0, 1), 5_000));
+        assert!(!holds(&breaker, None, 5_000) && holds(&breaker, Some("other"), 5_000));
+    }
+
     #[test]
     fn it_stays_small() {
         let mut breaker = Breaker::default();
@@ -514,6 +571,6 @@ mod tests {
             cost(&mut breaker, 1_000 + number);
         }
         assert_eq!(breaker.losses.len(), MOST_KEYS);
-        assert!(breaker.losses[&Key::Chain("base".into())].len() <= MOST_LOSSES);
+        assert!(breaker.losses[&Key::Chain("base".into(), None)].len() <= MOST_LOSSES);
     }
 }

@@ -60,6 +60,7 @@ impl Solver {
             Some(spent) => spent,
             None => self.most(lane, leg).await?,
         };
+        let spent = spent.saturating_add(spent_before(view, leg));
         let cost = self.milli(lane, spent, view.now).await;
         Ok(Some(Stake {
             network: leg.network.clone(),
@@ -86,7 +87,7 @@ impl Solver {
         }
         let deposit = view.deposit(&leg.deposit)?;
         let (to, currency) = super::refund::parties(&view.request, deposit, lane).ok()?;
-        pot_back(lane, (&to, &currency)).await
+        pot_back(lane, view.request.api_key.as_deref(), (&to, &currency)).await
     }
 
     /// Where the order's fill counts; `None`: nobody can let it fail for its own sake.
@@ -143,10 +144,12 @@ impl Solver {
         (lane, deposit): (&Lane, B256),
         (plan, to, currency): (&Plan, &Address, &Address),
     ) -> Result<bool, SolverError> {
-        let Some(pot) = pot_back(lane, (to, currency)).await else {
+        let key = view.request.api_key.as_deref();
+        let Some(pot) = pot_back(lane, key, (to, currency)).await else {
             return Ok(true);
         };
         let most = lane.cost(&plan.call, plan.gas).await?;
+        let most = most.saturating_add(failed_back(view, &deposit));
         let cost = self.milli(lane, most, view.now).await.unwrap_or_default();
         Ok(self.begin_stake(view, (lane, Some(deposit)), (pot, cost)))
     }
@@ -202,7 +205,7 @@ impl Solver {
             failed: None,
         };
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(!breaker.has_room(&stake, now) || code && breaker.holds(network, now))
+        Ok(!breaker.has_room(&stake, now) || code && breaker.holds((network, key), now))
     }
 
     /// Whether what runs somebody's code has cost too much on the order's chain, and it is that.
@@ -210,7 +213,8 @@ impl Solver {
         let (request, now) = (&view.request, view.now / 1_000);
         let held = {
             let breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-            breaker.holds(&request.destination.network, now)
+            let key = request.api_key.as_deref();
+            breaker.holds((&request.destination.network, key), now)
         };
         held && self.runs_code(request).await
     }
@@ -253,18 +257,41 @@ fn last(view: &View, deposit: Option<B256>) -> Option<&Leg> {
 
 /// What a payment has at stake, and since when that is nobody's (unix seconds): what it may cost (`None`) while
 /// it is on its way, what it cost as soon as it has failed in a block, until its deposit is given back. What its
-/// refund pays is nothing, but may be something again. `None`: it cost nothing, or that is paid.
+/// refund pays is nothing, but may be something again. `None`: it cost nothing, or that is paid. What failed in
+/// giving back is paid by nobody, however soon it is final.
 fn at_stake(view: &View, leg: &Leg) -> Option<(Option<Amount>, Option<u64>)> {
     match leg.stage {
         Stage::Open if leg.wasted.is_zero() => Some((None, None)),
         Stage::Open => Some((Some(leg.wasted), None)),
         Stage::Failed if leg.purpose == Purpose::Fill => match given_back(view, leg) {
             Some(Stage::Final) => None,
-            Some(_) => Some((Some(Amount::ZERO), None)),
+            Some(_) => reverted_at(view, leg).map(|at| (Some(Amount::ZERO), Some(at))),
             None => reverted_at(view, leg).map(|at| (Some(leg.wasted), Some(at))),
         },
-        Stage::Confirmed | Stage::Final | Stage::Failed => None,
+        Stage::Failed => reverted_at(view, leg).map(|at| (Some(leg.wasted), Some(at))),
+        Stage::Confirmed | Stage::Final => None,
     }
+}
+
+/// What giving the same deposit back has cost before.
+fn spent_before(view: &View, leg: &Leg) -> Amount {
+    if leg.purpose == Purpose::Fill {
+        return Amount::ZERO;
+    }
+    let own = if leg.stage == Stage::Failed {
+        leg.wasted
+    } else {
+        Amount::ZERO
+    };
+    failed_back(view, &leg.deposit).saturating_sub(own)
+}
+
+fn failed_back(view: &View, deposit: &B256) -> Amount {
+    let legs = view.claim.legs.iter();
+    let failed = legs.filter(|leg| {
+        leg.purpose != Purpose::Fill && leg.deposit == *deposit && leg.stage == Stage::Failed
+    });
+    failed.fold(Amount::ZERO, |sum, leg| sum.saturating_add(leg.wasted))
 }
 
 /// How far the refund is that pays for a fill.
@@ -277,9 +304,16 @@ fn given_back(view: &View, fill: &Leg) -> Option<Stage> {
 }
 
 /// A token asks nobody whom it is given to.
-async fn pot_back(lane: &Lane, (to, currency): (&Address, &Address)) -> Option<Pot> {
+async fn pot_back(
+    lane: &Lane,
+    key: Option<&str>,
+    (to, currency): (&Address, &Address),
+) -> Option<Pot> {
     if *currency != lane.site.native {
         return None;
+    }
+    if let Some(key) = key {
+        return Some(Pot::BackOfKey(key.to_owned()));
     }
     Some(match has_code(lane, to).await {
         true => Pot::BackToCode,

@@ -30,6 +30,8 @@ pub enum Pot {
     /// Native currency that is given back to somebody's code.
     BackToCode,
     BackToAccount,
+    /// The same of an API key's orders, whoever it goes to.
+    BackOfKey(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +75,7 @@ impl Stakes {
             Pot::Code | Pot::Key(_) => said,
             Pot::Account => said.saturating_mul(TO_ACCOUNTS),
             Pot::BackToCode => MOST_BACK_TO_CODE,
-            Pot::BackToAccount => MOST_BACK_TO_ACCOUNTS,
+            Pot::BackToAccount | Pot::BackOfKey(_) => MOST_BACK_TO_ACCOUNTS,
         }
     }
 
@@ -120,10 +122,17 @@ impl Stakes {
         self.under_way.remove(id);
     }
 
-    /// Forgets failures that nobody has paid for in time: networks, and what does not count as lost yet.
-    pub fn expire(&mut self, now: u64) -> Vec<(String, u64)> {
-        let gone = self.under_way.extract_if(|_, (stake, _)| stake.is_old(now));
-        gone.map(|(_, (stake, lost))| (stake.network, stake.cost.saturating_sub(lost)))
+    /// Forgets failures that nobody has paid for in time, and gives those of fills, each with what does not
+    /// count as lost yet. What a refund may still pay for stays.
+    pub fn expire(&mut self, now: u64) -> Vec<(Stake, u64)> {
+        let old = |stake: &Stake| stake.cost > 0 && stake.is_old(now);
+        let gone = self.under_way.extract_if(|_, (stake, _)| old(stake));
+        let fills = gone.filter(|((_, deposit), _)| deposit.is_none());
+        fills
+            .map(|(_, (stake, lost))| {
+                let loss = stake.cost.saturating_sub(lost);
+                (stake, loss)
+            })
             .collect()
     }
 }

@@ -20,9 +20,13 @@ impl Tail {
             // It has not been passed.
             _ if number >= cursor.next => cursor.clone(),
             Some(kept) => rewound(cursor, kept),
+            // What is newer is read, as far back as it can be.
             None => {
                 self.unread(number);
-                cursor.clone()
+                match cursor.marks.is_empty() {
+                    true => cursor.clone(),
+                    false => rewound(cursor, 0),
+                }
             }
         };
         back.again.done(now);
