@@ -1,6 +1,9 @@
 //! `intentd store` as a process, and what a start says over a directory that it cannot use.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+#[path = "store/older.rs"]
+mod older;
+
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
@@ -420,6 +423,11 @@ async fn a_store_of_another_version_is_refused() {
             assert_eq!(code, DAMAGED, "{text}");
             let why = format!("has format {found}, this version knows format 3");
             assert!(text.contains(&why) && text.contains(whose), "{text}");
+            assert_eq!(
+                found == 1,
+                text.contains("`intentd store import`"),
+                "{text}"
+            );
         }
         assert!(!file.exists());
     }

@@ -25,7 +25,8 @@ pub enum Store {
     /// Write every row to a new file: JSON lines with a checksum behind them. Refused where an import
     /// would be: see `verify`.
     Export { file: PathBuf },
-    /// Make the store of a DATA_DIR that has none from an export: all of it or nothing. NEVER start a
+    /// Make the store of a DATA_DIR that has none from an export: all of it or nothing, and of an older
+    /// version what was signed and the integrators, once that one has nothing under way. NEVER start a
     /// second oracle with the same key on an old copy: it does not know what was signed since, and
     /// signs the opposite.
     Import { file: PathBuf },
@@ -102,14 +103,14 @@ async fn import(places: &Places, file: &Path) -> anyhow::Result<String> {
     }
     let named = || format!("cannot read {}", file.display());
     let mut input = BufReader::new(File::open(file).with_context(named)?);
-    let rows = Pair::create(places, async |both| -> anyhow::Result<u64> {
-        let rows = dump::read(both, &mut input).await.with_context(named)?;
+    let imported = Pair::create(places, async |both| -> anyhow::Result<dump::Imported> {
+        let imported = dump::read(both, &mut input).await.with_context(named)?;
         whole(check::check(both).await?)?;
-        Ok(rows)
+        Ok(imported)
     })
     .await
     .context("nothing was imported")?;
-    Ok(format!("{rows} rows in {}", places.data().display()))
+    Ok(format!("{imported} in {}", places.data().display()))
 }
 
 async fn compact(places: &Places) -> anyhow::Result<String> {

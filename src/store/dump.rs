@@ -4,14 +4,21 @@
 //! JSON objects, and each line ends with a newline. Rows come in the order of kind and name. `sha256`
 //! of the foot is over every byte before the foot's line: a file that was cut or changed is refused.
 
-use std::io::{self, BufRead, Read, Write};
+mod older;
+
+use std::{
+    fmt,
+    io::{self, BufRead, Read, Write},
+};
 
 use alloy::primitives::{B256, Bytes};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use self::older::Older;
 use super::{
-    FORMAT, Key, Kind, MAX_KEY, MAX_VALUE, Store, StoreError,
+    FORMAT, Key, Kind, MAX_KEY, MAX_VALUE, OLDER, Store, StoreError,
+    rows::RowError,
     walk::{Filling, Walk},
 };
 
@@ -28,7 +35,7 @@ pub struct Head {
     pub dump: String,
     /// [`VERSION`].
     pub version: u32,
-    /// The store's [`FORMAT`].
+    /// The store's [`FORMAT`]; [`OLDER`] is read too.
     pub format: u8,
 }
 
@@ -65,9 +72,18 @@ pub enum DumpError {
     #[error("this is no export of a store")]
     Foreign,
     #[error(
-        "the export has version {version} and format {format}, this version knows {VERSION} and {FORMAT}: import it with the version that wrote it, or begin in an empty DATA_DIR with another signing key"
+        "the export has version {version} and format {format}, this version knows {VERSION}, and formats {FORMAT} and {OLDER}: import it with the version that wrote it, or begin in an empty DATA_DIR with another signing key"
     )]
     Version { version: u32, format: u8 },
+    /// Of an older version.
+    #[error(transparent)]
+    Row(#[from] RowError),
+    #[error(
+        "the export has payments or deliveries under way, or payments that no statement of it covers ({0}): finish this with the version that wrote it, then export again"
+    )]
+    Unfinished(String),
+    #[error("the export has a fill and a refund of the same deposits")]
+    Opposites,
     #[error("line {0} is not a row")]
     Line(u64),
     #[error("line {0} is not behind the row before it")]
@@ -76,6 +92,24 @@ pub enum DumpError {
     Cut,
     #[error("the export was changed: its checksum or its number of rows is another")]
     Changed,
+}
+
+/// What was put into a store.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    pub rows: u64,
+    /// Rows of an older version that were not, by their kinds.
+    pub left_out: Vec<(&'static str, u64)>,
+}
+
+impl fmt::Display for Imported {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} rows", self.rows)?;
+        match self.left_out.is_empty() {
+            true => Ok(()),
+            false => write!(out, " (left out: {})", older::listed(&self.left_out)),
+        }
+    }
 }
 
 /// Counts and hashes what passes.
@@ -150,10 +184,11 @@ pub async fn write(store: &dyn Store, out: &mut impl Write) -> Result<u64, DumpE
     Ok(out.rows)
 }
 
-/// Puts every row of `input` into `store`; how many. After an error some may be there.
-pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<u64, DumpError> {
+/// Puts every row of `input` into `store`, of an older version what is carried over ([`older`]). After an
+/// error some may be there.
+pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<Imported, DumpError> {
     let mut input = Seal::new(input);
-    head(&mut input)?;
+    let mut older = (head(&mut input)? == OLDER).then(Older::default);
     let (mut filling, mut last) = (Filling::new(store), None);
     loop {
         let bytes = input.next()?.ok_or(DumpError::Cut)?;
@@ -161,7 +196,14 @@ pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<u64, Du
         let Ok(line) = serde_json::from_slice::<Line>(&bytes) else {
             foot(&mut input, &bytes)?;
             filling.flush().await?;
-            return Ok(input.rows);
+            let rows = input.rows;
+            return match older {
+                Some(older) => older.end(store).await,
+                None => Ok(Imported {
+                    rows,
+                    left_out: Vec::new(),
+                }),
+            };
         };
         let key = Key::new(Kind(line.kind), line.name.to_vec());
         if line.kind == 0 || !bytes.ends_with(b"\n") {
@@ -173,11 +215,19 @@ pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<u64, Du
         input.hash.update(&bytes);
         input.rows += 1;
         last = Some(key.clone());
-        filling.put((key, line.value.to_vec())).await?;
+        let row = (key, line.value.to_vec());
+        let row = match &mut older {
+            Some(older) => older.row(row)?,
+            None => Some(row),
+        };
+        if let Some(row) = row {
+            filling.put(row).await?;
+        }
     }
 }
 
-fn head(input: &mut Seal<impl BufRead>) -> Result<(), DumpError> {
+/// The store's format.
+fn head(input: &mut Seal<impl BufRead>) -> Result<u8, DumpError> {
     let bytes = input.next()?.ok_or(DumpError::Foreign)?;
     let head: Head = serde_json::from_slice(&bytes).map_err(|_| DumpError::Foreign)?;
     let Head {
@@ -188,11 +238,11 @@ fn head(input: &mut Seal<impl BufRead>) -> Result<(), DumpError> {
     if dump != DUMP {
         return Err(DumpError::Foreign);
     }
-    if (version, format) != (VERSION, FORMAT) {
+    if version != VERSION || ![FORMAT, OLDER].contains(&format) {
         return Err(DumpError::Version { version, format });
     }
     input.hash.update(&bytes);
-    Ok(())
+    Ok(format)
 }
 
 /// `bytes` is no row: then it has to be the foot, right, and the end.

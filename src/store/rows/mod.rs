@@ -187,7 +187,7 @@ pub struct RowError {
 }
 
 impl RowError {
-    fn new(row: &'static str, why: impl ToString) -> Self {
+    pub(super) fn new(row: &'static str, why: impl ToString) -> Self {
         Self {
             row,
             why: why.to_string(),
@@ -209,7 +209,11 @@ fn encode(row: &'static str, format: u8, fields: &impl Serialize) -> Result<Vec<
     postcard::to_extend(fields, vec![format]).map_err(|e| RowError::new(row, e))
 }
 
-fn decode<T: DeserializeOwned>(row: &'static str, format: u8, bytes: &[u8]) -> Result<T, RowError> {
+pub(super) fn decode<T: DeserializeOwned>(
+    row: &'static str,
+    format: u8,
+    bytes: &[u8],
+) -> Result<T, RowError> {
     let (found, fields) = bytes
         .split_first()
         .ok_or_else(|| RowError::new(row, "empty"))?;
@@ -232,7 +236,7 @@ fn encode_json(
     Ok(bytes)
 }
 
-fn decode_json<T: DeserializeOwned>(
+pub(super) fn decode_json<T: DeserializeOwned>(
     row: &'static str,
     format: u8,
     bytes: &[u8],

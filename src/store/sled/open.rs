@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{OWN, disk, flat, guard::guarded};
-use crate::store::{FORMAT, Key};
+use crate::store::{FORMAT, Key, OLDER};
 
 /// sled's default is a gigabyte.
 const CACHE_BYTES: u64 = 64 << 20;
@@ -27,8 +27,10 @@ pub enum OpenError {
     Damaged { path: PathBuf, why: String },
     #[error(
         "the store in {path} has format {found}, this version knows format {FORMAT}: it was written by {}",
-        if *found > FORMAT { "a newer version" } else {
-            "an older version: go on with that one, or begin in an empty DATA_DIR with another signing key"
+        match *found {
+            FORMAT.. => "a newer version",
+            OLDER => "an older version: `intentd store export` with that one, then `intentd store import` with this one into an empty DATA_DIR",
+            _ => "an older version: go on with that one, or begin in an empty DATA_DIR with another signing key",
         }
     )]
     Format { path: PathBuf, found: u8 },

@@ -5,7 +5,7 @@ use std::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{disk::is_lack, *};
-use crate::store::{Expect, FORMAT, scene, walk::same};
+use crate::store::{Expect, FORMAT, OLDER, scene, walk::same};
 
 const KIND: Kind = Kind(200);
 const PAIR: [u8; 16] = [7; 16];
@@ -98,6 +98,10 @@ async fn another_format_is_refused() {
         (
             FORMAT - 1,
             "or begin in an empty DATA_DIR with another signing key",
+        ),
+        (
+            OLDER,
+            "`intentd store import` with this one into an empty DATA_DIR",
         ),
     ] {
         let place = tempfile::tempdir().unwrap();
