@@ -108,9 +108,9 @@ async fn four_thousand_junk_logs_beside_a_deposit_change_nothing() {
     daemon.stop().await;
 }
 
-/// The receipt, almost as large as what is read of one.
+/// The receipt, almost 64 MiB.
 fn padded() -> Lie {
-    let padding = "x".repeat(limits::PROVIDER_ANSWER - (1 << 20));
+    let padding = "x".repeat(63 << 20);
     Lie::patch(move |receipt| receipt["padding"] = padding.clone().into())
 }
 

@@ -517,6 +517,18 @@ async fn solver_swaps_what_it_does_not_hold() {
     assert_eq!(last_call(&kept), swept(NATIVE));
 }
 
+/// The solver takes and gives dollars of one group: what the user gets for them is the exchange's business.
+#[tokio::test]
+async fn share_is_of_what_the_solver_takes_and_gives() {
+    let scene = Scene::default();
+    scene.with(|world| world.loss = Some(0));
+    let answer = scene
+        .quote(json!({"destinationCurrency": TOKEN}))
+        .await
+        .unwrap();
+    assert_eq!(text(&answer, "/fees/relayerService/amount"), "20000");
+}
+
 #[tokio::test]
 async fn second_choices_are_asked_only_where_they_may_be_and_must() {
     let scene = Scene::default();

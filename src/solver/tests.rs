@@ -1256,6 +1256,16 @@ async fn books_tell_what_is_owed_and_a_gap_above_the_limit_pauses_fills() {
 
 #[tokio::test]
 async fn a_row_that_cannot_be_read_ends_no_reconciliation_and_a_lost_price_hides_no_gap() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let shows = |gauge: &str| {
+        let text = recorder.handle().render();
+        let gauge = format!("intentd_solver_{gauge}");
+        assert!(
+            text.lines().any(|line| line == gauge),
+            "{gauge} is not in {text}"
+        );
+    };
     let mut rig = Rig::new();
     let request = rig.quote(1, |_| ()).await;
     rig.deposit(&request, |_| ()).await;
@@ -1272,11 +1282,25 @@ async fn a_row_that_cannot_be_read_ends_no_reconciliation_and_a_lost_price_hides
     let books = solver.reconcile(late).await.unwrap();
     assert_eq!((books.gap, books.overdue, books.unpriced), (100_000, 1, 0));
     assert!(solver.paused().await.unwrap().is_some());
+    for gauge in [
+        "unsettled 1",
+        "unsettled_overdue 1",
+        "unreadable 1",
+        "unpriced 0",
+        "gap_usd 100",
+        "paid_usd 99",
+        "owed_usd 100",
+        "parked{worth=\"real\"} 0",
+        "parked{worth=\"minor\"} 0",
+    ] {
+        shows(gauge);
+    }
     // Who has never known a price says so.
     let mut solver = rig.solver().await;
     solver.prices = std::sync::Arc::new(rig::Away);
     let books = solver.reconcile(late).await.unwrap();
     assert_eq!((books.gap, books.unpriced), (0, 1));
+    shows("unpriced 1");
 }
 
 #[tokio::test]
