@@ -19,8 +19,8 @@ use devnet::{
 use intentd::admin::{self, solver};
 use serde_json::{Value, json};
 use support::{
-    chain::{done, oracle},
-    daemon::Daemon,
+    chain::{DEPOSITS, done, oracle},
+    daemon::{Daemon, Setup},
 };
 use tokio::time::{interval, timeout};
 
@@ -38,6 +38,7 @@ struct Scene {
     world: Devnet,
     /// Between the daemon and the destination.
     proxy: LyingProxy,
+    setup: Setup,
     daemon: Daemon,
     client: reqwest::Client,
 }
@@ -54,6 +55,10 @@ struct Deal {
 
 impl Scene {
     async fn start() -> Self {
+        Self::started(|setup| setup).await
+    }
+
+    async fn started(change: impl FnOnce(Setup) -> Setup) -> Self {
         let options = Options {
             finality_blocks: FINAL,
             ..Options::default()
@@ -71,10 +76,12 @@ impl Scene {
             .chains(&files)
             .with("DESTINATION_RPC_URL", proxy.url.as_str())
             .solver(&world.solver, "destination");
+        let setup = change(setup);
         let daemon = setup.start().await;
         Self {
             world,
             proxy,
+            setup,
             daemon,
             client: reqwest::Client::new(),
         }
@@ -501,6 +508,59 @@ async fn a_paused_solver_gives_no_quotes_until_it_is_resumed() {
     scene.daemon.stop().await;
 }
 
+/// What was promised and what was deposited has the rest of the disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn below_the_reserve_no_quote_is_given_and_everything_else_goes_on() {
+    let journal = tempfile::TempDir::new().unwrap();
+    let apart = journal.path().to_str().unwrap();
+    let mut scene = Scene::started(|setup| setup.with("JOURNAL_DIR", apart)).await;
+    let filled = scene.quote(1).await;
+    let referrer = json!({"referrer": "debug-force-refund"});
+    let refunded = scene.quoted(2, referrer).await;
+    let low = scene.setup.clone();
+    let low = low.with("DISK_RESERVE", u64::MAX.to_string());
+    scene.daemon = low.start_in(scene.daemon.end().await).await;
+
+    let body = json!({
+        "user": scene.world.user.address(),
+        "originChainId": scene.world.origin.node.chain_id,
+        "destinationChainId": scene.world.destination.node.chain_id,
+        "originCurrency": Address::ZERO, "destinationCurrency": Address::ZERO,
+        "amount": AMOUNT.to_string(), "tradeType": "EXACT_INPUT",
+    });
+    let url = format!("{}/quote/v2", scene.daemon.integrator_url());
+    let refused = scene.client.post(url).json(&body).send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    let refused: Value = refused.json().await.unwrap();
+    assert_eq!(refused["errorCode"], "DISK_RESERVE", "{refused}");
+
+    let origin = &scene.world.origin;
+    scene.deposit(&filled).await;
+    Scene::mine(origin, FINAL).await;
+    scene.until_filled(&filled).await;
+    Scene::mine(&scene.world.destination, 1).await;
+    scene.until(&filled, "success").await;
+    assert_eq!(scene.received(&filled).await, filled.promised);
+    let again = origin
+        .node
+        .signed(&scene.world.user, refunded.payload.clone());
+    let sent = done(origin.node.broadcast(&again.await.unwrap()).await);
+    Scene::mine(origin, FINAL).await;
+    while scene.sent(origin).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    Scene::mine(origin, 1).await;
+    scene.until(&refunded, "refund").await;
+    let body = devnet::claim::deposit(origin, sent.transaction_hash);
+    let signed = scene.daemon.attest(DEPOSITS, &body).await;
+    assert_eq!(signed.status, 200, "{}", signed.body);
+
+    let place = scene.daemon.end().await;
+    assert!(journal.path().join("journal").is_dir());
+    assert!(!place.path().join("data/journal").exists());
+    assert!(place.path().join("data/store").is_dir());
+}
+
 /// A token with other decimals, and a proxy that is the router of somebody else, on the destination only.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_market_file_that_is_not_what_the_chain_says_stops_trading_there() {
@@ -514,6 +574,8 @@ async fn a_market_file_that_is_not_what_the_chain_says_stops_trading_there() {
     let given = currency(&files, destination);
     files.market[destination]["currencies"][1]["decimals"] = json!(9);
     files.market[destination]["fillRouter"] = json!(given);
+    // Its only provider is held to nothing.
+    files.market[origin]["blooms"] = json!(false);
     let setup = oracle(&world, 0)
         .chains(&files)
         .solver(&world.solver, "destination");
@@ -530,7 +592,7 @@ async fn a_market_file_that_is_not_what_the_chain_says_stops_trading_there() {
         "WARNING: not traded: ",
         "9 decimals, the token has 6",
         "does not hand calls to",
-        "market origin         as its chain says",
+        "market origin         as its chain says, WARNING: one provider's word for what was deposited",
     ] {
         assert!(told.contains(wanted), "{wanted} is not in {told}");
     }

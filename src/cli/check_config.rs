@@ -79,7 +79,11 @@ async fn compared(trading: &Trading, chains: &Chains) -> Vec<String> {
                 Ok(wrong) => format!("WARNING: not traded: {}", wrong.join("; ")),
                 Err(why) => format!("not compared with its chain: {why}"),
             };
-            format!("  market {:<14} {said}", network.name)
+            let lone = match !network.blooms && opened.required < 2 {
+                true => ", WARNING: one provider's word for what was deposited",
+                false => "",
+            };
+            format!("  market {:<14} {said}{lone}", network.name)
         })
     });
     futures::future::join_all(asked).await
