@@ -512,8 +512,9 @@ async fn a_paused_solver_gives_no_quotes_until_it_is_resumed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn below_the_reserve_no_quote_is_given_and_everything_else_goes_on() {
     let journal = tempfile::TempDir::new().unwrap();
-    let apart = journal.path().to_str().unwrap();
-    let mut scene = Scene::started(|setup| setup.with("JOURNAL_DIR", apart)).await;
+    let apart = journal.path().join("apart");
+    let named = apart.to_str().unwrap();
+    let mut scene = Scene::started(|setup| setup.with("JOURNAL_DIR", named)).await;
     let filled = scene.quote(1).await;
     let referrer = json!({"referrer": "debug-force-refund"});
     let refunded = scene.quoted(2, referrer).await;
@@ -556,7 +557,7 @@ async fn below_the_reserve_no_quote_is_given_and_everything_else_goes_on() {
     assert_eq!(signed.status, 200, "{}", signed.body);
 
     let place = scene.daemon.end().await;
-    assert!(journal.path().join("journal").is_dir());
+    assert!(apart.join("journal").is_dir());
     assert!(!place.path().join("data/journal").exists());
     assert!(place.path().join("data/store").is_dir());
 }
