@@ -106,17 +106,18 @@ pub struct Network {
     pub currencies: Vec<Currency>,
 }
 
-/// Dollars that the solver may pay on a network in an hour, besides what it has been paid for; what is unset
-/// has no limit.
+/// Dollars that the solver may put at risk on a network.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Caps {
+    /// That it may pay in an hour, besides what it has been paid for; unset: no limit.
     #[serde(default)]
     pub hourly: Option<Dollars>,
-    /// To one recipient.
+    /// The same to one recipient.
     #[serde(default)]
     pub hourly_per_user: Option<Dollars>,
-    /// Of gas for fills that run somebody's code and have not succeeded, at a time; a hundred where unset.
+    /// Gas at a time for fills that run somebody's code, until they succeed or their failure is paid for; as much
+    /// for each API key, three times that for fills to accounts without code. Unset: a hundred.
     #[serde(default)]
     pub at_stake: Option<Dollars>,
 }

@@ -93,8 +93,8 @@ const DEVIATIONS: &[Deviation] = &[
     ),
 ];
 
-/// What differs besides where all is asked of one journal, as an oracle has it: a fill or refund of that
-/// deposit was signed before.
+/// What differs, too, where all cases are asked of one journal, as an oracle has it: a fill or refund of these
+/// deposits was signed before.
 const ENDED: [Deviation; 2] = [
     (
         "recover old deposit",

@@ -113,6 +113,7 @@ pub fn check_covered(terms: &Terms, funded: &[Message], with_fees: bool) -> Resu
     if funded.is_empty() {
         return Err(Refusal::NoDeposit);
     }
+    // The largest deposit of each currency.
     let mut brought: HashMap<U256, Amount> = HashMap::new();
     for message in funded {
         let token = token_id(&message.chain, &message.deposit.currency);

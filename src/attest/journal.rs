@@ -43,7 +43,7 @@ pub enum JournalError {
     Conflict {
         key: String,
         existing: String,
-        /// In the way is a payment that serves another statement, which may be shown others yet.
+        /// What contradicts is a payment that serves another statement; that one may be shown another payment yet.
         payment: bool,
     },
     /// The same thing has been signed as of another block. If that block is no longer canonical,

@@ -330,7 +330,7 @@ mod tests {
     use crate::admin::integrators::ListedKey;
 
     #[test]
-    fn keys_end_when_their_label_is_typed_and_by_nothing_else() {
+    fn only_the_label_is_a_yes() {
         for (typed, ends) in [
             ("app\n", true),
             (" app \n", true),

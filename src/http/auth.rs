@@ -368,7 +368,7 @@ impl Gate {
     }
 }
 
-/// Whether a key opens nothing on a route that is open without one: it counts as none there.
+/// Whether a key without a route's scope is shown where none is needed: it counts as none there.
 fn idle(known: &Known, access: Access) -> bool {
     let Access::Keyed(terms) = access else {
         return false;

@@ -17,7 +17,7 @@ const SITE: usize = 4;
 #[derive(Debug)]
 pub struct Crowd {
     most: usize,
-    /// Of callers, and of their connections.
+    /// By caller (`false`) and by what the caller's connection to the internet comes with (`true`).
     counts: Mutex<HashMap<(Caller, bool), usize>>,
 }
 

@@ -12,13 +12,13 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Callers with a window of their own, and as many by IPv6; all beyond share one, so that memory stays bounded
-/// and a flood of addresses cannot lift the limit.
+/// Windows of a table; all callers beyond share one more, so that memory stays bounded and a flood of addresses
+/// cannot lift the limit.
 const CALLERS: usize = 65_536;
-/// With more windows than these, what was charged ahead is forgotten with what has ended.
+/// With so many windows left, those that were charged ahead of time are forgotten too.
 const MANY: usize = CALLERS / 8;
-/// Callers of one site with a window of their own; its others share the site's, so that nobody fills the
-/// table with the addresses of one connection.
+/// Callers of one /48 with a window of their own; its others share the /48's, so that nobody fills the table
+/// with the addresses of one connection to the internet.
 const OF_A_SITE: usize = 256;
 /// The same for a /32, which is what an operator of networks has, the windows of its sites among them.
 const OF_AN_OPERATOR: usize = 4_096;
@@ -57,7 +57,7 @@ struct Window {
 
 /// Who has a window.
 pub trait Key: Eq + Hash + Clone {
-    /// Whom it shares a window with when so many of those have one already.
+    /// The wider key around it, and how many of that one's may have a window of their own: the others share its.
     fn site(&self) -> Option<(Self, usize)> {
         None
     }
@@ -74,9 +74,9 @@ fn sites<K: Key>(key: &K) -> impl Iterator<Item = (K, usize)> + use<K> {
 #[derive(Debug)]
 pub struct Limiter<K> {
     allowance: Allowance,
-    /// Of keys without a site.
+    /// Of keys without a site: IPv4 addresses and names.
     single: Table<K>,
-    /// Of keys with one, who have many others at hand: they take no place of those without.
+    /// Of keys with one (IPv6), whose holders have many others at hand: they take no place of those without.
     sited: Table<K>,
 }
 
@@ -85,7 +85,9 @@ struct Table<K> {
     windows: HashMap<K, Window>,
     /// How many windows there are of each site.
     sites: HashMap<K, usize>,
+    /// Whoever has no room for one.
     others: Window,
+    /// When ended windows were last forgotten.
     purged: u64,
 }
 
@@ -129,7 +131,7 @@ impl<K: Key> Limiter<K> {
             Some(_) => &mut self.sited,
             None => &mut self.single,
         };
-        table.window(key, (self.allowance.window_ms, now))
+        table.window(key, self.allowance.window_ms, now)
     }
 }
 
@@ -145,8 +147,9 @@ impl<K> Default for Table<K> {
 }
 
 impl<K: Key> Table<K> {
-    fn window(&mut self, key: K, (length, now): (u64, u64)) -> &mut Window {
-        let key = self.seat(key, (length, now));
+    /// The window that `key` counts in; `length` of a window in milliseconds.
+    fn window(&mut self, key: K, length: u64, now: u64) -> &mut Window {
+        let key = self.seat(key, length, now);
         let full = self.windows.len() >= CALLERS;
         match self.windows.entry(key) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -164,7 +167,7 @@ impl<K: Key> Table<K> {
     }
 
     /// Whose window `key` counts in: its own, or that of the narrowest site that has one, or room for it.
-    fn seat(&mut self, key: K, (length, now): (u64, u64)) -> K {
+    fn seat(&mut self, key: K, length: u64, now: u64) -> K {
         if self.windows.contains_key(&key) {
             return key;
         }
@@ -172,7 +175,7 @@ impl<K: Key> Table<K> {
             this.sites.get(site).is_some_and(|count| count >= most)
         };
         if self.windows.len() >= CALLERS || sites(&key).any(|site| crowded(self, &site)) {
-            self.make_room((length, now));
+            self.make_room(length, now);
         }
         sites(&key).fold(key, |seat, site| {
             match !self.windows.contains_key(&seat) && crowded(self, &site) {
@@ -182,9 +185,10 @@ impl<K: Key> Table<K> {
         })
     }
 
-    /// Forgets ended windows, and those of callers who asked once and no more for a while; where many are
-    /// left, what was charged ahead, too: nobody keeps the table full with a request each, or a few heavy ones.
-    fn make_room(&mut self, (length, now): (u64, u64)) {
+    /// Forgets ended windows, and those of callers who asked once and not again for a quarter of a window; where
+    /// many are left, what was charged ahead, too: nobody keeps the table full with a request each, or a few
+    /// heavy ones.
+    fn make_room(&mut self, length: u64, now: u64) {
         let pause = length / 4;
         if now < self.purged.saturating_add(pause) {
             return;

@@ -1,23 +1,25 @@
-//! When a network is read again from where a provider showed what is not there: it may have left out other
-//! things, and a quorum that had a bad minute gets the deposit shown once more. Ever more rarely while that
-//! goes on, so that who shows one after the other does not keep the index from coming further. It stands in
-//! the cursor's row: who calls a deposit gone owes it in the same commit, and the tail takes it.
+//! When a network is read again from a block on, and how far back that is possible. Pure.
+//!
+//! Where a provider showed a deposit that a quorum calls gone, it may have left out others, and the quorum may
+//! have had a bad minute: the blocks are read once more. The confirmer notes the block in the cursor's row, in
+//! the commit that calls the deposit gone, and the tail takes the cursor back. The pauses between two such times
+//! double, so that a provider that goes on with it does not keep the index from coming further.
 
 use crate::store::rows::cursor::{Again, Cursor, Mark};
 
-/// Milliseconds between two times at first.
+/// Milliseconds between two times that a network is read again, at first.
 const SHORTEST: u64 = 60_000;
-/// See [`SHORTEST`]; with the time that finality takes it is less than marks reach back.
+/// The same at last; with the time that finality takes it is less than marks reach back.
 const LONGEST: u64 = 1_800_000;
-/// Marks of the newest steps.
+/// The newest marks, all of which are kept.
 const NEW: usize = 128;
 /// Marks that a cursor has: as many steps can be taken back, the older ones some together.
 pub const MARKS: usize = 256;
-/// Seconds between two of the older marks: all of them together are more than an hour.
+/// Seconds between two of the older marks: with all of them kept, they reach back more than an hour.
 const APART: u64 = 32;
 
 impl Again {
-    /// Block `number` is to be read again; whether that is news.
+    /// Notes that block `number` is to be read again; whether no block as low was noted before.
     pub fn owe(&mut self, number: u64) -> bool {
         let news = self.block.is_none_or(|block| number < block);
         self.block = Some(self.block.map_or(number, |block| block.min(number)));
@@ -29,7 +31,7 @@ impl Again {
         self.block.filter(|_| self.next <= now)
     }
 
-    /// It is read again now.
+    /// Notes that it is read again at `now`, and when the next time may be.
     pub fn done(&mut self, now: u64) {
         // After as long without one it is as at first.
         let quiet = now >= self.next.saturating_add(self.pause);
@@ -40,7 +42,7 @@ impl Again {
         (self.block, self.next) = (None, now.saturating_add(self.pause));
     }
 
-    /// What is owed when everything from `next` on is read anyway.
+    /// What is left to be read again when everything from `next` on is read anyway.
     #[must_use]
     pub fn below(mut self, next: u64) -> Self {
         self.block = self.block.filter(|block| *block < next);
@@ -56,11 +58,10 @@ pub fn rewound(cursor: &Cursor, kept: usize) -> Cursor {
     Cursor { next, marks, again }
 }
 
-/// One more mark; of the older ones only those stay that are far enough apart for a chain with a block in so
-/// many seconds.
+/// Adds a mark. Of the older ones only those stay that are `APART`, on a chain with a block in so many seconds.
 pub fn marked(marks: &mut Vec<Mark>, mark: Mark, block_seconds: u64) {
     marks.push(mark);
-    // Up to four blocks in a second.
+    // Such chains make up to four blocks in a second.
     let apart = match block_seconds {
         0 | 1 => APART * 4,
         seconds => (APART / seconds).max(1),

@@ -1,4 +1,4 @@
-//! Which deposits of one order are listed for the operator, and how many more may be.
+//! Which deposits of one request are listed for the operator, and how many more may be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,18 @@ use crate::store::{
     rows::parked::{self, Parked},
 };
 
-/// Deposits of one order that are listed for the same reason: of those that are worth something, and of the
-/// others.
+/// Deposits of one request that are listed for the same reason: of those that are worth something, and of the
+/// minor ones.
 pub const MOST: usize = 32;
-/// More parked deposits than one order has.
+/// More parked deposits than one request has.
 const MOST_SCANNED: usize = 2_048;
 
 /// See the module. Read once for a commit.
 #[derive(Debug, Default)]
 pub struct Listed {
+    /// Rows that are listed, or were asked about.
     known: BTreeSet<Key>,
+    /// Listed ones, by their note and whether they are minor.
     alike: BTreeMap<(String, bool), usize>,
 }
 
@@ -33,12 +35,12 @@ impl Listed {
         Ok(listed)
     }
 
-    /// Whether nobody has asked about this row, and it is not listed.
+    /// Whether a row is neither listed nor was asked about before.
     pub fn is_new(&mut self, key: &Key) -> bool {
         self.known.insert(key.clone())
     }
 
-    /// Whether one more like this is listed; it then is.
+    /// Whether there is room for one more row like this, which then counts as listed.
     pub fn takes(&mut self, row: &Parked) -> bool {
         let alike = self.alike(row);
         let room = *alike < MOST;

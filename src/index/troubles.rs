@@ -17,7 +17,8 @@ struct Tailed {
     read_at: Option<u64>,
 }
 
-/// A head is looked for every few seconds, after errors every thirty.
+/// Milliseconds for which a head that was read says that its chain is: one is looked for every few seconds, after
+/// errors every thirty.
 const LATELY: u64 = 60_000;
 
 impl Troubles {

@@ -35,8 +35,9 @@ pub fn agreed(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doub
     })
 }
 
-/// What most of at least three providers of one feed tell, as `agreed` has it: who tells something else
-/// alone neither moves a price nor takes it away. Who tells nothing counts against them.
+/// As [`agreed`], of the providers of one feed: with three or more, what most of them tell alike counts and the
+/// rest is left out, so that one alone neither moves a price nor takes it away. One that tells nothing is none of
+/// the most.
 pub fn of_most(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doubt> {
     let mut told: Vec<&Told> = answers.iter().flatten().collect();
     told.sort_by_key(|told| told.usd);

@@ -106,8 +106,9 @@ pub struct Details {
     /// Seconds.
     pub time_estimate: u64,
     /// Until when the price holds, unix seconds, by the time of the deposit's block. A later deposit is
-    /// priced anew: filled with at least `minimumAmount`, or given back; with calls or an exchange as promised or
-    /// given back. After a day one with large `txs` is forgotten: what comes then is recovered at an oracle. Not in prices.
+    /// priced anew: filled with at least `minimumAmount`, or given back; an order with calls or an exchange is
+    /// filled as promised, or given back. A quote with large `txs` is forgotten a day later: what is deposited then
+    /// is recovered at an oracle. Not in prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<u64>,
     pub user_balance: String,

@@ -122,8 +122,8 @@ fn optional(given: Rated, route: &Route<'_>) -> Rated {
     Rated { price, ..given }
 }
 
-/// Whether somebody may have the fill fail when what it gives has lost its worth: by his own code, or by the
-/// pool that it exchanges in. Who wraps needs nobody's pool.
+/// Whether somebody can let the fill fail when what it gives has lost its worth: with his own code, or with the
+/// pool that it exchanges in (wrapping needs none).
 fn is_declinable(intent: &Intent<'_>, route: &Route<'_>, hands: Hands) -> bool {
     let to = &intent.destination;
     let pooled = route.swap_out && !(is_native(&route.given) && is_wrapped(to));
@@ -275,6 +275,7 @@ impl Quoter {
         self.venue(&route.paid)?.ask(ask).err_into().await
     }
 
+    /// To whom the fill hands over: see [`Hands`].
     async fn hands(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<Hands, Refused> {
         if intent.own {
             return Ok(Hands::Nobody);

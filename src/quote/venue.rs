@@ -77,12 +77,15 @@ pub struct Payment<'a> {
     pub now: u64,
 }
 
-/// To whom a fill hands over more than a token: he can let it fail.
+/// To whom a fill gives more than a token (native currency, what an exchange leaves, the order's own calls): he can
+/// let it fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hands {
+    /// It pays tokens plainly, or the user does everything.
     Nobody,
-    /// Has no code now.
+    /// An account without code now; it may have some when it is paid.
     Account,
+    /// A contract, or the order's own calls.
     Code,
 }
 
@@ -92,7 +95,7 @@ pub enum Admission {
     Open,
     /// Beyond what may be paid within an hour.
     Capped,
-    /// Too much is at stake there, or lost, in what hands over as it does.
+    /// Too much is at stake, or was lost, on the network in fills of the same [`Hands`].
     Held,
     /// The solver has too little of the native currency.
     Short,

@@ -1,5 +1,5 @@
 //! How many places the listeners have: every connection is an open file, and the store, the providers and
-//! the webhooks need files, too.
+//! the webhooks need files, too. And who may ask how often.
 
 use rustix::process::{Resource, getrlimit};
 

@@ -42,8 +42,9 @@ pub struct Books {
     pub paid: u64,
     pub owed: u64,
     pub gap: u64,
-    /// Payments whose worth nobody knows, and rows that cannot be read: none of them is in the sums.
+    /// Payments whose worth nobody knows: they are not in the sums.
     pub unpriced: u64,
+    /// Rows that cannot be read.
     pub unreadable: u64,
     /// Parked deposits that are worth something, and others.
     pub parked: u64,
@@ -98,7 +99,7 @@ impl Solver {
             at: now,
             ..Books::default()
         };
-        // A feed that is away hides nothing.
+        // While a feed is away, what it told before counts: no gap is hidden.
         let before = self
             .books
             .borrow()

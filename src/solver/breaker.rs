@@ -1,5 +1,6 @@
-//! Orders that cost the solver more than they paid are not tried for long: a breaker per depositor and per
-//! what is called, and one per chain, and API key or none, that only what runs somebody's code waits for. Pure.
+//! Orders that cost the solver more than they paid are not tried for long: a breaker for each depositor, for each
+//! thing that is called, and for each chain and API key (or none), which only what runs somebody's code waits
+//! for. Pure.
 //!
 //! Of what fails only what nobody paid for counts, so that nobody can hold up others with failures that he
 //! pays for himself. What is on its way to somebody's account may besides have so much at stake at a time, until
@@ -36,7 +37,7 @@ enum Key {
     Depositor(String),
     /// On a network.
     Code(String, B256),
-    /// A network, for the orders of an API key or for those of nobody's.
+    /// A network, for the orders of an API key, or for those without one.
     Chain(String, Option<String>),
 }
 
@@ -103,17 +104,17 @@ impl Breaker {
         }
     }
 
-    /// A fill of the order, for the deposit, cost `loss` thousandths of a dollar that nobody pays; it may have
-    /// run somebody's code. `now` in unix seconds.
+    /// A fill of the order, for the deposit, cost `loss` thousandths of a dollar that nobody pays; `handed_over`:
+    /// somebody whom it gave more than a token may have let it fail. `now` in unix seconds.
     pub fn lost(
         &mut self,
         (request, deposit): (&Request, &Deposit),
-        ran_code: bool,
+        handed_over: bool,
         loss: u64,
         now: u64,
     ) {
         let mut keys = Key::all(request, deposit);
-        if ran_code {
+        if handed_over {
             let network = request.destination.network.clone();
             keys.push(Key::Chain(network, request.api_key.clone()));
             self.stakes.lose(&(request.id, None), loss);
@@ -163,8 +164,8 @@ impl Breaker {
         Key::depositor(deposit).is_some_and(|key| self.is_over(&key, now))
     }
 
-    /// Whether what runs somebody's code waits on a chain at `now` (unix seconds), of a key's orders or of
-    /// nobody's. What runs none cannot fail for its recipient's sake: strangers hold it up with nothing.
+    /// Whether what runs somebody's code waits on a chain at `now` (unix seconds), of a key's orders or of those
+    /// without one. What runs none cannot fail for its recipient's sake: strangers hold it up with nothing.
     pub fn holds(&self, (network, key): (&str, Option<&str>), now: u64) -> bool {
         let key = Key::Chain(network.to_owned(), key.map(str::to_owned));
         self.is_over(&key, now)

@@ -58,7 +58,7 @@ pub struct Deposited<'a> {
 /// Seconds in which what was paid is final and settled at the hub.
 const SETTLED: u64 = 21_600;
 
-/// Seconds in which a deposit is given back that could not be filled.
+/// Seconds that are left for giving a deposit back after its last fill.
 const REFUNDING: u64 = 86_400;
 
 /// Until when a deposit is paid for, in unix seconds: later its depositor can take it back through the hub

@@ -1,4 +1,5 @@
-//! What a request's payments have at stake, as its claim says, at each look.
+//! What a request's payments have at stake ([`Stake`]): noted before they are sent, and again at each look, as the
+//! request's claim says.
 
 use std::sync::PoisonError;
 
@@ -71,6 +72,7 @@ impl Solver {
         }))
     }
 
+    /// What a payment on its way may cost at most, in wei.
     async fn most(&self, lane: &Lane, leg: &Leg) -> Result<Amount, SolverError> {
         let slot = lane.slot(leg.nonce).await?.ok_or(SolverError::Fenced)?;
         let Some(version) = slot.versions.last() else {
@@ -183,8 +185,8 @@ impl Solver {
         })
     }
 
-    /// Whether a fill that hands over to somebody, to his code or not, and may cost so much for nothing, would
-    /// have to wait now.
+    /// Whether a fill that hands over to somebody, with code or without, and may cost `most` wei for nothing, would
+    /// have to wait now. `now` in unix seconds.
     pub async fn restrains(
         &self,
         network: &str,
@@ -255,10 +257,10 @@ fn last(view: &View, deposit: Option<B256>) -> Option<&Leg> {
     })
 }
 
-/// What a payment has at stake, and since when that is nobody's (unix seconds): what it may cost (`None`) while
-/// it is on its way, what it cost as soon as it has failed in a block, until its deposit is given back. What its
-/// refund pays is nothing, but may be something again. `None`: it cost nothing, or that is paid. What failed in
-/// giving back is paid by nobody, however soon it is final.
+/// What a payment has at stake, in wei, and the time of the block in which it failed for good, in unix seconds. On
+/// its way: what it may cost (`None`), or did cost as soon as it has failed in a block. A fill that has failed: what
+/// it cost; nothing while its deposit is being given back, which pays for it, though that may fail, too. What
+/// failed in giving back is paid by nobody. `None`: nothing is at stake, or that is paid.
 fn at_stake(view: &View, leg: &Leg) -> Option<(Option<Amount>, Option<u64>)> {
     match leg.stage {
         Stage::Open if leg.wasted.is_zero() => Some((None, None)),
@@ -303,7 +305,7 @@ fn given_back(view: &View, fill: &Leg) -> Option<Stage> {
     refund.map(|leg| leg.stage)
 }
 
-/// A token asks nobody whom it is given to.
+/// Where giving back counts; `None`: of a token, whose recipient cannot refuse it.
 async fn pot_back(
     lane: &Lane,
     key: Option<&str>,
@@ -321,7 +323,7 @@ async fn pot_back(
     })
 }
 
-/// Also where nobody can say.
+/// Whether an account has code, or nobody can say.
 async fn has_code(lane: &Lane, account: &Address) -> bool {
     lane.site.providers.is_contract(account).await != Ok(false)
 }

@@ -1,5 +1,5 @@
-//! What payments on their way may cost for nothing, since whoever they pay can let all of them fail together:
-//! of a kind so much at a time. Pure.
+//! What payments on their way may cost for nothing: whoever they pay can let all of them fail together, so that
+//! each kind of them may have so much at stake at a time. Pure.
 
 use std::collections::HashMap;
 
@@ -10,20 +10,23 @@ const WINDOW: u64 = 3_600;
 /// Thousandths of a dollar that may be at stake on a network at a time where the operator says nothing. One
 /// payment always may, unless he says that nothing may.
 const MOST: u64 = 100_000;
-/// What goes to accounts without code may have so many times that.
+/// Fills to accounts without code may have so many times that at stake.
 const TO_ACCOUNTS: u64 = 3;
+/// Thousandths of a dollar at stake in what gives native currency back: to code, to accounts without any and of an API
+/// key's orders.
 const MOST_BACK_TO_CODE: u64 = 20_000;
 const MOST_BACK_TO_ACCOUNTS: u64 = 60_000;
 
-/// A request's fill, or what gives this deposit of it back.
+/// A request, and the deposit of it that is given back; without one, its fill.
 pub type Id = (B256, Option<B256>);
 
-/// What is added up by itself, on each network.
+/// A kind of payment whose stakes are added up by themselves, on each network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pot {
     /// Fills that run somebody's code.
     Code,
-    /// Fills that hand over to accounts that have no code now: in the block they can.
+    /// Fills that give native currency, or what an exchange leaves, to accounts without code now: they may have some
+    /// in the block.
     Account,
     /// Fills of an API key's orders.
     Key(String),
@@ -47,7 +50,7 @@ pub struct Stake {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Stakes {
-    /// With what of it counts as lost already.
+    /// The stake, and how much of its cost counts as lost already.
     under_way: HashMap<Id, (Stake, u64)>,
     /// What the operator says of a network; thousandths of a dollar.
     most: HashMap<String, u64>,
@@ -88,7 +91,7 @@ impl Stakes {
         free
     }
 
-    /// Whether there is room for one more like this.
+    /// Whether there is room for one more like this, besides what is known of `id`.
     pub fn has_room(&self, id: Option<&Id>, stake: &Stake) -> bool {
         let others = self.under_way.iter().filter(|(known, (other, _))| {
             Some(*known) != id && other.network == stake.network && other.pot == stake.pot
@@ -98,7 +101,7 @@ impl Stakes {
         stake.cost == 0 || most > 0 && (sum == 0 || sum.saturating_add(stake.cost) <= most)
     }
 
-    /// Counts what is on its way, or has failed: not what has expired before.
+    /// Counts what is on its way, or has failed, unless it has expired before.
     pub fn see(&mut self, id: Id, stake: Stake, now: u64) {
         let lost = self.under_way.get(&id).map(|(_, lost)| *lost);
         if lost.is_some() || !stake.is_old(now) {
@@ -122,8 +125,9 @@ impl Stakes {
         self.under_way.remove(id);
     }
 
-    /// Forgets failures that nobody has paid for in time, and gives those of fills, each with what does not
-    /// count as lost yet. What a refund may still pay for stays.
+    /// Forgets failures that nobody has paid for within the hour, and gives those of fills, each with the part of
+    /// its cost that does not count as lost yet. Failures whose refund is on its way (they cost nothing for now)
+    /// stay.
     pub fn expire(&mut self, now: u64) -> Vec<(Stake, u64)> {
         let old = |stake: &Stake| stake.cost > 0 && stake.is_old(now);
         let gone = self.under_way.extract_if(|_, (stake, _)| old(stake));

@@ -158,8 +158,8 @@ impl Solver {
         let now = view.now / 1_000;
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         if leg.purpose == Purpose::Fill {
-            let ran_code = self.hands_over(&view.request);
-            return breaker.lost((&view.request, deposit), ran_code, loss, now);
+            let handed_over = self.hands_over(&view.request);
+            return breaker.lost((&view.request, deposit), handed_over, loss, now);
         }
         breaker.lost_giving_back(deposit, loss, now);
     }
@@ -185,7 +185,7 @@ fn has_reverted(view: &View, leg: &Leg) -> bool {
     reverted_at(view, leg).is_some()
 }
 
-/// Unix seconds.
+/// When a payment reverted, by its block, in unix seconds; `None` where it has not.
 pub(super) fn reverted_at(view: &View, leg: &Leg) -> Option<u64> {
     let mut attempts = view.facts.attempts.iter();
     attempts.find_map(|attempt| match &attempt.state {

@@ -72,7 +72,11 @@ pub enum DumpError {
     #[error("this is no export of a store")]
     Foreign,
     #[error(
-        "the export has version {version} and format {format}, this version knows {VERSION}, and formats {FORMAT} and {OLDER}: import it with the version that wrote it, or begin in an empty DATA_DIR with another signing key"
+        "the export has version {version} and format {format}, this version knows {VERSION}, and formats {FORMAT} and {OLDER}: it was written by {}",
+        match *version > VERSION || *format > FORMAT {
+            true => "a newer version, which imports it",
+            false => "an older version: go on with that one, or begin in an empty DATA_DIR with another signing key",
+        }
     )]
     Version { version: u32, format: u8 },
     /// Of an older version.

@@ -54,8 +54,9 @@ pub struct Fanout {
     requests: Requests,
     post: Mutex<Post>,
     listeners: AtomicU64,
+    /// Turns at reading the log's past.
     late: Semaphore,
-    /// The same for those who follow single requests, whose events are not all known yet.
+    /// The same for those who follow single requests only, which needs no key: they keep no key waiting.
     named: Semaphore,
 }
 

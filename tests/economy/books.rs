@@ -157,8 +157,7 @@ pub async fn listed(world: &World, request: B256) -> Vec<B256> {
     own.map(|row| row.deposit).collect()
 }
 
-/// The deposits of a request that the operator has listed as neither filled nor given back, with a reason
-/// and in words.
+/// The deposits of a request that the operator has listed as neither filled nor given back.
 pub async fn parked(world: &World, request: B256) -> Vec<B256> {
     let Some(process) = &world.process else {
         return Vec::new();

@@ -28,11 +28,11 @@ pub struct Ending {
     waited: bool,
     /// What everybody is told of it: the record, and its events.
     pub public: Value,
-    /// What the recipient has of what was wanted, and the user of what was given, and of that.
+    /// The recipient's balance of the wanted currency; the user's of the deposited one, and of the wanted one.
     has: [U256; 3],
-    /// What an order wants deposited, and what the recipient, who is given back what does not fill it,
-    /// has of that.
+    /// What the order wants deposited.
     asked: U256,
+    /// The recipient's balance of the deposited currency: deposits are given back to him.
     back: U256,
 }
 
@@ -141,8 +141,8 @@ fn has_one_amount(plan: &Plan, at: usize) -> bool {
     is_plain(plan, at) && !plan.weather.iter().any(moves)
 }
 
-/// Whether a user has less than without strangers: of what a refund leaves, by more than the age of prices
-/// makes of it. Strangers may give him something.
+/// Whether a user has less than without strangers, by more than the age of prices explains. He may have more:
+/// strangers may give him something.
 fn has_less(plan: &Plan, at: usize, with: &Ending, without: &Ending) -> bool {
     let trade = &plan.honest[at].trade;
     let part = trade.amount / U256::from(1_000);
@@ -238,8 +238,8 @@ fn is_end(status: &str) -> bool {
     matches!(status, "success" | "refund")
 }
 
-/// (c): everybody else's ending is the same without the strangers. Who buys what a limit leaves pays
-/// for it.
+/// (c): everybody else's ending is the same without the strangers. Nothing is compared where strangers may use up
+/// what an hour's limit leaves: they pay for it.
 pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation> {
     let mut wrong = Vec::new();
     let gifts = plan.strangers.iter().any(Stranger::pays);
@@ -259,7 +259,7 @@ pub fn compare(plan: &Plan, with: &Endings, without: &Endings) -> Vec<Violation>
         if gifts && ending.status == "waiting" && is_end(status) {
             continue;
         }
-        // Who does before the user has an order filled that comes too late, or too dear, for him alone.
+        // A stranger who does so before the user has an order filled for which the user's own deposit comes too late.
         if sooner && ending.status == "refund" && status == "success" {
             continue;
         }

@@ -173,7 +173,12 @@ async fn a_connection_grows_old_but_no_request_is_lost() {
     let mut socket = rig.connect().await;
     socket.write(SHAKE).await;
     assert_eq!(socket.answer(true).await.unwrap().status, 101);
+    // The newest: where it has ended, the others have grown old, too.
+    let mut newest = rig.connect().await;
+    newest.write(GET).await;
+    assert_eq!(newest.answer(false).await.unwrap().status, 200);
     assert!(idle.ends_silently().await);
+    assert!(newest.ends_silently().await);
     rig.state.go.notify_one();
     let answer = busy.answer(false).await.unwrap();
     assert_eq!(

@@ -28,7 +28,7 @@ pub struct Family {
     pub short: &'static str,
     pub codec: &'static dyn Codec,
     pub lengths: Lengths,
-    /// Of the native currency, where all chains of the family have the same.
+    /// Decimals of the native currency, where they are the same on all chains of the family.
     pub native_decimals: Option<u8>,
     /// What callers write before the codec's text of a transaction id (`0x` on Tron).
     pub tx_prefix: &'static str,

@@ -134,7 +134,8 @@ impl Channel {
         &self.0.provider
     }
 
-    /// Counts calls that are of use only together, whatever bodies they are sent in: providers count each.
+    /// Whether so many calls may be sent now, which counts them: together, since they are of use only together, and
+    /// each, whatever bodies they are sent in, since providers count each.
     pub fn allows(&self, calls: usize) -> bool {
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
         self.0.allows.as_ref().is_none_or(|allows| allows(calls))

@@ -16,15 +16,20 @@ use crate::{
     quote::show,
 };
 
-/// What providers said a moment ago of balances, by network, owner and currency: many who ask the same together
-/// cost one question, and a failure is an answer as well. What was asked for strangers, who may have used up
-/// their part of the calls, is no answer for a key.
+/// How old an answer of a provider may be.
+const FRESH: Duration = Duration::from_secs(1);
+/// Answers that are remembered at a time.
+const MOST: u64 = 4_096;
+
+/// What providers said a moment ago of balances, by whether a key asked, and network, owner and currency: many who
+/// ask the same together cost one question, and a failure is an answer as well. What was asked for strangers, who
+/// may have used up their part of the calls, is no answer for a key.
 pub struct Recent(Cache<(bool, [String; 3]), Result<U256, ReadError>>);
 
 impl Default for Recent {
     fn default() -> Self {
-        let cache = Cache::builder().max_capacity(4_096);
-        Self(cache.time_to_live(Duration::from_secs(1)).build())
+        let cache = Cache::builder().max_capacity(MOST).time_to_live(FRESH);
+        Self(cache.build())
     }
 }
 
@@ -281,7 +286,7 @@ mod tests {
         assert_eq!(ask(true, "a").await, Ok(U256::from(2)));
         assert_eq!(ask(false, "b").await, Ok(U256::from(3)));
         // What is older is asked for again.
-        sleep(Duration::from_millis(1_100)).await;
+        sleep(FRESH + Duration::from_millis(100)).await;
         assert_eq!(ask(false, "a").await, Ok(U256::from(4)));
     }
 }

@@ -42,9 +42,9 @@ pub struct State {
     pub listing: Listing,
     pub retiring: retirement::Throttle,
     pub transactions: Arc<Transactions>,
-    /// What providers said a moment ago.
+    /// What providers said of balances a moment ago.
     pub recent: config::Recent,
-    /// Which chains are read now.
+    /// Which chains the index reads now.
     pub troubles: Arc<Troubles>,
     /// The solver's address.
     pub solver: String,

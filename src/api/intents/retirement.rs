@@ -206,17 +206,15 @@ impl Throttle {
             (*known, *limiter) = fresh();
         }
         // A key that has used up its own has what its address has without it.
-        let address = Caller::Address(limit::caller(peer));
-        let own = key.map(|label| Caller::Key(label.clone()));
-        let mut standing = None;
-        for caller in own.into_iter().chain([address]) {
-            let found = limiter.check(caller, now);
-            if found.allowed {
-                return Ok(());
-            }
-            standing.get_or_insert(found);
+        let own = key.map(|label| limiter.check(Caller::Key(label.clone()), now));
+        if own.is_some_and(|own| own.allowed) {
+            return Ok(());
         }
-        standing.map_or(Ok(()), |standing| Err(ApiError::RateLimited(standing)))
+        let address = limiter.check(Caller::Address(limit::caller(peer)), now);
+        match address.allowed {
+            true => Ok(()),
+            false => Err(ApiError::RateLimited(own.unwrap_or(address))),
+        }
     }
 }
 

@@ -75,6 +75,7 @@ impl Confirmer {
             return Ok(());
         };
         let mut batch = opened(Batch::new(), request.id, first.onchain_id, now);
+        // Of what a solver looks at nothing is listed here.
         let mut listed = match request.execution {
             Execution::Solver => Listed::default(),
             Execution::User => Listed::of(&**self.requests.store(), &request.id).await?,
@@ -111,7 +112,7 @@ impl Confirmer {
     }
 
     /// Records that deposits of a request are not there. Whoever showed them may have left out others: the
-    /// network is to be read again from there, which is owed in the same commit.
+    /// network is to be read again from there, which the same commit notes.
     async fn gone(&self, some: &[&Pending], now: u64) -> Result<(), IndexError> {
         let Some((request, first)) = some.first() else {
             return Ok(());
@@ -137,7 +138,7 @@ impl Confirmer {
         Ok(())
     }
 
-    /// `batch`, and their network is to be read again from the lowest of the deposits on.
+    /// `batch`, and in the cursor's row that its network is to be read again from the lowest of the deposits on.
     async fn owed(&self, batch: Batch, deposits: &[&Deposit]) -> Result<Batch, IndexError> {
         let lowest = deposits.iter().min_by_key(|deposit| deposit.place.number);
         let Some(Deposit { network, place, .. }) = lowest else {
@@ -148,7 +149,7 @@ impl Confirmer {
             return Ok(batch);
         };
         let mut cursor = Cursor::decode(&bytes)?;
-        // Also where it is owed already: the tail may be taking it just now.
+        // Also where that is noted already: the tail may be reading it again just now.
         let batch = batch.expect(key.clone(), Expect::Equals(bytes));
         Ok(match cursor.again.owe(place.number) {
             true => batch.put(key, cursor.encode()?),

@@ -1,4 +1,4 @@
-//! Reading once more what is owed to be.
+//! Taking the cursor back to read blocks again: see `index::again`.
 
 use super::{Step, Stored, Tail};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Tail {
-    /// The cursor back to before block `number`, where there was shown what is not there.
+    /// Takes the cursor back to before block `number`, of which a deposit was shown that is not there.
     pub(super) async fn read_again(
         &self,
         stored: &Stored,
@@ -36,7 +36,7 @@ impl Tail {
         Ok(Step::Rewound { to })
     }
 
-    /// What was called gone at block `number` cannot be read once more: no mark is below it.
+    /// Tells that `block` cannot be read again: no mark is below it.
     fn unread(&self, block: u64) {
         let network = self.network.name.clone();
         tracing::error!(

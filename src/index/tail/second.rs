@@ -1,7 +1,7 @@
 //! What a second provider shows of a range. One that leaves deposits out must not move the cursor over
 //! them, so the cursor passes only what two providers on one chain have read; whatever either of them
-//! shows is recorded, but one provider's word alone only adds. Only a deposit that both show differently is nobody's. Where there is only one
-//! provider its own blocks have to bear it out.
+//! shows is recorded, but one provider's word alone only adds. Only a deposit that both show differently is
+//! nobody's. Where there is only one provider its own blocks have to bear it out.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -204,7 +204,7 @@ impl Tail {
         let (end, word) = match omitted {
             Ok(omitted) => {
                 self.left_out(omitted.len());
-                // A transaction that is shown in part counts as its block has it.
+                // Of a transaction that was shown in part, what its block has counts.
                 let is_whole = |shown: &Sighting| {
                     let mut whole = omitted.iter();
                     whole.any(|one| one.transaction.bytes == shown.transaction.bytes)

@@ -497,7 +497,7 @@ async fn marks_and_sightings_are_kept_as_far_as_a_rewind_reaches() {
     let mut tail = bench.tail();
     world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
     for _ in 0..MARKS + 20 {
-        // So many of blocks of a second are a step each that is remembered.
+        // Steps so far apart are all remembered.
         world.mine(128);
         settle(&mut tail).await;
     }
@@ -550,7 +550,7 @@ async fn what_was_called_gone_is_read_again_however_many_blocks_came_since() {
     let cursor = bench.cursor().await;
     assert_eq!((cursor.next, cursor.again.block), (head, None));
     assert!(cursor.again.next > LATER);
-    // What no mark is below is told of, once; what is newer is read.
+    // Of a block below all marks the operator is told, once; what is newer is read again.
     let mut lost = cursor.clone();
     lost.marks.drain(..lost.marks.len() - 2);
     let oldest = lost.marks[0].number;
@@ -562,7 +562,7 @@ async fn what_was_called_gone_is_read_again_however_many_blocks_came_since() {
     assert_eq!(step, Ok(Step::Rewound { to: oldest }));
     assert_eq!(bench.cursor().await.again.block, None);
     settle(&mut tail).await;
-    // As is what has not been passed.
+    // A block above the cursor is read anyway.
     let mut ahead = bench.cursor().await;
     ahead.again.owe(head + 3);
     let put = Batch::new().put(cursor::key("origin"), ahead.encode().unwrap());

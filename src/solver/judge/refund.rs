@@ -97,12 +97,12 @@ pub(super) fn verdict(case: &Case<'_>, deposit: &Deposit, reason: FailReason) ->
     }
 }
 
-/// What has no price may have one later, until nothing can be given back any more.
+/// Waits for a price.
 pub(super) fn unpriced(case: &Case<'_>) -> Verdict {
     Verdict::Until(case.now.saturating_add(UNPRICED_PAUSE))
 }
 
-/// Whether a refund of the deposit would not be attested any more, or not be paid.
+/// Whether it is too late to give the deposit back.
 pub(super) fn is_over(case: &Case<'_>, deposit: &Deposit, way: &Result<Way, Refusal>) -> bool {
     let until = claimable::until(deposit);
     let deadline = way.as_ref().map_or(until, |way| way.deadline);
@@ -170,7 +170,7 @@ fn is_crowded(case: &Case<'_>, deposit: &Deposit) -> bool {
         let deposits = case.facts.deposits.iter();
         deposits.filter(|one| first != Some(one.onchain_id) && begun(&one.onchain_id))
     };
-    // Nobody else gives in the name of who is known to have given himself.
+    // Where a quorum shows that the depositor gave it, no stranger did: sizes do not matter.
     let same = |one: &&Deposit| {
         one.own == deposit.own
             && spelled_alike(&one.depositor, &deposit.depositor)

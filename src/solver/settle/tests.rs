@@ -356,7 +356,6 @@ async fn settlement_goes_on_where_the_process_died() {
     }
 }
 
-/// An answer that is no execution, or not this order's, is no reason to give up, and none to send.
 /// A nonce of the former account is none of the present one's, whose young nonces are the same numbers.
 #[tokio::test]
 async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
@@ -409,6 +408,7 @@ async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
     assert_eq!(lane.slots().await.unwrap(), []);
 }
 
+/// An answer that is no execution, or not this order's, is no reason to give up, and none to send.
 #[tokio::test]
 async fn rubbish_is_neither_sent_nor_the_end() {
     let mut rig = Rig::new();

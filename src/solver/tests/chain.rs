@@ -27,6 +27,8 @@ pub const PACE: u64 = 2;
 pub const FINAL: u64 = 5;
 /// What any transaction uses.
 pub const GAS: u64 = 21_000;
+/// What each byte of calldata takes besides, unless it is zero (EIP-2028).
+const BYTE: u64 = 16;
 /// Where chains have the contract that says what bytes cost.
 const USUAL: &str = "0x00000000000000000000000000000000000000f1";
 /// What a greedy one wants to have.
@@ -51,6 +53,8 @@ pub struct World {
     pub base: u128,
     /// Gas that any transaction takes.
     pub plain: u64,
+    /// What each byte of its calldata takes besides.
+    pub byte: u64,
     /// Of every token; unset where there is none.
     pub decimals: Option<u8>,
     /// What proxies hand calls to.
@@ -162,6 +166,7 @@ impl FakeChain {
         let world = World {
             base: 100,
             plain: GAS,
+            byte: BYTE,
             decimals: Some(6),
             router: super::rig::ROUTER,
             blocks: vec![(0, Vec::new()); 20],
@@ -391,6 +396,11 @@ impl World {
         }
     }
 
+    /// Gas of a transaction with so many bytes of calldata, which are no zeros.
+    fn intrinsic(&self, bytes: usize) -> u64 {
+        self.plain + self.byte * u64::try_from(bytes).unwrap()
+    }
+
     fn wants_more(&self, order: Option<B256>, data: &Value) -> bool {
         let wanted = order.and_then(|order| self.whole.get(&order));
         wanted.is_some_and(|wanted| data["pay"][0][2] != wanted.to_string())
@@ -419,7 +429,7 @@ impl State {
         let from = text(&tx.draft, "from");
         *self.nonces.entry(from.clone()).or_default() += 1;
         let price = number(&tx.draft, "max").min(U256::from(world.base) + number(&tx.draft, "tip"));
-        let fee = price * U256::from(world.plain);
+        let fee = price * U256::from(world.intrinsic(calldata(&tx.draft).len()));
         self.spent_on_gas += fee;
         let purse = self.balances.entry((from.clone(), native())).or_default();
         *purse = purse.checked_sub(fee).expect("gas was not reserved");
@@ -482,9 +492,12 @@ fn nonce_of(draft: &Value) -> u64 {
     draft["nonce"].as_u64().unwrap()
 }
 
+fn calldata(draft: &Value) -> Bytes {
+    text(draft, "data").parse().unwrap()
+}
+
 fn data(draft: &Value) -> Value {
-    let bytes: Bytes = text(draft, "data").parse().unwrap();
-    serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+    serde_json::from_slice(&calldata(draft)).unwrap_or(Value::Null)
 }
 
 #[async_trait]
@@ -526,7 +539,7 @@ impl Writer for Provider {
             let burns = among(&world.burners);
             let gas = match burns && intended.fees.is_some_and(|fees| fees.base > 0) {
                 true => BURNT,
-                false => world.plain,
+                false => world.intrinsic(call.data.len()),
             };
             let done = world.state().effects(&from, &data);
             match (forbidden, done) {
@@ -614,7 +627,7 @@ impl World {
         if self.refuse && text(&draft, "data") != "0x" {
             return Broadcast::Rejected("not today".into());
         }
-        if draft["gas"].as_u64().unwrap() < self.plain {
+        if draft["gas"].as_u64().unwrap() < self.intrinsic(calldata(&draft).len()) {
             return Broadcast::Refused("intrinsic gas too low".into());
         }
         if nonce < self.nonce(&from) {

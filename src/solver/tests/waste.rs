@@ -97,7 +97,7 @@ async fn a_refund_that_fails_is_tried_twice_and_paid_for_by_what_is_given_back()
     desk(&rig).release(B256::ZERO).await.unwrap();
     rig.settle(&request).await;
     let back = rig.refunded(request.order_id, 1);
-    assert_eq!(back, U256::from(99_999_999 - 5 - 2 * 5));
+    assert_eq!(back, U256::from(99_999_999 - 6 - 2 * 6));
     rig.is_clean().await;
 }
 
@@ -499,7 +499,7 @@ fn rig_deposit() -> Deposit {
 async fn what_failed_costs_what_its_receipt_says() {
     let mut rig = Rig::new();
     let request = rig.quote(1, |_| ()).await;
-    // Two units of USDC, and not the five that its gas would have cost at most.
+    // Two units of USDC, and not the six that its gas would have cost at most.
     rig.origin.with(|world| {
         (world.base, world.spent) = (DEAR, Some(900_000_000));
         world.revert.insert(request.order_id);
@@ -516,7 +516,7 @@ async fn what_failed_costs_what_its_receipt_says() {
     );
     assert_eq!(
         rig.claim(&request).await.legs[1].amount,
-        U256::from(99_999_999 - 5 - 2)
+        U256::from(99_999_999 - 6 - 2)
     );
 }
 
@@ -569,6 +569,6 @@ async fn what_no_node_took_of_a_refund_is_not_taken_from_it() {
         }
         rig.settle(&request).await;
         let back = rig.refunded(request.order_id, 1);
-        assert_eq!(back, U256::from(99_999_999 - 5 - taken), "{reverted}");
+        assert_eq!(back, U256::from(99_999_999 - 6 - taken), "{reverted}");
     }
 }

@@ -7,8 +7,8 @@
 //! | open, a lane's nonces, reservation, settlement, delivery; claims with a payment that is not final, or that no statement covers | the import is refused: money is under way, and rows of the solver mean something else now |
 //! | all others | left out and counted |
 //!
-//! Both names of an outcome never stood together: each excluded the other. Who finds them together all
-//! the same is refused.
+//! An outcome never stood there under both names, since each barred the other. An export that has both all the
+//! same is refused.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,7 +33,7 @@ const FORMAT: u8 = 1;
 /// The last kind that there was.
 const LAST: Kind = rows::MARK;
 
-/// What an entry was.
+/// An entry as format 1 has it.
 #[derive(Deserialize)]
 struct Entry {
     digest: B256,
@@ -88,12 +88,14 @@ impl Entry {
     }
 }
 
-/// The reading under way.
+/// What has been read so far.
 #[derive(Default)]
 pub(super) struct Older {
+    /// Carried over.
     rows: u64,
+    /// Of those, entries of the journal.
     entries: u64,
-    /// Of each statement that has any.
+    /// How many, of each statement that has any.
     voids: HashMap<String, u32>,
     /// Deposits that the solver paid for.
     paid: Vec<B256>,
@@ -136,7 +138,7 @@ impl Older {
         Ok(Some(row))
     }
 
-    /// A statement's voids are numbered from zero on: those of its two names are one row of numbers now.
+    /// A statement's voids are numbered from zero on: those of its two names are numbered together now.
     fn void(&mut self, name: &[u8], value: &[u8]) -> Result<Stored, RowError> {
         let wrong = || RowError::new("void", "its name is not one of this kind");
         let (statement, _) = name.split_last_chunk::<4>().ok_or_else(wrong)?;
@@ -176,7 +178,7 @@ impl Older {
         Ok(())
     }
 
-    /// What was carried over into `store`, behind the last row.
+    /// Checks, behind the last row, that what was carried over into `store` is all that counts.
     pub(super) async fn end(mut self, store: &dyn Store) -> Result<Imported, DumpError> {
         for deposit in &self.paid {
             let key = consumption::key(&format!("deposit/{deposit}"));

@@ -77,10 +77,15 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
     let head = |version, format| {
         format!("{{\"dump\":\"intentd store\",\"version\":{version},\"format\":{format}}}\n")
     };
-    for (version, format) in [(2, FORMAT), (1, FORMAT + 1), (1, FORMAT - 1), (1, 0)] {
+    for (version, format, told) in [
+        (2, FORMAT, "a newer version"),
+        (1, FORMAT + 1, "a newer version"),
+        (1, FORMAT - 1, "another signing key"),
+        (1, 0, "another signing key"),
+    ] {
         let error = error(head(version, format).as_bytes()).await;
         assert!(matches!(error, DumpError::Version { .. }), "{error}");
-        assert!(error.to_string().contains("another signing key"), "{error}");
+        assert!(error.to_string().contains(told), "{error}");
     }
     for foreign in [
         "",

@@ -107,7 +107,7 @@ impl Wanted {
 }
 
 /// Parked as worth less than giving it back costs.
-fn is_priced(row: &Parked) -> bool {
+fn is_too_little(row: &Parked) -> bool {
     row.why == RefundFailReason::AmountTooLowToRefund
 }
 
@@ -172,7 +172,7 @@ impl Seen {
         let listed = rows.all(|(_, row)| {
             let old = row.since.saturating_add(KEPT) <= now;
             let of = (row.network.as_str(), row.currency.as_str());
-            row.minor && old && (is_priced(row) || self.is_nothing(of, row.amount))
+            row.minor && old && (is_too_little(row) || self.is_nothing(of, row.amount))
         });
         let mut deposits = facts.deposits.iter();
         idle && judged && listed && deposits.all(|one| self.has_ended(one))
@@ -185,7 +185,7 @@ impl Seen {
                 let mut rows = self.parked.iter();
                 let id = &one.onchain_id;
                 let listed =
-                    rows.any(|(key, row)| is_priced(row) && key.name.ends_with(id.as_slice()));
+                    rows.any(|(key, row)| is_too_little(row) && key.name.ends_with(id.as_slice()));
                 self.facts.is_minor(one) && listed && claim.parked.contains(id)
             }
             // What a quorum has said of it, and no provider alone.

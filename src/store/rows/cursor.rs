@@ -17,17 +17,17 @@ const FORMAT: u8 = 1;
 pub struct Cursor {
     /// The lowest block that has not been indexed.
     pub next: u64,
-    /// Blocks that indexing has stopped at, oldest first; the last is `next - 1`.
+    /// Blocks that indexing has stopped at, oldest first, the older ones thinned out; the last is `next - 1`.
     pub marks: Vec<Mark>,
     pub again: Again,
 }
 
-/// What is to be read once more, because there was shown what is not there.
+/// What is to be read again, because a deposit was shown there that is not on the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Again {
     /// The lowest such block.
     pub block: Option<u64>,
-    /// Unix milliseconds before which it is not.
+    /// Unix milliseconds before which it is not read again.
     pub next: u64,
     /// Milliseconds between the last two times.
     pub pause: u64,

@@ -18,8 +18,8 @@ use crate::{
 const FORMAT: u8 = 1;
 /// Seconds that a quote is kept beyond its order's last deadline.
 pub const GRACE: u64 = 24 * 60 * 60;
-/// Bytes of a quote that is not large: one with some hundred bytes of calldata has half of it. What is left of
-/// 2 KB is for the row that leads from its order.
+/// The largest row of a quote that is not large, in bytes: one with some hundred bytes of calldata has half of
+/// that. What is left of 2 KB is for the row that leads from its order.
 const USUAL: usize = (2 << 10) - 128;
 
 pub fn key(id: &B256) -> Key {

@@ -73,7 +73,8 @@ impl Rpc {
         }
     }
 
-    /// Counts calls that are of use only together, in however many rounds they leave; an error: none may.
+    /// Counts calls that are of use only together, in however many rounds they are sent; an error: none of them may
+    /// be sent now.
     pub fn admit(&self, calls: usize) -> Result<(), ReadError> {
         self.check_silence()?;
         let asked = usize::from(!self.identified.load(Relaxed));

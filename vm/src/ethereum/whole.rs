@@ -43,7 +43,8 @@ impl Block {
             (receipt.transaction_hash, *hash),
         ];
         let logs: Vec<Found> = receipt.logs.into_iter().filter(wanted).collect();
-        // What a receipt lacks is missed only where it shows something: nodes have some of their own making.
+        // A receipt may lack its hashes where it shows nothing that is wanted: some nodes list receipts of their own
+        // making.
         let alike = |(told, known): &(Option<B256>, B256)| match told {
             Some(told) => told == known,
             None => logs.is_empty(),
