@@ -353,6 +353,14 @@ mod tests {
         (victim.0.recipient, victim.0.calls) = ("0xvictim".into(), Vec::new());
         assert!(!breaker.stops(&victim, 10) && !breaker.holds(("base", None), 10));
         assert!(!breaker.bars(&victim.1, 10) && breaker.bars(&attack.1, 10));
+        // Nor is it when nobody has paid for it in time.
+        let back = Stake {
+            pot: Pot::BackToCode,
+            ..failed(20, 30_000)
+        };
+        breaker.see((B256::ZERO, Some(B256::ZERO)), back, 30);
+        assert!(breaker.has_room(&failed(0, 1), 5_000));
+        assert!(!breaker.holds(("base", None), 5_000));
     }
 
     #[test]
@@ -444,7 +452,10 @@ mod tests {
             ..failed(20, 0)
         };
         breaker.see(id, paying, 40);
-        assert!(breaker.has_room(&failed(0, 100_000), 50));
+        // Also when its hour is over.
+        for now in [50, 4_000] {
+            assert!(breaker.has_room(&failed(0, 100_000), now));
+        }
         breaker.see(id, failed(20, 30_000), 5_000);
         assert!(breaker.holds(("base", None), 5_000));
     }
@@ -503,21 +514,6 @@ mod tests {
         // Nothing at all.
         assert!(!breaker.begin(id(5), stake("other", Pot::Code, 1), 10));
         assert!(breaker.begin(id(5), stake("other", Pot::Code, 0), 10));
-    }
-
-    /// Whoever has his refund fail, too, late or twice.
-    #[test]
-    fn what_was_lost_when_its_hour_was_over_is_not_lost_again_with_its_refund() {
-        let mut breaker = Breaker::default();
-        let id = (B256::ZERO, None);
-        breaker.see(id, failed(20, 7_000), 30);
-        assert!(breaker.has_room(&failed(0, 100_000), 3_620));
-        for now in [3_700, 4_700] {
-            breaker.see(id, failed(20, 0), now);
-            breaker.see(id, failed(20, 7_000), now + 60);
-        }
-        assert!(!breaker.holds(("base", None), 4_800));
-        assert_eq!(breaker.losses[&Key::Chain("base".into(), None)].len(), 1);
     }
 
     #[test]

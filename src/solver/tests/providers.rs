@@ -362,7 +362,8 @@ async fn gas_that_is_burnt_only_when_it_costs_something_is_seen_before_the_fill(
 async fn a_fill_burns_no_more_gas_than_was_charged_for() {
     let mut rig = Rig::new();
     // 21,000 units were charged for.
-    rig.destination.with(|world| (world.plain, world.byte) = (33_700, 0));
+    rig.destination
+        .with(|world| (world.plain, world.byte) = (33_700, 0));
     let request = rig.funded(1).await;
     rig.settle(&request).await;
     let facts = rig.facts(&request).await;

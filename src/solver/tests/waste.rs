@@ -152,30 +152,13 @@ async fn who_takes_only_the_whole_deposit_burns_nothing() {
 
 #[tokio::test]
 async fn native_deposits_go_back_to_code_for_so_much_an_hour() {
-    for (native, at_once) in [(true, 2), (false, 8)] {
+    // Those of keys are not among the others.
+    for (native, at_once) in [(true, 2 + 3), (false, 5 + 3)] {
         let mut rig = Rig::new();
-        // Ten dollars each.
-        rig.origin
-            .with(|world| world.data_fee = Some(5_000_000_000_000_000));
         let mut orders = Vec::new();
         for number in 1..=8 {
-            let change = |request: &mut Request| {
-                if native {
-                    native_deposit(request);
-                }
-            };
-            let request = rig.quote(number, change).await;
-            rig.origin
-                .with(|world| world.revert.insert(request.order_id));
-            let given = |deposit: &mut Deposit| {
-                short(deposit);
-                if native {
-                    deposit.currency = super::rig::native().into();
-                    deposit.amount = U256::from(99_999_999_999_999_999_u64);
-                }
-            };
-            rig.deposit(&request, given).await;
-            orders.push(request);
+            let key = (number > 5).then_some("app");
+            orders.push(to_give_back(&rig, number, (native, key)).await);
         }
         let solver = rig.solver().await;
         let mut begun = 0;
@@ -194,13 +177,17 @@ async fn native_deposits_go_back_to_code_for_so_much_an_hour() {
         rig.mine(10);
         if native {
             // Those fail, and count for an hour however soon they are final.
-            let mut tried = 0;
-            for request in &orders {
-                let _ = solver.advance(&request.id, rig.now).await;
-                let _ = solver.advance(&request.id, rig.now).await;
-                tried += rig.claim(request).await.legs.len();
+            for _ in 0..2 {
+                let mut tried = 0;
+                for request in &orders {
+                    let _ = solver.advance(&request.id, rig.now).await;
+                    let _ = solver.advance(&request.id, rig.now).await;
+                    tried += rig.claim(request).await.legs.len();
+                }
+                assert_eq!(tried, at_once);
+                // Nor are they tried again after their pause.
+                rig.mine(40);
             }
-            assert_eq!(tried, at_once);
             rig.mine(1_800);
         }
         // Then the others have their turn, and so do these.
@@ -215,6 +202,99 @@ async fn native_deposits_go_back_to_code_for_so_much_an_hour() {
             rig.refunded(request.order_id, number);
         }
     }
+}
+
+/// Ten dollars of gas each; without a key in vain.
+async fn to_give_back(rig: &Rig, number: u8, (native, key): (bool, Option<&str>)) -> Request {
+    let change = |request: &mut Request| {
+        if native {
+            native_deposit(request);
+        }
+        request.api_key = key.map(str::to_owned);
+    };
+    let request = rig.quote(number, change).await;
+    rig.origin.with(|world| {
+        world.data_fee = Some(5_000_000_000_000_000);
+        if key.is_none() {
+            world.revert.insert(request.order_id);
+        }
+    });
+    let given = |deposit: &mut Deposit| {
+        short(deposit);
+        if native {
+            deposit.currency = super::rig::native().into();
+            deposit.amount = U256::from(99_999_999_999_999_999_u64);
+        }
+    };
+    rig.deposit(&request, given).await;
+    request
+}
+
+#[tokio::test]
+async fn a_native_deposit_that_twice_did_not_go_back_counts_for_both() {
+    let mut rig = Rig::new();
+    let first = to_give_back(&rig, 1, (true, None)).await;
+    let solver = rig.solver().await;
+    for _ in 0..20 {
+        let _ = solver.advance(&first.id, rig.now).await;
+        rig.mine(10);
+    }
+    let legs = rig.claim(&first).await.legs;
+    assert_eq!(legs.len(), 2);
+    assert!(legs.iter().all(|leg| leg.stage == Stage::Failed));
+    let second = to_give_back(&rig, 2, (true, None)).await;
+    let next = solver.advance(&second.id, rig.now).await;
+    assert_eq!(next, Err(SolverError::Crowded("origin".into())));
+}
+
+/// Whoever lets its refund fail, too, when it comes late.
+#[tokio::test]
+async fn what_was_lost_after_its_hour_is_not_lost_again_when_its_refund_fails() {
+    let mut rig = Rig::new();
+    let bytes = 20_000_000_000_000_000_u64;
+    // Forty dollars, which its deposit could pay for.
+    let change = |request: &mut Request| {
+        calling(request);
+        charging(request, 50_000_000);
+        request.fill_data = U256::from(bytes);
+    };
+    let request = rig.quote(1, change).await;
+    let order = request.order_id;
+    rig.destination.with(|world| {
+        world.data_fee = Some(bytes);
+        world.revert.insert(order);
+    });
+    let deposited = U256::from(100_000_000);
+    rig.origin
+        .with(|world| world.whole.insert(order, deposited));
+    rig.deposit(&request, |_| ()).await;
+    let solver = rig.solver().await;
+    let holds = |now| {
+        let breaker = solver.breaker.lock().unwrap();
+        breaker.holds(("destination", None), now)
+    };
+    for _ in 0..20 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    assert!(!holds(rig.now / 1_000));
+    rig.mine(1_800);
+    solver.advance(&request.id, rig.now).await.unwrap();
+    let lost = rig.now / 1_000;
+    assert!(holds(lost) && !holds(lost + 3_600));
+    rig.origin.with(|world| {
+        world.whole.clear();
+        world.revert.insert(order);
+    });
+    rig.mine(300);
+    for _ in 0..20 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    let legs = rig.claim(&request).await.legs;
+    let failed = |leg: &Leg| leg.purpose == Purpose::Refund && leg.stage == Stage::Failed;
+    assert!(legs.iter().any(failed));
+    assert!(holds(lost) && !holds(lost + 3_600));
 }
 
 /// They can get some in the block.
@@ -402,6 +482,12 @@ async fn after_strangers_losses_a_plain_payment_is_still_filled() {
     let rig = Rig::new();
     let (burner, plain) = (rig.quote(1, calling).await, rig.quote(2, |_| ()).await);
     let native = rig.quote(3, native_payment).await;
+    let keyed = |request: &mut Request| {
+        calling(request);
+        request.calls[0].data = Bytes::from_static(&[2]);
+        request.api_key = Some("app".into());
+    };
+    let keyed = rig.quote(4, keyed).await;
     let solver = rig.solver().await;
     let mut deposit = scene::deposit(1, Standing::Final);
     deposit.depositor = recipient(4);
@@ -410,11 +496,14 @@ async fn after_strangers_losses_a_plain_payment_is_still_filled() {
         .lock()
         .unwrap()
         .lost((&burner, &deposit), true, 30_000, rig.now / 1_000);
-    for request in [&plain, &native] {
+    assert!(quoted_less(&solver, None, rig.now).await);
+    assert!(!quoted_less(&solver, Some("app"), rig.now).await);
+    for request in [&plain, &native, &keyed] {
         rig.deposit(request, |_| ()).await;
         solver.advance(&request.id, rig.now).await.unwrap();
     }
     assert_eq!(rig.status(&plain).await, Status::Submitted);
+    assert_eq!(rig.status(&keyed).await, Status::Submitted);
     // Whom it pays may have code: it waits, and goes back after five minutes.
     assert_eq!(rig.claim(&native).await.legs, []);
     assert_eq!(rig.facts(&native).await.failure, None);
