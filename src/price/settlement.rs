@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use alloy::primitives::U256;
+use alloy::primitives::{Bytes, U256, keccak256};
 use async_trait::async_trait;
-use vm::{protocol::limits::ACTION_GAS, trade::Trade};
+use vm::{protocol::limits::ACTION_GAS, trade::Writer};
 
 use super::{PriceError, PriceSource};
 use crate::market::Currency;
@@ -18,6 +18,8 @@ use crate::market::Currency;
 pub const GAS: u64 = 500_000;
 /// Deposits of one transaction that this has room for: they are all executed together.
 pub const TOGETHER: u32 = 3;
+/// Bytes of calldata of each of the two: three deposits, or a fill with fees, and two signatures.
+pub const BYTES: usize = 1_536;
 /// For one provider.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Seconds for which an answer is not asked for again, and for which it serves while nobody answers.
@@ -49,9 +51,18 @@ impl SettlementPrice for Free {
     }
 }
 
+/// What a chain charges for a transaction's bytes besides gas: nothing on most.
+#[async_trait]
+pub trait ByteFee: Send + Sync {
+    /// Wei for a transaction with this calldata now; `None` where nobody can say.
+    async fn byte_fee(&self, data: Bytes) -> Option<U256>;
+}
+
 /// On a chain, whose gas is paid in what is worth the same as `native`.
 pub struct OnChain {
-    pub trades: Vec<Trade>,
+    /// One for each provider.
+    pub writers: Vec<Arc<dyn Writer>>,
+    pub bytes: Arc<dyn ByteFee>,
     pub native: Currency,
     pub prices: Arc<dyn PriceSource>,
     /// Wei of one settlement, and when it was read.
@@ -69,17 +80,21 @@ impl OnChain {
         if let Some(wei) = self.known(FRESH, now) {
             return Ok(wei);
         }
-        let asked = self.trades.iter().map(|trade| async move {
-            let fees = tokio::time::timeout(PATIENCE, trade.writer.fees()).await;
+        let asked = self.writers.iter().map(|writer| async move {
+            let fees = tokio::time::timeout(PATIENCE, writer.fees()).await;
             let fees = fees.ok()?.ok()?;
             Some(U256::from(fees.base).saturating_add(U256::from(fees.priority)))
         });
-        let said = futures::future::join_all(asked).await;
-        let known = self.known(LINGER, now);
-        let Some(price) = middle(said.into_iter().flatten().collect()) else {
+        let bytes = tokio::time::timeout(PATIENCE, self.bytes.byte_fee(calldata()));
+        let (said, bytes) = futures::join!(futures::future::join_all(asked), bytes);
+        let price = middle(said.into_iter().flatten().collect());
+        let Some((price, bytes)) = price.zip(bytes.ok().flatten()) else {
+            let known = self.known(LINGER, now);
             return known.ok_or_else(|| unavailable("no provider answers".to_owned()));
         };
-        let wei = price.saturating_mul(U256::from(GAS));
+        // Two transactions.
+        let bytes = bytes.saturating_mul(U256::from(2));
+        let wei = price.saturating_mul(U256::from(GAS)).saturating_add(bytes);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some((wei, now));
         Ok(wei)
@@ -94,6 +109,12 @@ impl SettlementPrice for OnChain {
         let usd = coin.and_then(|coin| Some(wei.checked_mul(price.most)?.div_ceil(coin)));
         usd.ok_or_else(|| unavailable("its cost is no number".to_owned()))
     }
+}
+
+/// As much as a transaction that settles has, as hard to compress as its hashes and signatures.
+fn calldata() -> Bytes {
+    let words = (0_u64..).map(|at| keccak256(at.to_be_bytes()));
+    words.flatten().take(BYTES).collect()
 }
 
 /// What half of them do not exceed: one of three decides nothing.
@@ -111,7 +132,93 @@ fn unavailable(why: String) -> PriceError {
 
 #[cfg(test)]
 mod tests {
+    use alloy::primitives::B256;
+    use serde_json::json;
+    use vm::{
+        Address, ReadError,
+        trade::{Broadcast, Fate, Fees, Intended, Revert},
+    };
+
     use super::*;
+    use crate::price::Price;
+
+    /// Gas for so many wei.
+    struct Gas(u128);
+
+    #[async_trait]
+    impl Writer for Gas {
+        async fn estimate(&self, _: &Intended<'_>) -> Result<Result<u64, Revert>, ReadError> {
+            Err(silent())
+        }
+
+        async fn fees(&self) -> Result<Fees, ReadError> {
+            let fees = Fees {
+                base: self.0,
+                priority: 0,
+            };
+            (self.0 > 0).then_some(fees).ok_or_else(silent)
+        }
+
+        async fn nonce(&self, _: &Address, _: bool) -> Result<u64, ReadError> {
+            Err(silent())
+        }
+
+        async fn broadcast(&self, _: &Bytes) -> Result<Broadcast, ReadError> {
+            Err(silent())
+        }
+
+        async fn fate(&self, _: &B256) -> Result<Fate, ReadError> {
+            Err(silent())
+        }
+    }
+
+    fn silent() -> ReadError {
+        ReadError::Unavailable("silent".into())
+    }
+
+    /// Every byte for so many wei.
+    struct Bytewise(Option<u64>);
+
+    #[async_trait]
+    impl ByteFee for Bytewise {
+        async fn byte_fee(&self, data: Bytes) -> Option<U256> {
+            self.0.map(|wei| U256::from(wei) * U256::from(data.len()))
+        }
+    }
+
+    struct Unasked;
+
+    #[async_trait]
+    impl PriceSource for Unasked {
+        async fn price(&self, currency: &Currency, _: u64) -> Result<Price, PriceError> {
+            Err(PriceError::Unknown(currency.symbol.clone()))
+        }
+    }
+
+    #[tokio::test]
+    async fn settlement_costs_gas_and_what_its_chain_takes_for_bytes() {
+        let native = json!({"address": "0x", "symbol": "ETH", "name": "Ether", "decimals": 18, "group": "eth"});
+        let mut chain = OnChain {
+            writers: vec![Arc::new(Gas(7))],
+            bytes: Arc::new(Bytewise(Some(0))),
+            native: serde_json::from_value(native).unwrap(),
+            prices: Arc::new(Unasked),
+            last: Mutex::default(),
+        };
+        let gas = U256::from(7 * GAS);
+        assert_eq!(chain.wei(100).await, Ok(gas));
+        chain.bytes = Arc::new(Bytewise(Some(1_000)));
+        assert_eq!(chain.wei(100).await, Ok(gas), "it is asked for again");
+        let both = gas + U256::from(2 * BYTES * 1_000);
+        assert_eq!(chain.wei(100 + FRESH).await, Ok(both));
+        // Where nobody can say what either costs, what was said before serves for a while.
+        chain.bytes = Arc::new(Bytewise(None));
+        assert_eq!(chain.wei(100 + 2 * FRESH).await, Ok(both));
+        chain.bytes = Arc::new(Bytewise(Some(0)));
+        chain.writers = vec![Arc::new(Gas(0))];
+        assert_eq!(chain.wei(100 + 2 * FRESH).await, Ok(both));
+        assert!(chain.wei(100 + FRESH + LINGER).await.is_err());
+    }
 
     #[test]
     fn what_else_was_deposited_in_a_transaction_is_paid_for_by_whoever_is_settled() {

@@ -50,7 +50,7 @@ use crate::{
             Settler,
             oracle::{Carrier, Oracle},
         },
-        site::{self, Site},
+        site,
         worker::{Pace, Worker},
     },
     store::{Store, listing::Listing, requests::Requests, reserve::Reserve, retention::Sweep},
@@ -235,18 +235,12 @@ impl Ground<'_> {
         let hub = chains
             .hub()
             .map_err(|why| anyhow::anyhow!("settlement chain: {why}"))?;
-        let spec = &hub.chain.spec;
-        let number = u64::try_from(spec.hub_chain_id).context("evmChainId")?;
+        let site = pricing::settling(hub, &hub.trades)?;
         // Where the settlement chain is traded on, too, its nonces are in that lane already.
-        let traded = lanes.values().find(|lane| lane.site.number == number);
+        let traded = lanes.values().find(|lane| lane.site.number == site.number);
         let lane = match traded {
             Some(lane) => lane.clone(),
-            None => {
-                let providers = (hub.trades.clone(), hub.required);
-                let named = (spec.id.as_str(), number);
-                let site = Site::plain(named, hub.chain.clone(), providers)?;
-                Arc::new(self.lane(site).await?)
-            }
+            None => Arc::new(self.lane(site).await?),
         };
         Ok(Some(Arc::new(Settler {
             requests: self.requests.clone(),

@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use alloy::primitives::U256;
+use alloy::primitives::{Bytes, U256};
 use anyhow::Context;
 use async_trait::async_trait;
-use vm::{Address, trade::Trade};
+use vm::{
+    Address,
+    trade::{Call, Intended, Trade},
+};
 
 use super::parts::Trading;
 use crate::{
@@ -13,7 +16,7 @@ use crate::{
     market::{Market, Network},
     price::{
         PriceSource, Prices, Rules, SettlementPrice,
-        settlement::{Free, OnChain},
+        settlement::{ByteFee, Free, OnChain},
     },
     quote::{
         late::Offer,
@@ -24,6 +27,7 @@ use crate::{
     solver::{
         Solver, SolverError, exposure,
         late::{Burden, Repriced, Repricing, Unpriced},
+        site::Site,
     },
 };
 
@@ -64,7 +68,8 @@ pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSour
     let over = |of: fn(&Opened) -> &Vec<Trade>| -> Arc<dyn SettlementPrice> {
         match (chains.hub(), native) {
             (Ok(hub), Some(native)) => Arc::new(OnChain {
-                trades: of(hub).clone(),
+                writers: of(hub).iter().map(|trade| trade.writer.clone()).collect(),
+                bytes: Arc::new(Charged(settling(hub, of(hub)).ok())),
                 native: native.clone(),
                 prices: prices.clone(),
                 last: Mutex::default(),
@@ -75,6 +80,35 @@ pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSour
     Settlement {
         own: over(|hub| &hub.trades),
         asked: over(|hub| &hub.asking),
+    }
+}
+
+/// The settlement chain, asked through these providers.
+pub fn settling(hub: &Opened, trades: &[Trade]) -> anyhow::Result<Site> {
+    let spec = &hub.chain.spec;
+    let number = u64::try_from(spec.hub_chain_id).context("evmChainId")?;
+    let providers = (trades.to_vec(), hub.required);
+    Ok(Site::plain(
+        (spec.id.as_str(), number),
+        hub.chain.clone(),
+        providers,
+    )?)
+}
+
+/// What the settlement chain takes for bytes; unset where nobody can ask it.
+struct Charged(Option<Site>);
+
+#[async_trait]
+impl ByteFee for Charged {
+    async fn byte_fee(&self, data: Bytes) -> Option<U256> {
+        let site = self.0.as_ref()?;
+        let call = Call {
+            from: site.native.clone(),
+            to: site.native.clone(),
+            data,
+            value: U256::ZERO,
+        };
+        site.data_fee(&Intended::free(&call)).await.ok()
     }
 }
 

@@ -322,8 +322,16 @@ impl Solver {
         mut taken: lane::Taken<'_>,
         next: Claim,
     ) -> Result<Paid, SolverError> {
-        let batch = std::mem::take(&mut taken.batch);
+        let mut batch = std::mem::take(&mut taken.batch);
         let slot = taken.slot.clone();
+        // Who pauses the solver while this was judged is heard.
+        if next
+            .legs
+            .last()
+            .is_some_and(|leg| leg.purpose == Purpose::Fill)
+        {
+            batch = batch.expect(rows::pause::key(), Expect::Absent);
+        }
         self.decide(view, batch, &next, |facts| {
             let Some(leg) = next.legs.last() else { return };
             facts.attempts.extend(attempts(leg, &slot));

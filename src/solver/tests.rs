@@ -520,6 +520,27 @@ async fn while_paused_nothing_is_filled_and_refunds_go_on() {
 }
 
 #[tokio::test]
+async fn a_fill_that_is_judged_when_the_solver_is_paused_does_not_begin() {
+    let mut rig = Rig::new();
+    let request = rig.funded(1).await;
+    let solver = rig.solver().await;
+    let view = solver.view(&request.id, rig.now).await.unwrap().unwrap();
+    desk(&rig).pause("a drill").await.unwrap();
+    let deposit = view.facts.deposits[0].onchain_id;
+    let amounts = super::fill::quoted(&request).unwrap();
+    let begun = solver.fill(&view, deposit, amounts).await;
+    assert!(matches!(
+        begun,
+        Err(SolverError::Requests(RequestsError::Refused))
+    ));
+    assert_eq!(solver.advance(&request.id, rig.now).await, Ok(Next::Wait));
+    assert_eq!(rig.claim(&request).await.legs, []);
+    desk(&rig).resume().await.unwrap();
+    rig.settle(&request).await;
+    rig.filled(request.order_id, 1);
+}
+
+#[tokio::test]
 async fn fill_that_would_revert_or_does_is_given_back() {
     for in_block in [false, true] {
         let mut rig = Rig::new();

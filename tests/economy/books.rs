@@ -232,6 +232,18 @@ pub async fn left(world: &World, request: B256) -> Vec<B256> {
     left.map(|one| one.deposit).collect()
 }
 
+/// How many fills were begun, by request.
+pub async fn fills(world: &World) -> BTreeMap<B256, usize> {
+    let rows = scan(world, rows::CLAIM).await;
+    let begun = rows.iter().map(|(name, value)| {
+        let claim: Value = serde_json::from_slice(&value[1..]).unwrap_or(Value::Null);
+        let legs = claim["legs"].as_array().into_iter().flatten();
+        let fills = legs.filter(|leg| leg["purpose"] == "Fill").count();
+        (B256::from_slice(name), fills)
+    });
+    begun.filter(|(_, fills)| *fills > 0).collect()
+}
+
 /// What the solver decided about a request.
 pub async fn claim(world: &World, request: B256) -> Value {
     let rows = scan(world, rows::CLAIM).await;

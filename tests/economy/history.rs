@@ -123,6 +123,8 @@ pub struct History {
     pub rested: bool,
     /// Unix seconds until which a chain makes no block.
     stands: u64,
+    /// The fills that were begun when the operator paused the solver.
+    pub held: Option<BTreeMap<B256, usize>>,
     /// What broke on the way.
     pub broken: Vec<Violation>,
     /// Deposits whose payments the operator wrote off.
@@ -148,6 +150,7 @@ impl History {
             doubted: BTreeSet::new(),
             rested: false,
             stands: 0,
+            held: None,
             broken: Vec::new(),
             written_off: Vec::new(),
             dismissed: Vec::new(),

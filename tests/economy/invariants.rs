@@ -32,7 +32,7 @@ const FIXED: i128 = 150_000_000;
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// a to e, as the machine's description has them.
+    /// a to f, as the machine's description has them.
     pub invariant: char,
     pub what: String,
 }

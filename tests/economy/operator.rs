@@ -4,8 +4,9 @@ use alloy::primitives::B256;
 use tokio::select;
 
 use crate::{
-    clock,
+    books, clock,
     history::{Act, History},
+    invariants::violation,
 };
 
 impl History {
@@ -16,12 +17,24 @@ impl History {
         select! {
             biased;
             () = store.died() => {}
-            paused = desk.pause("a look at the books") => paused.unwrap(),
+            paused = desk.pause("a look at the books") => {
+                paused.unwrap();
+                if self.held.is_none() {
+                    self.held = Some(books::fills(&self.world).await);
+                }
+            }
         }
         self.at(clock::seconds() + seconds, Act::Resume);
     }
 
     pub async fn resume(&mut self) {
+        if let Some(held) = self.held.take() {
+            let begun = books::fills(&self.world).await;
+            if begun != held {
+                let what = format!("fills while the solver was paused: {held:?}, then {begun:?}");
+                self.broken.push(violation('f', what));
+            }
+        }
         let desk = self.world.desk().clone();
         let store = self.world.store.clone();
         select! {
