@@ -35,25 +35,34 @@ pub fn agreed(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doub
     })
 }
 
-/// As [`agreed`], of the providers of one feed: with three or more, what most of them tell alike counts and the
-/// rest is left out, so that one alone neither moves a price nor takes it away. One that tells nothing is none of
-/// the most.
+/// As [`agreed`], of the providers of one feed: with three or more, whoever is farthest from what most of them tell
+/// is left out as long as they are too far apart and most are left, so that one alone neither moves a price nor
+/// takes it away. One that tells nothing is none of the most.
 pub fn of_most(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doubt> {
     let mut told: Vec<&Told> = answers.iter().flatten().collect();
     told.sort_by_key(|told| told.usd);
-    let Some(middle) = told.get(told.len() / 2) else {
+    let most = answers.len() / 2 + 1;
+    let mut near = told.as_slice();
+    while answers.len() > 2
+        && near.len() > most
+        && let [low, .., high] = near
+        && extremes([*low].into_iter(), high, spread).is_err()
+    {
+        let middle = near[near.len() / 2].usd;
+        near = match middle - low.usd > high.usd - middle {
+            true => &near[1..],
+            false => &near[..near.len() - 1],
+        };
+    }
+    let [low, .., high] = near else {
         return agreed(answers, spread);
     };
-    let near = |told: &&Told| extremes([*told].into_iter(), middle, spread).is_ok();
-    let near: Vec<_> = answers
-        .iter()
-        .flatten()
-        .filter(near)
-        .cloned()
-        .map(Ok)
-        .collect();
-    let most = answers.len() > 2 && near.len() * 2 > answers.len();
-    agreed(if most { &near } else { answers }, spread)
+    let kept = |answer: &&Result<Told, Doubt>| {
+        let told = answer.as_ref().ok();
+        told.is_none_or(|told| (low.usd..=high.usd).contains(&told.usd))
+    };
+    let kept: Vec<_> = answers.iter().filter(kept).cloned().collect();
+    agreed(&kept, spread)
 }
 
 /// A currency's price from its feeds, in the order in which they are believed: the first is shown, and
@@ -229,6 +238,19 @@ mod tests {
             (
                 vec![told(10_200), told(1), told(10_000)],
                 seen(10_200, 1, 40_000),
+            ),
+            // One that is near the middle of them and too far from one of them.
+            (
+                vec![told(9_849), told(10_000), told(10_050)],
+                seen(10_000, 1, 10_000),
+            ),
+            (
+                vec![told(10_201), told(10_000), told(10_050)],
+                seen(10_000, 1, 10_000),
+            ),
+            (
+                vec![told(10_000), told(10_100), told(10_150), told(10_301)],
+                seen(10_000, 1, 30_000),
             ),
             (
                 vec![told(5_000), told(10_000), silent()],

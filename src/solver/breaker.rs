@@ -27,8 +27,9 @@ const WINDOW: u64 = 3_600;
 const MOST_OF_DEPOSITOR: u64 = 1_000;
 const MOST_OF_CODE: u64 = 2_000;
 const MOST_OF_CHAIN: u64 = 20_000;
-/// Losses that are remembered of one key, and keys.
-const MOST_LOSSES: usize = 256;
+/// Seconds whose losses of one key are added up: however many there are, few sums are kept.
+const SLOT: u64 = 15;
+/// Keys whose losses are remembered, besides those of chains.
 const MOST_KEYS: usize = 16_384;
 
 /// Whose losses are added up.
@@ -44,7 +45,7 @@ enum Key {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Breaker {
-    /// Unix seconds and thousandths of a dollar, oldest first.
+    /// Unix seconds of the last loss of a slot, and thousandths of a dollar of all of it; oldest first.
     losses: HashMap<Key, VecDeque<(u64, u64)>>,
     stakes: Stakes,
 }
@@ -137,19 +138,18 @@ impl Breaker {
                 .retain(|_, losses| losses.back().is_some_and(|(at, _)| young(*at)));
         }
         for key in keys {
-            if self.losses.len() >= MOST_KEYS && !self.losses.contains_key(&key) {
+            let full = self.losses.len() >= MOST_KEYS && !self.losses.contains_key(&key);
+            if full && !matches!(key, Key::Chain(..)) {
                 continue;
             }
             let losses = self.losses.entry(key).or_default();
             losses.retain(|(at, _)| young(*at));
-            // The oldest are added up: however small they are, none is forgotten before its time.
-            if losses.len() >= MOST_LOSSES
-                && let Some((_, oldest)) = losses.pop_front()
-                && let Some((_, next)) = losses.front_mut()
-            {
-                *next = next.saturating_add(oldest);
+            match losses.back_mut() {
+                Some((at, sum)) if *at / SLOT == now / SLOT => {
+                    (*at, *sum) = (now, sum.saturating_add(loss));
+                }
+                _ => losses.push_back((now, loss)),
             }
-            losses.push_back((now, loss));
         }
     }
 
@@ -517,16 +517,6 @@ mod tests {
     }
 
     #[test]
-    fn many_small_losses_open_it_as_few_large_ones_do() {
-        let mut breaker = Breaker::default();
-        for number in 0..400 {
-            let name = format!("0x{number:x}");
-            breaker.cost(&order(&name, &name, "base"), 50, 10);
-            assert_eq!(breaker.holds(("base", None), 10), number == 399);
-        }
-    }
-
-    #[test]
     fn what_strangers_lose_holds_no_keys_orders() {
         let mut breaker = Breaker::default();
         let of = |key: Option<&str>| {
@@ -550,24 +540,51 @@ mod tests {
     }
 
     #[test]
+    fn many_small_losses_count_for_their_hour_and_no_longer() {
+        let mut breaker = Breaker::default();
+        let case = order("0xa", "0xc", "base");
+        // 0.36 dollars an hour, for four days.
+        for at in (0..360_000).step_by(10) {
+            breaker.cost(&case, 1, at);
+            assert!(
+                !breaker.holds(("base", None), at) && !breaker.stops(&case, at),
+                "{at}"
+            );
+        }
+        // Twenty dollars within one.
+        let last = 500_000 + 1_999;
+        for at in 500_000..=last {
+            breaker.cost(&case, 10, at);
+        }
+        assert!(breaker.holds(("base", None), last));
+        assert!(!breaker.holds(("base", None), last + WINDOW));
+    }
+
+    #[test]
     fn it_stays_small() {
         let mut breaker = Breaker::default();
-        let cost = |breaker: &mut Breaker, number: usize| {
+        let cost = |breaker: &mut Breaker, number: u64, at| {
             let name = format!("0x{number:x}");
-            breaker.cost(&order(&name, &name, "base"), 1, 10);
+            breaker.cost(&order(&name, &name, "base"), 1, at);
         };
-        for number in 0..=MOST_LOSSES {
-            cost(&mut breaker, number);
+        for at in 0..2 * WINDOW {
+            cost(&mut breaker, 0, at);
         }
+        let kept = breaker.losses[&Key::Chain("base".into(), None)].len();
+        assert!(kept as u64 <= WINDOW / SLOT + 1, "{kept}");
         // Each further one looks for room.
-        for number in breaker.losses.len()..MOST_KEYS - 3 {
+        let at = 2 * WINDOW;
+        for number in breaker.losses.len()..MOST_KEYS {
             let key = Key::Depositor(format!("full {number}"));
-            breaker.losses.insert(key, VecDeque::from([(10, 1)]));
+            breaker.losses.insert(key, VecDeque::from([(at, 1)]));
         }
-        for number in 0..4 {
-            cost(&mut breaker, 1_000 + number);
+        for number in 1..4 {
+            cost(&mut breaker, number, at);
         }
         assert_eq!(breaker.losses.len(), MOST_KEYS);
-        assert!(breaker.losses[&Key::Chain("base".into(), None)].len() <= MOST_LOSSES);
+        // A chain's are counted all the same.
+        breaker.cost(&order("0xa", "0xc", "other"), 20_000, at);
+        assert!(breaker.holds(("other", None), at));
+        assert_eq!(breaker.losses.len(), MOST_KEYS + 1);
     }
 }

@@ -173,11 +173,12 @@ impl Solver {
         breaker.begin(id, stake, view.now / 1_000)
     }
 
-    /// Thousandths of a dollar.
+    /// Thousandths of a dollar; what is worth less counts as one.
     async fn milli(&self, lane: &Lane, wei: Amount, now: u64) -> Result<u64, SolverError> {
         let (network, native) = (lane.site.name.as_str(), lane.site.native.text());
         let value = self.value((network, native), wei, now).await;
-        value.ok_or_else(|| {
+        let least = u64::from(!wei.is_zero());
+        value.map(|value| value.max(least)).ok_or_else(|| {
             SolverError::Price(PriceError::Unavailable {
                 currency: native.to_owned(),
                 why: format!("what is at stake on {network} has no price"),
@@ -259,16 +260,18 @@ fn last(view: &View, deposit: Option<B256>) -> Option<&Leg> {
 
 /// What a payment has at stake, in wei, and the time of the block in which it failed for good, in unix seconds. On
 /// its way: what it may cost (`None`), or did cost as soon as it has failed in a block. A fill that has failed: what
-/// it cost; nothing while its deposit is being given back, which pays for it, though that may fail, too. What
-/// failed in giving back is paid by nobody. `None`: nothing is at stake, or that is paid.
+/// it cost, until a block gives its deposit back, which pays for it; then nothing, unless that block goes. What failed
+/// in giving back is paid by nobody. `None`: nothing is at stake, or that is paid.
 fn at_stake(view: &View, leg: &Leg) -> Option<(Option<Amount>, Option<u64>)> {
     match leg.stage {
         Stage::Open if leg.wasted.is_zero() => Some((None, None)),
         Stage::Open => Some((Some(leg.wasted), None)),
         Stage::Failed if leg.purpose == Purpose::Fill => match given_back(view, leg) {
             Some(Stage::Final) => None,
-            Some(_) => reverted_at(view, leg).map(|at| (Some(Amount::ZERO), Some(at))),
-            None => reverted_at(view, leg).map(|at| (Some(leg.wasted), Some(at))),
+            Some(Stage::Confirmed) => {
+                reverted_at(view, leg).map(|at| (Some(Amount::ZERO), Some(at)))
+            }
+            _ => reverted_at(view, leg).map(|at| (Some(leg.wasted), Some(at))),
         },
         Stage::Failed => reverted_at(view, leg).map(|at| (Some(leg.wasted), Some(at))),
         Stage::Confirmed | Stage::Final => None,

@@ -8,6 +8,7 @@ use crate::{
         Call, Request,
         fact::{Attempt, Facts},
     },
+    solver::stakes::{Pot, Stake},
     store::{
         Batch,
         rows::claim::{Claim, Leg, Stage},
@@ -392,20 +393,74 @@ async fn what_may_fail_together_is_begun_for_so_much_at_a_time() {
         // The refunds are refused: nothing like it is quoted.
         assert!(quoted_less(&solver, None, rig.now).await);
         assert!(!quoted_less(&solver, Some("other"), rig.now).await);
-        rig.origin.with(|world| world.whole.clear());
+        // Neither a refund that is sent nor one that fails in its block pays for anything.
+        rig.origin.with(|world| {
+            world.whole.clear();
+            let failing = orders[..2].iter().map(|request| request.order_id);
+            world.revert.extend(failing);
+        });
         rig.now += 61_000;
+        let mut sent = 0;
+        for _ in 0..100 {
+            if sent == 4 {
+                break;
+            }
+            for request in &orders[..2] {
+                solver.advance(&request.id, rig.now).await.unwrap();
+            }
+            assert!(quoted_less(&solver, None, rig.now).await);
+            sent = refunds(&rig, &orders[..2]).await;
+            if sent > 2 {
+                rig.origin.with(|world| world.revert.clear());
+            }
+            rig.mine(2);
+        }
+        assert_eq!(sent, 4);
+        // Their deposits pay as soon as a block gives them back.
         for round in 0..8 {
             for request in &orders[..2] {
                 solver.advance(&request.id, rig.now).await.unwrap();
             }
             rig.mine(2);
-            // Their deposits pay as soon as they are on their way back.
-            if round == 0 {
-                assert!(!quoted_less(&solver, None, rig.now).await);
-            }
+            assert!(round < 1 || !quoted_less(&solver, None, rig.now).await);
         }
-        assert!(!quoted_less(&solver, None, rig.now).await);
     }
+}
+
+/// How many refunds of the orders were begun.
+async fn refunds(rig: &Rig, orders: &[Request]) -> usize {
+    let mut begun = 0;
+    for request in orders {
+        let legs = rig.claim(request).await.legs;
+        let refunds = legs.iter().filter(|leg| leg.purpose == Purpose::Refund);
+        begun += refunds.count();
+    }
+    begun
+}
+
+/// What is worth less than the least unit fills no room, and nothing has none.
+#[tokio::test]
+async fn no_fill_is_too_small_to_be_at_stake() {
+    let rig = Rig::new();
+    let solver = rig.solver().await;
+    let now = rig.now / 1_000;
+    let restrains = |wei: u64| {
+        let fill = (None, U256::from(wei), true);
+        solver.restrains("destination", fill, now)
+    };
+    let stake = Stake {
+        network: "destination".into(),
+        pot: Pot::Code,
+        cost: 100_000,
+        failed: None,
+    };
+    {
+        let mut breaker = solver.breaker.lock().unwrap();
+        assert!(breaker.begin((B256::ZERO, None), stake, now));
+    }
+    // 0.0008 dollars.
+    assert_eq!(restrains(400_000_000_000).await, Ok(true));
+    assert_eq!(restrains(0).await, Ok(false));
 }
 
 /// Whether forty dollars of gas for somebody's code are too much now.
