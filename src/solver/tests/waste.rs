@@ -393,37 +393,46 @@ async fn what_may_fail_together_is_begun_for_so_much_at_a_time() {
         // The refunds are refused: nothing like it is quoted.
         assert!(quoted_less(&solver, None, rig.now).await);
         assert!(!quoted_less(&solver, Some("other"), rig.now).await);
-        // Neither a refund that is sent nor one that fails in its block pays for anything.
-        rig.origin.with(|world| {
-            world.whole.clear();
-            let failing = orders[..2].iter().map(|request| request.order_id);
-            world.revert.extend(failing);
-        });
-        rig.now += 61_000;
-        let mut sent = 0;
-        for _ in 0..100 {
-            if sent == 4 {
-                break;
-            }
-            for request in &orders[..2] {
-                solver.advance(&request.id, rig.now).await.unwrap();
-            }
-            assert!(quoted_less(&solver, None, rig.now).await);
-            sent = refunds(&rig, &orders[..2]).await;
-            if sent > 2 {
-                rig.origin.with(|world| world.revert.clear());
-            }
-            rig.mine(2);
+        until_a_block_gives_them_back(&mut rig, &solver, &orders[..2]).await;
+    }
+}
+
+/// What failed is at stake until then.
+async fn until_a_block_gives_them_back(
+    rig: &mut Rig,
+    solver: &crate::solver::Solver,
+    orders: &[Request],
+) {
+    // Neither a refund that is sent nor one that fails in its block pays for anything.
+    rig.origin.with(|world| {
+        world.whole.clear();
+        let failing = orders.iter().map(|request| request.order_id);
+        world.revert.extend(failing);
+    });
+    rig.now += 61_000;
+    let mut sent = 0;
+    for _ in 0..100 {
+        if sent == 4 {
+            break;
         }
-        assert_eq!(sent, 4);
-        // Their deposits pay as soon as a block gives them back.
-        for round in 0..8 {
-            for request in &orders[..2] {
-                solver.advance(&request.id, rig.now).await.unwrap();
-            }
-            rig.mine(2);
-            assert!(round < 1 || !quoted_less(&solver, None, rig.now).await);
+        for request in orders {
+            solver.advance(&request.id, rig.now).await.unwrap();
         }
+        assert!(quoted_less(solver, None, rig.now).await);
+        sent = refunds(rig, orders).await;
+        if sent > 2 {
+            rig.origin.with(|world| world.revert.clear());
+        }
+        rig.mine(2);
+    }
+    assert_eq!(sent, 4);
+    // Their deposits pay as soon as a block gives them back.
+    for round in 0..8 {
+        for request in orders {
+            solver.advance(&request.id, rig.now).await.unwrap();
+        }
+        rig.mine(2);
+        assert!(round < 1 || !quoted_less(solver, None, rig.now).await);
     }
 }
 
