@@ -271,8 +271,8 @@ impl Quoter {
         if intent.explicit_deposit {
             return Ok(true);
         }
-        let ask = |trade: Trade| async move { trade.accounts.is_contract(&intent.user).await };
-        self.venue(&route.paid)?.ask(ask).err_into().await
+        let providers = &self.venue(&route.paid)?.providers;
+        providers.is_contract(&intent.user).err_into().await
     }
 
     /// To whom the fill hands over: see [`Hands`].
@@ -287,25 +287,23 @@ impl Quoter {
         if !is_native(to) && !route.swap_out {
             return Ok(Hands::Nobody);
         }
-        let ask = |trade: Trade| async move { trade.accounts.is_contract(&intent.recipient).await };
-        Ok(match self.venue(to)?.ask(ask).await? {
+        let providers = &self.venue(to)?.providers;
+        Ok(match providers.is_contract(&intent.recipient).await? {
             true => Hands::Code,
             false => Hands::Account,
         })
     }
 
-    /// What `spender` may take of `owner`'s.
+    /// What `spender` may take of `owner`'s, by agreement of providers: steps are left out for it.
     pub(super) async fn allowed(
         &self,
         owner: &Address,
         spender: &Address,
         side: &Side<'_>,
     ) -> Result<U256, Refused> {
-        let ask = |trade: Trade| async move {
-            let currency = &side.address;
-            trade.accounts.allowance(owner, spender, currency).await
-        };
-        self.venue(side)?.ask(ask).err_into().await
+        let providers = &self.venue(side)?.providers;
+        let allowed = providers.allowance(owner, spender, &side.address);
+        allowed.err_into().await
     }
 
     /// Refuses what the solver may not pay now.

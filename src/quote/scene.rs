@@ -147,6 +147,8 @@ pub struct World {
     pub data_fee: Option<u64>,
     /// What providers but the first say of fees; unset where there is only the first.
     pub others: Option<u128>,
+    /// The first provider lies about accounts, where there are others.
+    pub lies: bool,
     /// A network whose market file is not what its chain says.
     pub unsound: Option<String>,
     /// The network that makes no blocks.
@@ -208,6 +210,7 @@ impl Default for Scene {
             fee: 1_000_000_000,
             data_fee: None,
             others: None,
+            lies: false,
             unsound: None,
             stalled: None,
             gas_of_more: None,
@@ -276,6 +279,13 @@ impl Scene {
                 2
             ],
         };
+        let first = match self.with(|world| world.lies) {
+            true => Trade {
+                accounts: Arc::new(peer::Liar(self.clone())),
+                ..trade.clone()
+            },
+            false => trade,
+        };
         let venues = ["origin", "destination", "off"].map(|name| {
             let ground = Ground {
                 name: name.into(),
@@ -288,10 +298,10 @@ impl Scene {
                 },
                 required: 1 + peers.len() / 2,
             };
-            let asked = std::iter::once(&trade).chain(&peers).cloned();
+            let asked = std::iter::once(&first).chain(&peers).cloned();
             let venue = Venue {
                 spec: spec(name).unwrap(),
-                trades: vec![trade.clone()],
+                trades: vec![first.clone()],
                 providers: Failover::new(ground, asked.collect()).unwrap(),
             };
             (name.to_owned(), venue)

@@ -49,8 +49,13 @@ impl Status {
 /// Whether a deposit says something of the request: it pays for it, or the user gave it and it is worth
 /// something. What others deposit for it, in the user's name too, ends by itself.
 pub fn speaks(request: &Request, facts: &Facts, deposit: &Deposit) -> bool {
-    let own = || deposit.own && spelled_alike(&deposit.depositor, &request.user);
-    mismatch(request, deposit).is_none() || (own() && !facts.is_minor(deposit))
+    let own = is_users(request, deposit);
+    mismatch(request, deposit).is_none() || (own && !facts.is_minor(deposit))
+}
+
+/// Whether the request's user gave the deposit.
+pub fn is_users(request: &Request, deposit: &Deposit) -> bool {
+    deposit.own && spelled_alike(&deposit.depositor, &request.user)
 }
 
 /// Where `request` stands after `facts`. A failure is told only when no refund will come.

@@ -72,8 +72,8 @@ impl Key {
     }
 }
 
-/// What runs in the order's fill: its calls as they are, else the code of who is paid. Of an exchange nothing:
-/// whoever moves its pool lets it fail, whoever is paid.
+/// What runs in the order's fill: its calls as they are, else the code of who is paid, with the authorizations that
+/// came with it. Of an exchange nothing: whoever moves its pool lets it fail, whoever is paid.
 fn code(request: &Request) -> Option<B256> {
     if request.calls.is_empty() && !request.order.output.calls.is_empty() {
         return None;
@@ -90,6 +90,9 @@ fn code(request: &Request) -> Option<B256> {
     }
     if request.calls.is_empty() {
         add(request.recipient.to_lowercase().as_bytes());
+    }
+    for one in &request.authorizations {
+        add(one.to_string().as_bytes());
     }
     Some(hasher.finalize())
 }
@@ -302,6 +305,22 @@ mod tests {
         breaker.cost(&attack, 5_000, 10);
         assert!(breaker.stops(&order("0xb", "0xburner", "base"), 10));
         assert!(!breaker.stops(&paid, 10));
+    }
+
+    #[test]
+    fn an_account_is_not_blamed_for_an_authorization_that_came_with_its_payment() {
+        let mut breaker = Breaker::default();
+        let mut attack = order("0xa", "0xc", "base");
+        attack.0.recipient = "0xvictim".into();
+        attack.0.calls.clear();
+        attack.0.authorizations = vec![serde_json::json!({"nonce": 7})];
+        breaker.cost(&attack, 5_000, 10);
+        let mut paid = order("0xb", "0xd", "base");
+        (paid.0.recipient, paid.0.calls) = ("0xvictim".into(), Vec::new());
+        assert!(!breaker.stops(&paid, 10));
+        // Both together are.
+        attack.1.depositor = "0xother".into();
+        assert!(breaker.stops(&attack, 10));
     }
 
     #[test]

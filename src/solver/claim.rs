@@ -9,7 +9,7 @@ use crate::{
         fact::Purpose,
         reason::{FailReason, RefundFailReason},
     },
-    store::rows::claim::{Claim, Leg, Pause, Stage},
+    store::rows::claim::{Claim, Leg, Pause, Refused, Stage},
 };
 
 /// Seconds between two tries to give something back: the first pause, and the longest.
@@ -103,13 +103,30 @@ pub fn pause(claim: &Claim, deposit: B256, why: RefundFailReason, now: u64) -> C
     next
 }
 
-/// `claim` of an order that could be decided at `now` (unix seconds), and waits; `None`: it says so.
-pub fn wait(claim: &Claim, now: u64) -> Option<Claim> {
-    let waits = claim.waits.is_none().then_some(now);
-    waits.map(|since| Claim {
-        waits: Some(since),
+/// `claim` of an order that could be decided for `deposit` at `now` (unix seconds), and waits; `None`: it says so.
+pub fn wait(claim: &Claim, deposit: B256, now: u64) -> Option<Claim> {
+    let anew = since(claim, &deposit).is_none();
+    anew.then(|| Claim {
+        waits: Some(now),
+        waiting: Some(deposit),
         ..claim.clone()
     })
+}
+
+/// Since when the order waits that could be decided for `deposit`, unix seconds. What another one has waited for
+/// does not count.
+pub fn since(claim: &Claim, deposit: &B256) -> Option<u64> {
+    let waiting = claim.waiting.as_ref();
+    claim
+        .waits
+        .filter(|_| waiting.is_none_or(|one| one == deposit))
+}
+
+/// `claim` of an order that is not filled for `deposit`, which its user did not give.
+pub fn refuse(claim: &Claim, deposit: B256, why: FailReason) -> Claim {
+    let mut next = claim.clone();
+    next.refused.push(Refused { deposit, why });
+    next
 }
 
 /// `claim` of an order that will not be filled; unchanged if it was.

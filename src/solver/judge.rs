@@ -1,7 +1,8 @@
 //! What to do next for a request. Pure: the whole table in one place.
 //!
 //! The claim is the authority on what has been begun, the facts on what has been deposited. The first
-//! final deposit that matches decides the order: it is filled, or the order fails and it goes back.
+//! final deposit that matches decides the order, the user's own before others': it is filled, or the order
+//! fails and it goes back. For a deposit that the user did not give no order fails: the next one decides.
 //! Every other deposit ends by itself, beside it: given back where the oracle will attest that and it
 //! is worth it, else parked. None holds up another.
 
@@ -13,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use alloy::primitives::{B256, U256};
 
 pub use self::refund::Parking;
-use super::claimable;
+use super::{claim, claimable};
 use crate::{
     attest::claim::Families,
     request::{
@@ -21,6 +22,7 @@ use crate::{
         fact::{Deposit, Facts, Purpose, Standing},
         mismatch::mismatch,
         reason::FailReason,
+        status::is_users,
     },
     store::rows::claim::{Claim, Leg, Stage},
 };
@@ -96,8 +98,8 @@ pub struct Case<'a> {
 pub enum Step {
     /// The deposit decides the order, and could be paid for: an [`Offer`] says what happens.
     Fund { deposit: B256 },
-    /// The order will not be filled.
-    Fail { reason: FailReason },
+    /// The order is not filled for the deposit.
+    Fail { deposit: B256, reason: FailReason },
     /// Give the deposit back; no less than `minimum` would be attested.
     Refund {
         deposit: B256,
@@ -160,7 +162,8 @@ pub fn plan(case: &Case<'_>) -> Plan {
     }
     let mut parked = Vec::new();
     let unused = finals(case.facts).filter(|deposit| is_unused(case.claim, deposit));
-    let verdicts = unused.map(|deposit| verdict(case, deposit));
+    let decides = deciding(case).map(|deposit| deposit.onchain_id);
+    let verdicts = unused.map(|deposit| verdict(case, deposit, decides));
     let excesses = finals(case.facts).map(|deposit| excess::verdict(case, deposit));
     for verdict in verdicts.chain(excesses) {
         match verdict {
@@ -191,8 +194,9 @@ pub fn plan(case: &Case<'_>) -> Plan {
 
 /// What becomes of the deposit that decides the order, by what the solver would do. It waits from the
 /// first look on that could decide: how long its chain took is nobody's.
-pub fn fund(case: &Case<'_>, offer: &Offer) -> Funding {
-    let waited = case.claim.waits.map(|since| case.now.saturating_sub(since));
+pub fn fund(case: &Case<'_>, deposit: &B256, offer: &Offer) -> Funding {
+    let since = claim::since(case.claim, deposit);
+    let waited = since.map(|since| case.now.saturating_sub(since));
     let within = |seconds, reason| match waited.unwrap_or_default() < seconds {
         true => Funding::Wait,
         false => Funding::Fail(reason),
@@ -210,7 +214,7 @@ pub fn fund(case: &Case<'_>, offer: &Offer) -> Funding {
     }
 }
 
-fn verdict(case: &Case<'_>, deposit: &Deposit) -> Verdict {
+fn verdict(case: &Case<'_>, deposit: &Deposit, decides: Option<B256>) -> Verdict {
     if let Some(reason) = mismatch(case.request, deposit) {
         return refund::verdict(case, deposit, reason);
     }
@@ -225,11 +229,11 @@ fn verdict(case: &Case<'_>, deposit: &Deposit) -> Verdict {
         (None, None) if !is_attestable(case, deposit) => {
             refund::verdict(case, deposit, FailReason::Unknown)
         }
-        (None, None) if is_barred(case, deposit) => {
-            refund::verdict(case, deposit, FailReason::SolverCapacityExceeded)
-        }
-        (None, None) if decides(case, deposit) => decide(case, deposit),
-        (None, None) => Verdict::Wait,
+        (None, None) => match refused(case.claim, case.barred, deposit) {
+            Some(reason) => refund::verdict(case, deposit, reason),
+            None if decides == Some(deposit.onchain_id) => decide(case, deposit),
+            None => Verdict::Wait,
+        },
     }
 }
 
@@ -250,26 +254,32 @@ fn decide(case: &Case<'_>, deposit: &Deposit) -> Verdict {
         let deposit = deposit.onchain_id;
         return Verdict::Do(Step::Fund { deposit });
     };
-    Verdict::Do(Step::Fail { reason })
+    let deposit = deposit.onchain_id;
+    Verdict::Do(Step::Fail { deposit, reason })
 }
 
-/// Whether this is the deposit that decides an order of which nothing is decided yet.
-fn decides(case: &Case<'_>, deposit: &Deposit) -> bool {
-    let mut matching = finals(case.facts).filter(|one| {
+/// The deposit that decides an order of which nothing is decided yet.
+fn deciding<'a>(case: &Case<'a>) -> Option<&'a Deposit> {
+    let own = |one: &&Deposit| is_users(case.request, one);
+    let others = finals(case.facts).filter(|one| !own(one));
+    let mut all = finals(case.facts).filter(own).chain(others);
+    all.find(|one| {
         is_unused(case.claim, one)
             && mismatch(case.request, one).is_none()
             && is_attestable(case, one)
-            && !is_barred(case, one)
-    });
-    matching
-        .next()
-        .is_some_and(|first| first.onchain_id == deposit.onchain_id)
+            && refused(case.claim, case.barred, one).is_none()
+    })
 }
 
-/// Whether nothing is taken of its depositor, who is not the order's user: it ends by itself, so that he fails
-/// nobody else's order.
-fn is_barred(case: &Case<'_>, deposit: &Deposit) -> bool {
-    case.barred.contains(&deposit.onchain_id)
+/// Why a deposit that the user did not give ends by itself, so that who gave it fails nobody else's order: nothing
+/// is taken of its depositor, or the order is not filled for it.
+pub fn refused(claim: &Claim, barred: &HashSet<B256>, deposit: &Deposit) -> Option<FailReason> {
+    let id = &deposit.onchain_id;
+    let known = claim.refused.iter().find(|one| one.deposit == *id);
+    let barred = barred.contains(id);
+    known
+        .map(|one| one.why)
+        .or_else(|| barred.then_some(FailReason::SolverCapacityExceeded))
 }
 
 /// Whether oracles take the deposit itself, whatever they say of the order.

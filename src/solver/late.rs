@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use vm::Amount;
 
-use super::{Solver, View, judge::Offer};
+use super::{Solver, View, claim, judge::Offer};
 use crate::{
     price::settlement::TOGETHER,
     request::{Request, fact::Deposit, reason::FailReason},
@@ -91,10 +91,8 @@ impl Solver {
         let lane = self.lanes.get(&deposit.network);
         let finality = lane.map_or(0, |lane| lane.site.finality());
         let most = finality.saturating_mul(2).saturating_add(patience);
-        let waited = view
-            .claim
-            .waits
-            .map_or(0, |since| now.saturating_sub(since));
+        let since = claim::since(&view.claim, &deposit.onchain_id);
+        let waited = since.map_or(0, |since| now.saturating_sub(since));
         waited >= patience || now > view.request.valid_until.saturating_add(most)
     }
 }

@@ -248,7 +248,7 @@ impl Solver {
     async fn act(&self, view: &View, step: Step) -> Result<bool, SolverError> {
         let (deposit, paid) = match step {
             Step::Fund { deposit } => return self.fund(view, deposit).await,
-            Step::Fail { reason } => return self.fail(view, reason).await,
+            Step::Fail { deposit, reason } => return self.decline(view, deposit, reason).await,
             Step::Park(parked) => return self.park(view, parked).await,
             Step::Refund {
                 deposit,

@@ -13,7 +13,7 @@ use super::{
 use vm::{Amount, U256};
 
 use crate::{
-    request::reason::FailReason,
+    request::{fact::Deposit, reason::FailReason, status::is_users},
     store::{
         Batch,
         requests::RequestsError,
@@ -98,10 +98,10 @@ impl Solver {
     pub(super) async fn fund(&self, view: &View, deposit: B256) -> Result<bool, SolverError> {
         let done = match self.try_fund(view, deposit).await {
             Ok(Paid::Sent) => return Ok(true),
-            Ok(paid) => self.put_off(view, paid).await,
+            Ok(paid) => self.put_off(view, deposit, paid).await,
             Err(error @ SolverError::Requests(RequestsError::Refused)) => Err(error),
             // Whatever it is: an order has its end.
-            Err(error) => match self.put_off(view, Paid::Away).await {
+            Err(error) => match self.put_off(view, deposit, Paid::Away).await {
                 Ok(false) => Err(error),
                 done => done,
             },
@@ -121,40 +121,58 @@ impl Solver {
 
     async fn try_fund(&self, view: &View, deposit: B256) -> Result<Paid, SolverError> {
         let offer = self.offer(view, &deposit).await?;
-        match self.judged(view, &offer) {
+        match self.judged(view, &deposit, &offer) {
             Funding::Pay(amounts) => self.fill(view, deposit, amounts).await,
             Funding::Fail(reason) => Ok(Paid::Fails(reason)),
             Funding::Wait => Ok(Paid::Waits),
         }
     }
 
-    /// Fails the order where it has waited for long enough, and stores since when it waits; whether anything
-    /// changed.
-    async fn put_off(&self, view: &View, paid: Paid) -> Result<bool, SolverError> {
+    /// Fails the order, or refuses the deposit, where it has waited for long enough, and stores since when it waits;
+    /// whether anything changed.
+    async fn put_off(&self, view: &View, deposit: B256, paid: Paid) -> Result<bool, SolverError> {
         let offer = match paid {
             Paid::Sent => return Ok(true),
             Paid::Later | Paid::NotYet(_) | Paid::Refused(_) => return Ok(false),
-            Paid::Fails(reason) => return self.fail(view, reason).await,
-            Paid::Waits => return self.wait(view).await,
+            Paid::Fails(reason) => return self.decline(view, deposit, reason).await,
+            Paid::Waits => return self.wait(view, deposit).await,
             Paid::Short => Offer::Short,
             Paid::Dear => Offer::Dear,
             Paid::Reverts => Offer::Reverts,
             Paid::Held => Offer::Held,
             Paid::Away => Offer::Away,
         };
-        match self.judged(view, &offer) {
-            Funding::Fail(reason) => self.fail(view, reason).await,
-            Funding::Wait | Funding::Pay(_) => self.wait(view).await,
+        match self.judged(view, &deposit, &offer) {
+            Funding::Fail(reason) => self.decline(view, deposit, reason).await,
+            Funding::Wait | Funding::Pay(_) => self.wait(view, deposit).await,
         }
     }
 
-    fn judged(&self, view: &View, offer: &Offer) -> Funding {
-        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
-        judge::fund(&view.case(self.patience, &families), offer)
+    /// The order is not filled for `deposit`: it fails, unless the user did not give that. Then the deposit ends by
+    /// itself: who gave it fails nobody else's order.
+    pub(super) async fn decline(
+        &self,
+        view: &View,
+        deposit: B256,
+        reason: FailReason,
+    ) -> Result<bool, SolverError> {
+        let own = |deposit: &Deposit| is_users(&view.request, deposit);
+        if view.deposit(&deposit).is_none_or(own) {
+            return self.fail(view, reason).await;
+        }
+        let next = claim::refuse(&view.claim, deposit, reason);
+        self.decide(view, Batch::new(), &next, |_| ()).await?;
+        self.give_up(&view.request.id);
+        Ok(true)
     }
 
-    async fn wait(&self, view: &View) -> Result<bool, SolverError> {
-        let Some(next) = claim::wait(&view.claim, view.now / 1_000) else {
+    fn judged(&self, view: &View, deposit: &B256, offer: &Offer) -> Funding {
+        let families = |network: &str| Some(self.lanes.get(network)?.site.family());
+        judge::fund(&view.case(self.patience, &families), deposit, offer)
+    }
+
+    async fn wait(&self, view: &View, deposit: B256) -> Result<bool, SolverError> {
+        let Some(next) = claim::wait(&view.claim, deposit, view.now / 1_000) else {
             return Ok(false);
         };
         self.decide(view, Batch::new(), &next, |_| ()).await?;

@@ -22,6 +22,7 @@ use crate::{
             self,
             claim::{Claim, Leg, Stage},
             lane::Slot,
+            outlay,
             settlement::{Part, Settlement},
         },
     },
@@ -77,14 +78,10 @@ impl Solver {
             Landing::Landed { version, .. } => Some(version.hash.to_string()),
             Landing::Waiting | Landing::Lost => None,
         };
-        next.legs[at].wasted = match wastes(landing) && !leg.wasted.is_zero() {
-            // What gas costs is asked as soon as it is in a block.
-            true => leg.wasted,
-            false => match self.wasted(lane, slot, landing).await {
-                Some(wasted) => wasted,
-                None if stage == Stage::Failed => return Err(SolverError::Read(unpriced())),
-                None => Amount::ZERO,
-            },
+        next.legs[at].wasted = match self.wasted(lane, leg, (slot, landing)).await {
+            Some(wasted) => wasted,
+            None if stage == Stage::Failed => return Err(SolverError::Read(unpriced())),
+            None => Amount::ZERO,
         };
         let unpaid = (stage == Stage::Failed && paid == Some(false))
             .then(|| park::unpaid(view, &next.legs[at]));
@@ -102,18 +99,22 @@ impl Solver {
             batch = park::list(view, parking, batch)?;
             park::tell(view, &next, &mut facts, parking);
         }
-        let batch = match settlement(view, &next, &next.legs[at]) {
+        if let Some(settlement) = settlement(view, &next, &next.legs[at]) {
             // Also while no oracle is asked: it waits for the day when one is.
-            Some(settlement) => {
-                let key = rows::settlement::key(&view.request.id, &leg.deposit);
-                batch
-                    .expect(key.clone(), Expect::Absent)
-                    .put(key, settlement.encode()?)
-            }
-            None => batch,
-        };
+            let key = rows::settlement::key(&view.request.id, &leg.deposit);
+            let row = settlement.encode()?;
+            batch = batch.expect(key.clone(), Expect::Absent).put(key, row);
+        }
+        // What was not paid counts for no limit.
+        let unpaid = stage == Stage::Failed && leg.purpose == Purpose::Fill;
+        if unpaid {
+            batch = batch.delete(outlay::key(&view.request.id));
+        }
         self.decide(view, batch, &next, |stored| *stored = facts)
             .await?;
+        if unpaid {
+            self.exposure.leave(&view.request.id);
+        }
         if stage == Stage::Failed {
             self.count_loss(view, &next.legs[at]).await;
         }
@@ -301,11 +302,6 @@ fn settlement(view: &View, claim: &Claim, leg: &Leg) -> Option<Settlement> {
 
 fn unpriced() -> ReadError {
     ReadError::Unavailable("nobody says what a failed payment cost".into())
-}
-
-/// It is in a block, and not for what it was made for.
-fn wastes(landing: &Landing) -> bool {
-    matches!(landing, Landing::Landed { version, success, .. } if !success || version.cancels)
 }
 
 /// What it does, as anybody may have made it fail.

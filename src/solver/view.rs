@@ -6,7 +6,7 @@ use alloy::primitives::B256;
 
 use super::{
     Solver, SolverError,
-    judge::{Case, Patience, Worth},
+    judge::{self, Case, Patience, Worth},
 };
 use crate::{
     attest::claim::Families,
@@ -94,16 +94,17 @@ impl View {
         }
     }
 
-    /// Why a deposit ends by itself, whatever becomes of the order: it is not what that asks for, or nothing is
-    /// taken of its depositor.
+    /// Why a deposit ends by itself, whatever becomes of the order: it is not what that asks for, or the user
+    /// did not give it and the order is not filled for it.
     fn beside(&self, facts: &Facts, deposit: &Deposit) -> Option<FailReason> {
         let ended = || {
             let fills = facts.alive(Purpose::Fill).next().is_some();
             fills || facts.failure.is_some()
         };
-        let barred = self.barred.contains(&deposit.onchain_id) && !ended();
-        mismatch(&self.request, deposit)
-            .or_else(|| barred.then_some(FailReason::SolverCapacityExceeded))
+        mismatch(&self.request, deposit).or_else(|| {
+            let refused = judge::refused(&self.claim, &self.barred, deposit);
+            refused.filter(|_| !ended())
+        })
     }
 
     /// A deposit is not given back, now or at all.

@@ -30,8 +30,8 @@ impl Solver {
     pub(super) async fn wasted(
         &self,
         lane: &Lane,
-        slot: &Slot,
-        landing: &Landing,
+        leg: &Leg,
+        (slot, landing): (&Slot, &Landing),
     ) -> Option<Amount> {
         let Landing::Landed {
             version,
@@ -44,6 +44,10 @@ impl Solver {
         };
         if *success && !version.cancels {
             return Some(Amount::ZERO);
+        }
+        // It was asked for as soon as the payment was in a block.
+        if !leg.wasted.is_zero() {
+            return Some(leg.wasted);
         }
         if let Some(spent) = spent {
             let data = match spent.data {

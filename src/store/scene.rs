@@ -137,6 +137,8 @@ pub fn claim() -> Claim {
         parked: vec![deposit()],
         pauses: Vec::new(),
         waits: Some(5),
+        waiting: None,
+        refused: Vec::new(),
         released: vec![deposit()],
     }
 }

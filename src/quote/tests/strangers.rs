@@ -491,6 +491,27 @@ async fn one_provider_of_three_prices_no_gas() {
     }
 }
 
+/// It says that everything is allowed already, and that a contract is a plain account.
+#[tokio::test]
+async fn one_provider_of_three_leaves_no_step_out() {
+    for code in [false, true] {
+        let mut steps = Vec::new();
+        for lies in [false, true] {
+            let scene = Scene::default();
+            scene.with(|world| {
+                (world.others, world.lies, world.code) = (Some(world.fee), lies, code);
+            });
+            let answer = scene
+                .quote(json!({"explicitDeposit": !code}))
+                .await
+                .unwrap();
+            steps.push(super::ids(&answer).join(" "));
+        }
+        assert_eq!(steps[0], "approve deposit", "{code}");
+        assert_eq!(steps[0], steps[1], "{code}");
+    }
+}
+
 async fn quoted_gas(others: Option<u128>) -> super::I256 {
     let scene = Scene::default();
     scene.with(|world| world.others = others);

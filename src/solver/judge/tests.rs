@@ -141,7 +141,8 @@ fn fund(number: u8) -> Step {
 }
 
 fn fail(reason: FailReason) -> Step {
-    Step::Fail { reason }
+    let deposit = id(1);
+    Step::Fail { deposit, reason }
 }
 
 fn refund(number: u8, reason: FailReason) -> Step {
@@ -587,10 +588,13 @@ fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
     let scene = Scene::new(&[deposit(1, FUNDED)], &[]);
     // However long its chain took: it waits from the first look on.
     for offer in [Offer::Short, Offer::Away, Offer::Reverts] {
-        assert_eq!(super::fund(&scene.case(NOW + 9_999), &offer), Funding::Wait);
+        assert_eq!(
+            super::fund(&scene.case(NOW + 9_999), &id(1), &offer),
+            Funding::Wait
+        );
     }
     let scene = scene.with(|scene| scene.claim.waits = Some(NOW));
-    let judged = |offer: &Offer, now| super::fund(&scene.case(now), offer);
+    let judged = |offer: &Offer, now| super::fund(&scene.case(now), &id(1), offer);
     let amounts = vec![U256::from(5)];
     assert_eq!(
         judged(&Offer::Pay(amounts.clone()), NOW),
@@ -609,6 +613,10 @@ fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
     assert_eq!(judged(&Offer::Away, NOW + 86_399), Funding::Wait);
     let away = judged(&Offer::Away, NOW + 86_400);
     assert_eq!(away, Funding::Fail(FailReason::NoQuotes));
+    // What another deposit has waited for does not count.
+    let other = scene.with(|scene| scene.claim.waiting = Some(id(2)));
+    let judged = super::fund(&other.case(NOW + 300), &id(1), &Offer::Short);
+    assert_eq!(judged, Funding::Wait);
 }
 
 #[test]
@@ -631,4 +639,24 @@ fn whose_orders_are_not_tried_decides_nobody_elses() {
     let filled = Scene::new(&deposits, &[leg(Fill, 2, Final)]).with(barred);
     let (steps, _) = filled.plan();
     assert_eq!(steps, [refund(1, FailReason::DoubleSpend)]);
+}
+
+#[test]
+fn the_users_own_deposit_decides_and_others_fail_no_order() {
+    let mut deposits = [deposit(1, FUNDED), deposit(2, FUNDED)];
+    deposits[0].depositor = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc".into();
+    assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(2)]);
+    // In his name is not his.
+    deposits[0].depositor = scene::USER.into();
+    deposits[0].own = false;
+    assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(2)]);
+    // Another's decides as long as there is no other one.
+    assert_eq!(Scene::new(&deposits[..1], &[]).plan(), one(fund(1)));
+    let refused = |scene: &mut Scene| {
+        scene.claim = claim::refuse(&scene.claim, id(1), FailReason::Slippage);
+    };
+    let alone = Scene::new(&deposits[..1], &[]).with(refused);
+    assert_eq!(alone.plan(), one(refund(1, FailReason::Slippage)));
+    let (steps, _) = Scene::new(&deposits, &[]).with(refused).plan();
+    assert_eq!(steps, [fund(2), refund(1, FailReason::Slippage)]);
 }

@@ -128,6 +128,31 @@ async fn quotes_are_asked_of_the_same_limits() {
     assert_eq!(solver.admits(payment(50_100_001), now).await, Ok(false));
 }
 
+#[tokio::test]
+async fn a_fill_that_failed_leaves_the_hours_limit_to_others() {
+    let mut rig = rig();
+    let first = deposited(&rig, 1).await;
+    let order = first.order_id;
+    rig.destination.with(|world| world.revert.insert(order));
+    rig.settle(&first).await;
+    assert_eq!(rig.status(&first).await, Status::Refund);
+    for again in [false, true] {
+        // Another process knows it, too.
+        let solver = rig.solver().await;
+        let payment = Payment {
+            network: "destination",
+            currency: scene::USDC,
+            amount: U256::from(150_000_000),
+            user: None,
+        };
+        let admitted = solver.admits(payment, rig.now / 1_000).await;
+        assert_eq!(admitted, Ok(true), "{again}");
+    }
+    let second = deposited(&rig, 2).await;
+    rig.settle(&second).await;
+    rig.filled(second.order_id, 2);
+}
+
 /// An order whose calls take what is paid, and a deposit of `depositor`'s, as far as anybody knows.
 async fn calling(rig: &mut Rig, number: u8, (depositor, own): (&str, bool)) -> Request {
     let calls = |request: &mut Request| {

@@ -1,6 +1,6 @@
 //! Deposits that come after the time that their order's price held for.
 
-use alloy::primitives::U256;
+use alloy::primitives::{B256, U256};
 
 use vm::OrderCall;
 
@@ -415,6 +415,44 @@ async fn who_deposits_among_many_pays_for_the_settlement_of_all() {
     // A fifth of a dollar for each.
     assert_eq!(given[1] - given[2], U256::from(200_000));
     assert_eq!(given[1] - given[3], U256::from(51 * 200_000));
+}
+
+/// Somebody else pays for it in a transaction with so many deposits that it is worth less than was promised, or
+/// nobody has looked at what he paid until it is too old for a fill.
+#[tokio::test]
+async fn what_others_deposit_fails_no_order_of_the_users() {
+    let crowded = |deposit: &mut Deposit| deposit.together = 4;
+    let old = |deposit: &mut Deposit| deposit.place.time -= 6 * 86_400 + 6 * 3_600;
+    let cases = [
+        (crowded as fn(&mut Deposit), FailReason::Slippage),
+        (old, FailReason::OrderExpired),
+    ];
+    for (case, reason) in cases {
+        let mut rig = Rig::new();
+        rig.settlement = U256::from(super::rig::RICH);
+        rig.worth = Ok(Repriced::Nothing);
+        let request = rig.quote(1, |_| ()).await;
+        let strangers = |deposit: &mut Deposit| {
+            deposit.onchain_id.0[0] = 1;
+            deposit.depositor = recipient(4);
+            case(deposit);
+        };
+        rig.deposit(&request, strangers).await;
+        rig.settle(&request).await;
+        assert!(rig.refunded(request.order_id, 1) > U256::ZERO);
+        let facts = rig.facts(&request).await;
+        assert_eq!(facts.failure, None);
+        assert_eq!(facts.endings[0].reason, reason);
+        assert_eq!(rig.status(&request).await, Status::Refund);
+        // The user's own one is filled, though it comes later.
+        let transaction = B256::repeat_byte(8).to_string();
+        let own = |deposit: &mut Deposit| deposit.transaction.clone_from(&transaction);
+        rig.deposit(&request, own).await;
+        rig.settle(&request).await;
+        assert_eq!(rig.destination.paid(request.order_id).len(), 1);
+        assert_eq!(rig.status(&request).await, Status::Success);
+        rig.is_clean().await;
+    }
 }
 
 #[tokio::test]

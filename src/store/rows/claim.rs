@@ -31,10 +31,24 @@ pub struct Claim {
     pub parked: Vec<B256>,
     /// Deposits whose refund, or whose excess, is tried again later.
     pub pauses: Vec<Pause>,
-    /// Unix seconds since which the order could be decided, and waits.
+    /// Unix seconds since which the order could be decided for a deposit, and waits.
     pub waits: Option<u64>,
+    /// That deposit; every one has a wait of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<B256>,
+    /// Deposits that the user did not give and that the order is not filled for: each ends by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
     /// Deposits that the operator took from the list again, each time.
     pub released: Vec<B256>,
+}
+
+/// A deposit that the order is not filled for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// The deposit's onchain id.
+    pub deposit: B256,
+    pub why: FailReason,
 }
 
 /// A deposit that could not be given back yet.
