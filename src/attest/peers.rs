@@ -11,7 +11,8 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use reqwest::{StatusCode, header};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Value, value::RawValue};
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use url::Url;
 use vm::{
@@ -80,7 +81,8 @@ pub enum Shown {
 /// A fan-out on its way. Dropping it ends the requests.
 #[derive(Debug, Default)]
 pub struct Asked {
-    answers: JoinSet<(usize, Option<Value>)>,
+    /// JSON texts.
+    answers: JoinSet<(usize, Option<Vec<u8>>)>,
     multisig: Option<Arc<Multisig>>,
 }
 
@@ -199,7 +201,8 @@ fn unasked(body: &[u8]) -> Option<Bytes> {
     serde_json::to_vec(&fields).ok().map(Bytes::from)
 }
 
-async fn read(request: reqwest::RequestBuilder) -> Result<Value, &'static str> {
+/// A JSON text, as it came: what it becomes when it is decoded is larger.
+async fn read(request: reqwest::RequestBuilder) -> Result<Vec<u8>, &'static str> {
     let mut response = request.send().await.map_err(|error| {
         if error.is_connect() {
             "not reachable"
@@ -212,10 +215,13 @@ async fn read(request: reqwest::RequestBuilder) -> Result<Value, &'static str> {
     }
     let body = http::capped(&mut response, limits::ANSWER).await;
     let body = body.map_err(|error| error.what())?;
-    serde_json::from_slice(&body).map_err(|_| "an answer that is not JSON")
+    match serde_json::from_slice::<IgnoredAny>(&body) {
+        Ok(_) => Ok(body),
+        Err(_) => Err("an answer that is not JSON"),
+    }
 }
 
-fn told(peer: &str, answer: Result<Value, &'static str>) -> Option<Value> {
+fn told(peer: &str, answer: Result<Vec<u8>, &'static str>) -> Option<Vec<u8>> {
     let outcome = if answer.is_ok() {
         "answered"
     } else {

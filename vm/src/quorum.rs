@@ -96,7 +96,8 @@ impl Quorum {
         self.seats.iter().filter(well).count() >= self.required
     }
 
-    /// Asks every provider; the first answer that `required` of them give.
+    /// Asks every provider; the first answer that `required` of them give. What is no proof is the answer only
+    /// where all of them give it, whoever is set aside too.
     async fn vote<T, F>(&self, what: &'static str, ask: F) -> Result<T, ReadError>
     where
         T: Answer,
@@ -116,7 +117,15 @@ impl Quorum {
                 }
                 Err(error) => errors.push((seat, error)),
             }
-            if let Some(found) = groups.iter().position(|(_, s)| s.len() >= self.required) {
+            let agreed = |(said, seats): &(Kept<T>, Vec<_>)| {
+                let required = if said.is_proof() {
+                    self.required
+                } else {
+                    self.seats.len()
+                };
+                seats.len() >= required
+            };
+            if let Some(found) = groups.iter().position(agreed) {
                 let (answer, seats) = groups.swap_remove(found);
                 let others = groups.iter().flat_map(|(said, seats)| {
                     let each = move |seat: &Arc<Seat>| (seat.clone(), Ok(copy(said)));

@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
 use vm::{
     B256, EvmAddress,
     protocol::{
@@ -15,6 +16,8 @@ use vm::{
 
 /// The most signatures of one answer that are looked at.
 const MOST_SIGNATURES: usize = limits::SIGNATURES;
+/// Bytes of JSON of a signature, and what an answer may need more than ours to say the same.
+const ROOM: usize = 4 << 10;
 
 /// Where executions are valid, as the answers spell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,24 @@ pub struct Corroborated {
     pub contract: String,
     pub signer: String,
     pub signature: Signature,
+}
+
+/// What of an answer is looked at, as it was written: nothing is made of what is much longer than ours.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    execution: Said<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Said<'a> {
+    #[serde(borrow)]
+    idempotency_key: &'a RawValue,
+    #[serde(borrow)]
+    actions: &'a RawValue,
+    #[serde(borrow, default)]
+    signatures: Vec<&'a RawValue>,
 }
 
 /// Collects what counts, each signer once.
@@ -72,16 +93,15 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Adds what counts of the answer of the `peer`-th peer.
-    pub fn add(&mut self, peer: usize, answer: &Value) {
-        let execution = &answer["execution"];
-        let same = |field: &str| execution[field] == self.message[field];
-        if !same("idempotencyKey") || !same("actions") {
+    /// Adds what counts of the answer of the `peer`-th peer, a JSON text.
+    pub fn add(&mut self, peer: usize, answer: &[u8]) {
+        let answer = serde_json::from_slice::<Answer<'_>>(answer).ok();
+        let said = answer.map(|answer| answer.execution);
+        let Some(said) = said.filter(|said| self.is_ours(said)) else {
             tracing::warn!(peer, "a peer does not say what we say");
             return;
-        }
-        let signatures = execution["signatures"].as_array();
-        for signature in signatures.into_iter().flatten().take(MOST_SIGNATURES) {
+        };
+        for signature in said.signatures.into_iter().take(MOST_SIGNATURES) {
             match self.check(signature) {
                 Ok(corroborated) => self.found.push((peer, corroborated)),
                 Err(why) => tracing::warn!(peer, why, "a peer's signature is left out"),
@@ -105,7 +125,16 @@ impl<'a> Tally<'a> {
         self.found.into_iter().map(|(_, found)| found).collect()
     }
 
-    fn check(&mut self, signature: &Value) -> Result<Corroborated, &'static str> {
+    fn is_ours(&self, said: &Said<'_>) -> bool {
+        let same = |text: &RawValue, field: &str| {
+            let own = &self.message[field];
+            read(text, 2 * own.to_string().len() + ROOM).as_ref() == Some(own)
+        };
+        same(said.idempotency_key, "idempotencyKey") && same(said.actions, "actions")
+    }
+
+    fn check(&mut self, signature: &RawValue) -> Result<Corroborated, &'static str> {
+        let signature = &read(signature, ROOM).ok_or("too long")?;
         if !same_domain(signature, &self.reference) {
             return Err("another domain");
         }
@@ -132,6 +161,12 @@ impl<'a> Tally<'a> {
             signature: parsed,
         })
     }
+}
+
+/// The value of a text of `most` bytes: a value may take a hundred times the memory of its text.
+fn read(text: &RawValue, most: usize) -> Option<Value> {
+    let text = Some(text.get()).filter(|text| text.len() <= most)?;
+    serde_json::from_str(text).ok()
 }
 
 /// Whether a signature object is for the same contract (in any case) on the same chain (as text) as
@@ -204,7 +239,7 @@ mod tests {
         let own = key(1).address();
         let mut tally = Tally::new(&execution(), &seal(), own, members);
         for (peer, answer) in answers.iter().enumerate().rev() {
-            tally.add(peer, answer);
+            tally.add(peer, answer.to_string().as_bytes());
         }
         tally.signatures().into_iter().map(|s| s.signer).collect()
     }
@@ -261,6 +296,30 @@ mod tests {
         other["execution"]["actions"][0] = "0x02".into();
         assert!(counted(None, &[other]).is_empty(), "other actions");
         assert!(counted(None, &[json!({}), json!([]), json!("x")]).is_empty());
+    }
+
+    #[test]
+    fn what_is_much_longer_than_ours_is_not_looked_at() {
+        let (empty, few, many) = ("{\"\":0},", ROOM / 16, ROOM / 8 + 1);
+        let filler = |times: usize| {
+            let items = empty.repeat(times);
+            serde_json::from_str::<Value>(&format!("[{}]", items.trim_end_matches(','))).unwrap()
+        };
+        for (times, counts) in [(few, true), (many, false)] {
+            let answers = [answer(&[2], |signature| signature["more"] = filler(times))];
+            assert_eq!(!counted(None, &answers).is_empty(), counts, "{times}");
+        }
+        let text = |times: usize| serde_json::value::to_raw_value(&filler(times)).unwrap();
+        assert!(super::read(&text(few), ROOM).is_some());
+        assert!(super::read(&text(many), ROOM).is_none());
+    }
+
+    #[test]
+    fn how_an_answer_is_written_is_nothing() {
+        let answer = answer(&[2], |_| {});
+        let mut tally = Tally::new(&execution(), &seal(), key(1).address(), None);
+        tally.add(0, serde_json::to_string_pretty(&answer).unwrap().as_bytes());
+        assert_eq!(tally.len(), 1);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     raw::{RawLog, RawReceipt, RawTransaction},
 };
 use crate::{
-    ChainSpec, SpecError,
+    ChainSpec, ReadError, SpecError,
     trade::Call,
     types::{
         Address, B256, Block, ChainId, EvmAddress, Execution, Failure, Payment, PaymentKind,
@@ -31,6 +31,22 @@ const ZKSYNC_BASE_TOKEN: EvmAddress = EvmAddress::new([
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Doubt(pub &'static str);
+
+/// What a node answers that keeps transactions for longer than their receipts.
+const NO_RECEIPT: Doubt = Doubt("a transaction in a block, without a receipt");
+/// What receipts of before 2017 look like (EIP-658).
+const NO_STATUS: Doubt = Doubt("a receipt without a status");
+
+/// Honest nodes answer about old transactions in ways that nothing can be made of: that is no contradiction, or
+/// strangers who ask about such had a node set aside.
+impl From<Doubt> for ReadError {
+    fn from(doubt: Doubt) -> Self {
+        match [NO_RECEIPT, NO_STATUS].contains(&doubt) {
+            true => Self::Unavailable(doubt.to_string()),
+            false => Self::Doubtful(doubt.to_string()),
+        }
+    }
+}
 
 /// What of a chain's configuration decides how its transactions are read.
 #[derive(Clone, Debug)]
@@ -122,9 +138,7 @@ impl Mined {
             receipt.and_then(|receipt| Some((receipt.block_hash?, receipt.block_number?, receipt)));
         let Some((hash, number, receipt)) = receipt else {
             return match transaction {
-                Some(transaction) if transaction.block_hash.is_some() => {
-                    Err(Doubt("a transaction in a block, without a receipt"))
-                }
+                Some(transaction) if transaction.block_hash.is_some() => Err(NO_RECEIPT),
                 _ => Ok(None),
             };
         };
@@ -139,10 +153,10 @@ impl Mined {
         Ok(Some(Self {
             number: number.small().ok_or(Doubt("block number out of range"))?,
             hash,
-            succeeded: match receipt.status.and_then(|status| status.small()) {
+            succeeded: match receipt.status.ok_or(NO_STATUS)?.small() {
                 Some(1) => true,
                 Some(0) => false,
-                _ => return Err(Doubt("a receipt without a status")),
+                _ => return Err(Doubt("a status that is none")),
             },
             logs: receipt.logs,
             transaction,
@@ -228,7 +242,7 @@ fn outer_call(rules: &Rules, transaction: &RawTransaction) -> Option<B256> {
 
 pub fn input<'a>(rules: &Rules, transaction: &'a RawTransaction) -> Result<&'a [u8], Doubt> {
     let nested = || {
-        let call = transaction.calls.as_ref()?.first()?;
+        let call = transaction.calls.as_ref()?.0.as_ref()?;
         call.input.as_ref().filter(|_| rules.nested_input)
     };
     transaction

@@ -3,7 +3,13 @@
 //! Everything else a chain adds is ignored; a needed field that is missing, doubled or not hex
 //! makes the whole answer unreadable. Nothing is judged here.
 
-use serde::{Deserialize, Deserializer, de::Error};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, IgnoredAny, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
 
 use crate::{
     trade::Spent,
@@ -66,8 +72,9 @@ impl RawReceipt {
 }
 
 fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Quantity>, D::Error> {
-    let value = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).ok())
+    // A text: a value of any shape may take a hundred times the memory of its text.
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(text.get()).ok())
 }
 
 /// One log of a receipt.
@@ -99,7 +106,7 @@ pub struct RawTransaction {
     pub input: Option<Bytes>,
     /// Tempo's batch transactions carry their calldata here.
     #[serde(default)]
-    pub calls: Option<Vec<RawCall>>,
+    pub calls: Option<First<RawCall>>,
 }
 
 /// One call of a batch transaction.
@@ -107,6 +114,32 @@ pub struct RawTransaction {
 pub struct RawCall {
     #[serde(default)]
     pub input: Option<Bytes>,
+}
+
+/// The first element of an array; of the others nothing is kept.
+#[derive(Clone, Debug)]
+pub struct First<T>(pub Option<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements<T>(std::marker::PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Elements<T> {
+            type Value = First<T>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<First<T>, A::Error> {
+                let first = elements.next_element()?;
+                while elements.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(First(first))
+            }
+        }
+
+        deserializer.deserialize_seq(Elements(std::marker::PhantomData))
+    }
 }
 
 /// `eth_getBlockByNumber`, without its transactions.
@@ -170,6 +203,25 @@ mod tests {
         }
         assert_eq!(spent(r#","gasUsed":"0x2""#), None);
         assert_eq!(spent(""), None);
+    }
+
+    #[test]
+    fn of_the_calls_of_a_transaction_the_first_is_kept() {
+        let hash = format!("0x{}", "11".repeat(32));
+        let input = |calls: &str| {
+            let text = format!(
+                r#"{{"hash":"{hash}","blockHash":null,"blockNumber":null,"from":"0x{}","to":null,"calls":{calls}}}"#,
+                "22".repeat(20)
+            );
+            let transaction = serde_json::from_str::<RawTransaction>(&text).ok()?;
+            transaction.calls?.0?.input
+        };
+        let first = Some(Bytes::from_static(&[0x12]));
+        assert_eq!(input(r#"[{"input":"0x12"}]"#), first);
+        assert_eq!(input(r#"[{"input":"0x12"},{"input":"0x34"},7,[]]"#), first);
+        for none in ["[]", "null", "7", r#"[{}]"#, r#"[{"input":"0x12"}"#] {
+            assert_eq!(input(none), None, "{none}");
+        }
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl ChainReader for Node {
         // An honest node's chain moves between two of its answers, and a block gets into its parts
         // one after the other: answers that do not fit are asked for once more, from a new head.
         self.tip.advance(Instant::now()).await?;
-        self.look(&hash, head).await?.map_err(doubt)
+        self.look(&hash, head).await?.map_err(ReadError::from)
     }
 }
 

@@ -52,7 +52,7 @@ impl Witnesses {
         let offered = expect("eth_getTransactionByHash", found.clone())?;
         let receipt = expect("eth_getTransactionReceipt", receipt)?;
         let found = expect("eth_getTransactionByHash", found)?;
-        let Some(mined) = Mined::join(hash, receipt, found).map_err(doubt)? else {
+        let Some(mined) = Mined::join(hash, receipt, found)? else {
             return Ok(None);
         };
         let cost = Cost::new(paid, offered).map_err(doubt)?;

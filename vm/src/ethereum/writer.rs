@@ -105,7 +105,7 @@ impl trade::Writer for Writer {
         let waits = found.is_some();
         let success = receipt.as_ref().and_then(|receipt| receipt.status?.small()) == Some(1);
         let spent = receipt.as_ref().and_then(RawReceipt::spent);
-        let Some(mined) = Mined::join(transaction, receipt, found).map_err(doubt)? else {
+        let Some(mined) = Mined::join(transaction, receipt, found)? else {
             return Ok(if waits { Fate::Waiting } else { Fate::Unknown });
         };
         let (block, depth) = self.place(&mined).await?;

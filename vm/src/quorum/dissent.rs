@@ -44,6 +44,11 @@ pub enum Dissent {
 pub trait Answer: Large + Clone + Send + Sync + 'static {
     /// Whether they are one vote.
     fn same(&self, other: &Self) -> bool;
+    /// Whether a quorum that says so proves it, whatever the others say.
+    fn is_proof(&self) -> bool {
+        true
+    }
+
     /// What `self` means while `agreed`, which is not the same, is agreed.
     fn against(&self, agreed: &Self) -> Dissent;
 }
@@ -145,7 +150,12 @@ impl Sight {
 
 impl Answer for Sight {
     fn same(&self, other: &Self) -> bool {
-        (*self == Self::Holds) == (*other == Self::Holds)
+        self == other
+    }
+
+    /// Who has not got there says nothing of the block: one liar and an honest laggard would undo it.
+    fn is_proof(&self) -> bool {
+        *self != Self::Short
     }
 
     fn against(&self, agreed: &Self) -> Dissent {

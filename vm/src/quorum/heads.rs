@@ -105,12 +105,12 @@ impl Quorum {
         said.map_or(Step::Over, Step::Heard)
     }
 
-    /// Collects heads until enough are there, and more while no quorum of them is close together.
+    /// Collects heads until enough are there, and more while no quorum of them is close together and tags the same.
     async fn hear(&self, open: &mut Open<Head>, heard: &mut Heard, deadline: Instant) {
         loop {
             let next = if heard.heads.len() < self.required {
                 open.next().await
-            } else if self.is_close(&heard.heads) {
+            } else if self.is_close(&heard.heads) && self.is_tagged(&heard.heads) {
                 // Whoever answers at once is heard; nobody is waited for.
                 open.next().now_or_never().flatten()
             } else {
@@ -129,6 +129,13 @@ impl Quorum {
         numbers.sort_unstable();
         let mut quorums = numbers.windows(self.required);
         quorums.any(|some| some[some.len() - 1] - some[0] <= CLOSE)
+    }
+
+    /// Whether as many heads as have to agree tag the same block, or none: else one of few decides.
+    fn is_tagged(&self, heads: &[Shown]) -> bool {
+        let tags = || heads.iter().map(|(_, head)| head.tagged);
+        let alike = |tag| tags().filter(|other| *other == tag).count();
+        tags().any(|tag| alike(tag) >= self.required)
     }
 
     /// The highest of the heads that enough providers can know, if as many confirm it.

@@ -133,7 +133,7 @@ async fn receipts_that_do_not_fit_the_chain_are_doubtful() {
         ("eth_getTransactionReceipt", "/blockNumber", json!("0xb")),
         ("eth_getTransactionReceipt", "/logs", doubled),
         ("eth_getTransactionReceipt", "/logs/0/data", json!("0x123")),
-        ("eth_getTransactionReceipt", "", Value::Null),
+        ("eth_getTransactionReceipt", "/status", json!("0x2")),
         ("eth_getTransactionByHash", "/blockHash", other()),
         ("eth_getTransactionByHash", "", Value::Null),
         ("eth_getBlockByNumber", "/number", json!("0xb")),
@@ -151,17 +151,36 @@ async fn receipts_that_do_not_fit_the_chain_are_doubtful() {
     }
 }
 
+/// Strangers may ask about old transactions: nothing is held against a node that has not got all of one.
+#[tokio::test]
+async fn what_a_node_keeps_no_receipt_of_is_not_available() {
+    for (place, kept) in [("", Value::Null), ("/status", Value::Null)] {
+        let node = node().await;
+        node.lie(move |method, _, result| {
+            if method == "eth_getTransactionReceipt" {
+                *result.pointer_mut(place).unwrap() = kept.clone();
+            }
+        });
+        unavailable(read(&node, OLD).await, place);
+    }
+}
+
 /// A node takes a new block into its parts one after the other, and goes on between two calls.
 #[tokio::test]
 async fn answers_from_before_and_after_a_new_block_are_asked_for_once_more() {
     let pending = [("/blockHash", Value::Null), ("/blockNumber", Value::Null)];
-    let torn: [(&str, &[(&str, Value)]); 4] = [
-        ("eth_getTransactionByHash", &pending),
-        ("eth_getTransactionByHash", &[("", Value::Null)]),
-        ("eth_getTransactionReceipt", &pending),
-        ("eth_getTransactionReceipt", &[("", Value::Null)]),
+    type Check = fn(Result<Transaction, ReadError>, &str);
+    let torn: [(&str, &[(&str, Value)], Check); 4] = [
+        ("eth_getTransactionByHash", &pending, doubtful),
+        ("eth_getTransactionByHash", &[("", Value::Null)], doubtful),
+        ("eth_getTransactionReceipt", &pending, unavailable),
+        (
+            "eth_getTransactionReceipt",
+            &[("", Value::Null)],
+            unavailable,
+        ),
     ];
-    for (late, before) in torn {
+    for (late, before, check) in torn {
         for (times, doubted) in [(1, false), (2, true)] {
             let node = node().await;
             let before = before.to_vec();
@@ -175,7 +194,7 @@ async fn answers_from_before_and_after_a_new_block_are_asked_for_once_more() {
             });
             let found = read(&node, YOUNG).await;
             if doubted {
-                doubtful(found, late);
+                check(found, late);
                 continue;
             }
             assert_eq!(*block_of(&found.unwrap()), block(136), "{late}");

@@ -337,3 +337,25 @@ async fn slow_once_is_no_habit_and_a_failing_provider_is_not_late() {
     }
     assert_eq!(disputes(&quorum), [0, 0, 0, 0]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_quickest_provider_lowers_no_tag() {
+    let (odd, scripts, quorum) = odd(2, 2);
+    let delay = |delay| odd.say(|says| says.delay = delay);
+    let tagged = async || quorum.fresh_head().await.unwrap().tagged;
+    odd.script.set_tagged(Some(90));
+    scripts[1].set_tagged(Some(90));
+    for lie in [Some(0), None] {
+        scripts[0].set_tagged(lie);
+        delay(Duration::from_millis(300));
+        assert_eq!(tagged().await, Some(90), "{lie:?}");
+        // Nobody is waited for for long.
+        delay(Duration::from_secs(60));
+        assert_eq!(tagged().await, lie);
+    }
+    // Nor where enough say the same.
+    scripts[0].set_tagged(Some(90));
+    let before = tokio::time::Instant::now();
+    assert_eq!(tagged().await, Some(90));
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}

@@ -161,12 +161,21 @@ async fn block_that_a_laggard_has_not_reached_is_no_dispute() {
     let tip = testing::block(100, 0);
     assert_eq!(quorum.contains(&tip).await, Ok(true));
     settle().await;
+    // Who is behind says nothing of the block, but that all are.
     scripts[1].set_head(99);
+    lost(quorum.contains(&tip).await);
+    settle().await;
+    scripts[2].set_head(99);
     assert_eq!(quorum.contains(&tip).await, Ok(false));
     settle().await;
     scripts[1].fail(Some(ReadError::Unavailable("down".into())));
     lost(quorum.contains(&tip).await);
     assert_eq!(disputes(&quorum), [0, 0, 0]);
+    // Nor has it one liar besides.
+    let (scripts, quorum) = three();
+    scripts[0].fork(95, 7);
+    scripts[1].set_head(98);
+    lost(quorum.contains(&tip).await);
     // Another block at that height is one.
     let (scripts, quorum) = three();
     scripts[0].fork(95, 7);
