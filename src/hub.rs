@@ -16,6 +16,7 @@ sol! {
     function payloads(bytes32 id) returns (bytes);
     function getEntry(address user, bytes32 id) returns (bytes data, uint256 createdAt);
     function canConsume(string chainId, bytes currency, uint256 amount) returns (bool);
+    function isExecuted(bytes32 idempotencyKey) returns (bool);
 }
 
 /// The hub file, as far as statements need it.
@@ -244,6 +245,16 @@ impl Hub {
         };
         let entry = view(state(hub)?, mapping, &getEntryCall { user, id }, &block).await?;
         Ok(!entry.createdAt.is_zero())
+    }
+
+    /// Whether the oracle contract has acted on the execution with this idempotency key, as of `block`.
+    pub async fn is_executed(&self, key: B256, block: &Block) -> Result<bool, ReadError> {
+        let unread = |why: &String| unavailable(format!("settlement chain: {why}"));
+        let hub = self.chain.as_ref().map_err(unread)?;
+        let call = isExecutedCall {
+            idempotencyKey: key,
+        };
+        view(state(hub)?, self.settings.oracle_address, &call, block).await
     }
 
     async fn contract(

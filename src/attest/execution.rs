@@ -44,9 +44,15 @@ pub fn deposit(
     };
     let actions = messages.iter().map(|m| mint(m, fast).encode()).collect();
     Ok(Some(Execution {
-        idempotency_key: id::deterministic(&[first.chain.as_str(), &first.transaction]),
+        idempotency_key: mint_key(first),
         actions,
     }))
+}
+
+/// The idempotency key of the execution that mints a deposit with all others of its transaction, fast or
+/// slow, whichever oracle signed it.
+pub fn mint_key(message: &Message) -> B256 {
+    id::deterministic(&[message.chain.as_str(), &message.transaction])
 }
 
 fn mint(message: &Message, fast: Option<FastMint>) -> Action {

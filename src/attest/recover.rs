@@ -5,7 +5,7 @@
 //! currency or on another chain than its order's. What a fill or a refund may be claimed for goes
 //! back on the solver's word at the hub that there is none, or after [`PATIENCE`].
 
-use vm::B256;
+use vm::{B256, Receipt, protocol::limits};
 
 use super::{
     Refusal,
@@ -46,6 +46,12 @@ pub fn is_claimable(terms: &Terms, message: &Message) -> bool {
         input.chain == message.chain.as_str() && input.currency == message.deposit.currency
     });
     wanted && !message.deposit.named_by_other
+}
+
+/// Whether this oracle mints the deposit whenever somebody asks, and no calldata of others chose its order:
+/// what is paid out before that comes back to the account with the mint.
+pub fn is_mintable(receipt: &Receipt, message: &Message) -> bool {
+    limits::attestable(receipt).is_ok() && !message.deposit.named_by_other
 }
 
 /// Until when the order may be filled or refunded for this deposit, in unix seconds: nobody pays for

@@ -153,6 +153,8 @@ pub enum Refusal {
     NoOrder,
     #[error("Insufficient balance at order address for recovery")]
     NothingToRecover,
+    #[error("The deposit has not been minted at the hub yet")]
+    NotMinted,
     #[error("Order data and signature are required for deposits less than 7 days old")]
     OrderRequired,
     #[error("Deposit depositId does not match the computed orderId")]
@@ -240,6 +242,8 @@ pub const RETRYABLE: &[&str] = &[
     "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
     // The deposit may not have reached its order's account yet.
     "ORDER_BALANCE_INSUFFICIENT",
+    // Somebody may have it minted.
+    "DEPOSIT_NOT_MINTED",
     "ORDER_REQUIRED",
     "ORDER_NOT_GIVEN_UP",
     "ORDER_OPEN",
@@ -326,6 +330,7 @@ impl Refusal {
             Self::UnknownDeposit(_) => "DEPOSIT_NOT_FOUND",
             Self::NoOrder => "DEPOSIT_WITHOUT_ORDER",
             Self::NothingToRecover => "ORDER_BALANCE_INSUFFICIENT",
+            Self::NotMinted => "DEPOSIT_NOT_MINTED",
             Self::OrderRequired => "ORDER_REQUIRED",
             Self::OtherOrder => "ORDER_MISMATCH",
             Self::NotGivenUp => "ORDER_NOT_GIVEN_UP",

@@ -38,8 +38,8 @@ pub const PLAIN: Errors = Errors {
 /// What the description says of a 400: the codes that a later try may not get again.
 pub const REFUSED: &str = "The request cannot be used, or is refused. Final, except with \
     `retryable`: TRANSACTION_MISSING, TRANSACTION_NOT_FINALIZED, FAST_MODE_LIMIT_EXCEEDED, \
-    BALANCE_INSUFFICIENT, WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT, ORDER_BALANCE_INSUFFICIENT, ORDER_REQUIRED, \
-    ORDER_NOT_GIVEN_UP, ORDER_OPEN, PAYMENT_VISIBLE";
+    BALANCE_INSUFFICIENT, WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT, ORDER_BALANCE_INSUFFICIENT, DEPOSIT_NOT_MINTED, \
+    ORDER_REQUIRED, ORDER_NOT_GIVEN_UP, ORDER_OPEN, PAYMENT_VISIBLE";
 
 /// A 400, 409 or 503: what happened, and a code that does not change.
 #[derive(Serialize, ToSchema)]

@@ -23,7 +23,7 @@ pub struct Ask {
     /// The deposit's chain.
     pub chain_id: Text,
     pub transaction_id: Text,
-    /// Which deposit of the transaction.
+    /// Which deposit of the transaction; the hub has to have minted it.
     pub onchain_id: Text,
     /// The order that the deposit names; needed, with its signature, until seven days after the
     /// deposit. A deposit in another currency or on another chain than the order's then goes back at

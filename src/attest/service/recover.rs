@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use vm::{
-    B256, ChainId, aside,
+    B256, Block, ChainId, Seen, aside,
     protocol::{hub::token_id, mapping, order::Order},
 };
 
@@ -56,6 +56,7 @@ impl Oracle {
         let token = token_id(&message.chain, &message.deposit.currency);
         let held = self.hub.holds(account, token, message.deposit.amount);
         let block = held.await?.ok_or(Refusal::NothingToRecover)?;
+        self.check_minted(message, seen, &block).await?;
         self.check_unpaid(message, order).await?;
         self.check_entitled(claim, message, order).await?;
         let hub = ChainId::new(&self.hub.settings.id);
@@ -65,6 +66,33 @@ impl Oracle {
             .resting_on(&seen.spec.id, seen.transaction, rests)
             .as_of(&hub, &block);
         self.seal(execution, &statement, asked).await
+    }
+
+    /// Refuses a deposit that the hub had not minted at `block`: deposits of one depositor for one order in one
+    /// block share their account, and what it holds is then another's. Where the hub does not say so,
+    /// what can be minted after all is let go.
+    async fn check_minted(
+        &self,
+        message: &Message,
+        seen: &Seen<'_>,
+        block: &Block,
+    ) -> Result<(), Error> {
+        match self
+            .hub
+            .is_executed(execution::mint_key(message), block)
+            .await
+        {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Refusal::NotMinted.into()),
+            Err(error) => {
+                let receipt = seen.receipt().map_err(Refusal::from)?;
+                if !recover::is_mintable(receipt, message) {
+                    return Err(error.into());
+                }
+                tracing::warn!(%error, "the hub does not say what it has minted");
+                Ok(())
+            }
+        }
     }
 
     /// Refuses what the order's solver may still be paid from: a young deposit needs its order, and

@@ -1,7 +1,7 @@
 //! The whole service over scripted chains: what is read, signed, refused and remembered.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -15,7 +15,7 @@ use serde_json::json;
 use vm::{
     Address, B256, Block, Bytes, ChainReader, Execution as Executed, Head, PaymentKind,
     StateReader, Transaction, U256, WithdrawalStatus,
-    protocol::{hub::alias, limits},
+    protocol::{hub::alias, id, limits},
 };
 
 use super::*;
@@ -53,6 +53,8 @@ struct Script {
     payloads: Mutex<HashMap<B256, Bytes>>,
     /// Whether the generic mapping has an entry.
     mapped: Mutex<bool>,
+    /// The keys that the oracle contract has acted on; `None` where it does not say.
+    executed: Mutex<Option<HashSet<B256>>>,
     settled: Mutex<Option<Block>>,
     broken: Mutex<Option<ReadError>>,
     reads: AtomicUsize,
@@ -73,6 +75,7 @@ impl Script {
             spent: Mutex::default(),
             payloads: Mutex::default(),
             mapped: Mutex::default(),
+            executed: Mutex::new(Some(HashSet::new())),
             settled: Mutex::new(Some(scene::block(10))),
             broken: Mutex::default(),
             reads: AtomicUsize::new(0),
@@ -151,6 +154,13 @@ impl StateReader for Script {
             (68, [0xca, 0xd2, 0xab, 0x23]) if settled => {
                 let created = U256::from(u8::from(*self.mapped.lock().unwrap()));
                 return Ok((Bytes::new(), created).abi_encode_params().into());
+            }
+            // isExecuted(bytes32)
+            (36, [0xe5, 0x2c, 0xb3, 0x6a]) if settled => {
+                let silent = || ReadError::Unavailable("no such function".into());
+                let executed = self.executed.lock().unwrap();
+                let keys = executed.as_ref().ok_or_else(silent)?;
+                U256::from(u8::from(keys.contains(&B256::from_slice(&data[4..]))))
             }
             (36, _) => return Err(ReadError::Doubtful("not at the settled block".into())),
             _ if settled => *self.balance.lock().unwrap(),
@@ -238,6 +248,13 @@ impl World {
             .for_each(|read| self.ethereum.put(read));
         self.base.put(&scene.fill);
         self
+    }
+
+    /// The hub has minted the deposits of a transaction.
+    fn mint(&self, read: &Read) {
+        let key = id::deterministic(&[read.spec.id.as_str(), &read.tx.text]);
+        let mut executed = self.hub.executed.lock().unwrap();
+        executed.get_or_insert_default().insert(key);
     }
 
     /// The allocator has recorded what the claim shows, for the claim's request.

@@ -4,7 +4,7 @@ use vm::protocol::limits;
 
 use super::*;
 use crate::{
-    attest::deposit,
+    attest::{deposit, execution},
     request::fact::Purpose,
     store::rows::{
         claim::{self, Claim, Leg, Stage},
@@ -26,9 +26,10 @@ fn claim(scene: &Scene, with_order: bool) -> RecoverClaim {
     }
 }
 
-/// The order's account holds what was deposited.
+/// The hub has minted what was deposited, and the order's account holds it.
 fn funded(scene: &Scene) -> World {
     let mut world = world().playing(scene);
+    world.mint(&scene.deposits[0]);
     *world.hub.balance.lock().unwrap() = U256::from(1000);
     world.oracle.hub.settings.generic_mapping = Some(EvmAddress::repeat_byte(8));
     world
@@ -112,24 +113,24 @@ async fn what_a_fill_may_be_claimed_for_waits_for_the_solvers_word_or_seven_days
     assert_eq!(recovered(&silent, &claim(&scene, false)).await, "OK");
 }
 
+/// `count` deposits in the transaction of the scene's.
+fn crowd(scene: &mut Scene, count: usize) {
+    let deposits = scene.deposits[0].deposits();
+    let first = deposits[0].index;
+    for number in 1..count {
+        let mut other = deposits[0].clone();
+        other.index = first + number as u32;
+        other.id = B256::from(U256::from(number)).to_string().into();
+        other.amount = U256::from(1);
+        deposits.push(other);
+    }
+}
+
 #[tokio::test]
 async fn what_others_deposit_in_the_same_transaction_keeps_nobody_from_his_own() {
-    let crowded = |count: usize| {
-        wrong_currency().with(|scene| {
-            let deposits = scene.deposits[0].deposits();
-            let first = deposits[0].index;
-            for number in 1..count {
-                let mut other = deposits[0].clone();
-                other.index = first + number as u32;
-                other.id = B256::from(U256::from(number)).to_string().into();
-                other.amount = U256::from(1);
-                deposits.push(other);
-            }
-        })
-    };
     // Where other oracles have settled it, the order's account holds what was deposited.
     for count in [limits::ACTIONS, limits::ACTIONS + 1, 4_000] {
-        let scene = crowded(count);
+        let scene = wrong_currency().with(|scene| crowd(scene, count));
         let world = funded(&scene);
         let seen = scene.deposits[0].seen();
         let together = deposit::settled(&seen).map_err(|refusal| refusal.code());
@@ -137,11 +138,85 @@ async fn what_others_deposit_in_the_same_transaction_keeps_nobody_from_his_own()
         assert_eq!(together.err(), refused);
         let attested = world.oracle.recover(&claim(&scene, true), None).await;
         assert_eq!(attested.unwrap().execution.actions.len(), 1, "{count}");
-        // Where nobody has, nothing goes back.
-        let empty = funded(&scene);
-        *empty.hub.balance.lock().unwrap() = U256::ZERO;
-        let refused = recovered(&empty, &claim(&scene, true)).await;
+        // Where nobody has, nothing goes back, whatever other deposits the account holds.
+        let unsettled = funded(&scene);
+        unsettled
+            .hub
+            .executed
+            .lock()
+            .unwrap()
+            .as_mut()
+            .unwrap()
+            .clear();
+        let refused = recovered(&unsettled, &claim(&scene, true)).await;
+        assert_eq!(refused, "DEPOSIT_NOT_MINTED");
+        *unsettled.hub.balance.lock().unwrap() = U256::ZERO;
+        let refused = recovered(&unsettled, &claim(&scene, true)).await;
         assert_eq!(refused, "ORDER_BALANCE_INSUFFICIENT");
+    }
+}
+
+/// Another deposit for the scene's order, in its depositor's name and in its block, so that both share the
+/// order's account; calldata that its payer did not send names the order.
+fn beside(scene: &Scene, count: usize) -> Scene {
+    let mut second = scene.clone();
+    second.deposits[0].tx = scene::tx(0x77);
+    second.deposits[0].deposits()[0].named_by_other = true;
+    crowd(&mut second, count);
+    let messages = |scene: &Scene| deposit::listed(&scene.deposits[0].seen()).unwrap();
+    let (mine, shared) = (messages(scene), messages(&second));
+    assert_eq!(
+        execution::order_account(&mine[0]),
+        execution::order_account(&shared[0])
+    );
+    second.inputs[0].onchain_id = shared[0].onchain_id.to_string();
+    second
+}
+
+/// The first deposit is filled and minted; the second one was never minted, and wants the first one's money.
+#[tokio::test]
+async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
+    let scene = Scene::new();
+    for count in [1, limits::ACTIONS + 1] {
+        let world = funded(&scene);
+        let second = beside(&scene, count);
+        world.ethereum.put(&second.deposits[0]);
+        assert_eq!(
+            recovered(&world, &claim(&second, true)).await,
+            "DEPOSIT_NOT_MINTED"
+        );
+        assert!(Refusal::NotMinted.retryable());
+        // The solver's word or seven days change nothing about it.
+        let mut later = funded(&scene);
+        late(&mut later);
+        later.ethereum.put(&second.deposits[0]);
+        *later.hub.mapped.lock().unwrap() = true;
+        for with_order in [true, false] {
+            assert_eq!(
+                recovered(&later, &claim(&second, with_order)).await,
+                "DEPOSIT_NOT_MINTED"
+            );
+        }
+        assert_eq!(word(world.fill(&scene).await), "OK");
+        // Minted, it brought what it takes.
+        world.mint(&second.deposits[0]);
+        *world.hub.balance.lock().unwrap() = U256::from(2_000);
+        assert_eq!(recovered(&world, &claim(&second, true)).await, "OK");
+    }
+}
+
+/// What this oracle mints for anybody goes back to the account whenever somebody asks.
+#[tokio::test]
+async fn where_the_hub_does_not_say_what_it_minted_only_what_can_be_minted_goes_back() {
+    let crowded = wrong_currency().with(|scene| crowd(scene, limits::ACTIONS + 1));
+    for (scene, expected) in [
+        (wrong_currency(), "OK"),
+        (crowded, "read"),
+        (named_by_other(), "read"),
+    ] {
+        let world = funded(&scene);
+        *world.hub.executed.lock().unwrap() = None;
+        assert_eq!(recovered(&world, &claim(&scene, true)).await, expected);
     }
 }
 
