@@ -81,7 +81,7 @@ pub fn outcome(
     funded: &[Message],
     with_fees: bool,
 ) -> Result<Execution, Refusal> {
-    let deposits = funded.iter().map(|message| {
+    let deposits = arranged(terms, funded).into_iter().map(|message| {
         let from = order_account(message).ok_or(Refusal::NoActions)?;
         let token = token_id(&message.chain, &message.deposit.currency);
         Ok(transfer(from, solver, token, message.deposit.amount))
@@ -100,6 +100,31 @@ pub fn outcome(
         idempotency_key: id::outcome(&ids, terms.id),
         actions: actions.iter().map(Action::encode).collect(),
     })
+}
+
+/// The deposits as an outcome moves them, whatever a claim names them for: of inputs of one chain and
+/// currency the smallest has the smallest deposit, and of equal ones the first has the lowest id. A claim
+/// may name deposits crosswise that are good for either input, and every oracle has to reach one digest.
+/// Where only one way is good, this is that way: oracles that go by what is named agree.
+fn arranged<'a>(terms: &Terms, funded: &'a [Message]) -> Vec<&'a Message> {
+    let mut alike: HashMap<U256, Vec<usize>> = HashMap::new();
+    for (at, (input, message)) in terms.inputs.iter().zip(funded).enumerate() {
+        let (chain, deposit) = (&message.chain, &message.deposit);
+        if input.chain == chain.as_str() && input.currency == deposit.currency {
+            let token = token_id(chain, &deposit.currency);
+            alike.entry(token).or_default().push(at);
+        }
+    }
+    let mut arranged: Vec<&Message> = funded.iter().collect();
+    for mut places in alike.into_values() {
+        let mut messages: Vec<&Message> = places.iter().map(|at| &funded[*at]).collect();
+        messages.sort_unstable_by_key(|message| (message.deposit.amount, message.onchain_id));
+        places.sort_unstable_by_key(|at| (terms.inputs[*at].amount, *at));
+        for (at, message) in places.into_iter().zip(messages) {
+            arranged[at] = message;
+        }
+    }
+    arranged
 }
 
 /// Gives a deposit back from its order's account to its depositor's.
@@ -261,6 +286,65 @@ mod tests {
         assert_eq!(to(&zero), depositor);
         assert_ne!(to(&ordered), depositor);
         assert_eq!(deposit(&[], Mode::Slow, None), Ok(None));
+    }
+
+    /// What the actions move, for an order of native inputs of these amounts, which deposits with these
+    /// amounts and ids are named for in this order.
+    fn moved(inputs: &[u64], named: &[(u64, u8)]) -> Vec<Action> {
+        let scene = Scene::ordering(|order| {
+            let input = order.inputs[0].clone();
+            order.inputs = inputs.iter().map(|_| input.clone()).collect();
+            for (input, amount) in order.inputs.iter_mut().zip(inputs) {
+                input.payment.amount = amount.to_string();
+            }
+        });
+        let first = messages(|_| {}).remove(0);
+        let named = named.iter().map(|(amount, id)| {
+            let mut message = first.clone();
+            message.onchain_id = B256::with_last_byte(*id);
+            message.deposit.amount = U256::from(*amount);
+            // Its account tells it from the others.
+            message.timestamp += u64::from(*id);
+            message
+        });
+        let named: Vec<Message> = named.collect();
+        let execution = outcome(&scene.terms(), EvmAddress::ZERO, &named, false).unwrap();
+        let actions = execution.actions.iter();
+        actions.map(|a| Action::decode(a).unwrap()).collect()
+    }
+
+    #[test]
+    fn deposits_of_like_inputs_are_moved_in_one_order_whatever_is_named() {
+        for [one, other] in [
+            [(1_000, 1), (1_000, 2)],
+            [(1_000, 2), (1_000, 1)],
+            [(1_005, 1), (1_000, 2)],
+        ] {
+            let actions = moved(&[1_000, 1_000], &[one, other]);
+            assert_eq!(actions.len(), 2);
+            assert_eq!(actions, moved(&[1_000, 1_000], &[other, one]));
+        }
+        // Three, of which two are named crosswise.
+        let (a, b, c) = ((500, 7), (1_000, 9), (1_000, 8));
+        let inputs = [1_000, 500, 1_000];
+        assert_eq!(moved(&inputs, &[b, a, c]), moved(&inputs, &[c, a, b]));
+    }
+
+    #[test]
+    fn where_one_way_is_good_the_outcome_goes_by_what_is_named() {
+        let amounts = |actions: &[Action]| -> Vec<u64> {
+            let amount = |action: &Action| match action {
+                Action::Transfer { amount, .. } => amount.to::<u64>(),
+                other => panic!("{other:?}"),
+            };
+            actions.iter().map(amount).collect()
+        };
+        for inputs in [[1_000, 500], [500, 1_000]] {
+            for ids in [[1, 2], [2, 1]] {
+                let named = [(inputs[0], ids[0]), (inputs[1], ids[1])];
+                assert_eq!(amounts(&moved(&inputs, &named)), inputs);
+            }
+        }
     }
 
     #[test]

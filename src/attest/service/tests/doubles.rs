@@ -91,6 +91,58 @@ async fn one_deposit_of_an_order_without_that_salt_is_claimed_by_anybody() {
     assert_eq!(claimed, "OK");
 }
 
+/// The same claim with the inputs of its two deposits exchanged.
+fn crosswise(scene: &Scene) -> Scene {
+    scene.clone().with(|scene| {
+        for input in &mut scene.inputs {
+            input.index = 1 - input.index;
+        }
+    })
+}
+
+/// Two inputs of one chain and currency, each of whose deposits is good for either, or that the solver's word,
+/// which a stranger has seen, is used for.
+#[tokio::test]
+async fn inputs_named_crosswise_bar_no_true_claim() {
+    for (salt, second) in [("1", "1000"), (OURS, "1000"), (OURS, "500")] {
+        let scene = Scene::ordering(|order| {
+            with_fee(order);
+            order.salt = salt.into();
+            let mut again = order.inputs[0].clone();
+            again.payment.amount = second.into();
+            order.inputs.push(again);
+        });
+        let (terms, funded) = scene.funded().unwrap();
+        let word = (salt == OURS).then(|| scene::vouch(Outcome::Fill, &terms, &funded));
+        let claim = |scene: &Scene| {
+            let mut claim = fill_claim(scene);
+            claim.order.solver_signature = word.clone();
+            claim
+        };
+        let world = world().playing(&scene);
+        let stranger = claim(&crosswise(&scene));
+        let stranger = world.oracle.fill(&stranger, None).await.unwrap();
+        let solver = world.oracle.fill(&claim(&scene), None).await.unwrap();
+        assert_eq!(solver.attested, stranger.attested, "{salt} {second}");
+        // Two deposits and the fee.
+        assert_eq!(solver.attested.execution.actions.len(), 3);
+    }
+}
+
+/// Where a deposit is good for one of two inputs only, nobody names it for the other without the solver's word.
+#[tokio::test]
+async fn a_deposit_that_falls_short_of_an_input_is_not_named_for_it() {
+    let scene = Scene::ordering(|order| {
+        let mut again = order.inputs[0].clone();
+        again.payment.amount = "500".into();
+        order.inputs.push(again);
+    });
+    let world = world().playing(&scene);
+    let refused = word(world.fill(&crosswise(&scene)).await);
+    assert_eq!(refused, "SOLVER_SIGNATURE_REQUIRED");
+    assert_eq!(word(world.fill(&scene).await), "OK");
+}
+
 /// The order's deposit number `deposit` with its payment number `payment`: 0 is the fill.
 fn paired(scene: &Scene, deposits: &[Scene], (deposit, payment): (usize, usize)) -> Scene {
     let mut paired = deposits[deposit].clone();
