@@ -145,7 +145,9 @@ pub enum Refusal {
     },
     #[error("Nothing to execute")]
     NoActions,
-    #[error("Fast mode needs an API key here: the hub takes a fee for it")]
+    #[error(
+        "Fast mode needs an API key where the hub takes a fee for it or a deposit names an order"
+    )]
     FastNotAllowed,
     #[error("Deposit with onchainId {0} not found in transaction")]
     UnknownDeposit(Shown),

@@ -21,7 +21,7 @@ pub struct Ask {
     pub chain_id: Text,
     pub transaction_id: Text,
     /// `fast` asks for the weaker finality of the chain's tiers, where it has any. Where the hub takes
-    /// a fee for that, it needs a key.
+    /// a fee for that, or a deposit of the transaction names an order, it needs a key.
     pub mode: Option<Mode>,
     pub hints: Option<Hints>,
     pub request_peer_signatures: Option<Flag>,

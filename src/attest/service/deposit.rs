@@ -60,7 +60,7 @@ impl Oracle {
             });
         };
         if judged.mode == Mode::Fast {
-            self.check_fee(claim)?;
+            self.check_fast(claim, &judged.messages)?;
             self.within_budget(&judged.messages).await?;
         }
         let mut statement = Statement::deposit(
@@ -80,10 +80,13 @@ impl Oracle {
         })
     }
 
-    /// Where the hub takes a fee for fast deposits, it is taken from whoever the deposit is for: not
-    /// everybody may choose that for them. Without a fee nobody loses by it.
-    fn check_fee(&self, claim: &DepositClaim) -> Result<(), Refusal> {
-        match self.hub.settings.fee_calculator.is_some() && !claim.keyed {
+    /// Not everybody may choose for others what fast mode may cost them: where the hub takes a fee, it is
+    /// taken from whoever the deposit is for; and what was minted for an order is out of its reach once a
+    /// reorg gives the deposit another block time, since the account has that in it and the key has not.
+    fn check_fast(&self, claim: &DepositClaim, messages: &[Message]) -> Result<(), Refusal> {
+        let costs = self.hub.settings.fee_calculator.is_some();
+        let mut accounts = messages.iter().map(execution::order_account);
+        match !claim.keyed && (costs || accounts.any(|account| account.is_some())) {
             true => Err(Refusal::FastNotAllowed),
             false => Ok(()),
         }

@@ -456,9 +456,11 @@ fn fast_world(scene: &Scene) -> World {
     world
 }
 
+/// With a key.
 fn fast_claim(read: &Read) -> DepositClaim {
     DepositClaim {
         mode: Mode::Fast,
+        keyed: true,
         ..deposit_claim(read)
     }
 }
@@ -487,10 +489,12 @@ async fn fast_deposit_that_is_reorged_is_signed_anew_and_halts_only_what_was_fin
 
 #[tokio::test]
 async fn fee_of_fast_mode_is_chosen_with_a_key_only() {
-    let scene = Scene::new();
+    let mut scene = Scene::new();
+    scene.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
     let mut world = fast_world(&scene);
     let mut claim = fast_claim(&scene.deposits[0]);
-    // Nobody loses where there is no fee.
+    claim.keyed = false;
+    // Nobody loses where there is no fee, and no order.
     assert_eq!(word(world.oracle.deposit(&claim, None).await), "OK");
     world.oracle.hub.settings.fee_calculator = Some(EvmAddress::repeat_byte(2));
     let refused = word(world.oracle.deposit(&claim, None).await);
@@ -502,6 +506,45 @@ async fn fee_of_fast_mode_is_chosen_with_a_key_only() {
     let mut keyed = fast_world(&scene);
     keyed.oracle.hub.settings.fee_calculator = Some(EvmAddress::repeat_byte(2));
     assert_eq!(word(keyed.oracle.deposit(&claim, None).await), "OK");
+}
+
+/// A stranger has a deposit minted fast, and a reorg gives it another block time: another account of its order,
+/// and the same key, under which the hub acts once.
+#[tokio::test]
+async fn fast_mode_for_an_order_is_chosen_with_a_key_only() {
+    let mut scene = Scene::new();
+    let world = fast_world(&scene);
+    let keyed = fast_claim(&scene.deposits[0]);
+    let stranger = DepositClaim {
+        keyed: false,
+        ..keyed.clone()
+    };
+    let refused = async |world: &World| word(world.oracle.deposit(&stranger, None).await);
+    assert_eq!(refused(&world).await, "FAST_MODE_NOT_ALLOWED");
+    let early = world.oracle.deposit(&keyed, None).await.unwrap();
+    // One deposit with an order among others is enough.
+    let mixed = scene.clone().with(|scene| {
+        let deposits = scene.deposits[0].deposits();
+        let mut plain = deposits[0].clone();
+        (plain.index, plain.id) = (1, B256::ZERO.to_string().into());
+        deposits.insert(0, plain);
+    });
+    let mixed = fast_world(&mixed);
+    assert_eq!(refused(&mixed).await, "FAST_MODE_NOT_ALLOWED");
+    // What a key may choose, and what becomes of it.
+    scene.deposits[0].receipt().block.hash = B256::repeat_byte(9);
+    scene.deposits[0].receipt().block.time -= 1;
+    let elsewhere = fast_world(&scene);
+    let late = elsewhere.oracle.deposit(&keyed, None).await.unwrap();
+    let [early, late] = [early, late].map(|answer| answer.attested.unwrap().execution);
+    assert_eq!(early.idempotency_key, late.idempotency_key);
+    assert_ne!(early.actions, late.actions);
+    // Without a key the account is that of a final block.
+    for head in [&elsewhere.ethereum.head, &elsewhere.ethereum.fresh] {
+        head.lock().unwrap().block.number = 20;
+    }
+    let slow = deposit_claim(&scene.deposits[0]);
+    assert_eq!(word(elsewhere.oracle.deposit(&slow, None).await), "OK");
 }
 
 #[tokio::test]
