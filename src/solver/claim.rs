@@ -9,7 +9,7 @@ use crate::{
         fact::Purpose,
         reason::{FailReason, RefundFailReason},
     },
-    store::rows::claim::{Claim, Leg, Pause, Refused, Stage},
+    store::rows::claim::{Claim, Leg, Pause, Refused, Stage, Waiting},
 };
 
 /// Seconds between two tries to give something back: the first pause, and the longest.
@@ -105,21 +105,22 @@ pub fn pause(claim: &Claim, deposit: B256, why: RefundFailReason, now: u64) -> C
 
 /// `claim` of an order that could be decided for `deposit` at `now` (unix seconds), and waits; `None`: it says so.
 pub fn wait(claim: &Claim, deposit: B256, now: u64) -> Option<Claim> {
-    let anew = since(claim, &deposit).is_none();
-    anew.then(|| Claim {
-        waits: Some(now),
-        waiting: Some(deposit),
-        ..claim.clone()
+    since(claim, &deposit).is_none().then(|| {
+        let mut next = claim.clone();
+        next.waits.get_or_insert(now);
+        let since = now;
+        next.waiting.push(Waiting { deposit, since });
+        next
     })
 }
 
 /// Since when the order waits that could be decided for `deposit`, unix seconds. What another one has waited for
 /// does not count.
 pub fn since(claim: &Claim, deposit: &B256) -> Option<u64> {
-    let waiting = claim.waiting.as_ref();
-    claim
-        .waits
-        .filter(|_| waiting.is_none_or(|one| one == deposit))
+    let waiting = &claim.waiting;
+    let known = waiting.iter().find(|one| one.deposit == *deposit);
+    let any = claim.waits.filter(|_| waiting.is_empty());
+    known.map(|one| one.since).or(any)
 }
 
 /// `claim` of an order that is not filled for `deposit`, which its user did not give.

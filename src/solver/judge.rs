@@ -1,8 +1,8 @@
 //! What to do next for a request. Pure: the whole table in one place.
 //!
-//! The claim is the authority on what has been begun, the facts on what has been deposited. The first
-//! final deposit that matches decides the order, the user's own before others': it is filled, or the order
-//! fails and it goes back. For a deposit that the user did not give no order fails: the next one decides.
+//! The claim is the authority on what has been begun, the facts on what has been deposited. The user's own
+//! first final deposit that matches decides the order: it is filled, or the order fails and it goes back.
+//! Without one the first of others' that can be paid for is filled; for those no order fails.
 //! Every other deposit ends by itself, beside it: given back where the oracle will attest that and it
 //! is worth it, else parked. None holds up another.
 
@@ -33,6 +33,8 @@ pub const FORCE_REFUND: &str = "debug-force-refund";
 /// Seconds for which an order waits whose deposit came in time, while a network or the market is away. Its
 /// price has ceased to hold long before.
 const AWAY: u64 = 86_400;
+/// Others' deposits that are asked about at one look: each may cost as much as the first.
+const CANDIDATES: usize = 4;
 
 /// How the solver goes about orders. Seconds.
 #[derive(Clone, Copy, Debug)]
@@ -162,14 +164,17 @@ pub fn plan(case: &Case<'_>) -> Plan {
     }
     let mut parked = Vec::new();
     let unused = finals(case.facts).filter(|deposit| is_unused(case.claim, deposit));
-    let decides = deciding(case).map(|deposit| deposit.onchain_id);
-    let verdicts = unused.map(|deposit| verdict(case, deposit, decides));
+    let decide = deciding(case);
+    let verdicts = unused.map(|deposit| verdict(case, deposit, &decide));
     let excesses = finals(case.facts).map(|deposit| excess::verdict(case, deposit));
     for verdict in verdicts.chain(excesses) {
         match verdict {
             Verdict::Do(step) => {
-                let urgent = matches!(step, Step::Fund { .. } | Step::Fail { .. });
-                let at = if urgent { 0 } else { plan.steps.len() };
+                let urgent = |step: &Step| matches!(step, Step::Fund { .. } | Step::Fail { .. });
+                let at = match urgent(&step) {
+                    true => plan.steps.iter().take_while(|one| urgent(one)).count(),
+                    false => plan.steps.len(),
+                };
                 plan.steps.insert(at, step);
                 plan.next = Next::Wait;
             }
@@ -214,7 +219,7 @@ pub fn fund(case: &Case<'_>, deposit: &B256, offer: &Offer) -> Funding {
     }
 }
 
-fn verdict(case: &Case<'_>, deposit: &Deposit, decides: Option<B256>) -> Verdict {
+fn verdict(case: &Case<'_>, deposit: &Deposit, deciding: &[B256]) -> Verdict {
     if let Some(reason) = mismatch(case.request, deposit) {
         return refund::verdict(case, deposit, reason);
     }
@@ -231,7 +236,7 @@ fn verdict(case: &Case<'_>, deposit: &Deposit, decides: Option<B256>) -> Verdict
         }
         (None, None) => match refused(case.claim, case.barred, deposit) {
             Some(reason) => refund::verdict(case, deposit, reason),
-            None if decides == Some(deposit.onchain_id) => decide(case, deposit),
+            None if deciding.contains(&deposit.onchain_id) => decide(case, deposit),
             None => Verdict::Wait,
         },
     }
@@ -258,17 +263,19 @@ fn decide(case: &Case<'_>, deposit: &Deposit) -> Verdict {
     Verdict::Do(Step::Fail { deposit, reason })
 }
 
-/// The deposit that decides an order of which nothing is decided yet.
-fn deciding<'a>(case: &Case<'a>) -> Option<&'a Deposit> {
-    let own = |one: &&Deposit| is_users(case.request, one);
-    let others = finals(case.facts).filter(|one| !own(one));
-    let mut all = finals(case.facts).filter(own).chain(others);
-    all.find(|one| {
+/// The deposits that may decide an order of which nothing is decided yet: the user's own, or else others', of which
+/// the first that can be paid for does. What one of them waits for holds up no other.
+fn deciding(case: &Case<'_>) -> Vec<B256> {
+    let could = |one: &&Deposit| {
         is_unused(case.claim, one)
             && mismatch(case.request, one).is_none()
             && is_attestable(case, one)
             && refused(case.claim, case.barred, one).is_none()
-    })
+    };
+    let all: Vec<&Deposit> = finals(case.facts).filter(could).collect();
+    let own = all.iter().find(|one| is_users(case.request, one));
+    let ids = all.iter().take(CANDIDATES).map(|one| one.onchain_id);
+    own.map_or_else(|| ids.collect(), |own| vec![own.onchain_id])
 }
 
 /// Why a deposit that the user did not give ends by itself, so that who gave it fails nobody else's order: nothing

@@ -274,9 +274,14 @@ impl Solver {
         }
     }
 
-    /// Stores that the order will not be filled.
-    async fn fail(&self, view: &View, reason: FailReason) -> Result<bool, SolverError> {
-        let next = claim::failed(&view.claim, reason);
+    /// Stores that the order is not filled for `deposit`.
+    async fn decline(
+        &self,
+        view: &View,
+        deposit: B256,
+        reason: FailReason,
+    ) -> Result<bool, SolverError> {
+        let next = view.declined(&view.claim, deposit, reason);
         self.decide(view, Batch::new(), &next, |facts| {
             facts.failure = next.failure;
         })

@@ -13,7 +13,7 @@ use super::{
 use vm::{Amount, U256};
 
 use crate::{
-    request::{fact::Deposit, reason::FailReason, status::is_users},
+    request::reason::FailReason,
     store::{
         Batch,
         requests::RequestsError,
@@ -146,24 +146,6 @@ impl Solver {
             Funding::Fail(reason) => self.decline(view, deposit, reason).await,
             Funding::Wait | Funding::Pay(_) => self.wait(view, deposit).await,
         }
-    }
-
-    /// The order is not filled for `deposit`: it fails, unless the user did not give that. Then the deposit ends by
-    /// itself: who gave it fails nobody else's order.
-    pub(super) async fn decline(
-        &self,
-        view: &View,
-        deposit: B256,
-        reason: FailReason,
-    ) -> Result<bool, SolverError> {
-        let own = |deposit: &Deposit| is_users(&view.request, deposit);
-        if view.deposit(&deposit).is_none_or(own) {
-            return self.fail(view, reason).await;
-        }
-        let next = claim::refuse(&view.claim, deposit, reason);
-        self.decide(view, Batch::new(), &next, |_| ()).await?;
-        self.give_up(&view.request.id);
-        Ok(true)
     }
 
     fn judged(&self, view: &View, deposit: &B256, offer: &Offer) -> Funding {

@@ -105,14 +105,15 @@ impl Solver {
             let row = settlement.encode()?;
             batch = batch.expect(key.clone(), Expect::Absent).put(key, row);
         }
-        // What was not paid counts for no limit.
-        let unpaid = stage == Stage::Failed && leg.purpose == Purpose::Fill;
-        if unpaid {
+        // What surely was not paid counts for no limit.
+        let failed = stage == Stage::Failed && leg.purpose == Purpose::Fill;
+        let leaves = failed && unpaid.is_none();
+        if leaves {
             batch = batch.delete(outlay::key(&view.request.id));
         }
         self.decide(view, batch, &next, |stored| *stored = facts)
             .await?;
-        if unpaid {
+        if leaves {
             self.exposure.leave(&view.request.id);
         }
         if stage == Stage::Failed {
@@ -132,8 +133,10 @@ impl Solver {
         (at, landing, unpaid): (usize, &Landing, bool),
     ) -> Result<Claim, SolverError> {
         let leg = next.legs[at].clone();
-        if leg.purpose == Purpose::Fill {
+        if leg.purpose == Purpose::Fill && unpaid {
             next = claim::failed(&next, self.why(view, &leg, landing));
+        } else if leg.purpose == Purpose::Fill {
+            next = view.declined(&next, leg.deposit, self.why(view, &leg, landing));
         } else if !unpaid && is_reverted(landing) {
             let manual = RefundFailReason::ManualRefundRequired;
             next = claim::pause(&next, leg.deposit, manual, view.now / 1_000);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use alloy::primitives::B256;
 
 use super::{
-    Solver, SolverError,
+    Solver, SolverError, claim,
     judge::{self, Case, Patience, Worth},
 };
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
         fact::{Deposit, Ending, Facts, Purpose},
         mismatch::mismatch,
         reason::{FailReason, RefundFailReason},
+        status::is_users,
     },
     store::rows::{
         self,
@@ -91,6 +92,16 @@ impl View {
                 minor: false,
             }),
             _ => {}
+        }
+    }
+
+    /// `claim` of an order that is not filled for `deposit`: it fails, unless the user did not give that. Then
+    /// the deposit ends by itself: who gave it fails nobody else's order.
+    pub fn declined(&self, claim: &Claim, deposit: B256, why: FailReason) -> Claim {
+        let own = |deposit: &Deposit| is_users(&self.request, deposit);
+        match self.deposit(&deposit).is_none_or(own) {
+            true => claim::failed(claim, why),
+            false => claim::refuse(claim, deposit, why),
         }
     }
 

@@ -137,7 +137,7 @@ pub fn claim() -> Claim {
         parked: vec![deposit()],
         pauses: Vec::new(),
         waits: Some(5),
-        waiting: None,
+        waiting: Vec::new(),
         refused: Vec::new(),
         released: vec![deposit()],
     }

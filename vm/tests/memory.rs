@@ -5,11 +5,11 @@
 use vm::ethereum::raw::{RawReceipt, RawTransaction};
 
 /// The most memory that the process has had, in bytes.
-fn peak() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+fn peak() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
-    kilobytes.parse::<usize>().unwrap() << 10
+    let kilobytes = line?.trim().trim_end_matches(" kB");
+    Some(kilobytes.parse::<usize>().ok()? << 10)
 }
 
 #[test]
@@ -25,12 +25,12 @@ fn an_answer_takes_no_more_than_its_size_again() {
         "22".repeat(20),
         items("{}")
     );
-    let before = peak();
+    let before = peak().unwrap();
     let receipt_read = serde_json::from_str::<RawReceipt>(&receipt).unwrap();
     assert!(receipt_read.spent().is_none());
     let read = serde_json::from_str::<RawTransaction>(&transaction).unwrap();
     assert!(read.calls.is_some_and(|calls| calls.0.is_some()));
-    let more = peak() - before;
+    let more = peak().unwrap() - before;
     let size = receipt.len() + transaction.len();
     assert!(more < size + (4 << 20), "{more} bytes of {size}");
 }

@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_is_much_longer_than_ours_is_not_looked_at() {
-        let (empty, few, many) = ("{\"\":0},", ROOM / 16, ROOM / 8 + 1);
+        let (empty, few, many) = ("{\"\":0},", ROOM / 16, ROOM / 7 + 1);
         let filler = |times: usize| {
             let items = empty.repeat(times);
             serde_json::from_str::<Value>(&format!("[{}]", items.trim_end_matches(','))).unwrap()

@@ -593,7 +593,8 @@ fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
             Funding::Wait
         );
     }
-    let scene = scene.with(|scene| scene.claim.waits = Some(NOW));
+    let waiting = |scene: &mut Scene| scene.claim = claim::wait(&scene.claim, id(1), NOW).unwrap();
+    let scene = scene.with(waiting);
     let judged = |offer: &Offer, now| super::fund(&scene.case(now), &id(1), offer);
     let amounts = vec![U256::from(5)];
     assert_eq!(
@@ -614,9 +615,11 @@ fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
     let away = judged(&Offer::Away, NOW + 86_400);
     assert_eq!(away, Funding::Fail(FailReason::NoQuotes));
     // What another deposit has waited for does not count.
-    let other = scene.with(|scene| scene.claim.waiting = Some(id(2)));
-    let judged = super::fund(&other.case(NOW + 300), &id(1), &Offer::Short);
-    assert_eq!(judged, Funding::Wait);
+    let waiting = |scene: &mut Scene| scene.claim = claim::wait(&scene.claim, id(2), NOW).unwrap();
+    let other = Scene::new(&[deposit(1, FUNDED)], &[]).with(waiting);
+    let judged = |number| super::fund(&other.case(NOW + 300), &id(number), &Offer::Short);
+    assert_eq!(judged(1), Funding::Wait);
+    assert_eq!(judged(2), Funding::Fail(FailReason::SolverBalanceTooLow));
 }
 
 #[test]
@@ -650,8 +653,11 @@ fn the_users_own_deposit_decides_and_others_fail_no_order() {
     deposits[0].depositor = scene::USER.into();
     deposits[0].own = false;
     assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(2)]);
-    // Another's decides as long as there is no other one.
+    // Another's decides as long as there is no other one; of two whichever can be paid for.
     assert_eq!(Scene::new(&deposits[..1], &[]).plan(), one(fund(1)));
+    deposits[1].own = false;
+    assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(1), fund(2)]);
+    deposits[1].own = true;
     let refused = |scene: &mut Scene| {
         scene.claim = claim::refuse(&scene.claim, id(1), FailReason::Slippage);
     };

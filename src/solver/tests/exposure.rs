@@ -1,6 +1,6 @@
 //! What the solver pays within an hour.
 
-use alloy::primitives::U256;
+use alloy::primitives::{B256, U256};
 
 use super::rig::{Rig, recipient, refundee};
 use crate::{
@@ -24,7 +24,7 @@ async fn deposited(rig: &Rig, number: u8) -> Request {
     let request = rig.quote(number, |_| ()).await;
     let change = |deposit: &mut crate::request::fact::Deposit| {
         deposit.onchain_id.0[0] = number;
-        let transaction = alloy::primitives::B256::repeat_byte(number + 40);
+        let transaction = B256::repeat_byte(number + 40);
         deposit.transaction = transaction.to_string();
     };
     rig.deposit(&request, change).await;
@@ -153,8 +153,25 @@ async fn a_fill_that_failed_leaves_the_hours_limit_to_others() {
     rig.filled(second.order_id, 2);
 }
 
-/// An order whose calls take what is paid, and a deposit of `depositor`'s, as far as anybody knows.
-async fn calling(rig: &mut Rig, number: u8, (depositor, own): (&str, bool)) -> Request {
+#[tokio::test]
+async fn a_fill_that_may_have_paid_keeps_the_hours_limit() {
+    let mut rig = rig();
+    let request = deposited(&rig, 1).await;
+    let order = request.order_id;
+    rig.destination.with(|world| world.silent.insert(order));
+    rig.settle(&request).await;
+    let payment = Payment {
+        network: "destination",
+        currency: scene::USDC,
+        amount: U256::from(99_900_000),
+        user: None,
+    };
+    let solver = rig.solver().await;
+    assert_eq!(solver.admits(payment, rig.now / 1_000).await, Ok(false));
+}
+
+/// An order whose calls take what is paid.
+async fn calls(rig: &Rig, number: u8) -> Request {
     let calls = |request: &mut Request| {
         request.calls = vec![Call {
             to: refundee(9),
@@ -164,14 +181,53 @@ async fn calling(rig: &mut Rig, number: u8, (depositor, own): (&str, bool)) -> R
         // Whomever he names.
         request.recipient = recipient(50);
     };
-    let request = rig.quote(number, calls).await;
+    rig.quote(number, calls).await
+}
+
+/// A deposit of `depositor`'s, as far as anybody knows.
+async fn gives(rig: &Rig, request: &Request, number: u8, (depositor, own): (&str, bool)) {
     let gives = |deposit: &mut Deposit| {
         deposit.onchain_id.0[0] = number;
+        deposit.transaction = B256::repeat_byte(number + 40).to_string();
         (deposit.depositor, deposit.own) = (depositor.into(), own);
     };
-    rig.deposit(&request, gives).await;
+    rig.deposit(request, gives).await;
+}
+
+async fn calling(rig: &mut Rig, number: u8, whose: (&str, bool)) -> Request {
+    let request = calls(rig, number).await;
+    gives(rig, &request, number, whose).await;
     rig.settle(&request).await;
     request
+}
+
+/// Where nobody can say that the user gave what he gave (through a bundle), others' deposits may stand before it.
+#[tokio::test]
+async fn what_anothers_deposit_waits_for_holds_up_no_deposit_behind_it() {
+    let mut rig = Rig::new();
+    rig.caps = Caps {
+        hourly: None,
+        hourly_per_user: Some(Dollars(150_000_000)),
+        ..Caps::default()
+    };
+    let stranger = recipient(60);
+    let first = calling(&mut rig, 1, (&stranger, true)).await;
+    rig.filled(first.order_id, 1);
+    let request = calls(&rig, 2).await;
+    for (number, whose) in [
+        (2, (stranger.as_str(), true)),
+        (3, (stranger.as_str(), true)),
+        (4, (scene::USER, false)),
+    ] {
+        gives(&rig, &request, number, whose).await;
+    }
+    let solver = rig.solver().await;
+    for _ in 0..10 {
+        solver.advance(&request.id, rig.now).await.unwrap();
+        rig.mine(1);
+    }
+    let legs = rig.claim(&request).await.legs;
+    assert_eq!(legs[0].deposit[0], 4);
 }
 
 #[tokio::test]

@@ -455,6 +455,31 @@ async fn what_others_deposit_fails_no_order_of_the_users() {
     }
 }
 
+/// He moves the pool in front of the fill, before the user has deposited.
+#[tokio::test]
+async fn a_fill_for_anothers_deposit_that_fails_fails_no_order() {
+    let mut rig = Rig::new();
+    let request = rig.quote(1, |_| ()).await;
+    let order = request.order_id;
+    rig.destination.with(|world| world.revert.insert(order));
+    let strangers = |deposit: &mut Deposit| {
+        deposit.onchain_id.0[0] = 1;
+        deposit.depositor = recipient(4);
+    };
+    rig.deposit(&request, strangers).await;
+    rig.settle(&request).await;
+    assert_eq!(rig.facts(&request).await.failure, None);
+    assert_eq!(rig.status(&request).await, Status::Refund);
+    rig.destination.with(|world| world.revert.clear());
+    let transaction = B256::repeat_byte(8).to_string();
+    let own = |deposit: &mut Deposit| deposit.transaction.clone_from(&transaction);
+    rig.deposit(&request, own).await;
+    rig.settle(&request).await;
+    assert_eq!(rig.destination.paid(order).len(), 1);
+    assert_eq!(rig.status(&request).await, Status::Success);
+    rig.is_clean().await;
+}
+
 #[tokio::test]
 async fn a_network_stands_whose_newest_block_is_old() {
     let rig = Rig::new();

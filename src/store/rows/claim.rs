@@ -31,16 +31,25 @@ pub struct Claim {
     pub parked: Vec<B256>,
     /// Deposits whose refund, or whose excess, is tried again later.
     pub pauses: Vec<Pause>,
-    /// Unix seconds since which the order could be decided for a deposit, and waits.
+    /// Unix seconds since which the order could be decided, and waits.
     pub waits: Option<u64>,
-    /// That deposit; every one has a wait of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<B256>,
+    /// The deposits that it could be decided for: every one has a wait of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Waiting>,
     /// Deposits that the user did not give and that the order is not filled for: each ends by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
     /// Deposits that the operator took from the list again, each time.
     pub released: Vec<B256>,
+}
+
+/// A deposit that the order could be decided for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// The deposit's onchain id.
+    pub deposit: B256,
+    /// Unix seconds.
+    pub since: u64,
 }
 
 /// A deposit that the order is not filled for.
