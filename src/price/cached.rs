@@ -10,7 +10,7 @@ use alloy::primitives::U256;
 use async_trait::async_trait;
 use tokio::{
     sync::Mutex as Turn,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 
 use super::feed::{Doubt, Feed, Told};
@@ -18,7 +18,10 @@ use super::feed::{Doubt, Feed, Told};
 /// Seconds for which an answer, good or bad, is not asked for again.
 const FRESH: u64 = 5;
 
-/// Seconds for which an answer serves others while one of them asks again.
+/// How long others wait for the answer while one of them asks again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Seconds for which an answer serves others while one of them asks again for longer than [`PATIENCE`].
 const LINGER: u64 = 30;
 
 /// Between two questions to a feed, at least, where answers of before serve nobody.
@@ -165,7 +168,8 @@ impl Feed for Cached {
         if let Some(known) = self.known(FRESH, now) {
             return known;
         }
-        let _turn = match self.turn.try_lock() {
+        // A price of before is no price: who asks for several at once would have one of each.
+        let _turn = match timeout(PATIENCE, self.turn.lock()).await {
             Ok(turn) => turn,
             Err(_) => match self.known(LINGER, now) {
                 Some(Ok(price)) => return Ok(price),

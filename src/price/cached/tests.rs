@@ -115,22 +115,30 @@ async fn many_who_ask_at_once_are_one_question() {
     assert_eq!(feed.asked(), 1);
 }
 
-#[tokio::test]
-async fn while_one_asks_again_the_others_have_the_last_answer() {
+#[tokio::test(start_paused = true)]
+async fn while_one_asks_again_the_others_wait_for_a_second_and_have_the_last_answer() {
     let (feed, cached) = scripted(1);
     assert_eq!(cached.read(1000).await, told(7, 1000));
     feed.says(told(8, 1006));
     feed.gate.forget_permits(1);
-    let asking = tokio::spawn({
+    let ask = || {
         let cached = cached.clone();
-        async move { cached.read(1006).await }
-    });
+        tokio::spawn(async move { cached.read(1006).await })
+    };
+    let (asking, waiting) = (ask(), ask());
     while feed.asked() < 2 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(cached.read(1006).await, told(7, 1000));
+    let began = Instant::now();
+    assert_eq!(waiting.await.unwrap(), told(7, 1000));
+    assert_eq!(began.elapsed(), PATIENCE);
+    let waiting = ask();
+    tokio::task::yield_now().await;
     feed.gate.add_permits(1);
-    assert_eq!(plain(asking.await.unwrap()), told(8, 1006));
+    for answer in [asking, waiting] {
+        assert_eq!(plain(answer.await.unwrap()), told(8, 1006));
+    }
+    assert_eq!(feed.asked(), 2);
 }
 
 #[tokio::test]
