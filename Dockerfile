@@ -7,8 +7,18 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends cmake clang \
     && rm -rf /var/lib/apt/lists/*
 COPY . .
-RUN cargo build --release --locked --package intentd \
-    && install -D target/release/intentd /out/intentd
+# Line tables go into a file of their own, which the binary names; debuggers and backtraces look for it beside it.
+RUN CARGO_PROFILE_RELEASE_STRIP=none cargo build --release --locked --package intentd \
+    && install -D target/release/intentd /out/intentd \
+    && cd /out \
+    && objcopy --only-keep-debug intentd intentd.debug \
+    && strip --strip-debug intentd \
+    && objcopy --add-gnu-debuglink=intentd.debug intentd \
+    && test "$(stat --format=%s intentd)" -lt 60000000
+
+# `docker build --target symbols --output . .`
+FROM scratch AS symbols
+COPY --from=build /out/intentd.debug /
 
 FROM debian:bookworm-slim
 RUN apt-get update \

@@ -10,6 +10,7 @@ pub mod http;
 pub mod hub;
 pub mod index;
 pub mod integrator;
+pub mod json;
 pub mod market;
 pub mod price;
 pub mod quote;

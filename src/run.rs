@@ -268,6 +268,7 @@ fn surfaces(
         gate: listening::gate(config),
         limits: listening.oracle,
         proxies: listening::proxies(config),
+        errors: oracle::ERRORS,
         ..Surface::new("oracle", "intentd oracle", router)
     };
     let watched = Router::default().with(system, &system::OPERATIONS)?;

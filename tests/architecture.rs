@@ -23,12 +23,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("redact", &[]),
     ("show", &[]),
-    ("request", &["show"]),
+    ("json", &[]),
+    ("request", &["show", "json"]),
     ("market", &[]),
     ("integrator", &[]),
     ("store", &["request", "integrator"]),
     ("sign", &[]),
-    ("http", &["redact"]),
+    ("http", &["redact", "json"]),
     ("stream", &["integrator", "request", "store", "http"]),
     ("chains", &["config"]),
     ("hub", &["chains"]),
@@ -37,12 +38,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "index",
         // Of the oracle only its pure judgements: what is never attested is never called final.
-        &["request", "market", "store", "chains", "attest"],
+        // Prices only for what is shown: nothing that the index decides rests on one.
+        &["request", "market", "price", "store", "chains", "attest"],
     ),
     (
         "quote",
         &[
-            "request", "market", "price", "show", "store", "sign", "chains",
+            "request", "market", "price", "show", "json", "store", "sign", "chains",
         ],
     ),
     (
@@ -80,6 +82,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "index",
             "quote",
             "show",
+            "json",
             "solver",
             "stream",
         ],
@@ -108,6 +111,7 @@ const PURE: &[&str] = &[
     "src/attest/withdrawal.rs",
     "src/index/apply.rs",
     "src/integrator",
+    "src/json",
     "src/market",
     "src/quote/answer.rs",
     "src/quote/body.rs",

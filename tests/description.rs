@@ -191,6 +191,96 @@ fn valid(document: &Value) {
     assert_eq!(ids.len(), count);
 }
 
+/// What tools that read descriptions for agents need: bodies where they stand, short titles, and no field
+/// that must be there and may be null.
+fn readable(document: &Value) {
+    let text = document["paths"].to_string();
+    assert!(!text.contains("\"$ref\""));
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for operation in methods.as_object().unwrap().values() {
+            let summary = operation["summary"].as_str().unwrap();
+            assert!(summary.len() <= 72, "{path}: {summary}");
+        }
+    }
+    required_is_never_null(&document["paths"]);
+}
+
+fn required_is_never_null(part: &Value) {
+    let null = json!({"type": "null"});
+    let nullable = |schema: &Value| {
+        let has = |list: &Value, one: &Value| list.as_array().is_some_and(|all| all.contains(one));
+        has(&schema["type"], &json!("null")) || has(&schema["oneOf"], &null)
+    };
+    match part {
+        Value::Object(fields) => {
+            if let (Some(Value::Array(required)), Some(properties)) =
+                (fields.get("required"), fields.get("properties"))
+            {
+                for name in required {
+                    let name = name.as_str().unwrap();
+                    assert!(!nullable(&properties[name]), "{name}: {properties}");
+                }
+            }
+            fields.values().for_each(required_is_never_null);
+        }
+        Value::Array(items) => items.iter().for_each(required_is_never_null),
+        _ => {}
+    }
+}
+
+/// What the words and numbers of a quote may be.
+fn quotes_are_spelled_out(document: &Value) {
+    let quote = &document["paths"]["/quote/v2"]["post"];
+    let body = &quote["requestBody"]["content"]["application/json"]["schema"];
+    let fields = &body["properties"];
+    let required = json!([
+        "user",
+        "originChainId",
+        "destinationChainId",
+        "originCurrency",
+        "destinationCurrency",
+        "amount",
+        "tradeType"
+    ]);
+    assert_eq!(body["required"], required);
+    assert_eq!(
+        fields["tradeType"]["enum"],
+        json!(["EXACT_INPUT", "EXACT_OUTPUT", "EXPECTED_OUTPUT"])
+    );
+    assert_eq!(
+        fields["originChainId"]["type"],
+        json!(["integer", "string"])
+    );
+    assert_eq!(fields["amount"]["type"], json!(["string", "integer"]));
+    let validator = validator_of(document, &fields["originChainId"]);
+    for (chain, fits) in [
+        (json!(8453), true),
+        (json!("8453"), true),
+        (json!("0x2105"), true),
+        (json!(-1), false),
+        (json!("base"), false),
+        (json!(1.5), false),
+    ] {
+        assert_eq!(validator.is_valid(&chain), fits, "{chain}");
+    }
+    let answer = &quote["responses"]["200"]["content"]["application/json"]["schema"];
+    let step = &answer["properties"]["steps"]["items"]["properties"];
+    let ids = json!(["approve", "deposit", "swap", "send"]);
+    assert_eq!(step["id"]["enum"], ids);
+    assert_eq!(step["kind"]["enum"], json!(["transaction"]));
+    let refused = &quote["responses"]["400"]["content"]["application/json"]["schema"];
+    let codes = refused["properties"]["errorCode"]["enum"].as_array();
+    let codes = codes.unwrap();
+    for code in [
+        "AMOUNT_TOO_LOW",
+        "INVALID_AMOUNT",
+        "MISSING_FIELD",
+        "EMPTY_BODY",
+    ] {
+        assert!(codes.contains(&json!(code)), "{code}");
+    }
+}
+
 /// Every route of the integrator API with what it answers to.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn samples(app: &App) -> Vec<(Asked, u16)> {
@@ -199,6 +289,8 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
     let hash = NOBODY;
     let calls = json!([{"to": user, "data": "0x12", "value": "0"}]);
     let bad = json!({"amount": "1e18"});
+    let odd = json!({"originChainId": "0x7919", "amount": "0x5f5e100", "strict": "false"});
+    let less = json!({"txs": [{"data": "0x12"}]});
     let revert = json!({"txs": [{"to": app.world.destination.token, "data": "0x12345678"}]});
     let same = json!({"destinationChainId": 31_001, "originCurrency": ETH, "amount": "1000000000000000",
                       "destinationCurrency": app.wrapped});
@@ -210,6 +302,10 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
         (post("/quote/v2", app.quote(json!({"txs": calls}))), 200),
         (post("/quote/v2", app.quote(same)), 200),
         (post("/quote/v2", app.quote(bad.clone())), 400),
+        (post("/quote/v2", app.quote(odd)), 200),
+        (post("/quote/v2", app.quote(less)), 400),
+        (post("/quote/v2", json!({})), 400),
+        (post("/quote/v2", json!([])), 400),
         (post("/quote/v2", app.quote(revert)), 400),
         (
             post("/quote", app.quote(json!({"tradeType": "EXACT_OUTPUT"}))),
@@ -276,7 +372,9 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
             get("/requests/v2?includeOrderData=true&sortBy=updatedAt"),
             200,
         ),
-        (get("/requests/v2?status=waiting"), 400),
+        (get("/requests/v2?status=waiting"), 200),
+        (get("/requests/v2?status=fallback"), 400),
+        (get("/requests/v3?status=waiting&sortBy=amountUsd"), 400),
         (get(format!("/requests?user={user}&hash={hash}")), 200),
         (get("/requests?limit=x"), 400),
         (get("/chains?referrer=x"), 200),
@@ -301,8 +399,15 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
             400,
         ),
         (get("/config/v2?originChainId=31001"), 400),
+        (
+            get("/config?originChainId=31001&destinationChainId=31002"),
+            200,
+        ),
+        (get("/config?destinationChainId=31002"), 400),
         (post("/currencies/v1", json!({"chainIds": [31_001]})), 200),
         (post("/currencies/v1", json!({"chainIds": ["x"]})), 400),
+        (post("/currencies/v1", json!({"chainIds": ["0x7919"]})), 200),
+        (get("/swap-sources?chainId=0x7919"), 200),
         (
             post("/currencies/v2", json!({"term": "usd", "limit": 1})),
             200,
@@ -319,6 +424,19 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
             )),
             400,
         ),
+        (
+            get(format!(
+                "/currencies/token/price/v2?chainId=31001&address={token}"
+            )),
+            200,
+        ),
+        (
+            get(format!(
+                "/currencies/token/price/v2?chainId=31001&address={user}"
+            )),
+            400,
+        ),
+        (get("/currencies/token/price/v2?chainId=31001"), 400),
         (get("/swap-sources"), 200),
         (get("/swap-sources?chainId=31001"), 200),
         (get("/swap-sources?chainId=5"), 400),
@@ -336,8 +454,12 @@ async fn descriptions_are_valid_and_answers_keep_to_them() {
     let app = App::start().await;
     let base = app.daemon.integrator_url().to_owned();
     let document = app.described(&base).await;
-    valid(&document);
-    valid(&app.described(&app.daemon.url).await);
+    let oracle = app.described(&app.daemon.url).await;
+    for document in [&document, &oracle] {
+        valid(document);
+        readable(document);
+    }
+    quotes_are_spelled_out(&document);
     let samples = samples(&app);
     for path in document["paths"].as_object().unwrap().keys() {
         let asked = |(asked, status): &(Asked, u16)| {
@@ -360,6 +482,7 @@ async fn descriptions_are_valid_and_answers_keep_to_them() {
         }
     }
     known_request(&app, &base, &document).await;
+    pages(&app, &base).await;
     let asked = post("/quote/v2", app.quote(json!({})));
     let (status, answer) = app.ask_as("foreign", &base, &asked).await;
     assert_eq!(
@@ -369,6 +492,21 @@ async fn descriptions_are_valid_and_answers_keep_to_them() {
     let wrong = complaints(&validator(&document, &asked, status), &answer);
     assert!(wrong.is_empty(), "{wrong:?}");
     app.daemon.stop().await;
+}
+
+/// Each listener has the pages of its own codes.
+async fn pages(app: &App, base: &str) {
+    let oracle = app.daemon.url.as_str();
+    for (base, code, status) in [
+        (base, "NO_SWAP_ROUTES_FOUND", 200),
+        (base, "ORDER_OPEN", 404),
+        (oracle, "ORDER_OPEN", 200),
+        (oracle, "NO_SWAP_ROUTES_FOUND", 404),
+    ] {
+        let url = format!("{base}/documentation/errors/{code}");
+        let answer = app.client.get(url).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{base} {code}");
+    }
 }
 
 /// The routes that answer only for what was quoted.
@@ -400,6 +538,20 @@ async fn known_request(app: &App, base: &str, document: &Value) {
             assert_eq!(answer["requests"][0]["id"], id, "{answer}");
         }
     }
+    // A quote that nobody acted on is in no list but of what waits.
+    let (_, quote) = app.ask(base, &asked).await;
+    let id = quote["steps"][0]["requestId"].as_str().unwrap();
+    for (target, listed) in [
+        ("/requests/v3", false),
+        ("/requests/v2", false),
+        ("/requests", false),
+        ("/requests/v3?status=waiting", true),
+        ("/requests/v2?status=waiting", true),
+    ] {
+        let (_, answer) = app.ask(base, &get(target)).await;
+        let mut all = answer["requests"].as_array().unwrap().iter();
+        assert_eq!(all.any(|one| one["id"] == id), listed, "{target}: {answer}");
+    }
     keyless(app, base).await;
 }
 
@@ -410,7 +562,11 @@ async fn keyless(app: &App, base: &str) {
         app.client.get(url).send().await.unwrap()
     };
     assert_eq!(ask("/requests/v3").await.status(), 401);
-    for (target, status) in [("/requests/v2", 200), ("/requests/v2?limit=0", 400)] {
+    for (target, status) in [
+        ("/requests/v2", 200),
+        ("/requests/v2?limit=0", 400),
+        ("/requests/v2?status=waiting", 400),
+    ] {
         let answer = ask(target).await;
         assert_eq!(answer.status(), status);
         let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
@@ -445,7 +601,6 @@ fn run(command: &mut Command) {
 /// `document` as schemathesis shall read it: with what there is in this world to ask for.
 fn informed(app: &App, document: &Value, directory: &Path) -> PathBuf {
     let mut document = document.clone();
-    let fields = &mut document["components"]["schemas"]["QuoteBody"]["properties"];
     let token = |address| format!("{address:#x}");
     let origin = [
         ETH.to_owned(),
@@ -458,12 +613,16 @@ fn informed(app: &App, document: &Value, directory: &Path) -> PathBuf {
         app.wrapped.clone(),
     ];
     let user = token(app.world.user.address());
-    fields["user"]["enum"] = json!([user]);
-    fields["originChainId"]["enum"] = json!([31_001, 31_002]);
-    fields["destinationChainId"]["enum"] = json!([31_001, 31_002]);
-    fields["originCurrency"]["enum"] = json!(origin);
-    fields["destinationCurrency"]["enum"] = json!(destination);
-    fields["amount"]["enum"] = json!(["1", "1000000", "100000000", "10000000000000000", "0"]);
+    for path in ["/quote/v2", "/quote", "/price"] {
+        let body = &mut document["paths"][path]["post"]["requestBody"];
+        let fields = &mut body["content"]["application/json"]["schema"]["properties"];
+        fields["user"]["enum"] = json!([user]);
+        fields["originChainId"]["enum"] = json!([31_001, 31_002]);
+        fields["destinationChainId"]["enum"] = json!([31_001, 31_002]);
+        fields["originCurrency"]["enum"] = json!(origin);
+        fields["destinationCurrency"]["enum"] = json!(destination);
+        fields["amount"]["enum"] = json!(["1", "1000000", "100000000", "10000000000000000", "0"]);
+    }
     // And with one request that must be answered.
     let good = app.quote(json!({}));
     document["paths"]["/quote/v2"]["post"]["requestBody"]["content"]["application/json"]["example"] =

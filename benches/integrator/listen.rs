@@ -59,6 +59,7 @@ pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr>
         listing: Listing::open(requests.store().clone()).await?,
         retiring: Throttle::new(RETIREMENT),
         recent: Default::default(),
+        looks: Default::default(),
         troubles: Default::default(),
         transactions: Arc::new(transactions),
         solver: stub::USER.to_owned(),

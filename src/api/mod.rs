@@ -2,3 +2,6 @@
 
 pub mod intents;
 pub mod oracle;
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 use hyper::{StatusCode, header::HeaderValue};
 use utoipa::ToSchema;
 
-use super::{limit::Standing, plain, request::Response, router::Shape};
+use super::{codes::Codes, limit::Standing, plain, request::Response, router::Shape};
 use crate::redact;
 
 pub(super) const WEBSOCKET: &str = "This is a WebSocket: a handshake is expected";
@@ -17,6 +17,8 @@ pub struct Errors {
     pub answer: fn(ApiError) -> Response,
     /// What the description says of them.
     pub described: &'static [Described],
+    /// Every code that its answers may have.
+    pub codes: Codes,
 }
 
 /// One status that any described route may answer with.
@@ -57,9 +59,20 @@ pub enum ApiError {
     /// 403: the key does not open this; the scope that it lacks.
     #[error("the key has no scope {0}")]
     Forbidden(&'static str),
-    /// 404: no such route, or not with this method.
+    /// 404: no such route; on a surface whose paths are exact, or not with this method.
     #[error("no route {method}:{path}")]
     NoRoute { method: String, path: String },
+    /// 405: the path is known, with other methods only.
+    #[error("{path} takes {allowed}, not {method}")]
+    WrongMethod {
+        method: String,
+        path: String,
+        /// As the header `allow` lists them.
+        allowed: String,
+    },
+    /// 501: the route is known and not served by this version.
+    #[error("{0} is not served yet")]
+    Planned(String),
     /// 404: nothing is known under an id.
     #[error("{code}: {message}")]
     Missing { code: &'static str, message: String },
@@ -173,6 +186,7 @@ impl ApiError {
     pub fn retryable(&self) -> bool {
         match self {
             Self::Refused { retryable, .. } | Self::Conflict { retryable, .. } => *retryable,
+            Self::Planned(_) => false,
             _ => {
                 let status = self.status();
                 status.is_server_error()
@@ -189,6 +203,8 @@ impl ApiError {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NoRoute { .. } | Self::Missing { .. } => StatusCode::NOT_FOUND,
+            Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Planned(_) => StatusCode::NOT_IMPLEMENTED,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict { .. } => StatusCode::CONFLICT,
             Self::Gone { .. } => StatusCode::GONE,
@@ -211,6 +227,11 @@ impl ApiError {
         };
         if matches!(self, Self::UpgradeRequired) {
             response = response.with("upgrade", HeaderValue::from_static("websocket"));
+        }
+        if let Self::WrongMethod { allowed, .. } = &self
+            && let Ok(allowed) = HeaderValue::from_str(allowed)
+        {
+            response = response.with("allow", allowed);
         }
         if let Self::RateLimited(standing) = &self {
             response.put_number("retry-after", standing.reset_seconds());
@@ -252,6 +273,8 @@ impl ApiError {
                 "ROUTE_NOT_FOUND",
                 format!("Route {method}:{path} not found"),
             ),
+            Self::WrongMethod { .. } => ("METHOD_NOT_ALLOWED", self.to_string()),
+            Self::Planned(_) => ("NOT_SUPPORTED_YET", self.to_string()),
             Self::MediaType(given) => (
                 "UNSUPPORTED_MEDIA_TYPE",
                 format!("Unsupported Media Type: {given}"),

@@ -6,7 +6,7 @@
 
 pub mod auth;
 mod body;
-pub mod coerce;
+pub mod codes;
 mod crowd;
 pub mod error;
 pub mod forwarded;
@@ -26,8 +26,8 @@ pub mod socket;
 pub mod surface;
 pub mod system;
 
+pub use crate::json::{Digits, Flag, Number, Text};
 pub use auth::{Gate, KeyLabel, Keys, Known};
-pub use coerce::{Flag, Number, Text};
 pub use error::{ApiError, Errors};
 pub use reply::Body;
 pub use request::{Request, Response};

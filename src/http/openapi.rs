@@ -1,4 +1,7 @@
-//! The API's description (OpenAPI 3.1), written from the route tables and the DTOs' own types.
+//! The API's description (OpenAPI 3.1), written from the route tables and the DTOs' own types, without
+//! references.
+
+mod inline;
 
 use hyper::Method;
 use utoipa::openapi::{
@@ -11,14 +14,27 @@ use utoipa::openapi::{
 };
 
 use super::{
+    codes,
     error::Errors,
     router::{Access, Described, RouteError, Router, Schemas, Shape, Terms},
 };
 
 const KEY: &str = "key";
 
-/// The description of everything that `router` has docs for.
-pub fn describe(
+/// The description of everything that `router` has docs for, as JSON.
+pub fn described(
+    router: &Router,
+    title: &str,
+    version: &str,
+    errors: Errors,
+) -> Result<String, RouteError> {
+    let described = describe(router, title, version, errors)?;
+    let mut document = serde_json::to_value(described).unwrap_or_default();
+    inline::inline(&mut document);
+    Ok(document.to_string())
+}
+
+fn describe(
     router: &Router,
     title: &str,
     version: &str,
@@ -35,6 +51,10 @@ pub fn describe(
     let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-key")));
     let mut components = Components::new();
     for (name, schema) in schemas {
+        let schema = match name == codes::SCHEMA {
+            true => codes::schema(errors.codes),
+            false => schema,
+        };
         let before = components.schemas.get(&name);
         if before.is_some_and(|before| *before != schema) {
             return Err(RouteError::Namesakes(name));

@@ -1,5 +1,5 @@
-//! The documentation page and the description behind it. Everything that the page loads comes from
-//! this process; its content security policy lets the browser ask nobody else.
+//! The documentation page, the description behind it, and a page for each code of an error. Everything that a
+//! page loads comes from this process; its content security policy lets the browser ask nobody else.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,6 +9,7 @@ use hyper::{Method, StatusCode, header::HeaderValue};
 
 use super::{
     ApiError, Request, Response, Route, Router,
+    codes::{self, Code, Codes},
     error::Errors,
     openapi,
     router::{Access, RouteError},
@@ -43,13 +44,32 @@ const START: &str = r#"Scalar.createApiReference('#app', {
 });
 "#;
 
-/// The description of one listener's API, as bytes.
+/// What stands around the text of a page without scripts.
+const HEAD: &str = concat!(
+    "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">",
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
+    "<title>Errors</title><link rel=\"icon\" href=\"data:,\"><style>",
+    "body{font:16px/1.5 sans-serif;max-width:42em;margin:2em auto;padding:0 1em}h1,li{overflow-wrap:anywhere}",
+    "</style></head><body>",
+);
+const TAIL: &str = "</body></html>\n";
+
+/// The description of one listener's API, as bytes, and the codes of its errors.
 pub struct Documentation {
     description: Bytes,
+    codes: Codes,
 }
 
-static ROUTES: [Route<Documentation>; 4] = [
-    route("/documentation", |_, _| async { Ok(page()) }.boxed()),
+static ROUTES: [Route<Documentation>; 6] = [
+    route("/documentation", |_, _| {
+        async { Ok(html(StatusCode::OK, Bytes::from_static(PAGE.as_bytes()))) }.boxed()
+    }),
+    route(codes::PATH, |documentation, _| {
+        async move { Ok(list(documentation.codes)) }.boxed()
+    }),
+    route("/documentation/errors/{code}", |documentation, request| {
+        async move { Ok(code(documentation.codes, &request)) }.boxed()
+    }),
     route("/documentation/json", |documentation, _| {
         async move { Ok(described(&documentation)) }.boxed()
     }),
@@ -78,23 +98,70 @@ pub fn documented(
     version: &str,
     errors: Errors,
 ) -> Result<Router, RouteError> {
-    let description = openapi::describe(&router, title, version, errors)?
-        .to_json()
-        .unwrap_or_default();
+    let description = openapi::described(&router, title, version, errors)?;
     let documentation = Documentation {
         description: description.into(),
+        codes: errors.codes,
     };
     router.with(&Arc::new(documentation), &ROUTES)
 }
 
-fn page() -> Response {
-    Response::of(StatusCode::OK, HTML, Bytes::from_static(PAGE.as_bytes()))
+fn html(status: StatusCode, body: Bytes) -> Response {
+    Response::of(status, HTML, body)
         .with("content-security-policy", POLICY)
         .with(
             "x-content-type-options",
             HeaderValue::from_static("nosniff"),
         )
         .with("referrer-policy", HeaderValue::from_static("no-referrer"))
+}
+
+fn list(codes: Codes) -> Response {
+    let links = links(codes, "errors/");
+    let body = format!(
+        "{HEAD}<h1>Errors</h1><p>What the codes of this listener's errors mean. \
+         <a href=\"../documentation\">Reference</a></p>{links}{TAIL}"
+    );
+    html(StatusCode::OK, body.into())
+}
+
+/// The page of the code in the path; of no code, 404 and those that there are.
+fn code(codes: Codes, request: &Request) -> Response {
+    let named = request.param("code").unwrap_or_default();
+    match codes::find(codes, named) {
+        Some(code) => html(StatusCode::OK, explained(code).into()),
+        None => {
+            let links = links(codes, "");
+            let body =
+                format!("{HEAD}<h1>No such code</h1><p>These are known here:</p>{links}{TAIL}");
+            html(StatusCode::NOT_FOUND, body.into())
+        }
+    }
+}
+
+fn explained(code: &Code) -> String {
+    let [happened, advice, retry] = [code.happened, code.advice, code.retry.text()].map(escaped);
+    format!(
+        "{HEAD}<h1>{}</h1><p>{happened}</p><h2>What to do</h2><p>{advice}</p>\
+         <h2>Try again?</h2><p>{retry}</p>\
+         <p><a href=\"../errors\">All codes</a> · <a href=\"../../documentation\">Reference</a></p>{TAIL}",
+        code.text
+    )
+}
+
+/// A list of links; a code's page is behind `before`.
+fn links(codes: Codes, before: &str) -> String {
+    let all = codes.iter().copied().flatten();
+    let items = all.map(|code| {
+        let (text, happened) = (code.text, escaped(code.happened));
+        format!("<li><a href=\"{before}{text}\">{text}</a>: {happened}</li>")
+    });
+    format!("<ul>{}</ul>", items.collect::<String>())
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn described(documentation: &Documentation) -> Response {

@@ -1,19 +1,17 @@
 //! Bytes of a body → a JSON object, then a typed one. Pure. What two parsers could read in two ways
-//! (duplicate fields, prototype keys, trailing bytes) is refused; what existing clients rely on is in
-//! [`coerce`](super::coerce).
+//! (duplicate fields, prototype keys, trailing bytes) is refused; what existing clients rely on, and the
+//! words in which a wrong value is named, are in [`json`](crate::json).
 
 use std::fmt;
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserializer,
     de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value, error::Category};
 
 use super::ApiError;
-
-/// Longest piece of the caller's own text that an error repeats.
-const ECHO: usize = 120;
+use crate::json::{Cause, Fault, short};
 
 /// A body that must be a JSON object, by the content-type rules of oracle.md section 2.
 pub fn object(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
@@ -44,13 +42,13 @@ pub fn query<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
 }
 
 fn wrong(whole: &str, error: serde_path_to_error::Error<impl fmt::Display>) -> ApiError {
-    let path = error.path().to_string();
-    let path = if path == "." {
-        String::new()
-    } else {
-        short(&path)
+    let fault = Fault::of(error);
+    let code = match fault.cause {
+        Cause::Missing => "MISSING_FIELD",
+        Cause::Amount => "INVALID_AMOUNT",
+        Cause::Field => "INVALID_FIELD",
     };
-    field_error(whole, &path, &error.into_inner().to_string())
+    ApiError::refused(code, fault.message(whole))
 }
 
 /// A field that is wrong for a reason that its type does not know.
@@ -103,40 +101,6 @@ fn json_error(error: &serde_json::Error) -> ApiError {
         }
         _ => ApiError::refused("INVALID_JSON", format!("body is not valid JSON: {error}")),
     }
-}
-
-/// serde's own wording → ours: `missing field`, and what stands after `expected`.
-fn field_error(whole: &str, path: &str, text: &str) -> ApiError {
-    let missing = text
-        .strip_prefix("missing field `")
-        .and_then(|rest| rest.split('`').next());
-    if let Some(field) = missing {
-        let field = if path.is_empty() {
-            field.to_owned()
-        } else {
-            format!("{path}.{field}")
-        };
-        return ApiError::refused("MISSING_FIELD", format!("{field}: required"));
-    }
-    let expected = text
-        .rfind("expected ")
-        .map_or_else(|| short(text), |at| in_json_words(&text[at..]));
-    invalid_field(if path.is_empty() { whole } else { path }, &expected)
-}
-
-/// serde names Rust types; callers know JSON's.
-fn in_json_words(expected: &str) -> String {
-    if expected.starts_with("expected struct ") || expected.starts_with("expected a map") {
-        "expected an object".to_owned()
-    } else if expected.starts_with("expected a sequence") {
-        "expected an array".to_owned()
-    } else {
-        expected.to_owned()
-    }
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(ECHO).collect()
 }
 
 const PROTOTYPE: &str = "Object contains forbidden prototype property";
@@ -215,14 +179,6 @@ impl<'de> Visitor<'de> for Strict {
 /// Keys that give an object another prototype in JavaScript, where other readers of this body run.
 fn poisonous(name: &str, value: &Value) -> bool {
     name == "__proto__" || (name == "constructor" && value.get("prototype").is_some())
-}
-
-/// Reads one field leniently; see the newtypes of [`coerce`](super::coerce).
-pub(super) fn scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    Ok(match Value::deserialize(deserializer)? {
-        Value::Array(mut items) if items.len() == 1 => items.remove(0),
-        other => other,
-    })
 }
 
 #[cfg(test)]
@@ -319,6 +275,8 @@ mod tests {
         };
         assert_eq!(all, expected);
         assert_eq!(query::<Listing>("chainId=1").unwrap().limit, None);
+        let hex: Listing = query("chainId=0x2105").unwrap();
+        assert_eq!(hex.chain_id, Number(8453));
         let cases = [
             ("", "MISSING_FIELD chainId: required"),
             (
@@ -331,7 +289,15 @@ mod tests {
             ),
             (
                 "chainId=1&limit=256",
-                "INVALID_FIELD limit: number too large to fit in target type",
+                "INVALID_FIELD limit: expected a smaller number",
+            ),
+            (
+                "chainId=1&limit=x",
+                "INVALID_FIELD limit: expected a whole number",
+            ),
+            (
+                "chainId=0x",
+                "INVALID_FIELD chainId: expected a whole number from 0 to 9007199254740991",
             ),
             (
                 "chainId=1&includeTotal=yes",

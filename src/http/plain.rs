@@ -6,12 +6,14 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, Errors,
+    codes::{self, ErrorCode},
     error::{Described, WEBSOCKET},
 };
 
 /// See the module.
 pub const PLAIN: Errors = Errors {
     answer: ApiError::into_response,
+    codes: &[codes::SERVER, codes::PLAIN],
     described: &[
         Described::of::<Failure>("400", REFUSED, false),
         Described::of::<Denied>("401", "A known key is required", true),
@@ -45,9 +47,11 @@ pub const REFUSED: &str = "The request cannot be used, or is refused. Final, exc
 #[derive(Serialize, ToSchema)]
 struct Failure<'a> {
     message: &'a str,
-    code: &'a str,
+    code: ErrorCode,
     /// Whether the same request may succeed later.
     retryable: bool,
+    /// The path of the code's page.
+    docs: String,
 }
 
 /// What the server itself says no to, or fails at.
@@ -55,11 +59,13 @@ struct Failure<'a> {
 #[serde(rename_all = "camelCase")]
 struct Fault<'a> {
     status_code: u16,
-    code: &'a str,
+    code: ErrorCode,
     error: &'a str,
     message: &'a str,
     /// Whether the same request may succeed later.
     retryable: bool,
+    /// The path of the code's page.
+    docs: String,
 }
 
 /// A 401, 403 or 429.
@@ -68,6 +74,8 @@ struct Denied<'a> {
     error: &'a str,
     /// Whether the same request may succeed later.
     retryable: bool,
+    /// The path of the page about it.
+    docs: String,
 }
 
 #[derive(Serialize)]
@@ -76,27 +84,33 @@ struct NoRoute<'a> {
     message: String,
     error: &'a str,
     status_code: u16,
-    code: &'a str,
+    code: ErrorCode,
     retryable: bool,
+    docs: String,
 }
 
 /// The bytes of an answer.
 pub fn body(error: &ApiError) -> Result<Vec<u8>, serde_json::Error> {
-    let retryable = error.retryable();
-    let failure = |code: &str, message: &str| {
-        serde_json::to_vec(&Failure {
-            message,
-            code,
+    let (retryable, told) = (error.retryable(), error.told());
+    // These have no code in what was recorded; their pages go by the usual ones.
+    let denied = |error: &str| {
+        serde_json::to_vec(&Denied {
+            error,
             retryable,
+            docs: codes::page(told.code),
         })
     };
-    let denied = |error| serde_json::to_vec(&Denied { error, retryable });
     match error {
-        ApiError::Refused { code, message, .. }
-        | ApiError::Missing { code, message }
-        | ApiError::Gone { code, message }
-        | ApiError::Conflict { code, message, .. } => failure(code, message),
-        ApiError::Unavailable { code, message, .. } => failure(code, message),
+        ApiError::Refused { .. }
+        | ApiError::Missing { .. }
+        | ApiError::Gone { .. }
+        | ApiError::Conflict { .. }
+        | ApiError::Unavailable { .. } => serde_json::to_vec(&Failure {
+            message: &told.message,
+            code: ErrorCode(told.code),
+            retryable,
+            docs: codes::page(told.code),
+        }),
         ApiError::Unauthorized => denied("Unauthorized"),
         ApiError::Forbidden(_) => denied("Forbidden"),
         ApiError::RateLimited(_) => denied("Rate limit exceeded"),
@@ -104,9 +118,12 @@ pub fn body(error: &ApiError) -> Result<Vec<u8>, serde_json::Error> {
             message: format!("Route {method}:{path} not found"),
             error: "Not Found",
             status_code: 404,
-            code: "ROUTE_NOT_FOUND",
+            code: ErrorCode("ROUTE_NOT_FOUND"),
             retryable,
+            docs: codes::page("ROUTE_NOT_FOUND"),
         }),
+        ApiError::WrongMethod { .. } => fault(error, "METHOD_NOT_ALLOWED", &error.to_string()),
+        ApiError::Planned(_) => fault(error, "NOT_SUPPORTED_YET", &error.to_string()),
         ApiError::MediaType(given) => fault(
             error,
             "FST_ERR_CTP_INVALID_MEDIA_TYPE",
@@ -124,13 +141,18 @@ pub fn body(error: &ApiError) -> Result<Vec<u8>, serde_json::Error> {
     }
 }
 
-fn fault(error: &ApiError, code: &str, message: &str) -> Result<Vec<u8>, serde_json::Error> {
+fn fault(
+    error: &ApiError,
+    code: &'static str,
+    message: &str,
+) -> Result<Vec<u8>, serde_json::Error> {
     let status = error.status();
     serde_json::to_vec(&Fault {
         status_code: status.as_u16(),
-        code,
+        code: ErrorCode(code),
         error: status.canonical_reason().unwrap_or_default(),
         message,
         retryable: error.retryable(),
+        docs: codes::page(code),
     })
 }

@@ -208,6 +208,19 @@ impl Router {
         Some((found.value, params))
     }
 
+    /// The methods that a path is known with, as the header `allow` lists them; empty for an unknown path.
+    pub fn allowed(&self, path: &str) -> String {
+        let known = self.methods.iter();
+        let known = known.filter(|(_, routes)| routes.at(path).is_ok());
+        let mut names: Vec<_> = known.map(|(method, _)| method.as_str()).collect();
+        if names.contains(&"GET") {
+            names.push("HEAD");
+        }
+        names.sort_unstable();
+        names.dedup();
+        names.join(", ")
+    }
+
     /// The rows that have a description, in the order of the tables.
     pub fn described(&self) -> &[Described] {
         &self.described

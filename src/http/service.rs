@@ -117,7 +117,7 @@ impl App {
         let upgraded = hyper::upgrade::on(&mut request);
         let (parts, body) = request.into_parts();
         let method = parts.method.clone();
-        let found = self.surface.router.find(&method, parts.uri.path());
+        let found = self.surface.router.find(&method, self.path(&parts));
         let route = found.as_ref().map_or("unmatched", |(found, _)| found.path);
         let client = self.surface.proxies.client(link.peer.ip(), &parts.headers);
         let mut standing = None;
@@ -136,6 +136,10 @@ impl App {
             )),
             (Err(error), _) => Err(error),
         };
+        if let Err(ApiError::RateLimited(over)) = &answered {
+            // It may be a limit of the route's own.
+            standing = Some(*over);
+        }
         let seated = answered.and_then(|response| self.seated(response, (link, client)));
         let (mut response, seat) =
             seated.unwrap_or_else(|error| ((self.surface.errors.answer)(error), None));
@@ -186,12 +190,12 @@ impl App {
         (client, standing): (IpAddr, &mut Option<Standing>),
     ) -> Result<Response, ApiError> {
         let access = found.as_ref().map_or_else(
-            || auth::unrouted(parts.uri.path()),
+            || auth::unrouted(self.path(&parts)),
             |(endpoint, _)| endpoint.access,
         );
         let admission = self.admit(access, &parts, client, standing)?;
         let Some((endpoint, params)) = found else {
-            return Err(no_route(&parts));
+            return Err(self.unrouted(&parts));
         };
         let body = match parts.method {
             Method::GET | Method::HEAD => Held::nothing(),
@@ -228,6 +232,32 @@ impl App {
                 Err(ApiError::internal("the handler panicked"))
             }
             Err(_) => Err(ApiError::Deadline),
+        }
+    }
+
+    /// The path that is looked up.
+    fn path<'a>(&self, parts: &'a Parts) -> &'a str {
+        let path = parts.uri.path();
+        if !self.surface.lenient {
+            return path;
+        }
+        let slashes = path.len() - path.trim_start_matches('/').len();
+        path.get(slashes.saturating_sub(1)..).unwrap_or(path)
+    }
+
+    fn unrouted(&self, parts: &Parts) -> ApiError {
+        let allowed = match self.surface.lenient {
+            true => self.surface.router.allowed(self.path(parts)),
+            false => String::new(),
+        };
+        let (method, path) = (parts.method.to_string(), shown(parts));
+        match allowed.is_empty() {
+            true => ApiError::NoRoute { method, path },
+            false => ApiError::WrongMethod {
+                method,
+                path,
+                allowed,
+            },
         }
     }
 
@@ -314,11 +344,9 @@ fn target(parts: &Parts) -> String {
         .map_or_else(String::new, ToString::to_string)
 }
 
-fn no_route(parts: &Parts) -> ApiError {
-    ApiError::NoRoute {
-        method: parts.method.to_string(),
-        path: target(parts).chars().take(ECHO).collect(),
-    }
+/// The target as answers repeat it.
+fn shown(parts: &Parts) -> String {
+    target(parts).chars().take(ECHO).collect()
 }
 
 fn scopes(admission: &Admission) -> Arc<[&'static str]> {

@@ -25,6 +25,10 @@ pub struct Surface {
     pub title: &'static str,
     pub version: &'static str,
     pub router: Router,
+    /// Whether clients may be wrong about paths and methods: slashes in front of a path are one, as they
+    /// come from a base URL that ends in one, and another method of a known path is 405. Without it paths
+    /// are exact, and both are 404 (oracle.md section 2).
+    pub lenient: bool,
     pub gate: Gate,
     pub limits: Limits,
     /// Who may say whom a request comes from.
@@ -45,6 +49,7 @@ impl Surface {
             title,
             version: env!("CARGO_PKG_VERSION"),
             router,
+            lenient: false,
             gate: Gate::default(),
             limits: Limits::default(),
             proxies: Proxies::default(),

@@ -106,7 +106,7 @@ pub static OPERATIONS: [Route<System>; 3] = [
         access: Access::Open,
         handler: |system, _| async move { ready(&system).await }.boxed(),
         docs: Some(Docs {
-            summary: "Whether the hub and every served chain can be attested now; 503 when one cannot",
+            summary: "Whether hub and chains can be attested now; 503 when one cannot",
             group: "Service",
             query: Query::NONE,
             body: None,

@@ -5,6 +5,8 @@
 //! What is wanted stands in the store since the commit that put the transaction into its block, until
 //! it has been seen in that block, its facts have it there no more, or it was looked for in vain for
 //! a week. Each network has an observer of its own, so one that does not answer holds up no other.
+//!
+//! What a transaction moved is kept with its price of then: whoever lists it later can no longer ask.
 
 #[cfg(test)]
 mod tests;
@@ -13,13 +15,15 @@ use std::{sync::Arc, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::future::join_all;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use vm::{Family, ReadError, TxRef, trade::Witnesses};
+use vm::{Family, ReadError, TxRef, spelled_alike, trade::Witnesses};
 
 use super::IndexError;
 use crate::{
-    request::witness::{Witness, included},
+    market::{Currency, Network},
+    price::PriceSource,
+    request::witness::{Witness, Worth, included},
     store::{
         Batch, Expect, Key, Outcome,
         requests::Requests,
@@ -39,6 +43,12 @@ const FIRST: Duration = Duration::from_secs(1);
 const SLOWEST: Duration = Duration::from_secs(600);
 /// Looks behind the first one; together they take a week.
 const TRIES: usize = 1_000;
+
+/// Seconds behind its block after which a transaction is seen too late for a price of then.
+const LATE: u64 = 3_600;
+
+/// How long a look waits for one price.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a round came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +78,28 @@ pub struct Observer {
     family: &'static Family,
     providers: Vec<Arc<dyn Witnesses>>,
     requests: Requests,
+    pricing: Option<Pricing>,
+}
+
+/// What tells prices of a network's currencies.
+struct Pricing {
+    network: Network,
+    prices: Arc<dyn PriceSource>,
+    /// Unix milliseconds.
+    clock: fn() -> u64,
+}
+
+impl Pricing {
+    /// The network's native currency first, then what it lists of those that `seen` moved.
+    fn moved(&self, seen: &Witness) -> Vec<&Currency> {
+        let native = self.network.native();
+        let touched = |currency: &&Currency| {
+            let mut changes = seen.changes.iter();
+            changes.any(|change| spelled_alike(&change.currency, &currency.address))
+        };
+        let others = self.network.currencies.iter().skip(1).filter(touched);
+        native.into_iter().chain(others).collect()
+    }
 }
 
 impl Observer {
@@ -84,6 +116,28 @@ impl Observer {
             family,
             providers,
             requests,
+            pricing: None,
+        }
+    }
+
+    /// Keeps with each transaction what the currencies of `network` that it moved are worth. `clock` gives unix
+    /// milliseconds: others ask `prices`, too, by the time that it is.
+    #[must_use]
+    pub fn pricing(
+        self,
+        network: &Network,
+        prices: Arc<dyn PriceSource>,
+        clock: fn() -> u64,
+    ) -> Self {
+        let network = network.clone();
+        let pricing = Pricing {
+            network,
+            prices,
+            clock,
+        };
+        Self {
+            pricing: Some(pricing),
+            ..self
         }
     }
 
@@ -150,6 +204,7 @@ impl Observer {
         for provider in &self.providers {
             match seen(&**provider, &transaction).await {
                 Ok(Some(seen)) if seen.place.hash == row.wanted.block => {
+                    let seen = self.priced(seen).await;
                     return Ok(Look::Seen(seen.into()));
                 }
                 Ok(Some(_)) => why = "in another block".into(),
@@ -158,6 +213,31 @@ impl Observer {
             }
         }
         Ok(Look::Unseen(why))
+    }
+
+    /// With the prices of now, where that is soon after its block. One that nobody tells is not asked for again:
+    /// those who read it have the quote's. A round may take long: each look has its own time.
+    async fn priced(&self, mut seen: Witness) -> Witness {
+        let Some(pricing) = &self.pricing else {
+            return seen;
+        };
+        let now = || (pricing.clock)() / 1_000;
+        if now().saturating_sub(seen.place.time) > LATE {
+            return seen;
+        }
+        for (at, currency) in pricing.moved(&seen).into_iter().enumerate() {
+            let asked = timeout(PATIENCE, pricing.prices.price(currency, now()));
+            let Ok(Ok(price)) = asked.await else {
+                continue;
+            };
+            seen.prices.push(Worth {
+                currency: currency.address.clone(),
+                native: at == 0,
+                decimals: currency.decimals,
+                usd: price.usd,
+            });
+        }
+        seen
     }
 
     /// Records what a look came to, unless the row is another by now.

@@ -1,8 +1,13 @@
 //! What a quote answers, in the fields and order of interface.md. Every amount is a text already.
 
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
 use vm::protocol::order::Order;
+
+use crate::json::schema::one_of;
 
 pub use crate::request::quoted::{Amount, Currency, Metadata};
 
@@ -28,11 +33,11 @@ pub struct PriceAnswer {
 #[serde(rename_all = "camelCase")]
 #[schema(as = QuoteStep)]
 pub struct Step {
-    /// `approve`, `deposit`, `swap` or `send`.
+    #[schema(schema_with = step_ids)]
     pub id: &'static str,
     pub action: String,
     pub description: String,
-    /// `transaction`.
+    #[schema(schema_with = step_kinds)]
     pub kind: &'static str,
     pub request_id: String,
     /// Empty: deposit addresses are not used.
@@ -43,11 +48,33 @@ pub struct Step {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = QuoteItem)]
 pub struct Item {
-    /// `incomplete`; clients change it.
+    #[schema(schema_with = item_states)]
     pub status: &'static str,
     pub data: Transaction,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<Check>,
+}
+
+fn step_ids() -> RefOr<Schema> {
+    one_of(
+        "What is to be done.",
+        ["approve", "deposit", "swap", "send"],
+    )
+}
+
+fn step_kinds() -> RefOr<Schema> {
+    one_of("How it is done.", ["transaction"])
+}
+
+fn item_states() -> RefOr<Schema> {
+    one_of(
+        "`incomplete`; clients change it.",
+        ["incomplete", "complete"],
+    )
+}
+
+fn methods() -> RefOr<Schema> {
+    one_of("", ["GET"])
 }
 
 /// What the user signs; numbers are decimal texts but for the chain's.
@@ -69,7 +96,9 @@ pub struct Transaction {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = QuoteCheck)]
 pub struct Check {
+    /// Behind the base URL.
     pub endpoint: String,
+    #[schema(schema_with = methods)]
     pub method: &'static str,
 }
 

@@ -1,156 +1,197 @@
 //! The body of `POST /quote/v2`, `/quote` and `/price` as it comes (interface.md, Quote request body).
 
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use super::code::{Code, Refused};
+use crate::json::{self, Cause, Digits, Fault, Flag, Number, Text};
 
-/// Every field; unknown ones are ignored. What a value must be is decided in
-/// [`Intent::of`](super::intent::Intent::of).
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default)]
+/// Every field; unknown ones are ignored, and one that is null is not there. What a value must be is
+/// decided in [`Intent::of`](super::intent::Intent::of).
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = QuoteBody)]
 pub struct Body {
-    #[schema(required)]
     pub user: String,
     pub recipient: Option<String>,
-    #[schema(required)]
-    pub origin_chain_id: u64,
-    #[schema(required)]
-    pub destination_chain_id: u64,
-    #[schema(required)]
+    pub origin_chain_id: Number,
+    pub destination_chain_id: Number,
     pub origin_currency: String,
-    #[schema(required)]
     pub destination_currency: String,
-    /// Digits only, smallest units.
-    #[schema(required)]
-    pub amount: String,
-    /// `EXACT_INPUT`, `EXACT_OUTPUT` or `EXPECTED_OUTPUT`.
-    #[schema(required)]
+    /// Smallest units.
+    pub amount: Digits,
+    #[schema(schema_with = trade_types)]
     pub trade_type: String,
     pub txs: Option<Vec<Tx>>,
-    pub txs_gas_limit: Option<u64>,
-    pub authorization_list: Option<Vec<Value>>,
-    pub additional_data: Option<Value>,
+    pub txs_gas_limit: Option<Number>,
+    pub authorization_list: Option<Vec<Authorization>>,
+    pub additional_data: Option<AdditionalData>,
     pub referrer: Option<String>,
     pub referrer_address: Option<String>,
     pub refund_to: Option<String>,
     pub recovery_address: Option<String>,
-    pub refund_on_origin: Option<bool>,
-    pub topup_gas: Option<bool>,
-    pub topup_gas_amount: Option<String>,
-    pub enable_true_exact_output: Option<bool>,
-    pub explicit_deposit: Option<bool>,
-    pub use_external_liquidity: Option<bool>,
+    pub refund_on_origin: Option<Flag>,
+    pub topup_gas: Option<Flag>,
+    pub topup_gas_amount: Option<Digits>,
+    pub enable_true_exact_output: Option<Flag>,
+    pub explicit_deposit: Option<Flag>,
+    pub use_external_liquidity: Option<Flag>,
     /// Second-choice exchanges are asked where no other has an offer.
-    pub use_fallbacks: Option<bool>,
-    pub use_permit: Option<bool>,
-    pub permit_expiry: Option<u64>,
-    pub include_protocol_data: Option<bool>,
-    pub use_deposit_address: Option<bool>,
-    pub strict: Option<bool>,
-    pub slippage_tolerance: Option<String>,
-    /// What may be lost on gas where the deposit lands after the order's deadline. None of it is ever
-    /// taken: an order is not filled after its deadline, such a deposit is refunded.
-    pub late_payment_slippage_tolerance: Option<String>,
+    pub use_fallbacks: Option<Flag>,
+    pub use_permit: Option<Flag>,
+    /// Seconds. Of permits only, which are not supported yet.
+    pub permit_expiry: Option<Number>,
+    pub include_protocol_data: Option<Flag>,
+    pub use_deposit_address: Option<Flag>,
+    pub strict: Option<Flag>,
+    pub slippage_tolerance: Option<Digits>,
+    /// Basis points of the output that gas may take more than it was quoted at, where the deposit comes
+    /// after `details.validUntil` and is priced anew. Not for orders with calls or an exchange at the
+    /// destination: those are filled as promised or given back.
+    pub late_payment_slippage_tolerance: Option<Digits>,
     pub app_fees: Option<Vec<AppFee>>,
-    pub gas_limit_for_deposit_specified_txs: Option<u64>,
-    pub force_solver_execution: Option<bool>,
-    pub subsidize_fees: Option<bool>,
+    /// Gas of `txs`, as `txsGasLimit`: they run in the fill on every route, never in the deposit's
+    /// transaction. Where both are given, the lower one counts.
+    pub gas_limit_for_deposit_specified_txs: Option<Number>,
+    pub force_solver_execution: Option<Flag>,
+    pub subsidize_fees: Option<Flag>,
     pub sponsored_fee_components: Option<Vec<String>>,
-    pub max_subsidization_amount: Option<String>,
-    pub subsidize_rent: Option<bool>,
+    pub max_subsidization_amount: Option<Digits>,
+    pub subsidize_rent: Option<Flag>,
     pub included_swap_sources: Option<Vec<String>>,
     pub excluded_swap_sources: Option<Vec<String>>,
     pub included_origin_swap_sources: Option<Vec<String>>,
     pub included_destination_swap_sources: Option<Vec<String>>,
-    /// Clients send a number or its digits.
-    #[serde(deserialize_with = "count")]
-    pub origin_gas_overhead: Option<u64>,
+    pub origin_gas_overhead: Option<Number>,
+    /// Of Solana origins only, where it differs from the user.
     pub deposit_fee_payer: Option<String>,
-    pub max_route_length: Option<u64>,
-    pub use_shared_accounts: Option<bool>,
-    pub include_compute_unit_limit: Option<bool>,
-    pub override_price_impact: Option<bool>,
-    pub disable_swap_provider_preference: Option<bool>,
-    pub disable_origin_swaps: Option<bool>,
+    /// Pools on the way of an exchange. Of Solana origins only.
+    pub max_route_length: Option<Number>,
+    /// Of Solana origins only.
+    pub use_shared_accounts: Option<Flag>,
+    /// Of Solana origins only.
+    pub include_compute_unit_limit: Option<Flag>,
+    pub override_price_impact: Option<Flag>,
+    pub disable_swap_provider_preference: Option<Flag>,
+    pub disable_origin_swaps: Option<Flag>,
     pub fixed_rate: Option<String>,
-    pub ttl: Option<u64>,
+    pub ttl: Option<Number>,
     pub protocol_version: Option<String>,
 }
 
 /// One destination call.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = QuoteTx)]
 pub struct Tx {
     pub to: String,
-    pub value: Option<String>,
+    pub value: Option<Digits>,
     pub data: Option<String>,
-    pub original_tx_value: Option<String>,
+    pub original_tx_value: Option<Digits>,
+}
+
+/// One EIP-7702 authorization.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = QuoteAuthorization)]
+pub struct Authorization {
+    pub chain_id: Number,
+    pub address: String,
+    pub nonce: Number,
+    /// 0 or 1.
+    pub y_parity: Number,
+    pub r: Digits,
+    pub s: Digits,
+}
+
+/// What only some routes need.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = QuoteAdditionalData)]
+pub struct AdditionalData {
+    /// Of a Bitcoin `user` whose address is a script's hash.
+    pub user_public_key: Option<String>,
 }
 
 /// One integrator's fee.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = QuoteAppFee)]
 pub struct AppFee {
     pub recipient: String,
     /// Basis points as a decimal text.
-    pub fee: String,
+    pub fee: Text,
+}
+
+fn trade_types() -> RefOr<Schema> {
+    json::schema::one_of(
+        "What `amount` is of: the input, the output, or the output that is expected.",
+        ["EXACT_INPUT", "EXACT_OUTPUT", "EXPECTED_OUTPUT"],
+    )
 }
 
 impl Body {
-    /// Reads a JSON object; a field of the wrong type is refused with the code of that field.
-    pub fn read(json: Value) -> Result<Self, Refused> {
+    /// Reads a JSON object. A field that cannot be read is refused with its path, what was expected, and
+    /// the code of the cause.
+    pub fn read(mut json: Value) -> Result<Self, Refused> {
         if !json.is_object() {
-            let what = "body: expected a JSON object";
-            return Err(Refused::new(Code::UnsupportedExecutionType, what));
+            let what = "body: expected an object";
+            return Err(Refused::new(Code::InvalidField, what));
         }
+        leave_out_nulls(&mut json);
+        objects(&json)?;
         serde_path_to_error::deserialize(json).map_err(|error| {
-            let path = error.path().to_string();
-            let field = path.split(['.', '[']).next().unwrap_or_default();
-            Refused::new(code_of(field), format!("{path}: {}", error.inner()))
+            let fault = Fault::of(error);
+            Refused::new(code_of(&fault), fault.message("body"))
         })
     }
 }
 
-/// The code that says that `field` is malformed.
-fn code_of(field: &str) -> Code {
-    match field {
-        "user" | "recipient" | "refundTo" | "recoveryAddress" | "referrerAddress"
-        | "depositFeePayer" => Code::InvalidAddress,
-        "originChainId" | "destinationChainId" => Code::UnsupportedChain,
-        "originCurrency" => Code::InvalidInputCurrency,
-        "destinationCurrency" => Code::InvalidOutputCurrency,
-        "amount" => Code::AmountTooLow,
-        "txs" | "txsGasLimit" | "authorizationList" => Code::InvalidExtraTxs,
-        "slippageTolerance" | "latePaymentSlippageTolerance" => Code::InvalidSlippageTolerance,
-        "gasLimitForDepositSpecifiedTxs" => Code::InvalidGasLimitForDepositSpecifiedTxs,
-        "includedSwapSources"
-        | "excludedSwapSources"
-        | "includedOriginSwapSources"
-        | "includedDestinationSwapSources" => Code::NoSwapRoutesFound,
-        _ => Code::UnsupportedExecutionType,
+/// Null is nothing.
+fn leave_out_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(leave_out_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out_nulls),
+        _ => {}
     }
 }
 
-fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Count {
-        Number(u64),
-        Text(String),
+/// Whether objects stand where they must: an array of their fields' values would be read as well.
+fn objects(body: &Value) -> Result<(), Refused> {
+    let data = body.get("additionalData");
+    let data = data.map(|data| ("additionalData".to_owned(), data));
+    let lists = ["txs", "authorizationList", "appFees"].into_iter();
+    let lists = lists.flat_map(|name| {
+        let items = body.get(name).and_then(Value::as_array);
+        let items = items.into_iter().flatten().enumerate();
+        items.map(move |(at, item)| (format!("{name}[{at}]"), item))
+    });
+    let mut all = data.into_iter().chain(lists);
+    let wrong = |(path, _): (String, &Value)| {
+        Refused::new(Code::InvalidField, format!("{path}: expected an object"))
+    };
+    let found = all.find(|(_, value)| !value.is_object());
+    found.map_or(Ok(()), |found| Err(wrong(found)))
+}
+
+/// The code of a cause. A tolerance that is no number has a code of its own (integrator-api.md 21).
+fn code_of(fault: &Fault) -> Code {
+    let tolerance = ["slippageTolerance", "latePaymentSlippageTolerance"].contains(&fault.field());
+    match fault.cause {
+        Cause::Missing => Code::MissingField,
+        Cause::Amount if tolerance => Code::InvalidSlippageTolerance,
+        Cause::Amount => Code::InvalidAmount,
+        Cause::Field => Code::InvalidField,
     }
-    match Option::<Count>::deserialize(from)? {
-        None => Ok(None),
-        Some(Count::Number(number)) => Ok(Some(number)),
-        Some(Count::Text(text)) => {
-            let clean = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            let number = clean.then(|| text.parse().ok()).flatten();
-            let wrong = || D::Error::custom("expected a number or its digits");
-            number.map(Some).ok_or_else(wrong)
-        }
-    }
+}
+
+/// Whether a flag stands in a body, and is true.
+pub fn on(flag: Option<Flag>) -> bool {
+    flag == Some(Flag(true))
 }

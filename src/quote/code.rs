@@ -9,6 +9,12 @@ use vm::trade::{Call, Revert};
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
     AmountTooLow,
+    /// A number that stands where digits do cannot be read.
+    InvalidAmount,
+    /// A field has another type, or none of the values that it may have.
+    InvalidField,
+    /// A field that must be there is not.
+    MissingField,
     ChainDisabled,
     UnsupportedChain,
     ExtraTxsNotSupported,
@@ -49,10 +55,58 @@ pub enum Code {
 }
 
 impl Code {
+    /// Each of them, in the order of their declaration.
+    pub const ALL: [Self; 41] = [
+        Self::AmountTooLow,
+        Self::InvalidAmount,
+        Self::InvalidField,
+        Self::MissingField,
+        Self::ChainDisabled,
+        Self::UnsupportedChain,
+        Self::ExtraTxsNotSupported,
+        Self::InvalidExtraTxs,
+        Self::InvalidGasLimitForDepositSpecifiedTxs,
+        Self::Forbidden,
+        Self::Unauthorized,
+        Self::InsufficientFunds,
+        Self::InsufficientLiquidity,
+        Self::InvalidAddress,
+        Self::InvalidRecipient,
+        Self::InvalidInputCurrency,
+        Self::InvalidOutputCurrency,
+        Self::UnsupportedCurrency,
+        Self::InvalidSlippageTolerance,
+        Self::NoQuotes,
+        Self::NoSwapRoutesFound,
+        Self::NoInternalSwapRoutesFound,
+        Self::UnsupportedRoute,
+        Self::PriceFetchFailed,
+        Self::ServiceUnavailable,
+        Self::RequestTimedOut,
+        Self::RpcHttpError,
+        Self::RouteTemporarilyRestricted,
+        Self::SanctionedCurrency,
+        Self::SanctionedWalletAddress,
+        Self::SolanaTxTooLarge,
+        Self::SwapImpactTooHigh,
+        Self::UnsupportedExecutionType,
+        Self::UserRecipientMismatch,
+        Self::DestinationTxFailed,
+        Self::Erc20RouterAddressNotFound,
+        Self::SwapQuoteFailed,
+        Self::PermitFailed,
+        Self::DiskReserve,
+        Self::TooManyLargeQuotes,
+        Self::UnknownError,
+    ];
+
     /// As `errorCode` spells it.
     pub fn text(self) -> &'static str {
         match self {
             Self::AmountTooLow => "AMOUNT_TOO_LOW",
+            Self::InvalidAmount => "INVALID_AMOUNT",
+            Self::InvalidField => "INVALID_FIELD",
+            Self::MissingField => "MISSING_FIELD",
             Self::ChainDisabled => "CHAIN_DISABLED",
             Self::UnsupportedChain => "UNSUPPORTED_CHAIN",
             Self::ExtraTxsNotSupported => "EXTRA_TXS_NOT_SUPPORTED",
@@ -115,26 +169,19 @@ impl Code {
     }
 }
 
-/// No quote, and why. Its JSON is the answer's body.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, ToSchema)]
+/// No quote, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-#[serde(rename_all = "camelCase")]
-#[schema(as = QuoteRefused)]
 pub struct Refused {
     /// Names the field and what was expected of it.
     pub message: String,
-    #[serde(rename = "errorCode")]
-    #[schema(value_type = String)]
     pub code: Code,
     /// What the contract said; set, as the next two are, where a simulation reverted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_data: Option<String>,
     /// The head at which it reverted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub approx_simulated_block: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_call_data: Option<Box<FailedCall>>,
-    /// The published client reads the HTTP status from the body only.
+    /// The HTTP status that goes with the code.
     pub status_code: u16,
 }
 
@@ -196,14 +243,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn body_has_what_clients_read() {
+    fn a_code_has_its_status_and_its_word() {
         let refused = Refused::new(Code::InvalidGasLimitForDepositSpecifiedTxs, "why");
-        let json = serde_json::to_value(&refused).unwrap();
-        let code = Code::InvalidGasLimitForDepositSpecifiedTxs.text();
-        let wanted = serde_json::json!({"message": "why", "errorCode": code, "statusCode": 400});
-        assert_eq!(json, wanted);
-        let erc20 = serde_json::to_value(Code::Erc20RouterAddressNotFound).unwrap();
-        assert_eq!(erc20, Code::Erc20RouterAddressNotFound.text());
+        assert_eq!(refused.status_code, 400);
+        for code in [
+            refused.code,
+            Code::Erc20RouterAddressNotFound,
+            Code::PriceFetchFailed,
+        ] {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.text());
+        }
         assert_eq!(Code::PriceFetchFailed.status(), 503);
+    }
+
+    #[test]
+    fn each_code_is_listed_once_and_written_as_serde_does() {
+        for (at, code) in Code::ALL.into_iter().enumerate() {
+            assert_eq!(code as usize, at, "{code:?}");
+            assert_eq!(serde_json::to_value(code).unwrap(), code.text());
+        }
+        assert_eq!(Code::ALL.len(), Code::UnknownError as usize + 1);
     }
 }

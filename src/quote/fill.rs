@@ -56,12 +56,16 @@ pub fn table(intent: &Intent<'_>, figures: Option<&Figures>) -> u64 {
     let calls = calls(intent);
     let swap = figures.and_then(|figures| figures.swap_out.as_ref());
     let base = match (count, swap) {
-        (0, None) if native => NATIVE,
-        (0, None) => TOKEN,
+        (0, None) => plain(native),
         _ => ROUTED,
     };
     base.saturating_add(calls)
         .saturating_add(swap.map_or(0, |offer| offer.gas))
+}
+
+/// The table's gas units of a payment without calls or exchange.
+pub fn plain(native: bool) -> u64 {
+    if native { NATIVE } else { TOKEN }
 }
 
 /// The part of the table that is for the order's calls.

@@ -11,16 +11,17 @@ use serde_json::Value;
 use vm::{Address, ChainSpec, OrderCall, trade::Authorization};
 
 use super::{
-    body::Body,
+    body::{Body, on},
     code::{Code, Refused},
 };
 use crate::{
+    json::{Flag, Number},
     market::{Currency, Market, Network},
     request::{Operation, TradeType},
 };
 
 pub use calls::total;
-pub use text::{AppFee, app_fees};
+pub use text::{AppFee, app_fees, misspelled};
 
 /// What a body is read against.
 pub struct Ground<'m, 'a> {
@@ -122,7 +123,7 @@ impl<'m> Intent<'m> {
         let authorizations = calls::authorizations(body)?;
         let operation = operation(&origin, &destination);
         let app_fees = text::app_fees(body.app_fees.as_deref().unwrap_or_default())?;
-        let forced = body.force_solver_execution == Some(true)
+        let forced = on(body.force_solver_execution)
             || !calls.is_empty()
             || !authorizations.is_empty()
             || (operation == Operation::Swap && !app_fees.is_empty());
@@ -136,15 +137,15 @@ impl<'m> Intent<'m> {
             )?,
             calls_gas: calls::gas(body, trade_type)?,
             authorization_list: authorizations.iter().map(calls::wire).collect(),
-            explicit_deposit: body.explicit_deposit != Some(false),
-            true_exact_output: body.enable_true_exact_output == Some(true),
-            override_price_impact: body.override_price_impact == Some(true),
-            use_fallbacks: body.use_fallbacks == Some(true),
-            disable_origin_swaps: body.disable_origin_swaps == Some(true),
-            include_protocol_data: body.include_protocol_data == Some(true),
-            origin_gas_overhead: text::gas("originGasOverhead", body.origin_gas_overhead)?
+            explicit_deposit: body.explicit_deposit != Some(Flag(false)),
+            true_exact_output: on(body.enable_true_exact_output),
+            override_price_impact: on(body.override_price_impact),
+            use_fallbacks: on(body.use_fallbacks),
+            disable_origin_swaps: on(body.disable_origin_swaps),
+            include_protocol_data: on(body.include_protocol_data),
+            origin_gas_overhead: text::gas("originGasOverhead", number(body.origin_gas_overhead))?
                 .unwrap_or_default(),
-            ttl: text::ttl(body.ttl)?,
+            ttl: text::ttl(number(body.ttl))?,
             referrer: text::referrer(body)?,
             referrer_address: body.referrer_address.clone(),
             sources: sources(body),
@@ -215,21 +216,25 @@ pub fn is_wrapped(side: &Side<'_>) -> bool {
     wrapped.as_ref() == Some(&side.address)
 }
 
+fn number(given: Option<Number>) -> Option<u64> {
+    given.map(|given| given.0)
+}
+
 fn trade_type(text: &str) -> Result<TradeType, Refused> {
     match text {
         "EXACT_INPUT" => Ok(TradeType::ExactInput),
         "EXACT_OUTPUT" => Ok(TradeType::ExactOutput),
         "EXPECTED_OUTPUT" => Ok(TradeType::ExpectedOutput),
         _ => Err(Refused::new(
-            Code::UnsupportedExecutionType,
+            Code::InvalidField,
             "tradeType: expected EXACT_INPUT, EXACT_OUTPUT or EXPECTED_OUTPUT",
         )),
     }
 }
 
 fn sides<'m>(body: &Body, ground: &Ground<'m, '_>) -> Result<(Side<'m>, Side<'m>), Refused> {
-    let origin = network("originChainId", body.origin_chain_id, ground)?;
-    let destination = network("destinationChainId", body.destination_chain_id, ground)?;
+    let origin = network("originChainId", body.origin_chain_id.0, ground)?;
+    let destination = network("destinationChainId", body.destination_chain_id.0, ground)?;
     let input = side(
         origin,
         ("originCurrency", &body.origin_currency),
@@ -291,7 +296,8 @@ fn side<'m>(
 
 /// Money sent to a contract that does not expect it is lost.
 fn recipient(given: &str, side: &Side<'_>, ground: &Ground<'_, '_>) -> Result<Address, Refused> {
-    let recipient = text::address(&side.spec, given).ok_or_else(|| text::bad("recipient"))?;
+    let recipient =
+        text::address(&side.spec, given).ok_or_else(|| text::bad("recipient", given))?;
     match unfit(&recipient, side, ground) {
         None => Ok(recipient),
         Some(what) => Err(Refused::new(

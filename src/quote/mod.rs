@@ -2,7 +2,7 @@
 //! throughout; only answers hold formatted texts.
 //!
 //! `intent`, `route`, `fees`, `order`, `details`, `record`, `late` and `holds` are pure; `service` puts
-//! them together, `reads`, `offers`, `fill`, `steps`, `whole` and `reprice` ask the world.
+//! them together, `reads`, `offers`, `fill`, `steps`, `whole`, `reprice` and `toll` ask the world.
 
 pub mod answer;
 pub mod body;
@@ -28,6 +28,7 @@ pub mod steps;
 pub mod swap;
 #[cfg(test)]
 mod tests;
+pub mod toll;
 pub mod usd;
 pub mod venue;
 pub mod whole;

@@ -222,7 +222,12 @@ impl Quoter {
         worths.try_into().map_err(missing)
     }
 
-    async fn worth(&self, currency: Option<&Currency>, now: u64) -> Result<Rated, Refused> {
+    /// What a currency is worth at `now`, unix seconds.
+    pub(super) async fn worth(
+        &self,
+        currency: Option<&Currency>,
+        now: u64,
+    ) -> Result<Rated, Refused> {
         let currency =
             currency.ok_or_else(|| Refused::new(Code::UnsupportedRoute, "no native currency"))?;
         Ok(Rated {

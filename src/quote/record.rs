@@ -79,6 +79,7 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
             "details": promised.details,
             "appFees": app_fees(intent, figures),
             "referrerAddress": intent.referrer_address,
+            "oneAsset": intent.origin.currency.group == intent.destination.currency.group,
         })
         .into(),
     }

@@ -14,6 +14,7 @@ use super::{
     venue::Venue,
 };
 use crate::{
+    json::Text,
     market::{Currency, Market, Network},
     price::{PriceSource, SettlementPrice, beside},
     request::{Operation, Request, quoted::Quoted},
@@ -68,7 +69,7 @@ impl Repricer {
         let taken = Quoted::of(request).app_fees;
         let app = taken.iter().map(|fee| body::AppFee {
             recipient: fee.recipient.clone(),
-            fee: fee.bps.clone(),
+            fee: Text(fee.bps.clone()),
         });
         let app = app_fees(&app.collect::<Vec<_>>())?;
         let turning = matches!(request.operation, Operation::Wrap | Operation::Unwrap);

@@ -354,7 +354,9 @@ fn limited(intent: &Intent<'_>, figures: &Figures, gas: u64) -> Result<(), Refus
         return Err(Refused::new(Code::DestinationTxFailed, what));
     }
     if intent.calls_gas.is_some() && gas > allowed {
-        let what = format!("txsGasLimit: the destination transaction takes {gas} gas");
+        let what = format!(
+            "txsGasLimit, gasLimitForDepositSpecifiedTxs: the destination transaction takes {gas} gas"
+        );
         return Err(Refused::new(Code::DestinationTxFailed, what));
     }
     Ok(())

@@ -101,6 +101,7 @@ async fn exact_input_of_a_token_is_approved_deposited_and_stored() {
     assert_eq!(request.fill_gas, GAS);
     assert_eq!(request.referrer.as_deref(), Some("me"));
     assert_eq!(kept(&request)["fees"], answer["fees"]);
+    assert_eq!(kept(&request)["oneAsset"], true);
     assert_eq!(request.order, order(&answer));
     assert_ne!(request.id, request.order_id);
     let paid = json!({"chainId": "origin", "depository": DEPOSITORY, "currency": USDC,
@@ -350,6 +351,15 @@ async fn calls_keep_to_their_gas_limit() {
         refused(&scene, limit(19_999)).await.code,
         Code::DestinationTxFailed
     );
+    let deposit = |gas: u64| json!({"txs": txs, "gasLimitForDepositSpecifiedTxs": gas});
+    assert!(scene.quote(deposit(20_000)).await.is_ok());
+    let beyond = refused(&scene, deposit(19_999)).await;
+    assert_eq!(beyond.code, Code::DestinationTxFailed);
+    assert!(
+        beyond.message.contains("gasLimitForDepositSpecifiedTxs"),
+        "{}",
+        beyond.message
+    );
     let mut swapped = limit(1);
     swapped["destinationCurrency"] = json!(TOKEN);
     assert!(scene.quote(swapped).await.is_ok());
@@ -595,7 +605,9 @@ async fn user_swaps_into_what_can_be_deposited() {
         text(&answer, "/details/refundCurrency/currency/symbol"),
         "USDC"
     );
-    assert_eq!(stored(&scene, &answer).await.origin.currency, TOKEN);
+    let request = stored(&scene, &answer).await;
+    assert_eq!(request.origin.currency, TOKEN);
+    assert_eq!(kept(&request)["oneAsset"], false);
     let off = json!({"originCurrency": TOKEN, "amount": ETH, "disableOriginSwaps": true});
     assert_eq!(refused(&scene, off).await.code, Code::NoSwapRoutesFound);
     for filter in [
@@ -618,6 +630,39 @@ async fn user_swaps_into_what_can_be_deposited() {
 }
 
 #[tokio::test]
+async fn toll_is_what_a_plain_quote_takes() {
+    let market = scene::market();
+    let end = |number: u64, address: &str| {
+        let network = market.by_number(number).unwrap();
+        (network, network.currency(address).unwrap())
+    };
+    let capacity = U256::from(50_000_000);
+    for (currency, amount, native) in [(USDC, "100000000", false), (NATIVE, ETH, true)] {
+        let scene = Scene::default();
+        scene.with(|world| world.gas = super::fill::plain(native));
+        let changes = json!({"originCurrency": currency, "destinationCurrency": currency,
+                             "amount": amount, "recipient": OTHER});
+        let answer = scene.quote(changes).await.unwrap();
+        let ends = (end(31_001, currency), end(31_002, currency));
+        let toll = scene.quoter().toll(ends.0, ends.1, capacity).await.unwrap();
+        let taken = text(&answer, "/fees/relayer/amount");
+        assert_eq!(toll.fee.to_string(), taken, "{currency}");
+        assert_eq!(toll.most, capacity + toll.fee);
+        // Less than the fee carries nothing, more than the solver has carries what it has.
+        assert_eq!(toll.left(toll.fee), U256::ZERO);
+        assert_eq!(toll.left(U256::MAX), capacity);
+        assert_eq!(toll.left(toll.fee + U256::from(7)), U256::from(7));
+    }
+    let scene = Scene::default();
+    let (here, there) = (end(31_001, USDC), end(31_002, USDC));
+    let own = scene.quoter().toll(here, here, capacity).await.unwrap();
+    assert_eq!((own.fee, own.left(capacity)), (U256::ZERO, capacity));
+    scene.with(|world| world.prices = |_| Err(false));
+    let refused = scene.quoter().toll(here, there, capacity).await;
+    assert_eq!(refused.unwrap_err().code, Code::PriceFetchFailed);
+}
+
+#[tokio::test]
 async fn reverting_destination_is_told_with_its_reason() {
     let scene = Scene::default();
     let revert = |reason: &str| Revert {
@@ -629,10 +674,9 @@ async fn reverting_destination_is_told_with_its_reason() {
         for changes in [json!({}), json!({"txs": [{"to": OTHER, "data": "0x12"}]})] {
             let refused = refused(&scene, changes).await;
             assert_eq!(refused.code, Code::DestinationTxFailed);
-            let json = serde_json::to_value(refused).unwrap();
-            assert_eq!(text(&json, "/errorData"), wanted);
-            assert_eq!(json["approxSimulatedBlock"], 77);
-            assert_eq!(text(&json, "/failedCallData/from"), SOLVER);
+            assert_eq!(refused.error_data.as_deref(), Some(wanted));
+            assert_eq!(refused.approx_simulated_block, Some(77));
+            assert_eq!(refused.failed_call_data.unwrap().from, SOLVER);
         }
     }
 }

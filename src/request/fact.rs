@@ -155,9 +155,23 @@ pub struct Settlement {
 /// An attested execution that the settlement contract took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
+    /// The settlement chain as the API numbers it; rows of before do not know it.
+    #[serde(default)]
+    pub chain: Option<u64>,
     pub transaction: String,
     /// The oracle's answer: `idempotencyKey`, `actions`, `signatures`.
     pub execution: serde_json::Value,
+}
+
+impl Applied {
+    /// An execution that a transaction of the chain with this number had the contract take.
+    pub fn on(chain: u64, transaction: String, execution: serde_json::Value) -> Self {
+        Self {
+            chain: Some(chain),
+            transaction,
+            execution,
+        }
+    }
 }
 
 impl State {

@@ -18,6 +18,7 @@ pub mod scene;
 pub mod status;
 pub mod summary;
 pub mod witness;
+pub mod words;
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
@@ -76,8 +77,16 @@ pub struct Request {
     /// Unix seconds after which an unfilled request is refunded.
     pub expires_at: Option<u64>,
     /// For those who list requests and claim fees: `fees` and `details` as the quote gave them,
-    /// `appFees` with recipient, basis points and amount, and `referrerAddress`.
+    /// `appFees` with recipient, basis points and amount, `referrerAddress`, and whether both sides are
+    /// of `oneAsset`.
     pub quoted: Quote,
+}
+
+impl Request {
+    /// Whether both of its sides are on one chain.
+    pub fn is_same_chain(&self) -> bool {
+        self.origin.chain == self.destination.chain
+    }
 }
 
 /// The id of a request made at `now` (unix milliseconds): the time in 6 bytes, big endian, and the rest
@@ -86,6 +95,12 @@ pub fn id(now: u64, entropy: B256) -> B256 {
     let mut id = entropy;
     id.0[..6].copy_from_slice(&now.to_be_bytes()[2..]);
     id
+}
+
+/// The time that an id begins with, unix milliseconds.
+pub fn time_of(id: &B256) -> u64 {
+    let time = id.0[..6].iter();
+    time.fold(0, |time, byte| (time << 8) | u64::from(*byte))
 }
 
 /// Unix seconds after which no fill and no refund of `order` counts any more.

@@ -24,6 +24,8 @@ pub struct Quoted {
     pub fees: Option<Fees>,
     pub details: Option<Details>,
     pub app_fees: Vec<AppFee>,
+    /// Both sides are of one asset, on whichever networks.
+    pub one_asset: bool,
 }
 
 /// `fees`: `gas` in the origin's native currency, the others in the deposited one.

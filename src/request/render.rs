@@ -12,6 +12,7 @@ use super::{
     reason::{FailReason, RefundFailReason},
     status::{self, Status, Verdict},
     witness::SHOWN,
+    words,
 };
 
 /// `GET /intents/status/v3`.
@@ -19,6 +20,7 @@ use super::{
 #[serde(rename_all = "camelCase")]
 #[schema(as = StatusV3)]
 pub struct V3 {
+    #[schema(schema_with = words::states)]
     status: &'static str,
     #[serde(flatten)]
     body: Body,
@@ -33,6 +35,7 @@ pub struct V3 {
 #[serde(rename_all = "camelCase")]
 #[schema(as = StatusV2)]
 pub struct V2 {
+    #[schema(schema_with = words::second_states)]
     status: &'static str,
     #[serde(flatten)]
     body: Body,
@@ -47,6 +50,7 @@ pub struct V2 {
 #[serde(rename_all = "camelCase")]
 #[schema(as = StatusV1)]
 pub struct V1 {
+    #[schema(schema_with = words::first_states)]
     status: &'static str,
     #[serde(flatten)]
     body: Body,

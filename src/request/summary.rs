@@ -150,16 +150,15 @@ impl Kind {
         }
     }
 
-    /// What `request` is; calls are what it is about wherever there are any.
-    pub fn of(request: &Request) -> Self {
+    /// What `request` with its quote is; calls are what it is about wherever there are any.
+    pub fn of(request: &Request, quoted: &Quoted) -> Self {
         if !request.calls.is_empty() {
             return Self::Call;
         }
         match request.operation {
             Operation::Bridge => Self::Bridge,
-            Operation::Swap if request.origin.chain == request.destination.chain => {
-                Self::SameChainSwap
-            }
+            Operation::Swap if request.is_same_chain() => Self::SameChainSwap,
+            Operation::Swap if quoted.one_asset => Self::Bridge,
             Operation::Swap => Self::CrosschainSwap,
             Operation::Send => Self::Send,
             Operation::Wrap => Self::Wrap,
@@ -237,7 +236,7 @@ impl Summary {
             depositor: None,
             api_key: request.api_key.clone(),
             referrer: request.referrer.clone(),
-            kind: Kind::of(request),
+            kind: Kind::of(request, &quoted),
             origin: side(&request.origin, input),
             destination: side(&request.destination, output),
             created_at: request.created_at,

@@ -5,12 +5,14 @@ use std::collections::{HashMap, HashSet};
 
 use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
+use vm::spelled_alike;
 
 use super::{
     Request,
     fact::{Deposit, Facts, Place, Standing},
     mismatch::mismatch,
 };
+use crate::show;
 
 /// What a transaction in a block did ([`vm::trade::Witness`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,31 @@ pub struct Witness {
     pub success: bool,
     /// What it changed for whom, fees apart.
     pub changes: Vec<Change>,
+    /// What its currencies were worth when it was seen, soon after its block; empty where nobody said so, and
+    /// in rows of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<Worth>,
+}
+
+/// What a currency was worth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worth {
+    /// Its address text.
+    pub currency: String,
+    /// It is its network's native one.
+    pub native: bool,
+    pub decimals: u8,
+    /// Of one whole coin: USD with 18 decimals.
+    pub usd: U256,
+}
+
+impl Worth {
+    /// What `units` were worth, millionths of a dollar, rounded half up; `None` for what nothing can be worth.
+    pub fn micro(&self, units: U256) -> Option<i128> {
+        let coin = U256::from(10).checked_pow(U256::from(self.decimals))?;
+        let usd = units.checked_mul(self.usd)?.checked_div(coin)?;
+        i128::try_from(show::micro(usd)).ok()
+    }
 }
 
 /// How much more or less of a currency an account holds.
@@ -57,6 +84,19 @@ impl Witness {
     pub fn is_of(&self, place: &Place) -> bool {
         self.place.hash == place.hash
     }
+
+    /// What its inclusion cost then, millionths of a dollar.
+    pub fn fee_micro(&self) -> Option<i128> {
+        let native = self.prices.iter().find(|worth| worth.native)?;
+        native.micro(self.fee)
+    }
+
+    /// What so much of a currency was worth then, millionths of a dollar.
+    pub fn worth(&self, currency: &str, units: U256) -> Option<i128> {
+        let mut prices = self.prices.iter();
+        let known = prices.find(|worth| spelled_alike(&worth.currency, currency))?;
+        known.micro(units)
+    }
 }
 
 impl From<vm::trade::Witness> for Witness {
@@ -80,6 +120,7 @@ impl From<vm::trade::Witness> for Witness {
             },
             success: seen.success,
             changes: seen.changes.into_iter().map(change).collect(),
+            prices: Vec::new(),
         }
     }
 }
@@ -182,6 +223,35 @@ mod tests {
             .iter()
             .filter(|one| one.transaction == paid.transaction);
         assert_eq!(once.count(), 1);
+    }
+
+    #[test]
+    fn rows_of_before_have_no_prices() {
+        let mut witness = Witness {
+            from: String::new(),
+            to: None,
+            data: None,
+            value: U256::ZERO,
+            fee: U256::from(1_000),
+            place: place(1),
+            success: true,
+            changes: Vec::new(),
+            prices: vec![Worth {
+                currency: "0xa".into(),
+                native: true,
+                decimals: 3,
+                usd: U256::from(2_000_000_000_000_000_000_u64),
+            }],
+        };
+        assert_eq!(witness.fee_micro(), Some(2_000_000));
+        assert_eq!(witness.worth("0xA", U256::from(1)), Some(2_000));
+        assert_eq!(witness.worth("0xb", U256::from(1)), None);
+        assert_eq!(witness.worth("0xa", U256::MAX), None);
+        let mut row = serde_json::to_value(&witness).unwrap();
+        row.as_object_mut().unwrap().remove("prices");
+        witness.prices.clear();
+        assert_eq!(serde_json::from_value::<Witness>(row).unwrap(), witness);
+        assert_eq!(witness.fee_micro(), None);
     }
 
     fn found(before: &Facts, after: &Facts) -> Vec<(String, String, B256)> {

@@ -271,7 +271,12 @@ impl Ground<'_> {
         let (family, trades) = (place.opened.chain.spec.family, &place.opened.trades);
         let providers = trades.iter().map(|trade| trade.witnesses.clone());
         let requests = self.requests.clone();
-        Observer::new(&place.network.name, family, providers.collect(), requests)
+        let prices = self.prices.clone();
+        Observer::new(&place.network.name, family, providers.collect(), requests).pricing(
+            place.network,
+            prices,
+            self.outside.clock,
+        )
     }
 
     /// Tails, observers, the confirmer, and the search for transactions that somebody told of.
@@ -383,6 +388,7 @@ impl Ground<'_> {
             retiring: Throttle::new(self.trading.retirement),
             transactions,
             recent: Default::default(),
+            looks: Default::default(),
             troubles: self.troubles.clone(),
             solver: format!("{:#x}", self.signer.address()),
             clock: self.outside.clock,

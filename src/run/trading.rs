@@ -108,7 +108,8 @@ pub async fn open(
     let router = Router::default()
         .with(over.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?
-        .with(&fanout, &intents::events::ROUTES)?;
+        .with(&fanout, &intents::events::ROUTES)?
+        .with(&Arc::new(()), &intents::planned::ROUTES)?;
     let app = Arc::new(
         telling
             .surface(trading.retirement, over.front, router)

@@ -300,10 +300,8 @@ impl Settler {
             let next = later.with(side, Part::Pending);
             return self.keep(task, &next, batch, |_| ()).await;
         };
-        let applied = Applied {
-            transaction,
-            execution: execution.clone(),
-        };
+        let number = self.lane.site.number;
+        let applied = Applied::on(number, transaction, execution.clone());
         let next = task.with(side, Part::Applied);
         let told = task.settlement.told;
         self.keep(task, &next, batch, |facts| {

@@ -1,7 +1,7 @@
 //! Requests by what they are asked for: which rows a query looks at, and the page that it gets.
 //!
-//! Listed is what something has been seen of; a quote that nobody acted on is found by its own id or its
-//! order's and by nothing else. A query that names requests (ids, transactions, accounts) looks at
+//! Listed is what something has been seen of. A quote that nobody acted on is found by its own id or its
+//! order's, and by the status `waiting`. A query that names requests (ids, transactions, accounts) looks at
 //! those; every other walks the order that it asks for. Either looks at a bounded number of summaries: a page may be short, or
 //! empty, and still say where to go on. It goes on behind the last request that was looked at, by
 //! position and not by count, so that what arrives meanwhile moves nothing: whoever pages to the end
@@ -44,6 +44,8 @@ const LOOKED: usize = 2_000;
 const COUNTED: usize = 10_000;
 /// Requests that are looked at one by one where what is asked for leads to them.
 const FEW: usize = 1_000;
+/// Quotes that nobody acted on are looked at as so many summaries: they are made of the whole quote.
+const DEARER: usize = 4;
 /// Values that a page compares summaries with, at most: a query of many values looks at fewer.
 const COMPARED: usize = 512_000;
 /// Continuations of this layout.
@@ -137,8 +139,9 @@ impl Listing {
         let mut walk = Walk::new(self.store.clone(), query, after);
         let (mut found, mut next) = (Vec::new(), None);
         let mut looked = 0;
-        let most = LOOKED.min(COMPARED / query.values().max(1)).max(1);
-        'pages: while looked < most {
+        let most = LOOKED.min(COMPARED / query.values().max(1)) / dearness(&way);
+        let most = most.max(1);
+        'pages: while looked < most && !walk.is_spent() {
             let step = (cut.limit.max(32), most - looked);
             let rows = walk.rows(&way, step).await?;
             tokio::task::yield_now().await;
@@ -173,8 +176,8 @@ impl Listing {
     async fn total(&self, query: &Query, way: &Way) -> Result<Option<u64>, ListingError> {
         let mut walk = Walk::new(self.store.clone(), query, None);
         let (mut looked, mut total) = (0, 0);
-        let most = COUNTED.min(COMPARED / query.values().max(1));
-        while looked <= most {
+        let most = COUNTED.min(COMPARED / query.values().max(1)) / dearness(way);
+        while looked <= most && !walk.is_spent() {
             let rows = walk.rows(way, (FEW, FEW)).await?;
             tokio::task::yield_now().await;
             if rows.is_empty() {
@@ -190,7 +193,11 @@ impl Listing {
 
     /// Where the requests that `query` means are looked for.
     async fn way(&self, query: &Query) -> Result<Way, ListingError> {
-        let ordered = || Way::along(vec![listed::ordered(query.sort)]);
+        let quotes = query.waits();
+        let ordered = || Way {
+            quotes,
+            ..Way::along(vec![listed::ordered(query.sort)])
+        };
         let Some(lookups) = query.lookups() else {
             return Ok(ordered());
         };
@@ -213,6 +220,8 @@ impl Listing {
             }
             way.rows.push(listed::named(query.sort, name));
         }
+        // No name leads to a quote.
+        way.quotes = quotes && !names.is_empty();
         Ok(way)
     }
 
@@ -259,6 +268,11 @@ impl Listing {
         };
         Ok(way.point(query.sort, &summary)?)
     }
+}
+
+/// How many summaries cost as much as one of `way`.
+fn dearness(way: &Way) -> usize {
+    if way.quotes { DEARER } else { 1 }
 }
 
 fn range(prefix: &[u8], limit: usize) -> Range {

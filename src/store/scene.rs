@@ -352,6 +352,7 @@ pub fn witness() -> Witness {
             negative: true,
             amount: U256::from(6),
         }],
+        prices: Vec::new(),
     }
 }
 

@@ -4,7 +4,7 @@ use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::request::event::KIND;
+use crate::{http::codes, request::event::KIND};
 
 /// What a client asks for; `None` is every request of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,8 @@ pub fn done(asked: &Asked) -> String {
 
 /// What was asked is not done. `asked` where that much was understood.
 pub fn refused(asked: Option<&Asked>, wrong: &Wrong) -> String {
-    let mut data = json!({"code": wrong.code(), "message": wrong.to_string()});
+    let code = wrong.code();
+    let mut data = json!({"code": code, "message": wrong.to_string(), "docs": codes::page(code)});
     let (kind, id) = match asked {
         Some(Asked::Subscribe(id)) => ("subscribe", id),
         Some(Asked::Unsubscribe(id)) => ("unsubscribe", id),
@@ -236,6 +237,10 @@ mod tests {
         assert_eq!(refusal["type"], "subscribe");
         assert_eq!(refusal["status"], "error");
         assert_eq!(refusal["data"]["code"], "KEY_REQUIRED");
+        assert_eq!(
+            refusal["data"]["docs"],
+            "/documentation/errors/KEY_REQUIRED"
+        );
         let refusal: Value = serde_json::from_str(&refused(None, &Wrong::Message)).unwrap();
         assert_eq!(refusal["type"], "error");
         assert_eq!(refusal["data"]["code"], "INVALID_MESSAGE");

@@ -154,7 +154,10 @@ async fn keys_open_protected_routes_only() {
         let answer = ask("/chains/v1", key).await;
         assert_eq!(
             (answer.status, answer.body.as_str()),
-            (401, "{\"error\":\"Unauthorized\",\"retryable\":false}")
+            (
+                401,
+                "{\"error\":\"Unauthorized\",\"retryable\":false,\"docs\":\"/documentation/errors/UNAUTHORIZED\"}"
+            )
         );
         assert_eq!(ask("/lives/v1", key).await.status, 200);
         assert_eq!(ask("/documentation", key).await.status, 200);
@@ -203,7 +206,7 @@ async fn keyless_limit_follows_the_socket() {
             (over.status, over.body.as_str()),
             (
                 429,
-                "{\"error\":\"Rate limit exceeded\",\"retryable\":true}"
+                "{\"error\":\"Rate limit exceeded\",\"retryable\":true,\"docs\":\"/documentation/errors/RATE_LIMITED\"}"
             )
         );
         assert_eq!(over.header("retry-after"), Some("3600"));
@@ -223,13 +226,33 @@ async fn keyless_limit_follows_the_socket() {
 }
 
 #[tokio::test]
+async fn a_limit_of_the_routes_own_is_told_in_place_of_the_listeners() {
+    let rig = Setup {
+        key: Some("good"),
+        keyless: Some(9),
+        ..Setup::default()
+    }
+    .start()
+    .await;
+    for (path, status, limit, wait) in [
+        ("/few", 429, "1", Some("7")),
+        ("/chains/v1", 200, "9", None),
+    ] {
+        let answer = rig.get(path).await;
+        assert_eq!(answer.status, status, "{path}");
+        assert_eq!(answer.header("x-ratelimit-limit"), Some(limit));
+        assert_eq!(answer.header("retry-after"), wait);
+    }
+}
+
+#[tokio::test]
 async fn panic_in_a_handler_is_a_500_without_cause() {
     let rig = Setup::default().start().await;
     let answer = rig.get("/panic").await;
     assert_eq!(answer.status, 500);
     assert_eq!(
         answer.body,
-        "{\"statusCode\":500,\"code\":\"INTERNAL\",\"error\":\"Internal Server Error\",\"message\":\"Something went wrong\",\"retryable\":true}"
+        "{\"statusCode\":500,\"code\":\"INTERNAL\",\"error\":\"Internal Server Error\",\"message\":\"Something went wrong\",\"retryable\":true,\"docs\":\"/documentation/errors/INTERNAL\"}"
     );
     assert_eq!(rig.get("/free").await.status, 200);
 }

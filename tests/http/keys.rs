@@ -143,27 +143,27 @@ async fn routes_ask_for_keys_and_scopes() {
             "/v3",
             "",
             401,
-            r#"{"error":"Unauthorized","retryable":false}"#,
+            r#"{"error":"Unauthorized","retryable":false,"docs":"/documentation/errors/UNAUTHORIZED"}"#,
         ),
         ("/v3", "reads", 200, "\"READS\""),
         (
             "/v3",
             "other",
             403,
-            r#"{"error":"Forbidden","retryable":false}"#,
+            r#"{"error":"Forbidden","retryable":false,"docs":"/documentation/errors/FORBIDDEN"}"#,
         ),
         (
             "/mine",
             "other",
             403,
-            r#"{"error":"Forbidden","retryable":false}"#,
+            r#"{"error":"Forbidden","retryable":false,"docs":"/documentation/errors/FORBIDDEN"}"#,
         ),
         ("/mine", "reads", 200, "\"READS\""),
         (
             "/mine",
             "",
             401,
-            r#"{"error":"Unauthorized","retryable":false}"#,
+            r#"{"error":"Unauthorized","retryable":false,"docs":"/documentation/errors/UNAUTHORIZED"}"#,
         ),
         ("/other", "__proto__", 200, "null"),
     ] {
@@ -217,7 +217,7 @@ async fn each_answer_of_a_counted_route_says_where_its_caller_stands() {
     assert_eq!(over.header("retry-after"), Some("3600"));
     assert_eq!(
         over.body,
-        r#"{"error":"Rate limit exceeded","retryable":true}"#
+        r#"{"error":"Rate limit exceeded","retryable":true,"docs":"/documentation/errors/RATE_LIMITED"}"#
     );
     // Routes of one bucket share it.
     let over = rig.get("/v2", "reads").await;

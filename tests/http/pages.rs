@@ -49,7 +49,7 @@ async fn unknown_route_repeats_what_was_asked() {
     let answer = rig.get("/nope?a=1").await;
     assert_eq!(
         answer.body,
-        "{\"message\":\"Route GET:/nope?a=1 not found\",\"error\":\"Not Found\",\"statusCode\":404,\"code\":\"ROUTE_NOT_FOUND\",\"retryable\":false}"
+        "{\"message\":\"Route GET:/nope?a=1 not found\",\"error\":\"Not Found\",\"statusCode\":404,\"code\":\"ROUTE_NOT_FOUND\",\"retryable\":false,\"docs\":\"/documentation/errors/ROUTE_NOT_FOUND\"}"
     );
     let long = rig.get(&format!("/{}", "a".repeat(20_000))).await;
     assert_eq!(long.status, 404);
@@ -109,30 +109,24 @@ async fn description_is_made_of_the_routes_own_types() {
     assert_eq!(api["openapi"], "3.1.0");
     assert_eq!(api["info"]["title"], "Test API");
     let echo = &api["paths"]["/echo"]["post"];
-    let body = &echo["requestBody"]["content"]["application/json"]["schema"]["$ref"];
-    assert_eq!(body, "#/components/schemas/Echo");
-    let fields = &api["components"]["schemas"]["Echo"];
-    assert_eq!(fields["required"], serde_json::json!(["chainId"]));
-    assert_eq!(api["components"]["schemas"]["Text"]["type"], "string");
+    let body = &echo["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(body["title"], "Echo");
+    assert_eq!(body["required"], serde_json::json!(["chainId"]));
+    assert_eq!(body["properties"]["chainId"]["type"], "string");
+    assert_eq!(api["components"]["schemas"], serde_json::json!({}));
     assert_eq!(echo["security"][0]["key"], serde_json::json!([]));
     assert!(api["paths"]["/lives/v1"]["get"]["security"].is_null());
     assert!(api["paths"]["/metrics"].is_null());
-    no_dangling_references(&api, &api);
+    no_references(&api);
 }
 
-fn no_dangling_references(api: &Value, part: &Value) {
+fn no_references(part: &Value) {
     match part {
         Value::Object(fields) => {
-            if let Some(Value::String(target)) = fields.get("$ref") {
-                assert!(api.pointer(&target[1..]).is_some(), "{target}");
-            }
-            fields
-                .values()
-                .for_each(|field| no_dangling_references(api, field));
+            assert_eq!(fields.get("$ref"), None);
+            fields.values().for_each(no_references);
         }
-        Value::Array(items) => items
-            .iter()
-            .for_each(|item| no_dangling_references(api, item)),
+        Value::Array(items) => items.iter().for_each(no_references),
         _ => {}
     }
 }
@@ -169,4 +163,31 @@ async fn page_names_no_other_host_and_could_reach_none() {
         );
         assert!(!answer.body.is_empty());
     }
+}
+
+#[tokio::test]
+async fn each_code_has_a_page_and_no_other_has_one() {
+    let rig = Setup::default().start().await;
+    let list = rig.get("/documentation/errors").await;
+    let page = rig.get("/documentation/errors/ROUTE_NOT_FOUND").await;
+    let other = rig.get("/documentation/errors/%3Cscript%3E").await;
+    assert_eq!((list.status, page.status, other.status), (200, 200, 404));
+    assert!(list.body.contains("href=\"errors/ROUTE_NOT_FOUND\""));
+    assert!(page.body.contains("<h1>ROUTE_NOT_FOUND</h1>"));
+    assert!(other.body.contains("href=\"ROUTE_NOT_FOUND\"") && !other.body.contains("script"));
+    for answer in [&list, &page, &other] {
+        let media = answer.header("content-type");
+        assert_eq!(media, Some("text/html; charset=utf-8"));
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert!(!answer.body.contains("://") && !answer.body.contains("src="));
+    }
+    // An answer leads there, and the description knows its code.
+    let refused: Value = serde_json::from_str(&rig.get("/nope").await.body).unwrap();
+    assert_eq!(rig.get(refused["docs"].as_str().unwrap()).await.status, 200);
+    let api: Value = serde_json::from_str(&rig.get("/documentation/json").await.body).unwrap();
+    let answer = &api["paths"]["/echo"]["post"]["responses"]["400"];
+    let failure = &answer["content"]["application/json"]["schema"];
+    let codes = failure["properties"]["code"]["enum"].as_array().unwrap();
+    assert!(codes.contains(&refused["code"]) && codes.contains(&"INVALID_FIELD".into()));
 }

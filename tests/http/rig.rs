@@ -8,7 +8,9 @@ use hyper::{Method, header::HeaderValue};
 use intentd::http::{
     Access, ApiError, ChainReadiness, Docs, Each, Flag, Gate, Handler, Keys, Limits, Number, Query,
     Readiness, Request, Response, Route, Router, Shape, Socket, Surface, System, Text,
-    forwarded::Proxies, limit::Allowance, serve, system,
+    forwarded::Proxies,
+    limit::{Allowance, Standing},
+    serve, system,
 };
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -54,7 +56,7 @@ fn target(request: &Request) -> Result<Response, ApiError> {
     Response::json(&request.target)
 }
 
-static ROUTES: [Route<State>; 7] = [
+static ROUTES: [Route<State>; 8] = [
     route("/chains/v1", Access::Protected, |_, request| {
         async move { target(&request) }.boxed()
     }),
@@ -69,6 +71,15 @@ static ROUTES: [Route<State>; 7] = [
     }),
     route("/ticks", Access::Open, |state, _| {
         async move { Ok(ticks(state)) }.boxed()
+    }),
+    route("/few", Access::Protected, |_, _| {
+        let over = Standing {
+            allowed: false,
+            limit: 1,
+            remaining: 0,
+            reset_ms: 7_000,
+        };
+        async move { Err(ApiError::RateLimited(over)) }.boxed()
     }),
     route("/panic", Access::Protected, |_, _| {
         async { panic!("on purpose") }.boxed()
@@ -139,6 +150,7 @@ pub struct Setup {
     pub dead_chain: bool,
     pub cors: Option<CorsLayer>,
     pub proxies: Proxies,
+    pub lenient: bool,
 }
 
 impl Default for Setup {
@@ -151,6 +163,7 @@ impl Default for Setup {
             dead_chain: false,
             cors: None,
             proxies: Proxies::default(),
+            lenient: false,
         }
     }
 }
@@ -197,6 +210,7 @@ impl Setup {
             limits: self.limits,
             cors: self.cors,
             proxies: self.proxies,
+            lenient: self.lenient,
             ..Surface::new("test", "Test API", router)
         };
         let app = surface.open().unwrap();

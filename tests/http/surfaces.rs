@@ -49,6 +49,7 @@ fn finish(route: &'static str, response: Response) -> Response {
 const CURT: Errors = Errors {
     answer: |error| Response::raw(error.status(), r#"{"curt":true}"#.into()),
     described: &[],
+    codes: &[],
 };
 
 fn exposed() -> [HeaderName; 2] {
@@ -190,4 +191,50 @@ async fn plain_errors_are_what_a_surface_has_by_itself() {
     assert!(surface.cors.is_none());
     assert_eq!(surface.errors.described.len(), plain::PLAIN.described.len());
     assert!(surface.open().is_ok());
+}
+
+#[tokio::test]
+async fn a_lenient_surface_knows_paths_behind_slashes_and_names_the_methods_it_takes() {
+    let rig = Setup {
+        lenient: true,
+        ..Setup::default()
+    };
+    let rig = rig.start().await;
+    for path in ["/free", "//free", "///free?a=1"] {
+        let answer = rig.get(path).await;
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    for path in ["/free/", "/free//", "//nope"] {
+        assert_eq!(rig.get(path).await.status, 404, "{path}");
+    }
+    let put = |path: &str| format!("PUT {path} HTTP/1.1\r\nhost: a\r\n\r\n");
+    for (request, allowed) in [
+        (put("/free"), "GET, HEAD"),
+        (put("//free"), "GET, HEAD"),
+        (put("/free").replace("PUT", "OPTIONS"), "GET, HEAD"),
+        (put("/echo").replace("PUT", "GET"), "POST"),
+    ] {
+        let answer = rig.send(&request).await;
+        assert_eq!(answer.status, 405, "{request}");
+        assert_eq!(answer.header("allow"), Some(allowed), "{request}");
+        let body: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(body["code"], "METHOD_NOT_ALLOWED");
+        assert_eq!(body["retryable"], false);
+    }
+    for unknown in ["/nope", "*"] {
+        let request = put(unknown).replace("PUT", "OPTIONS");
+        assert_eq!(rig.send(request).await.status, 404, "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn paths_are_exact_elsewhere() {
+    let rig = Setup::default().start().await;
+    for request in ["GET //free", "PUT /free", "GET /echo"] {
+        let answer = rig
+            .send(format!("{request} HTTP/1.1\r\nhost: a\r\n\r\n"))
+            .await;
+        assert_eq!(answer.status, 404, "{request}");
+        assert_eq!(answer.header("allow"), None);
+    }
 }

@@ -90,6 +90,20 @@ async fn quotes_and_prices_over_plain_http(app: &App) {
     assert!(exposed.contains("deprecation"), "{exposed}");
     let (current, old) = (read(current).await, read(old).await);
     assert_eq!(keys(&current), keys(&old));
+    for (quote, status) in [(&current, "/intents/status/v3"), (&old, "/intents/status")] {
+        let step = &quote["steps"][0];
+        let id = step["requestId"].as_str().unwrap();
+        let endpoint = step["items"][0]["check"]["endpoint"].as_str().unwrap();
+        assert_eq!(endpoint, format!("{status}?requestId={id}"));
+        let url = format!("{}{endpoint}", app.daemon.integrator_url());
+        let told = read(reqwest::get(url).await.unwrap()).await;
+        let waiting = if status.ends_with("v3") {
+            "waiting"
+        } else {
+            "pending"
+        };
+        assert_eq!(told["status"], waiting, "{told}");
+    }
     assert_eq!(
         current["details"]["currencyIn"],
         old["details"]["currencyIn"]
@@ -132,6 +146,45 @@ async fn browsers_may_ask_with_the_clients_headers(app: &App) {
     );
 }
 
+async fn a_base_url_may_end_in_a_slash(app: &App) {
+    let base = app.daemon.integrator_url();
+    let chains = reqwest::get(format!("{base}//chains?referrer=x"))
+        .await
+        .unwrap();
+    assert_eq!(chains.status(), StatusCode::OK);
+    let client = reqwest::Client::new();
+    let wrong = client.get(format!("{base}/quote/v2")).send().await.unwrap();
+    assert_eq!(wrong.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(header(&wrong, "allow"), "POST");
+    assert_eq!(read(wrong).await["errorCode"], "METHOD_NOT_ALLOWED");
+    let nowhere = reqwest::get(format!("{base}/nope")).await.unwrap();
+    assert_eq!(nowhere.status(), StatusCode::NOT_FOUND);
+    let planned = app.ask("/fast-fill", &json!({"requestId": "0x"})).await;
+    assert_eq!(planned.status(), StatusCode::NOT_IMPLEMENTED);
+    let planned = read(planned).await;
+    assert_eq!(planned["errorCode"], "NOT_SUPPORTED_YET");
+    assert_eq!(planned["message"], "POST /fast-fill is not served yet");
+}
+
+async fn numbers_are_read_as_they_are_meant(app: &App) {
+    let user = hex(app.world.user.address());
+    let mut body = json!({
+        "user": user, "originChainId": "31001", "destinationChainId": "0x791a", "originCurrency": ETH,
+        "destinationCurrency": ETH, "amount": format!("{:#x}", 100 * MILLI), "tradeType": "EXACT_INPUT",
+        "strict": "false", "slippageTolerance": 100,
+    });
+    let quote = read(app.ask("/quote/v2", &body).await).await;
+    let shown = &quote["details"]["currencyIn"]["amount"];
+    assert_eq!(shown, &json!((100 * MILLI).to_string()), "{quote}");
+    body["amount"] = json!(1.5);
+    let refused = read(app.ask("/quote/v2", &body).await).await;
+    assert_eq!(refused["errorCode"], "INVALID_AMOUNT");
+    let currencies = json!({"chainIds": ["0x7919"], "limit": "1"});
+    let found = read(app.ask("/currencies/v2", &currencies).await).await;
+    assert_eq!(found[0]["chainId"], 31_001, "{found}");
+    assert_eq!(found[0]["metadata"]["logoURI"], "");
+}
+
 async fn client_shows_why_a_quote_is_refused(app: &App) {
     let mut quote = app.quote(ETH, ETH, 100 * MILLI);
     quote["toCurrency"] = format!("0x{}", "77".repeat(20)).into();
@@ -148,6 +201,8 @@ async fn other_clients_are_answered_too() {
         quotes_and_prices_over_plain_http(&app),
         contracts_that_nobody_listed_speak_for_themselves(&app),
         browsers_may_ask_with_the_clients_headers(&app),
+        a_base_url_may_end_in_a_slash(&app),
+        numbers_are_read_as_they_are_meant(&app),
         client_shows_why_a_quote_is_refused(&app)
     );
     app.daemon.stop().await;

@@ -5,8 +5,8 @@ use alloy::{
     sol_types::SolCall,
 };
 use devnet::{
-    contracts::Token,
-    proxy::{Lie, on},
+    contracts::{FillRouter, Token},
+    proxy::{Lie, on, rules},
 };
 use serde_json::{Value, json};
 use vm::{
@@ -90,6 +90,95 @@ async fn what_was_paid_and_moved_is_what_the_chain_holds() {
     let token = rig.site.token;
     let moved = [change(solver, token, -7), change(RECIPIENT, token, 7)];
     assert_eq!(witness.changes, moved);
+}
+
+const TRACE: &str = "debug_traceTransaction";
+
+/// What passes on what it is paid to the recipient.
+fn passing(rig: &Rig) -> Call {
+    let calls = vec![FillRouter::Call {
+        to: RECIPIENT,
+        data: vm::Bytes::new(),
+        value: U256::from(5),
+    }];
+    Call {
+        data: FillRouter::fillCall { calls }.abi_encode().into(),
+        ..rig.payment(rig.site.router, 5)
+    }
+}
+
+/// What it moved as a trace has it, and as its value has it.
+fn moved(rig: &Rig) -> [[Change; 2]; 2] {
+    let paid = |to| {
+        [
+            change(rig.solver.address(), NATIVE, -5),
+            change(to, NATIVE, 5),
+        ]
+    };
+    [paid(RECIPIENT), paid(rig.site.router)]
+}
+
+#[tokio::test]
+async fn native_currency_that_contracts_pass_on_is_seen_where_the_node_traces() {
+    let rig = Rig::start().await;
+    let paid = mined(&rig, 0, passing(&rig)).await;
+    let [passed, stays] = moved(&rig);
+    assert_eq!(seen(&rig, &paid).await.changes, passed);
+    let asked = rig.proxy.count(TRACE);
+    assert!(asked > 0);
+
+    // A node that cannot is not asked again and again, and what its logs say is told.
+    rig.proxy.lie(on(TRACE, |_| {
+        Lie::Error(-32601, "the method does not exist".into())
+    }));
+    for _ in 0..2 {
+        assert_eq!(seen(&rig, &paid).await.changes, stays);
+    }
+    assert_eq!(rig.proxy.count(TRACE), asked + 1);
+}
+
+#[tokio::test]
+async fn a_trace_that_fails_silences_nobody() {
+    let mut rig = Rig::start().await;
+    let paid = mined(&rig, 0, passing(&rig)).await;
+    let [passed, stays] = moved(&rig);
+    let pad = |length: usize| {
+        on(TRACE, move |_| {
+            Lie::patch(move |trace| trace["pad"] = json!("0".repeat(length)))
+        })
+    };
+    let others = vec![
+        on(TRACE, |_| Lie::Result(Value::Null)),
+        on(TRACE, |_| Lie::Result(json!({"type": 7}))),
+        on(TRACE, |_| Lie::Drop),
+        pad(vm::protocol::limits::STRANGERS_ANSWER),
+    ];
+    for (at, lie) in others.into_iter().enumerate() {
+        rig.proxy.lie(lie);
+        assert_eq!(seen(&rig, &paid).await.changes, stays, "{at}");
+        rig.proxy.lie(pad(1));
+        assert_eq!(seen(&rig, &paid).await.changes, passed, "{at}");
+    }
+
+    // Who hears of too many traces hears of everything else.
+    let silent = rules::too_many_requests("30");
+    rig.proxy.lie(Box::new(move |call| match call.method {
+        TRACE => silent(call),
+        _ => None,
+    }));
+    let asked = rig.proxy.count(TRACE);
+    for _ in 0..2 {
+        assert_eq!(seen(&rig, &paid).await.changes, stays);
+    }
+    assert_eq!(rig.proxy.count(TRACE), asked + 1);
+    assert!(rig.trade.scanner.head().await.is_ok());
+
+    // A line with less room has no more for traces.
+    rig.longest(64 << 10);
+    rig.proxy.lie(pad(64 << 10));
+    assert_eq!(seen(&rig, &paid).await.changes, stays);
+    rig.proxy.lie(pad(1));
+    assert_eq!(seen(&rig, &paid).await.changes, passed);
 }
 
 #[tokio::test]

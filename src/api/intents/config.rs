@@ -1,4 +1,5 @@
-//! `GET /config/v2`, `/chains/liquidity` and `/chains/health`: what the solver can pay, and where.
+//! `GET /config/v2`, `/chains/liquidity` and `/chains/health`: what the solver can pay, and where. `/config`
+//! answers as `/config/v2`: its published type has the same fields but for the fee.
 
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use vm::ReadError;
 use super::{Shared, State};
 use crate::{
     chains::asking,
-    http::{ApiError, Request, Response},
+    http::{ApiError, Number, Request, Response},
     market::{Currency, Network},
-    quote::show,
+    quote::{code::Refused, intent, show, toll::Toll},
 };
 
 /// How old an answer of a provider may be.
@@ -38,7 +39,8 @@ impl Default for Recent {
 #[serde(rename_all = "camelCase")]
 pub struct OneChain {
     /// The chain's number.
-    chain_id: u64,
+    #[param(value_type = u64)]
+    chain_id: Number,
 }
 
 /// What `/chains/health` reads of the query.
@@ -46,17 +48,20 @@ pub struct OneChain {
 #[serde(rename_all = "camelCase")]
 pub struct AnyChain {
     /// The chain's number; all that are not switched off where it is left out.
-    chain_id: Option<u64>,
+    #[param(value_type = Option<u64>)]
+    chain_id: Option<Number>,
 }
 
-/// What `/config/v2` reads of the query.
+/// What `/config/v2` and `/config` read of the query.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 pub struct Asked {
     /// The chain to deposit on.
-    origin_chain_id: u64,
+    #[param(value_type = u64)]
+    origin_chain_id: Number,
     /// The chain to be paid on.
-    destination_chain_id: u64,
+    #[param(value_type = u64)]
+    destination_chain_id: Number,
     /// Whose balance to tell.
     user: Option<String>,
     /// The asset's name, for example `usdc`; the native currency where it is left out.
@@ -95,8 +100,12 @@ pub struct Health {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RouteConfig {
+    /// Something can be quoted. Not where a chain is switched off or the solver does not trade the asset, nor while
+    /// the route cannot be priced.
     enabled: bool,
     user: Own,
+    /// What the solver takes of a deposit, units of the origin's currency: a quote tells it exactly. 0 where the
+    /// route is not enabled.
     fee: String,
     solver: Capacity,
     supports_external_liquidity: bool,
@@ -108,6 +117,8 @@ pub struct RouteConfig {
 #[schema(as = RouteUser)]
 pub struct Own {
     balance: String,
+    /// What is left of the balance after the fee, as far as the solver can give as much; units of the
+    /// origin's currency. The gas of the user's own transaction is not taken off.
     max_bridge_amount: String,
 }
 
@@ -123,7 +134,7 @@ pub struct Capacity {
 
 pub async fn liquidity(state: Shared, request: Request) -> Result<Response, ApiError> {
     let asked: OneChain = request.query()?;
-    let network = state.network(asked.chain_id)?;
+    let network = state.network(asked.chain_id.0)?;
     let mut liquidity = Vec::new();
     for currency in network.currencies.iter().filter(|one| one.solver) {
         liquidity.push(held(&state, network, currency).await?);
@@ -174,7 +185,7 @@ async fn available(
 pub async fn health(state: Shared, request: Request) -> Result<Response, ApiError> {
     let asked: AnyChain = request.query()?;
     let networks: Vec<&Network> = match asked.chain_id {
-        Some(number) => vec![state.network(number)?],
+        Some(number) => vec![state.network(number.0)?],
         None => {
             let all = state.market.networks().iter();
             all.filter(|network| !network.disabled).collect()
@@ -191,8 +202,8 @@ pub async fn health(state: Shared, request: Request) -> Result<Response, ApiErro
 
 pub async fn route(state: Shared, request: Request) -> Result<Response, ApiError> {
     let asked: Asked = request.query()?;
-    let origin = state.network(asked.origin_chain_id)?;
-    let destination = state.network(asked.destination_chain_id)?;
+    let origin = state.network(asked.origin_chain_id.0)?;
+    let destination = state.network(asked.destination_chain_id.0)?;
     let one = |network: &'static str| {
         ApiError::refused(
             "UNSUPPORTED_CURRENCY",
@@ -205,20 +216,48 @@ pub async fn route(state: Shared, request: Request) -> Result<Response, ApiError
     let keyed = request.key.is_some();
     let user = (keyed, asked.user.as_deref());
     let balance = asking::by(keyed, balance(&state, origin, from, user)).await?;
-    Response::json(&RouteConfig {
-        enabled: !origin.disabled && !destination.disabled && from.solver && to.solver,
-        user: Own {
-            balance: balance.to_string(),
-            max_bridge_amount: balance.min(capacity).to_string(),
-        },
-        fee: "0".into(),
-        solver: Capacity {
-            address: state.solver.clone(),
-            balance: capacity.to_string(),
-            capacity_per_request: capacity.to_string(),
-        },
-        supports_external_liquidity: false,
-    })
+    let enabled = !origin.disabled && !destination.disabled && from.solver && to.solver;
+    let toll = match enabled {
+        true => {
+            let toll = state
+                .quoter
+                .toll((origin, from), (destination, to), capacity);
+            asking::by(keyed, toll).await.map(Some)
+        }
+        false => Ok(None),
+    };
+    let held = (balance, capacity);
+    Response::json(&RouteConfig::of(toll, held, &state.solver))
+}
+
+impl RouteConfig {
+    /// `held` are the user's balance and what the solver can give. A route whose fee nobody tells now can carry
+    /// nothing now.
+    fn of(
+        toll: Result<Option<Toll>, Refused>,
+        (balance, capacity): (U256, U256),
+        solver: &str,
+    ) -> Self {
+        let toll = toll.unwrap_or_else(|why| {
+            tracing::debug!(%why, "a route has no fee now");
+            None
+        });
+        let (enabled, toll) = (toll.is_some(), toll.unwrap_or_default());
+        Self {
+            enabled,
+            user: Own {
+                balance: balance.to_string(),
+                max_bridge_amount: toll.left(balance).to_string(),
+            },
+            fee: toll.fee.to_string(),
+            solver: Capacity {
+                address: solver.to_owned(),
+                balance: capacity.to_string(),
+                capacity_per_request: capacity.to_string(),
+            },
+            supports_external_liquidity: false,
+        }
+    }
 }
 
 /// The currency of an asset's name; the native one where none is named.
@@ -239,7 +278,10 @@ async fn balance(
     let (Some(user), Some(venue)) = (user, state.venues.get(&network.name)) else {
         return Ok(U256::ZERO);
     };
-    let wrong = |error| ApiError::refused("INVALID_ADDRESS", format!("user: {error}"));
+    let wrong = |_| {
+        let what = intent::misspelled(user).unwrap_or("expected an address of its chain");
+        ApiError::refused("INVALID_ADDRESS", format!("user: {what}"))
+    };
     let owner = venue.spec.family.account(user).map_err(wrong)?;
     let address = venue.spec.family.address(&currency.address);
     let address = address.map_err(ApiError::internal)?;
@@ -255,9 +297,37 @@ async fn balance(
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+    use serde_json::{Value, json};
     use tokio::time::sleep;
 
     use super::*;
+    use crate::quote::code::Code;
+
+    fn shown(toll: Result<Option<Toll>, Refused>) -> Value {
+        let held = (U256::from(1_000), U256::from(500));
+        serde_json::to_value(RouteConfig::of(toll, held, "0x1")).unwrap()
+    }
+
+    #[test]
+    fn a_route_that_cannot_be_priced_is_not_enabled_and_tells_what_is_held() {
+        let config = |enabled: bool, fee: &str, most: &str| {
+            json!({
+                "enabled": enabled, "fee": fee, "supportsExternalLiquidity": false,
+                "user": {"balance": "1000", "maxBridgeAmount": most},
+                "solver": {"address": "0x1", "balance": "500", "capacityPerRequest": "500"},
+            })
+        };
+        let toll = Toll {
+            fee: U256::from(7),
+            most: U256::from(507),
+        };
+        assert_eq!(shown(Ok(Some(toll))), config(true, "7", "500"));
+        assert_eq!(shown(Ok(None)), config(false, "0", "0"));
+        for code in Code::ALL {
+            let refused = Refused::new(code, "no price");
+            assert_eq!(shown(Err(refused)), config(false, "0", "0"), "{code:?}");
+        }
+    }
 
     #[tokio::test]
     async fn many_who_ask_the_same_together_cost_one_question() {

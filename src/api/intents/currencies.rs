@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 
 use super::{Shared, State};
 use crate::{
-    http::{ApiError, Request, Response},
+    http::{ApiError, Flag, Number, Request, Response, Text},
+    json,
     market::{Currency, Network},
 };
 
@@ -21,19 +22,19 @@ const MOST: usize = 1_000;
 #[schema(as = CurrencyFilter)]
 pub struct Filter {
     /// Those that the service itself holds.
-    default_list: Option<bool>,
-    chain_ids: Option<Vec<u64>>,
+    default_list: Option<Flag>,
+    chain_ids: Option<Vec<Number>>,
     /// Part of a symbol or name, or an address.
-    term: Option<String>,
+    term: Option<Text>,
     address: Option<String>,
     currency_id: Option<String>,
     /// `chainId:address`.
     tokens: Option<Vec<String>>,
-    verified: Option<bool>,
-    limit: Option<usize>,
-    deposit_address_only: Option<bool>,
+    verified: Option<Flag>,
+    limit: Option<Number>,
+    deposit_address_only: Option<Flag>,
     /// Where nothing listed has `address` on the one chain of `chainIds`: what the contract says of itself.
-    use_external_search: Option<bool>,
+    use_external_search: Option<Flag>,
 }
 
 /// A currency.
@@ -57,8 +58,9 @@ pub struct Listed {
 #[serde(rename_all = "camelCase")]
 #[schema(as = ListedMetadata)]
 pub struct Metadata {
+    /// Empty where there is none.
     #[serde(rename = "logoURI")]
-    logo_uri: Option<String>,
+    logo_uri: String,
     verified: bool,
     is_native: bool,
 }
@@ -107,12 +109,13 @@ fn filter(request: &Request) -> Result<Filter, ApiError> {
 /// What is listed, or else what a contract that nobody listed says of itself.
 async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiError> {
     let listed = found(state, filter);
-    let (Some(address), Some(&[chain])) = (&filter.address, filter.chain_ids.as_deref()) else {
+    let (Some(address), Some(&[Number(chain)])) = (&filter.address, filter.chain_ids.as_deref())
+    else {
         return Ok(listed);
     };
     if !listed.is_empty()
-        || filter.use_external_search != Some(true)
-        || filter.verified == Some(true)
+        || filter.use_external_search != Some(Flag(true))
+        || filter.verified == Some(Flag(true))
     {
         return Ok(listed);
     }
@@ -139,7 +142,7 @@ async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiErro
             decimals: info.decimals,
             vm_type: venue.spec.family.short,
             metadata: Metadata {
-                logo_uri: None,
+                logo_uri: String::new(),
                 verified: false,
                 is_native: false,
             },
@@ -149,7 +152,9 @@ async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiErro
 }
 
 fn found(state: &State, filter: &Filter) -> Vec<Listed> {
-    let limit = filter.limit.unwrap_or(LIMIT).min(MOST);
+    let limit = filter.limit.map_or(LIMIT, |limit| {
+        usize::try_from(limit.0).unwrap_or(MOST).min(MOST)
+    });
     let networks = state.market.networks().iter();
     let all = networks.flat_map(|network| {
         let currencies = network.currencies.iter().enumerate();
@@ -167,7 +172,7 @@ fn found(state: &State, filter: &Filter) -> Vec<Listed> {
             decimals: currency.decimals,
             vm_type: state.spec(network).map_or("", |spec| spec.family.short),
             metadata: Metadata {
-                logo_uri: currency.logo_uri.clone(),
+                logo_uri: currency.logo_uri.clone().unwrap_or_default(),
                 verified: true,
                 is_native: at == 0,
             },
@@ -179,11 +184,12 @@ impl Filter {
     fn takes(&self, network: &Network, currency: &Currency) -> bool {
         let token = |token: &String| {
             let (chain, address) = token.split_once(':').unwrap_or_default();
-            chain.parse() == Ok(network.chain_id) && is_at(network, currency, address)
+            json::number(chain) == Some(network.chain_id) && is_at(network, currency, address)
         };
-        let list = self.default_list != Some(true) || currency.solver;
+        let list = self.default_list != Some(Flag(true)) || currency.solver;
         let chain = self.chain_ids.as_ref();
-        let chain = chain.is_none_or(|ids| ids.is_empty() || ids.contains(&network.chain_id));
+        let chain =
+            chain.is_none_or(|ids| ids.is_empty() || ids.contains(&Number(network.chain_id)));
         let address = self.address.as_deref();
         let address = address.is_none_or(|address| is_at(network, currency, address));
         let id = self.currency_id.as_deref();
@@ -191,7 +197,8 @@ impl Filter {
         let tokens = self.tokens.as_ref();
         let tokens = tokens.is_none_or(|all| all.is_empty() || all.iter().any(token));
         // Everything listed is verified, and no currency has deposit addresses yet.
-        let verified = self.verified != Some(false) && self.deposit_address_only != Some(true);
+        let verified =
+            self.verified != Some(Flag(false)) && self.deposit_address_only != Some(Flag(true));
         let shown = !network.private && verified;
         shown && list && chain && address && id && tokens && self.names(network, currency)
     }

@@ -4,13 +4,15 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::codes::{OTHERS, QUOTES};
 use crate::{
     http::{
         ApiError, Errors, Response,
+        codes::{self, ErrorCode, SERVER},
         error::{Described, Told},
     },
     index::manual::ManualError,
-    quote::code::Refused,
+    quote::code::{FailedCall, Refused},
     store::requests::RequestsError,
     stream::feed::FeedError,
 };
@@ -18,6 +20,7 @@ use crate::{
 /// Every status that a route may answer with besides 200.
 pub const ERRORS: Errors = Errors {
     answer,
+    codes: &[QUOTES, OTHERS, SERVER],
     described: &[
         Described::of::<Failure>(
             "400",
@@ -48,21 +51,62 @@ pub const ERRORS: Errors = Errors {
 #[schema(as = IntegratorFailure)]
 pub(super) struct Failure {
     message: String,
-    /// Stable, in capitals.
-    error_code: &'static str,
+    error_code: ErrorCode,
+    /// As `errorCode`.
     code: &'static str,
+    /// As `errorCode`.
     error: &'static str,
     status_code: u16,
+    /// The path of the code's page.
+    docs: String,
+}
+
+/// A quote's refusal, with what a simulation said where one reverted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = QuoteRefused)]
+pub(super) struct QuoteFailure {
+    /// Names the field and what was expected of it.
+    message: String,
+    error_code: ErrorCode,
+    /// What the contract said; set, as the next two are, where a simulation reverted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_data: Option<String>,
+    /// The head at which it reverted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approx_simulated_block: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_call_data: Option<FailedCall>,
+    /// The published client reads the HTTP status from the body only.
+    status_code: u16,
+    /// The path of the code's page.
+    docs: String,
+}
+
+impl QuoteFailure {
+    fn of(refused: &Refused) -> Self {
+        let code = refused.code.text();
+        Self {
+            message: refused.message.clone(),
+            error_code: ErrorCode(code),
+            error_data: refused.error_data.clone(),
+            approx_simulated_block: refused.approx_simulated_block,
+            failed_call_data: refused.failed_call_data.as_deref().cloned(),
+            status_code: refused.status_code,
+            docs: codes::page(code),
+        }
+    }
 }
 
 fn answer(error: ApiError) -> Response {
     let Told { code, message } = error.told();
     let body = Failure {
         message,
-        error_code: code,
+        error_code: ErrorCode(code),
         code,
         error: code,
         status_code: error.status().as_u16(),
+        docs: codes::page(code),
     };
     let plain = error.into_response();
     match serde_json::to_vec(&body) {
@@ -74,13 +118,13 @@ fn answer(error: ApiError) -> Response {
     }
 }
 
-/// A quote's refusal is its own body.
+/// A quote's refusal has a body of its own.
 pub fn refused(refused: &Refused) -> Result<Response, ApiError> {
     let status = hyper::StatusCode::from_u16(refused.status_code).map_err(ApiError::internal)?;
     if status.is_server_error() {
         tracing::warn!(error = %refused, code = refused.code.text(), "no quote");
     }
-    Response::json_with(status, refused)
+    Response::json_with(status, &QuoteFailure::of(refused))
 }
 
 impl From<ManualError> for ApiError {

@@ -35,8 +35,7 @@ pub static ROUTES: [Route<Fanout>; 3] = [
         access: Access::Counted,
         handler: |fanout, request| async move { events(&fanout, &request).await }.boxed(),
         docs: Some(Docs {
-            summary: "Status changes as they happen, as Server-Sent Events: of the requests that are \
-                      named, or of all that were quoted with the caller's key",
+            summary: "Status changes as they happen (Server-Sent Events)",
             group: "Status",
             query: Query::of::<Asked>(),
             body: None,

@@ -3,10 +3,12 @@
 
 pub mod access;
 mod chains;
+pub mod codes;
 mod config;
 mod currencies;
 pub mod error;
 pub mod events;
+pub mod planned;
 mod prices;
 mod quotes;
 mod requests;
@@ -44,6 +46,8 @@ pub struct State {
     pub transactions: Arc<Transactions>,
     /// What providers said of balances a moment ago.
     pub recent: config::Recent,
+    /// Which chains lagged a moment ago.
+    pub looks: chains::Looks,
     /// Which chains the index reads now.
     pub troubles: Arc<Troubles>,
     /// The solver's address.
@@ -172,10 +176,7 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     get(
         "/chains",
-        (
-            "Chains",
-            "The chains that can be quoted, and what clients need to know of them",
-        ),
+        ("Chains", "The chains that can be quoted"),
         (Query::of::<chains::Filter>(), Shape::of::<chains::Chains>()),
         |state, request| -> Answer { Box::pin(chains::list(state, request)) },
     ),
@@ -206,6 +207,15 @@ pub static ROUTES: &[Route<State>] = &[
         ),
         |state, request| -> Answer { Box::pin(config::route(state, request)) },
     ),
+    get(
+        "/config",
+        ("Chains", "What a route can carry: as /config/v2"),
+        (
+            Query::of::<config::Asked>(),
+            Shape::of::<config::RouteConfig>(),
+        ),
+        |state, request| -> Answer { Box::pin(config::route(state, request)) },
+    ),
     post(
         "/currencies/v1",
         ("Currencies", "Currencies, a list per asset"),
@@ -229,6 +239,12 @@ pub static ROUTES: &[Route<State>] = &[
         ("Currencies", "What one whole unit is worth in dollars"),
         (Query::of::<prices::Token>(), Shape::of::<prices::Body>()),
         |state, request| -> Answer { Box::pin(prices::token(state, request)) },
+    ),
+    get(
+        "/currencies/token/price/v2",
+        ("Currencies", "The same, as a text of all its digits"),
+        (Query::of::<prices::Token>(), Shape::of::<prices::Exact>()),
+        |state, request| -> Answer { Box::pin(prices::exact(state, request)) },
     ),
     get(
         "/swap-sources",
@@ -267,20 +283,24 @@ const fn post(
 
 /// What says no with a body of its own, which has more in it.
 static REFUSED: [Described; 6] = [
-    Described::of::<quotes::Refused>("400", "There is no such quote; `errorCode` says why", false),
-    Described::of::<quotes::Refused>(
+    Described::of::<error::QuoteFailure>(
+        "400",
+        "There is no such quote; `errorCode` says why",
+        false,
+    ),
+    Described::of::<error::QuoteFailure>(
         "401",
         "The key is not known, or `subsidizeFees` needs one",
         true,
     ),
-    Described::of::<quotes::Refused>("403", "The key may not do this", true),
-    Described::of::<quotes::Refused>(
+    Described::of::<error::QuoteFailure>("403", "The key may not do this", true),
+    Described::of::<error::QuoteFailure>(
         "429",
         "Too many requests, or too many quotes with much data that nobody acted on",
         true,
     ),
-    Described::of::<quotes::Refused>("500", "A fault of the service's own", true),
-    Described::of::<quotes::Refused>(
+    Described::of::<error::QuoteFailure>("500", "A fault of the service's own", true),
+    Described::of::<error::QuoteFailure>(
         "503",
         "Prices, chains or the store cannot be used now",
         true,

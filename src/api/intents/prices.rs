@@ -1,24 +1,28 @@
-//! `GET /currencies/token/price` and `/swap-sources`.
+//! `GET /currencies/token/price`, `/currencies/token/price/v2` and `/swap-sources`.
 
 use alloy::primitives::U256;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::Shared;
+use super::{Shared, State};
 use crate::{
-    http::{ApiError, Request, Response},
-    price::PriceError,
+    http::{ApiError, Number, Request, Response},
+    price::{Price, PriceError},
     quote::show,
 };
 
-/// What `/currencies/token/price` reads of the query.
+/// Of the dollars in which prices are told.
+const DECIMALS: u8 = 18;
+
+/// What both editions of `/currencies/token/price` read of the query.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 pub struct Token {
     /// The currency.
     address: String,
     /// Its chain's number.
-    chain_id: u64,
+    #[param(value_type = u64)]
+    chain_id: Number,
 }
 
 /// What `/swap-sources` reads of the query.
@@ -26,7 +30,8 @@ pub struct Token {
 #[serde(rename_all = "camelCase")]
 pub struct OfChain {
     /// Only those of this chain.
-    chain_id: Option<u64>,
+    #[param(value_type = Option<u64>)]
+    chain_id: Option<Number>,
 }
 
 /// A price for display: decisions are made with integers.
@@ -38,6 +43,14 @@ pub struct Body {
     price: serde_json::Number,
 }
 
+/// A price with all its digits.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TokenPriceV2)]
+pub struct Exact {
+    /// Dollars of one whole unit, a decimal number.
+    price: String,
+}
+
 /// Names of exchanges.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SwapSources)]
@@ -46,34 +59,45 @@ pub struct Sources {
 }
 
 pub async fn token(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let price = priced(&state, &request).await?;
+    let price = dollars(price.usd).map_err(ApiError::internal)?;
+    Response::json(&Body { price })
+}
+
+pub async fn exact(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let price = priced(&state, &request).await?;
+    let price = show::units(price.usd, DECIMALS);
+    Response::json(&Exact { price })
+}
+
+/// The price of the currency that is asked for.
+async fn priced(state: &State, request: &Request) -> Result<Price, ApiError> {
     let asked: Token = request.query()?;
-    let (network, address) = (state.network(asked.chain_id)?, asked.address);
+    let (network, address) = (state.network(asked.chain_id.0)?, asked.address);
     let currency = network.currency(&address).ok_or_else(|| {
         let what = format!("address: {address} is not listed on this chain");
         ApiError::refused("UNSUPPORTED_CURRENCY", what)
     })?;
     let now = (state.clock)() / 1000;
-    let price = state.prices.price(currency, now).await.map_err(|error| {
+    state.prices.price(currency, now).await.map_err(|error| {
         let unknown = matches!(error, PriceError::Unknown(_));
         match unknown {
             true => ApiError::refused("UNSUPPORTED_CURRENCY", error.to_string()),
             false => ApiError::unavailable("PRICE_FETCH_FAILED", "There is no price now", error),
         }
-    })?;
-    let price = dollars(price.usd).map_err(ApiError::internal)?;
-    Response::json(&Body { price })
+    })
 }
 
 /// A number as JSON has it, of USD with 18 decimals.
 fn dollars(usd: U256) -> Result<serde_json::Number, serde_json::Error> {
-    serde_json::from_str(&show::units(usd, 18))
+    serde_json::from_str(&show::units(usd, DECIMALS))
 }
 
 pub async fn sources(state: Shared, request: Request) -> Result<Response, ApiError> {
     let asked: OfChain = request.query()?;
     let network = asked
         .chain_id
-        .map(|number| state.network(number))
+        .map(|number| state.network(number.0))
         .transpose()?;
     let networks = match network {
         Some(network) => std::slice::from_ref(network),

@@ -1,4 +1,5 @@
-//! `POST /quote/v2`, `/quote` (deprecated) and `/price`.
+//! `POST /quote/v2`, `/quote` (deprecated) and `/price`. Who still asks by the deprecated name knows the
+//! first version of the status only: its checks name that.
 
 use alloy::primitives::keccak256;
 use hyper::header::HeaderValue;
@@ -13,26 +14,45 @@ use crate::{
 pub use crate::quote::{
     answer::{Answer, PriceAnswer},
     body::Body,
-    code::Refused,
 };
 
 /// Since when `/quote` is deprecated (RFC 9745), unix seconds: 2026-01-01.
 const DEPRECATED: &str = "@1767225600";
+/// What checks name, and what they name for clients before 3.0.
+const STATUS: &str = "/intents/status/v3?";
+const FIRST_STATUS: &str = "/intents/status?";
 
 pub async fn quote(state: Shared, request: Request) -> Result<Response, ApiError> {
+    quoted(state, request, |answer| answer).await
+}
+
+async fn quoted(
+    state: Shared,
+    request: Request,
+    told: fn(Answer) -> Answer,
+) -> Result<Response, ApiError> {
     let body = match Body::read(request.value()?) {
         Ok(body) => body,
         Err(refused) => return error::refused(&refused),
     };
     let quoted = state.quoter.quote_for(&body, caller(&request));
     match asking::by(request.key.is_some(), quoted).await {
-        Ok(answer) => Response::json(&answer),
+        Ok(answer) => Response::json(&told(answer)),
         Err(refused) => error::refused(&refused),
     }
 }
 
+/// Clients up to 2.4 poll a check as it is written, and know the words of the first version only.
+fn first_checks(mut answer: Answer) -> Answer {
+    let items = answer.steps.iter_mut().flat_map(|step| &mut step.items);
+    for check in items.filter_map(|item| item.check.as_mut()) {
+        check.endpoint = check.endpoint.replacen(STATUS, FIRST_STATUS, 1);
+    }
+    answer
+}
+
 pub async fn deprecated(state: Shared, request: Request) -> Result<Response, ApiError> {
-    let answer = quote(state, request).await;
+    let answer = quoted(state, request, first_checks).await;
     Ok(answer
         .unwrap_or_else(error::ERRORS.answer)
         .with("deprecation", HeaderValue::from_static(DEPRECATED))

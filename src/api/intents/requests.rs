@@ -57,9 +57,11 @@ pub struct AskedV3 {
     deposit_address: Option<String>,
     #[param(min_length = 1)]
     recipient: Option<String>,
-    /// `success`, `failure`, `refund`, `pending` (which is also `submitted`) or `depositing`. Quotes
-    /// that nobody acted on are left out.
-    #[param(pattern = "^(success|failure|refund|pending|depositing)$")]
+    /// `success`, `failure`, `refund`, `pending` (which is also `submitted`), `depositing` or `waiting`.
+    /// Quotes that nobody acted on are left out unless `waiting` or an id asks for them; they are in no
+    /// order of amounts. `waiting` lists those that were quoted with the caller's own key, or those of the `user`
+    /// that is named as well.
+    #[param(pattern = "^(success|failure|refund|pending|depositing|waiting)$")]
     status: Option<String>,
     #[param(min_length = 1)]
     fail_reason: Option<String>,
@@ -68,7 +70,7 @@ pub struct AskedV3 {
     /// A comma list of the caller's own key, or better its label: addresses are logged.
     #[param(min_length = 1)]
     api_key: Option<String>,
-    /// `Bridge`, `Crosschain Swap`, `Same-chain Swap`, `Send`, `Wrap`, `Unwrap` or `Call`.
+    /// `Bridge` (one asset on two chains), `Crosschain Swap`, `Same-chain Swap`, `Send`, `Wrap`, `Unwrap` or `Call`.
     #[param(min_length = 1)]
     request_type: Option<String>,
     currency_in_chain_id: Option<u64>,
@@ -105,13 +107,13 @@ pub struct AskedV3 {
     /// `gas_top_up`, `fixed_rate`, `app_fees`, `deposit_address`.
     #[param(min_length = 1)]
     features: Option<String>,
-    /// Shows `data.referrer`, `data.platformFee` and `data.apiKeyName` of the caller's own requests.
+    /// Shows `data.referrer` and `data.apiKeyName` of the caller's own requests.
     include_authenticated_data: Option<bool>,
     /// With `id`: regenerated requests, too.
     include_child_requests: Option<bool>,
     /// A JSON array of groups, of which one must hold: objects of the fields above (not of ranges and
-    /// `features`), all of which must hold. `not:` before a key turns it round; a value may be an array,
-    /// of which one must hold, or null, for nothing (never of `apiKey`). At most 16 groups of 32 fields of 64 values, and 256 values in all.
+    /// `features`), all of which must hold; no status `waiting`. `not:` before a key turns it round; a value may be
+    /// an array, of which one must hold, or null, for nothing (never of `apiKey`). At most 16 groups of 32 fields of 64 values, and 256 values in all.
     #[param(min_length = 2, max_length = 8192)]
     filters: Option<String>,
     /// `createdAt`, `updatedAt` or `amountUsd`.
@@ -157,7 +159,9 @@ pub struct AskedV2 {
     deposit_address: Option<String>,
     include_child_requests: Option<bool>,
     include_authenticated_data: Option<bool>,
-    #[param(pattern = "^(success|failure|refund|pending|depositing)$")]
+    /// As in version 3: quotes that nobody acted on are left out unless `waiting` or an id asks for them. `waiting`
+    /// is refused without a key.
+    #[param(pattern = "^(success|failure|refund|pending|depositing|waiting)$")]
     status: Option<String>,
     #[param(min_length = 1)]
     api_key: Option<String>,

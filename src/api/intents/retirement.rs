@@ -18,6 +18,8 @@ use utoipa::ToSchema;
 use crate::{
     http::{
         ApiError, KeyLabel, Response,
+        auth::RATE_LIMIT,
+        codes::{self, ErrorCode},
         limit::{self, Allowance, Limiter},
     },
     show,
@@ -58,10 +60,15 @@ pub struct Notice {
 #[schema(as = RetiredFailure)]
 pub struct Refused {
     message: &'static str,
-    error_code: &'static str,
+    error_code: ErrorCode,
     status_code: u16,
+    /// Requests that the caller may make in the window that it has used up; only with a 429.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
     successor: &'static str,
     migration_guide: &'static str,
+    /// The path of the code's page.
+    docs: String,
 }
 
 impl Retirement {
@@ -104,7 +111,9 @@ impl Retirement {
         let mut response = match status {
             StatusCode::TOO_MANY_REQUESTS => {
                 let message = "Too many requests: GET /requests/v2 is being retired";
-                let refused = refused(status, message, "RATE_LIMITED");
+                let limit = response.headers.get(RATE_LIMIT[0]);
+                let limit = limit.and_then(|limit| limit.to_str().ok()?.parse::<u64>().ok());
+                let refused = refused(status, (message, "RATE_LIMITED"), limit);
                 let headers = response.headers;
                 refused.map_or_else(ApiError::into_response, |body| Response { headers, ..body })
             }
@@ -133,20 +142,22 @@ impl Retirement {
 /// The answer after the end.
 pub fn gone() -> Result<Response, ApiError> {
     let message = "GET /requests/v2 has been retired: use GET /requests/v3";
-    refused(StatusCode::GONE, message, "GONE")
+    refused(StatusCode::GONE, (message, "GONE"), None)
 }
 
 fn refused(
     status: StatusCode,
-    message: &'static str,
-    error_code: &'static str,
+    (message, code): (&'static str, &'static str),
+    limit: Option<u64>,
 ) -> Result<Response, ApiError> {
     let body = Refused {
         message,
-        error_code,
+        error_code: ErrorCode(code),
         status_code: status.as_u16(),
+        limit,
         successor: SUCCESSOR,
         migration_guide: GUIDE,
+        docs: codes::page(code),
     };
     Response::json_with(status, &body)
 }
@@ -283,11 +294,26 @@ mod tests {
         assert!(throttle.check(None, peer, now).is_err());
         assert!(throttle.check(Some(&key), other, now).is_ok());
         assert!(throttle.check(Some(&key), peer, now + 60_000).is_ok());
-        let marked = DATES.mark(refused.into_response());
+        let ApiError::RateLimited(standing) = &refused else {
+            panic!("{refused}");
+        };
+        assert_eq!((standing.limit, standing.remaining), (25, 0));
+        let mut answer = refused.into_response();
+        // As the server tells it.
+        answer.put_number(RATE_LIMIT[0], 25);
+        let marked = DATES.mark(answer);
         assert_eq!(marked.status, StatusCode::TOO_MANY_REQUESTS);
         assert!(!marked.headers.contains_key(RETRY_AFTER));
         let body: serde_json::Value = serde_json::from_slice(marked.body.whole().unwrap()).unwrap();
         assert_eq!(body["successor"], "/requests/v3");
+        assert_eq!(
+            (&body["limit"], &body["errorCode"]),
+            (&25.into(), &"RATE_LIMITED".into())
+        );
+        let gone: serde_json::Value =
+            serde_json::from_slice(gone().unwrap().body.whole().unwrap()).unwrap();
+        assert_eq!(gone.get("limit"), None);
+        assert_eq!(gone["docs"], "/documentation/errors/GONE");
         let early = at("2026-08-01T00:00:00Z") * 1000;
         for _ in 0..300 {
             assert!(throttle.check(Some(&key), peer, early).is_ok());

@@ -17,8 +17,7 @@ pub use crate::request::render::{V1, V2, V3};
 #[serde(rename_all = "camelCase")]
 pub struct Asked {
     /// The id that the quote's steps carry: `0x` and 64 hex digits.
-    #[param(required)]
-    request_id: Option<String>,
+    request_id: String,
 }
 
 pub async fn v3(state: Shared, request: Request) -> Result<Response, ApiError> {
@@ -39,7 +38,7 @@ async fn told<T: Serialize>(
     render: fn(&request::Request, &Facts) -> T,
 ) -> Result<Response, ApiError> {
     let asked: Asked = request.query()?;
-    let id = request_id(&asked.request_id.unwrap_or_default())?;
+    let id = request_id(&asked.request_id)?;
     let missing = || ApiError::missing("REQUEST_NOT_FOUND", format!("unknown request {id}"));
     let found = state.requests.by_id(&id).await?.ok_or_else(missing)?;
     let facts = state.requests.facts(&id).await?;

@@ -2,12 +2,16 @@
 //! (integrator-api.md 12).
 
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::{
+    IntoParams, ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use super::{Shared, status::request_id};
 use crate::{
     http::{ApiError, Number, Request, Response, Text},
     index::manual::{Known, Told},
+    json,
     request::render::{self, V3},
     store::rows::transaction::Outcome,
 };
@@ -17,7 +21,6 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[schema(as = TransactionIndex)]
 pub struct Index {
-    /// A number, or its digits.
     chain_id: Number,
     tx_hash: Text,
     request_id: Option<Text>,
@@ -29,7 +32,6 @@ pub struct Index {
 #[schema(as = TransactionSingle)]
 pub struct Single {
     request_id: Text,
-    /// A number, or its digits.
     chain_id: Number,
     /// The transaction as a JSON text, with `txHash` or `replacementTxHash`.
     tx: Text,
@@ -52,7 +54,7 @@ const DONE: Done = Done { message: "Success" };
 pub struct Standing {
     chain_id: u64,
     tx_hash: String,
-    /// `pending`, `success` or `failure`.
+    #[schema(schema_with = outcomes)]
     transaction_status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
@@ -61,15 +63,22 @@ pub struct Standing {
     request: Option<V3>,
 }
 
+fn outcomes() -> RefOr<Schema> {
+    json::schema::one_of(
+        "What became of the transaction.",
+        ["pending", "success", "failure"],
+    )
+}
+
 /// What `/transactions/status` reads of the query.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 pub struct Asked {
     /// The transaction.
-    #[param(required)]
-    tx_hash: Option<String>,
+    tx_hash: String,
     /// Its chain's number, where it is known.
-    chain_id: Option<u64>,
+    #[param(value_type = Option<u64>)]
+    chain_id: Option<Number>,
 }
 
 pub async fn index(state: Shared, request: Request) -> Result<Response, ApiError> {
@@ -98,11 +107,8 @@ pub async fn single(state: Shared, request: Request) -> Result<Response, ApiErro
 
 pub async fn status(state: Shared, request: Request) -> Result<Response, ApiError> {
     let asked: Asked = request.query()?;
-    let hash = asked
-        .tx_hash
-        .filter(|hash| !hash.is_empty())
-        .ok_or_else(|| ApiError::refused("INVALID_TRANSACTION_HASH", "txHash: must be given"))?;
-    let known = state.transactions.status(&hash, asked.chain_id).await?;
+    let chain = asked.chain_id.map(|number| number.0);
+    let known = state.transactions.status(&asked.tx_hash, chain).await?;
     let network = state.market.by_name(&known.network);
     Response::json(&Standing::of(
         &known,

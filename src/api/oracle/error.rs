@@ -2,10 +2,28 @@
 
 use vm::ReadError;
 
+use super::codes;
 use crate::{
     attest::{Refusal, journal::JournalError, service::Error},
     chains::Closed,
-    http::ApiError,
+    http::{
+        ApiError, Errors,
+        codes::{PLAIN as FAULTS, SERVER},
+        plain::PLAIN,
+    },
+};
+
+/// How the oracle's listener says no.
+pub const ERRORS: Errors = Errors {
+    codes: &[
+        codes::DEPOSITS,
+        codes::PAYMENTS,
+        codes::WITHDRAWALS,
+        codes::SERVICE,
+        SERVER,
+        FAULTS,
+    ],
+    ..PLAIN
 };
 
 impl From<Refusal> for ApiError {

@@ -3,6 +3,7 @@
 
 mod answer;
 mod chains;
+pub mod codes;
 mod deposits;
 mod error;
 mod fills;
@@ -27,6 +28,7 @@ use crate::{
 };
 
 pub use chains::Listed;
+pub use error::ERRORS;
 
 /// What the handlers answer from.
 pub struct State {

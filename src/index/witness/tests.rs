@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use vm::{ReadError, U256};
 
@@ -6,12 +9,14 @@ use super::*;
 use crate::{
     index::{
         apply,
-        scene::{World, deposit, tx},
+        scene::{World, deposit, market, tx},
     },
+    price::{Price, PriceError},
     request::{
         Request,
         fact::{Facts, Place},
-        scene::request,
+        scene::{USDC, request},
+        witness::Change,
     },
     store::{memory::MemoryStore, requests::Requests, witnesses},
 };
@@ -130,6 +135,88 @@ async fn a_transaction_in_a_block_is_kept_in_full_once() {
     .await;
     assert_eq!(observer.round(u64::MAX).await, Ok(seen(0)));
     assert_eq!(rig.world.looks(), 1);
+}
+
+/// 2,500 dollars for who asks then, in unix seconds; nobody else is told.
+struct Told(u64);
+
+const USD: U256 = U256::from_limbs([2_500, 0, 0, 0]);
+
+#[async_trait::async_trait]
+impl PriceSource for Told {
+    async fn price(&self, currency: &Currency, now: u64) -> Result<Price, PriceError> {
+        match now == self.0 {
+            true => Ok(Price::exact(USD, now)),
+            false => Err(PriceError::Unknown(currency.symbol.clone())),
+        }
+    }
+}
+
+/// The time of [`clock`], unix seconds. Of one test: it is the process'.
+static NOW: AtomicU64 = AtomicU64::new(0);
+
+fn clock() -> u64 {
+    NOW.load(Relaxed) * 1_000
+}
+
+#[tokio::test]
+async fn what_is_seen_soon_is_kept_with_its_price() {
+    let (rig, market) = (Rig::new(), market());
+    let network = market.by_name("origin").unwrap();
+    let priced = |told| rig.observer().pricing(network, Arc::new(Told(told)), clock);
+    // The price is asked for as of now, whenever the round began.
+    let place = rig.deposited(1, 0).await;
+    let soon = place.time + LATE;
+    NOW.store(soon, Relaxed);
+    assert_eq!(priced(soon).round(7).await, Ok(seen(1)));
+    let wanted = Worth {
+        currency: network.native().unwrap().address.clone(),
+        native: true,
+        decimals: 18,
+        usd: USD,
+    };
+    assert_eq!(rig.kept("origin", 1).await.unwrap().prices, [wanted]);
+    // Nobody tells a price, and none of then can be told any more: it is kept without.
+    let place = rig.deposited(2, 0).await;
+    NOW.store(place.time, Relaxed);
+    assert_eq!(priced(0).round(7).await, Ok(seen(1)));
+    assert_eq!(rig.kept("origin", 2).await.unwrap().prices, []);
+    let place = rig.deposited(3, 0).await;
+    let late = place.time + LATE + 1;
+    NOW.store(late, Relaxed);
+    let early = place.time * 1_000;
+    assert_eq!(priced(late).round(early).await, Ok(seen(1)));
+    assert_eq!(rig.kept("origin", 3).await.unwrap().prices, []);
+}
+
+#[tokio::test]
+async fn only_listed_currencies_that_moved_are_priced() {
+    let (rig, market) = (Rig::new(), market());
+    let mut network = market.by_name("origin").unwrap().clone();
+    for (symbol, address) in [("USDC", USDC), ("OTHER", "0x0b")] {
+        let mut currency = network.currencies[0].clone();
+        (currency.symbol, currency.address) = (symbol.into(), address.into());
+        network.currencies.push(currency);
+    }
+    rig.deposited(1, 0).await;
+    assert_eq!(rig.observer().round(0).await, Ok(seen(1)));
+    let mut witness = rig.kept("origin", 1).await.unwrap();
+    for currency in [USDC.to_uppercase().replace("0X", "0x"), "0x0c".into()] {
+        witness.changes.push(Change {
+            address: "0x01".into(),
+            currency,
+            negative: false,
+            amount: U256::from(1),
+        });
+    }
+    let pricing = Pricing {
+        network,
+        prices: Arc::new(Told(0)),
+        clock: || 0,
+    };
+    let moved = pricing.moved(&witness);
+    let moved: Vec<_> = moved.iter().map(|one| one.symbol.as_str()).collect();
+    assert_eq!(moved, ["ETH", "USDC"]);
 }
 
 #[tokio::test]

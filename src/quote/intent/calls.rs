@@ -1,22 +1,21 @@
 //! What the destination does besides paying.
 
 use alloy::primitives::U256;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use vm::{
-    B256, EvmAddress, OrderCall,
+    B256, OrderCall,
     protocol::{limits, text as wire},
     trade::Authorization,
 };
 
 use super::{
     super::{
-        body::{Body, Tx},
+        body::{self, Body, Tx},
         code::{Code, Refused},
     },
     Side, text,
 };
-use crate::request::TradeType;
+use crate::{json::Number, request::TradeType};
 
 const MOST_CALLS: usize = 50;
 const _: () = assert!(MOST_CALLS <= limits::ITEMS, "what is quoted can be claimed");
@@ -73,15 +72,20 @@ pub fn total(calls: &[OrderCall]) -> Option<U256> {
 
 fn call(at: usize, tx: &Tx, side: &Side<'_>) -> Result<OrderCall, Refused> {
     let wrong = |what: &str| invalid(format!("txs[{at}].{what}"));
-    let to = text::account(&side.spec, "to", &tx.to)
-        .map_err(|_| wrong("to: expected 0x and 40 hex digits"))?;
-    let value = text::number(tx.value.as_deref().unwrap_or("0"))
-        .ok_or_else(|| wrong("value: expected digits of at most 2^256 - 1"))?;
+    let to = text::account(&side.spec, "to", &tx.to).map_err(|_| {
+        let what = text::misspelled(&tx.to).unwrap_or("expected 0x and 40 hex digits");
+        wrong(&format!("to: {what}"))
+    })?;
+    let above = |field: &str| {
+        let what = format!("txs[{at}].{field}: expected at most 2^256 - 1");
+        Refused::new(Code::InvalidAmount, what)
+    };
+    let value = text::number(tx.value.as_deref().unwrap_or("0")).ok_or_else(|| above("value"))?;
     let data = wire::bytes(tx.data.as_deref().unwrap_or("0x"))
         .map_err(|_| wrong("data: expected 0x and an even number of hex digits"))?;
     let original = tx.original_tx_value.as_deref().unwrap_or("0");
     if text::number(original).is_none() {
-        return Err(wrong("originalTxValue: expected digits"));
+        return Err(above("originalTxValue"));
     }
     if data.is_empty() && value.is_zero() {
         return Err(wrong("data: expected data or a value"));
@@ -89,37 +93,34 @@ fn call(at: usize, tx: &Tx, side: &Side<'_>) -> Result<OrderCall, Refused> {
     Ok(OrderCall { to, data, value })
 }
 
-/// Gas that the calls may use together.
+/// Gas that the calls may use together. They run in the fill, on every route: a limit that is meant for the
+/// deposit's transaction limits them there. Of two limits the lower one counts.
 pub fn gas(body: &Body, trade: TradeType) -> Result<Option<u64>, Refused> {
     let calls = body.txs.as_ref().is_some_and(|txs| !txs.is_empty());
     let wrong = |code, what: &str| Err(Refused::new(code, what));
-    if let Some(limit) = body.gas_limit_for_deposit_specified_txs
-        && (limit == 0 || !calls || trade == TradeType::ExpectedOutput)
+    let deposit = body.gas_limit_for_deposit_specified_txs;
+    if let Some(limit) = deposit
+        && (limit.0 == 0 || !calls || trade == TradeType::ExpectedOutput)
     {
         let code = Code::InvalidGasLimitForDepositSpecifiedTxs;
         let what = "gasLimitForDepositSpecifiedTxs: expected a positive limit with txs and an exact \
                     trade type";
         return wrong(code, what);
     }
-    if body.txs_gas_limit == Some(0) {
+    if body.txs_gas_limit == Some(Number(0)) {
         let what = "txsGasLimit: expected more than 0";
         return wrong(Code::InvalidExtraTxs, what);
     }
-    let limit = body
-        .txs_gas_limit
-        .or(body.gas_limit_for_deposit_specified_txs);
-    text::gas("txsGasLimit", limit)
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Wire {
-    chain_id: u64,
-    address: EvmAddress,
-    nonce: u64,
-    y_parity: u8,
-    r: String,
-    s: String,
+    let limits = [
+        ("txsGasLimit", body.txs_gas_limit),
+        ("gasLimitForDepositSpecifiedTxs", deposit),
+    ];
+    let mut least = None;
+    for (field, limit) in limits {
+        let limit = text::gas(field, limit.map(|limit| limit.0))?;
+        least = least.into_iter().chain(limit).min();
+    }
+    Ok(least)
 }
 
 /// The EIP-7702 authorizations of a body.
@@ -143,23 +144,27 @@ pub fn wire(one: &Authorization) -> Value {
     })
 }
 
-fn authorization(at: usize, item: &Value) -> Result<Authorization, Refused> {
-    let wrong = |what: String| invalid(format!("authorizationList[{at}]: {what}"));
-    let wire = Wire::deserialize(item).map_err(|error| wrong(error.to_string()))?;
-    if wire.y_parity > 1 {
-        return Err(wrong("yParity: expected 0 or 1".into()));
-    }
-    let scalar = |name: &str, text: &str| -> Result<B256, Refused> {
-        let number = wire::number(text).map_err(|error| wrong(format!("{name}: {error}")))?;
+fn authorization(at: usize, given: &body::Authorization) -> Result<Authorization, Refused> {
+    let wrong = |what: &str| invalid(format!("authorizationList[{at}].{what}"));
+    let y_parity = u8::try_from(given.y_parity.0)
+        .ok()
+        .filter(|parity| *parity <= 1)
+        .ok_or_else(|| wrong("yParity: expected 0 or 1"))?;
+    let address = wire::evm_address(&given.address).map_err(|_| {
+        let what = text::misspelled(&given.address).unwrap_or("expected 0x and 40 hex digits");
+        wrong(&format!("address: {what}"))
+    })?;
+    let scalar = |name: &str, digits: &str| -> Result<B256, Refused> {
+        let number = text::number(digits)
+            .ok_or_else(|| wrong(&format!("{name}: expected at most 2^256 - 1")))?;
         Ok(B256::from(number))
     };
-    let address = format!("{:#x}", wire.address);
     Ok(Authorization {
-        chain_id: wire.chain_id,
-        address: vm::Address::from_parts(&address, wire.address.to_vec()),
-        nonce: wire.nonce,
-        y_parity: wire.y_parity,
-        r: scalar("r", &wire.r)?,
-        s: scalar("s", &wire.s)?,
+        chain_id: given.chain_id.0,
+        address: vm::Address::from_parts(&format!("{address:#x}"), address.to_vec()),
+        nonce: given.nonce.0,
+        y_parity,
+        r: scalar("r", &given.r)?,
+        s: scalar("s", &given.s)?,
     })
 }

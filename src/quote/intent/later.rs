@@ -1,7 +1,7 @@
 //! Features that this version does not have: refused, never ignored.
 
 use super::super::{
-    body::Body,
+    body::{Body, on},
     code::{Code, Refused},
 };
 
@@ -18,9 +18,10 @@ const CHAINS: &[u64] = &[
     543_210,
 ];
 
-/// Refuses a body that asks for what is not here yet.
+/// Refuses a body that asks for what is not here yet. Fields that only tune what is refused itself ask for nothing:
+/// `permitExpiry` is of permits; `depositFeePayer`, `maxRouteLength`, `useSharedAccounts` and
+/// `includeComputeUnitLimit` are of Solana origins, which clients may send with every body.
 pub fn refuse(body: &Body, keyed: bool) -> Result<(), Refused> {
-    let on = |flag: Option<bool>| flag == Some(true);
     if on(body.subsidize_fees) && !keyed {
         let what = "subsidizeFees: expected an API key, whose wallet pays";
         return Err(Refused::new(Code::Unauthorized, what));
@@ -53,7 +54,10 @@ pub fn refuse(body: &Body, keyed: bool) -> Result<(), Refused> {
     }
     match body.protocol_version.as_deref() {
         None | Some("v2" | "preferV2") => Ok(()),
-        Some(_) => Err(unsupported("protocolVersion: expected v2")),
+        Some(_) => Err(Refused::new(
+            Code::InvalidField,
+            "protocolVersion: expected v2",
+        )),
     }
 }
 
@@ -67,6 +71,6 @@ pub fn chain(field: &str, number: u64) -> Refused {
     Refused::new(Code::UnsupportedChain, what)
 }
 
-pub fn unsupported(what: &str) -> Refused {
+fn unsupported(what: &str) -> Refused {
     Refused::new(Code::UnsupportedExecutionType, what)
 }

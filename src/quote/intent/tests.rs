@@ -38,7 +38,23 @@ fn plain_body_and_its_harmless_variations_are_taken() {
         json!({"appFees": [{"recipient": OTHER, "fee": "1.5"}, {"recipient": USER, "fee": "0"}]}),
         json!({"txs": [{"to": OTHER, "data": "0x12"}], "txsGasLimit": 90_000}),
         json!({"authorizationList": [authorization()]}),
-        json!({"recipient": null, "txs": null}),
+        json!({"recipient": null, "txs": null, "unknown": null, "appFees": null}),
+        json!({"amount": 5}),
+        json!({"amount": "0x5f5e100"}),
+        json!({"originChainId": "31001", "destinationChainId": "0x791a"}),
+        json!({"ttl": "60", "originGasOverhead": "0x10", "txsGasLimit": null}),
+        json!({"slippageTolerance": 50, "latePaymentSlippageTolerance": "0x32"}),
+        json!({"strict": "false", "usePermit": 0, "overridePriceImpact": "true"}),
+        json!({"appFees": [{"recipient": OTHER, "fee": 100}]}),
+        json!({"txs": [{"to": OTHER, "data": "0x12", "value": "0x0", "originalTxValue": 0}]}),
+        json!({"txs": [{"to": OTHER, "data": "0x12", "value": "0x00"}], "txsGasLimit": "90000"}),
+        json!({"additionalData": {"userPublicKey": "02", "more": 1}}),
+        json!({"additionalData": {}}),
+        json!({"maxRouteLength": 1, "useSharedAccounts": true, "includeComputeUnitLimit": "true"}),
+        json!({"maxRouteLength": 0, "useSharedAccounts": false, "includeComputeUnitLimit": 0}),
+        json!({"depositFeePayer": OTHER, "permitExpiry": "60"}),
+        json!({"depositFeePayer": USER, "permitExpiry": 0, "usePermit": false}),
+        json!({"maxRouteLength": null, "depositFeePayer": null, "permitExpiry": null}),
     ] {
         assert_eq!(read(&with(&changes), false), Ok(()), "{changes}");
     }
@@ -48,9 +64,10 @@ fn authorization() -> Value {
     json!({"chainId": 31_002, "address": OTHER, "nonce": 0, "yParity": 1, "r": "0x1", "s": "2"})
 }
 
-fn without(field: &str) -> Value {
+/// With one field of it as `value`.
+fn changed(field: &str, value: &Value) -> Value {
     let mut authorization = authorization();
-    authorization.as_object_mut().unwrap().remove(field);
+    authorization[field] = value.clone();
     json!({"authorizationList": [authorization]})
 }
 
@@ -69,15 +86,89 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
             vec![
                 json!({"amount": "0"}),
                 json!({"amount": "000"}),
+                json!({"amount": "0x0"}),
+                json!({"amount": 0}),
+            ],
+        ),
+        (
+            InvalidAmount,
+            vec![
                 json!({"amount": ""}),
                 json!({"amount": "1e18"}),
                 json!({"amount": "-1"}),
                 json!({"amount": "1.0"}),
-                json!({"amount": "0x10"}),
+                json!({"amount": "0x"}),
+                json!({"amount": format!("0x1{}", "0".repeat(64))}),
                 json!({"amount": " 1"}),
                 json!({"amount": "٣"}),
-                json!({"amount": 5}),
+                json!({"amount": 1.5}),
+                json!({"amount": -5}),
+                json!({"amount": 1e18}),
+                json!({"amount": 9_007_199_254_740_993_u64}),
+                tx(json!({"to": OTHER, "value": "1e18", "data": "0x12"})),
+                tx(json!({"to": OTHER, "value": "9".repeat(78), "data": "0x12"})),
+                tx(json!({"to": OTHER, "data": "0x12", "originalTxValue": "x"})),
+                changed("r", &json!("x")),
+            ],
+        ),
+        (
+            MissingField,
+            vec![
+                json!({"user": null}),
                 json!({"amount": null}),
+                json!({"tradeType": null}),
+                tx(json!({"data": "0x12"})),
+                json!({"appFees": [{"recipient": OTHER}]}),
+                changed("chainId", &Value::Null),
+                changed("s", &Value::Null),
+            ],
+        ),
+        (
+            InvalidField,
+            vec![
+                json!({"amount": true}),
+                json!({"amount": ["1"]}),
+                json!({"user": 7}),
+                json!({"originChainId": 1.5}),
+                json!({"originChainId": "x"}),
+                json!({"destinationChainId": -1}),
+                json!({"destinationCurrency": 1}),
+                json!({"slippageTolerance": {}}),
+                json!({"txs": 5}),
+                json!({"txs": [5]}),
+                json!({"authorizationList": [1]}),
+                changed("yParity", &json!({})),
+                json!({"gasLimitForDepositSpecifiedTxs": "x"}),
+                json!({"includedSwapSources": [null]}),
+                json!({"additionalData": 5}),
+                json!({"additionalData": "02"}),
+                json!({"additionalData": ["02"]}),
+                json!({"additionalData": {"userPublicKey": 5}}),
+                json!({"txs": [[OTHER, "0", "0x12", "0"]]}),
+                json!({"appFees": [[USER, "1"]]}),
+                json!({"authorizationList": [[31_002, OTHER, 0, 1, "1", "2"]]}),
+                json!({"permitExpiry": "soon"}),
+                json!({"maxRouteLength": -1}),
+                json!({"useSharedAccounts": "yes"}),
+                json!({"includeComputeUnitLimit": 2}),
+                json!({"depositFeePayer": 5}),
+                json!({"strict": "yes"}),
+                json!({"tradeType": "EXACT"}),
+                json!({"protocolVersion": "v1"}),
+                json!({"ttl": 0}),
+                json!({"ttl": 604_801}),
+                json!({"ttl": -1}),
+                json!({"originGasOverhead": "-1"}),
+                json!({"originGasOverhead": "1e5"}),
+                json!({"originGasOverhead": 10_000_000_000_u64}),
+                json!({"appFees": [{"recipient": USER, "fee": "1e2"}]}),
+                json!({"appFees": [{"recipient": USER, "fee": "-1"}]}),
+                json!({"appFees": [{"recipient": USER, "fee": 1.5}]}),
+                json!({"appFees": [{"recipient": USER, "fee": "9999.9999999"}]}),
+                json!({"appFees": [
+                    {"recipient": USER, "fee": "6000"}, {"recipient": OTHER, "fee": "4000.1"},
+                ]}),
+                json!({"referrer": "x".repeat(300)}),
             ],
         ),
         (
@@ -91,7 +182,8 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"slippageTolerance": "10001"}),
                 json!({"slippageTolerance": "5.0"}),
                 json!({"slippageTolerance": ""}),
-                json!({"slippageTolerance": 5}),
+                json!({"slippageTolerance": 10_001}),
+                json!({"slippageTolerance": 0.5}),
                 json!({"latePaymentSlippageTolerance": "99999999999999"}),
             ],
         ),
@@ -111,7 +203,6 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"user": ""}),
                 json!({"user": zero}),
                 json!({"user": "0x12"}),
-                json!({"user": 7}),
                 json!({"recipient": solana}),
                 json!({"recipient": "0x52908400098527886e0f7030069857D2E4169EE7"}),
                 json!({"refundTo": "somebody"}),
@@ -132,9 +223,8 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
             UnsupportedChain,
             vec![
                 json!({"originChainId": 5}),
-                json!({"destinationChainId": "31002"}),
-                json!({"destinationChainId": -1}),
-                json!({"originChainId": 1.5}),
+                json!({"destinationChainId": "5"}),
+                json!({"destinationChainId": "0x5"}),
             ],
         ),
         (ChainDisabled, vec![json!({"destinationChainId": 31_003})]),
@@ -147,7 +237,7 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
         ),
         (
             InvalidOutputCurrency,
-            vec![json!({"destinationCurrency": 1})],
+            vec![json!({"destinationCurrency": "usdc"})],
         ),
         (
             UnsupportedCurrency,
@@ -190,50 +280,42 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 tx(json!({"to": "0x12", "data": "0x12"})),
                 tx(json!({"to": OTHER, "data": "0x123"})),
                 tx(json!({"to": OTHER, "data": "12"})),
-                tx(json!({"to": OTHER, "value": "1e18", "data": "0x12"})),
                 tx(json!({"to": OTHER, "value": "1", "data": "0x12"})),
+                tx(json!({"to": OTHER, "value": "0x1", "data": "0x12"})),
                 tx(json!({"to": OTHER, "value": 1, "data": "0x12"})),
                 tx(json!({"to": OTHER})),
-                tx(json!({"to": OTHER, "data": "0x12", "originalTxValue": "x"})),
                 json!({
                     "destinationCurrency": zero,
                     "txs": [{"to": OTHER, "value": max}, {"to": OTHER, "value": "1"}],
                 }),
-                json!({"txs": 5}),
                 json!({"txs": vec![json!({"to": OTHER, "data": "0x12"}); 51]}),
                 json!({"txs": [{"to": OTHER, "data": format!("0x{}", "00".repeat(131_073))}]}),
                 json!({"txs": [{"to": OTHER, "data": "0x12"}], "txsGasLimit": 0}),
-                without("chainId"),
-                without("s"),
-                json!({"authorizationList": [1]}),
+                changed("yParity", &json!(2)),
+                changed("address", &json!("0x12")),
             ],
         ),
         (
             InvalidGasLimitForDepositSpecifiedTxs,
             vec![
                 json!({"gasLimitForDepositSpecifiedTxs": 5}),
-                json!({"gasLimitForDepositSpecifiedTxs": "x"}),
                 json!({
                     "gasLimitForDepositSpecifiedTxs": 0, "txs": [{"to": OTHER, "data": "0x12"}],
                 }),
+                json!({"gasLimitForDepositSpecifiedTxs": 5, "txs": []}),
             ],
         ),
         (Unauthorized, vec![json!({"subsidizeFees": true})]),
         (
             NoSwapRoutesFound,
-            vec![
-                json!({"includedSwapSources": [null]}),
-                json!({
-                    "destinationChainId": 31_001, "destinationCurrency": TOKEN,
-                    "disableOriginSwaps": true,
-                }),
-            ],
+            vec![json!({
+                "destinationChainId": 31_001, "destinationCurrency": TOKEN,
+                "disableOriginSwaps": true,
+            })],
         ),
         (
             UnsupportedExecutionType,
             vec![
-                json!({"tradeType": "EXACT"}),
-                json!({"tradeType": null}),
                 json!({"sponsoredFeeComponents": ["swap", "swap"]}),
                 json!({"maxSubsidizationAmount": "1"}),
                 json!({"subsidizeRent": true}),
@@ -245,21 +327,7 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"useDepositAddress": true, "strict": true}),
                 json!({"recoveryAddress": USER}),
                 json!({"fixedRate": "1:1"}),
-                json!({"protocolVersion": "v1"}),
-                json!({"ttl": 0}),
-                json!({"ttl": 604_801}),
-                json!({"ttl": "60"}),
-                json!({"ttl": -1}),
-                json!({"originGasOverhead": "-1"}),
-                json!({"originGasOverhead": "1e5"}),
-                json!({"originGasOverhead": 10_000_000_000_u64}),
-                json!({"appFees": [{"recipient": USER, "fee": "1e2"}]}),
-                json!({"appFees": [{"recipient": USER, "fee": "-1"}]}),
-                json!({"appFees": [{"recipient": USER, "fee": "9999.9999999"}]}),
-                json!({"appFees": [
-                    {"recipient": USER, "fee": "6000"}, {"recipient": OTHER, "fee": "4000.1"},
-                ]}),
-                json!({"referrer": "x".repeat(300)}),
+                json!({"usePermit": true, "permitExpiry": 600}),
             ],
         ),
     ]
@@ -275,11 +343,17 @@ fn everything_wrong_has_its_one_code() {
         }
     }
     let array = read(&json!([]), false).unwrap_err();
-    assert_eq!(array.code, Code::UnsupportedExecutionType);
+    assert_eq!(array.code, Code::InvalidField);
     let sponsored = read(&with(&json!({"subsidizeFees": true})), true).unwrap_err();
     assert_eq!(sponsored.code, Code::UnsupportedExecutionType);
+}
+
+#[test]
+fn what_must_be_there_is_named() {
     for field in [
         "user",
+        "originChainId",
+        "destinationChainId",
         "originCurrency",
         "destinationCurrency",
         "amount",
@@ -288,8 +362,139 @@ fn everything_wrong_has_its_one_code() {
         let mut body = scene::body();
         body.as_object_mut().unwrap().remove(field);
         let refused = read(&body, false).unwrap_err();
-        assert!(refused.message.starts_with(field), "{}", refused.message);
+        assert_eq!(refused.code, Code::MissingField);
+        assert_eq!(refused.message, format!("{field}: required"));
     }
+}
+
+fn tells(changes: &Value, message: &str) {
+    let refused = read(&with(changes), false).unwrap_err();
+    assert_eq!(refused.message, message, "{changes}");
+}
+
+#[test]
+fn a_misspelled_address_is_named_with_its_field() {
+    let misspelled = "0x52908400098527886e0F7030069857D2E4169EE7";
+    for (changes, field) in [
+        (json!({"user": misspelled}), "user"),
+        (json!({"recipient": misspelled}), "recipient"),
+        (json!({"refundTo": misspelled}), "refundTo"),
+        (json!({"referrerAddress": misspelled}), "referrerAddress"),
+        (
+            json!({"appFees": [{"recipient": misspelled, "fee": "1"}]}),
+            "appFees.recipient",
+        ),
+        (
+            json!({"txs": [{"to": misspelled, "data": "0x12"}]}),
+            "txs[0].to",
+        ),
+    ] {
+        tells(
+            &changes,
+            &format!("{field}: checksum of the address is wrong"),
+        );
+    }
+}
+
+#[test]
+fn messages_speak_json() {
+    for (changes, message) in [
+        (
+            json!({"user": "0x12"}),
+            "user: expected an address of its chain",
+        ),
+        (json!({"recipient": 5}), "recipient: expected a string"),
+        (json!({"txs": {}}), "txs: expected an array"),
+        (json!({"txs": [1]}), "txs[0]: expected an object"),
+        (
+            json!({"additionalData": ["02"]}),
+            "additionalData: expected an object",
+        ),
+        (
+            json!({"additionalData": {"userPublicKey": 5}}),
+            "additionalData.userPublicKey: expected a string",
+        ),
+        (
+            json!({"appFees": [{"recipient": OTHER, "fee": "1"}, [OTHER, "1"]]}),
+            "appFees[1]: expected an object",
+        ),
+        (json!({"txs": [{}]}), "txs[0].to: required"),
+        (json!({"strict": "yes"}), "strict: expected a boolean"),
+        (
+            json!({"amount": "1e18"}),
+            "amount: expected digits, 0x and hex digits, or a whole number from 0 to \
+             9007199254740991",
+        ),
+        (
+            json!({"ttl": "soon"}),
+            "ttl: expected a whole number from 0 to 9007199254740991",
+        ),
+    ] {
+        tells(&changes, message);
+    }
+}
+
+#[test]
+fn numbers_mean_the_same_however_they_are_written() {
+    let market = scene::market();
+    let solver = scene::address(scene::SOLVER);
+    let ground = Ground {
+        market: &market,
+        spec: &scene::spec,
+        solver: &solver,
+        keyed: false,
+    };
+    let value = |value: Value| {
+        json!({"destinationCurrency": scene::NATIVE, "ttl": 60,
+               "txs": [{"to": OTHER, "data": "0x12", "value": value}]})
+    };
+    for (changes, amount, sent) in [
+        (json!({"amount": "4096"}), 4096, 0),
+        (json!({"amount": "0x1000"}), 4096, 0),
+        (json!({"amount": "0004096"}), 4096, 0),
+        (json!({"amount": 4096}), 4096, 0),
+        (value(json!("16")), 100_000_000, 16),
+        (value(json!("0x10")), 100_000_000, 16),
+        (value(json!(16)), 100_000_000, 16),
+    ] {
+        let body = Body::read(with(&changes)).unwrap();
+        let intent = Intent::of(&body, &ground).unwrap();
+        assert_eq!(intent.amount, U256::from(amount), "{changes}");
+        let total = total(&intent.calls).unwrap();
+        assert_eq!(total, U256::from(sent), "{changes}");
+    }
+}
+
+#[test]
+fn the_lower_of_two_limits_of_calls_counts() {
+    let market = scene::market();
+    let solver = scene::address(scene::SOLVER);
+    let ground = Ground {
+        market: &market,
+        spec: &scene::spec,
+        solver: &solver,
+        keyed: false,
+    };
+    let (all, deposit) = ("txsGasLimit", "gasLimitForDepositSpecifiedTxs");
+    for (limits, wanted) in [
+        (json!({}), None),
+        (json!({ all: 90_000 }), Some(90_000)),
+        (json!({ deposit: "80000" }), Some(80_000)),
+        (json!({ all: 90_000, deposit: 80_000 }), Some(80_000)),
+        (json!({ all: 70_000, deposit: 80_000 }), Some(70_000)),
+    ] {
+        let mut changes = limits.clone();
+        changes["txs"] = json!([{"to": OTHER, "data": "0x12"}]);
+        let body = Body::read(with(&changes)).unwrap();
+        let intent = Intent::of(&body, &ground).unwrap();
+        assert_eq!(intent.calls_gas, wanted, "{limits}");
+    }
+    let much = json!({"txs": [{"to": OTHER, "data": "0x12"}], deposit: 10_000_000_000_u64});
+    let refused = read(&with(&much), false).unwrap_err();
+    assert_eq!(
+        refused.message,
+        "gasLimitForDepositSpecifiedTxs: expected at most 1000000000"
+    );
 }
 
 #[test]

@@ -3,13 +3,10 @@
 use alloy::primitives::U256;
 use vm::{Address, ChainSpec, protocol::text::evm_address};
 
-use super::{
-    super::{
-        body::{self, Body},
-        code::{Code, Refused},
-        order::LIFE,
-    },
-    later::unsupported,
+use super::super::{
+    body::{self, Body},
+    code::{Code, Refused},
+    order::LIFE,
 };
 
 /// Digits of 2^256.
@@ -56,12 +53,33 @@ pub fn is_zero(address: &Address) -> bool {
 pub fn account(spec: &ChainSpec, field: &str, text: &str) -> Result<Address, Refused> {
     address(spec, text)
         .filter(|address| !is_zero(address))
-        .ok_or_else(|| bad(field))
+        .ok_or_else(|| bad(field, text))
 }
 
-pub fn bad(field: &str) -> Refused {
-    let what = format!("{field}: expected an address of its chain");
-    Refused::new(Code::InvalidAddress, what)
+pub fn bad(field: &str, text: &str) -> Refused {
+    let what = misspelled(text).unwrap_or("expected an address of its chain");
+    Refused::new(Code::InvalidAddress, format!("{field}: {what}"))
+}
+
+/// What is wrong with 40 hex digits that are no address: in mixed case they say by it that they are
+/// meant so (EIP-55).
+pub fn misspelled(text: &str) -> Option<&'static str> {
+    let lower = text.strip_prefix("0x")?.to_ascii_lowercase();
+    let meant = evm_address(&format!("0x{lower}")).is_ok() && evm_address(text).is_err();
+    meant.then_some("checksum of the address is wrong")
+}
+
+fn invalid(what: impl Into<String>) -> Refused {
+    Refused::new(Code::InvalidField, what)
+}
+
+/// An EVM address, wherever the trade is.
+fn evm(field: &str, text: &str) -> Result<(), Refused> {
+    let wrong = |_| {
+        let what = misspelled(text).unwrap_or("expected 0x and 40 hex digits");
+        Refused::new(Code::InvalidAddress, format!("{field}: {what}"))
+    };
+    evm_address(text).map(drop).map_err(wrong)
 }
 
 fn digits(text: &str) -> bool {
@@ -73,7 +91,7 @@ fn digits(text: &str) -> bool {
 pub fn amount(text: &str) -> Result<U256, Refused> {
     if !digits(text) {
         let what = "amount: expected digits only, in the currency's smallest unit";
-        return Err(Refused::new(Code::AmountTooLow, what));
+        return Err(Refused::new(Code::InvalidAmount, what));
     }
     let number = (text.len() <= DIGITS).then(|| U256::from_str_radix(text, 10).ok());
     let number = number.flatten().ok_or_else(|| {
@@ -109,7 +127,7 @@ pub fn slippage(field: &str, text: Option<&str>) -> Result<Option<u16>, Refused>
 pub fn gas(field: &str, gas: Option<u64>) -> Result<Option<u64>, Refused> {
     if gas.is_some_and(|gas| gas > MOST_GAS) {
         let what = format!("{field}: expected at most {MOST_GAS}");
-        return Err(unsupported(&what));
+        return Err(invalid(what));
     }
     Ok(gas)
 }
@@ -117,22 +135,19 @@ pub fn gas(field: &str, gas: Option<u64>) -> Result<Option<u64>, Refused> {
 pub fn ttl(ttl: Option<u64>) -> Result<Option<u64>, Refused> {
     if ttl.is_some_and(|ttl| ttl == 0 || ttl > LIFE) {
         let what = format!("ttl: expected 1 to {LIFE} seconds");
-        return Err(unsupported(&what));
+        return Err(invalid(what));
     }
     Ok(ttl)
 }
 
 pub fn referrer(body: &Body) -> Result<Option<String>, Refused> {
-    if let Some(address) = &body.referrer_address
-        && evm_address(address).is_err()
-    {
-        let what = "referrerAddress: expected 0x and 40 hex digits";
-        return Err(Refused::new(Code::InvalidAddress, what));
+    if let Some(address) = &body.referrer_address {
+        evm("referrerAddress", address)?;
     }
     let referrer = body.referrer.clone();
     if referrer.as_ref().is_some_and(|text| text.len() > MOST_TEXT) {
         let what = format!("referrer: expected at most {MOST_TEXT} bytes");
-        return Err(unsupported(&what));
+        return Err(invalid(what));
     }
     Ok(referrer)
 }
@@ -140,24 +155,21 @@ pub fn referrer(body: &Body) -> Result<Option<String>, Refused> {
 pub fn app_fees(fees: &[body::AppFee]) -> Result<Vec<AppFee>, Refused> {
     if fees.len() > MOST_FEES {
         let what = format!("appFees: expected at most {MOST_FEES}");
-        return Err(unsupported(&what));
+        return Err(invalid(what));
     }
-    let read = fees.iter().map(|fee| {
-        if evm_address(&fee.recipient).is_err() {
-            let what = "appFees.recipient: expected 0x and 40 hex digits";
-            return Err(Refused::new(Code::InvalidAddress, what));
-        }
+    let read = fees.iter().map(|fee| -> Result<AppFee, Refused> {
+        evm("appFees.recipient", &fee.recipient)?;
         let what = "appFees.fee: expected basis points as a decimal text, at most six decimals";
         Ok(AppFee {
             recipient: fee.recipient.clone(),
-            bps: fee.fee.clone(),
-            parts: parts(&fee.fee).ok_or_else(|| unsupported(what))?,
+            bps: fee.fee.0.clone(),
+            parts: parts(&fee.fee).ok_or_else(|| invalid(what))?,
         })
     });
     let read = read.collect::<Result<Vec<_>, _>>()?;
     let total: u64 = read.iter().map(|fee| fee.parts).sum();
     if total > AppFee::WHOLE {
-        return Err(unsupported("appFees: expected at most 10000 basis points"));
+        return Err(invalid("appFees: expected at most 10000 basis points"));
     }
     Ok(read)
 }

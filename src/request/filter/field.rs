@@ -4,14 +4,15 @@ use alloy::primitives::B256;
 use serde::Serialize;
 
 use super::{Lookup, Wrong};
-use crate::request::{
-    name::Name,
-    status::Status,
-    summary::{Kind, Role, Summary},
+use crate::{
+    json,
+    request::{
+        name::Name,
+        status::Status,
+        summary::{Kind, Role, Summary},
+    },
 };
 
-/// The greatest number that JavaScript reads as it is written.
-pub(super) const NUMBER: u64 = (1 << 53) - 1;
 /// The longest text that anything can be compared with.
 const TEXT: usize = 512;
 
@@ -160,11 +161,10 @@ impl Field {
                 Value::Word(word.ok_or_else(|| wrong("expected 0x and 64 hex digits"))?)
             }
             Form::Number => {
-                let number = text.parse().ok().filter(|number| *number <= NUMBER);
-                Value::Number(number.ok_or_else(|| wrong("expected a chain's number"))?)
+                Value::Number(json::number(text).ok_or_else(|| wrong("expected a chain's number"))?)
             }
             Form::Status => Value::Status(status(text).ok_or_else(|| {
-                wrong("expected success, failure, refund, pending or depositing")
+                wrong("expected success, failure, refund, pending, depositing or waiting")
             })?),
             Form::Kind => {
                 let mut kinds = Kind::ALL.into_iter();
@@ -289,6 +289,7 @@ fn status(text: &str) -> Option<Status> {
         Status::Refund,
         Status::Pending,
         Status::Depositing,
+        Status::Waiting,
     ];
     all.into_iter().find(|status| status.text() == text)
 }

@@ -10,6 +10,7 @@ use serde::{
 use serde_json::Value as Json;
 
 use super::{Caller, Clause, Field, Value, Wrong};
+use crate::request::status::Status;
 
 /// The most of each that are read.
 const BYTES: usize = 8 << 10;
@@ -125,7 +126,13 @@ fn values(field: Field, key: &str, all: &[Json], caller: &Caller<'_>) -> Result<
             _ => return Err(Wrong::filters(format!("{key}: expected texts or numbers"))),
         };
         let inside = |wrong: Wrong| Wrong::filters(wrong.to_string());
-        caller.value(field, key, &text).map_err(inside)
+        let value = caller.value(field, key, &text).map_err(inside)?;
+        // Quotes stand in no list that a group could choose from.
+        if value == Value::Status(Status::Waiting) {
+            let why = format!("{key}: waiting is asked for beside groups only, as status=waiting");
+            return Err(Wrong::filters(why));
+        }
+        Ok(value)
     };
     all.iter().map(one).collect()
 }

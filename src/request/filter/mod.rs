@@ -1,9 +1,9 @@
 //! What a listing is asked for, and whether a request is meant (interface.md, Request listing;
 //! integrator-api.md 11).
 //!
-//! Everything that stands in [`Query`] must hold. A request whose status is `waiting` (a quote that
-//! nobody acted on) has no status to filter by: it is meant only by queries without one. `pending`
-//! means `submitted` too, which is no word of the filter.
+//! Everything that stands in [`Query`] must hold. Quotes that nobody acted on are meant by `status=waiting`
+//! and by their own ids only; by `status=waiting` the caller's own, or a named user's. `pending` means
+//! `submitted` too, which is no word of the filter.
 
 mod field;
 mod groups;
@@ -17,7 +17,7 @@ use alloy::primitives::B256;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{name::Name, summary::Summary};
+use super::{name::Name, status::Status, summary::Summary};
 
 /// Lookups by name that one query may make.
 const LOOKUPS: usize = 64;
@@ -219,6 +219,13 @@ impl Query {
         lookups.sort();
         lookups.dedup();
         (lookups.len() <= LOOKUPS).then_some(lookups)
+    }
+
+    /// Whether it asks for what waits for a deposit: quotes that nobody acted on, too.
+    pub fn waits(&self) -> bool {
+        let waiting = |value: &Value| *value == Value::Status(Status::Waiting);
+        let mut asked = self.all.iter().filter(|clause| !clause.not);
+        asked.any(|clause| clause.values.iter().any(waiting))
     }
 
     /// How many values each summary may be compared with.

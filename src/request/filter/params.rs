@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Clause, Field, Query, Ranges, Sort, Span, Value, Wrong, field::NUMBER, groups, hint};
-use crate::{request::summary::Feature, show};
+use super::{Clause, Field, Query, Ranges, Sort, Span, Value, Wrong, groups, hint};
+use crate::{json, request::summary::Feature, show};
 
 /// Requests in an answer, unless `limit` says otherwise, and at most.
 const LIMIT: usize = 20;
@@ -113,12 +113,13 @@ impl Caller<'_> {
         field.value(key, text)
     }
 
-    /// That requests are the caller's own, for what `parameter` tells of nobody else's.
-    fn own(&self, parameter: &str) -> Result<Clause, Wrong> {
+    /// That requests are the caller's own, for what `parameter` tells of nobody else's; `why` is for those who
+    /// have no key.
+    fn own(&self, parameter: &str, why: &str) -> Result<Clause, Wrong> {
         let label = self.label.ok_or_else(|| Wrong {
             code: "API_KEY_NOT_OWNED",
             parameter: parameter.to_owned(),
-            why: "only of requests that were quoted with the caller's own key".to_owned(),
+            why: why.to_owned(),
         })?;
         Ok(Clause {
             field: Field::ApiKey,
@@ -149,6 +150,18 @@ impl Asked {
             query.any = groups::parse(text, caller)?;
         }
         query.ranges = params.ranges()?;
+        if query.waits() {
+            if query.sort == Sort::Amount {
+                let why = "expected createdAt or updatedAt with status=waiting";
+                return Err(Wrong::field("sortBy", why));
+            }
+            // Everybody's intentions are nobody's business: an account's are asked for by its name.
+            let why = "waiting is listed for those with an API key: of the key's own quotes, or of a user's";
+            let own = caller.own("status", why)?;
+            query
+                .all
+                .extend(params.text("user").is_none().then_some(own));
+        }
         Ok(Self {
             limit: params.limit()?,
             continuation: params.text("continuation").map(str::to_owned),
@@ -218,7 +231,8 @@ impl Params {
                 values: values?,
             });
             if field == Field::Referrer {
-                all.push(caller.own(name)?);
+                let why = "only of requests that were quoted with the caller's own key";
+                all.push(caller.own(name, why)?);
             }
             if !(field == Field::Chain && exact.is_some()) {
                 all.push(clause);
@@ -278,8 +292,8 @@ impl Params {
 
     fn number(&self, name: &str) -> Result<Option<u64>, Wrong> {
         let number = |text: &str| {
-            let number = text.parse().ok().filter(|number| *number <= NUMBER);
-            number.ok_or_else(|| Wrong::field(name, "expected a whole number from 0 to 2^53 - 1"))
+            json::number(text)
+                .ok_or_else(|| Wrong::field(name, "expected a whole number from 0 to 2^53 - 1"))
         };
         self.text(name).map(number).transpose()
     }
@@ -325,8 +339,10 @@ impl Params {
             .split(',')
             .map(str::trim)
             .filter(|text| !text.is_empty());
-        let wrong = |_| Wrong::field("privateChainsToInclude", "expected a comma list of numbers");
-        let named: Result<Vec<u64>, _> = named.map(|text| text.parse().map_err(wrong)).collect();
+        let wrong = || Wrong::field("privateChainsToInclude", "expected a comma list of numbers");
+        let named: Result<Vec<u64>, _> = named
+            .map(|text| json::number(text).ok_or_else(wrong))
+            .collect();
         let named = named?;
         let hidden = private.iter().filter(|chain| !named.contains(chain));
         Ok(hidden.copied().collect())
@@ -336,7 +352,8 @@ impl Params {
         let Some(text) = self.text("limit") else {
             return Ok(LIMIT);
         };
-        let limit = text.parse().ok().filter(|limit| (1..=MOST).contains(limit));
+        let limit = json::number(text).and_then(|limit| usize::try_from(limit).ok());
+        let limit = limit.filter(|limit| (1..=MOST).contains(limit));
         limit.ok_or_else(|| {
             Wrong::field("limit", format!("expected a whole number from 1 to {MOST}"))
         })

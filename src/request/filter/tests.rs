@@ -67,6 +67,8 @@ fn every_parameter_means_what_it_says() {
         ("depositTxHash", &hash),
         ("fillTxHash", "0xf111"),
         ("originChainId", "31001"),
+        ("originChainId", "0x7919"),
+        ("startBlock", "0x9"),
         ("destinationChainId", "31002"),
         ("chainId", "31002"),
         ("user", &upper),
@@ -140,8 +142,11 @@ fn parameters_that_mean_nothing_are_refused_by_name() {
         ("term", ""),
         ("user", ""),
         ("chainId", "-1"),
+        ("chainId", "+1"),
+        ("chainId", "0x"),
+        ("startBlock", "0xg"),
         ("originChainId", "9007199254740992"),
-        ("status", "waiting"),
+        ("status", "fallback"),
         ("status", "submitted"),
         ("status", "Success"),
         ("requestType", "swap"),
@@ -232,7 +237,7 @@ fn bombs_are_refused_cheaply() {
         (r#"[{"status":{"a":1}}]"#.into(), "texts or numbers"),
         (r#"[{"status":true}]"#.into(), "texts or numbers"),
         (r#"[{"chainId":1.5}]"#.into(), "texts or numbers"),
-        (r#"[{"status":"waiting"}]"#.into(), "expected success"),
+        (r#"[{"status":"waiting"}]"#.into(), "beside groups only"),
         (r#"[{"user":""}]"#.into(), "must not be empty"),
         (
             r#"[{"features":"app_fees"}]"#.into(),
@@ -356,6 +361,55 @@ fn dollars_between_millionths_are_rounded_inwards() {
     assert_eq!(spans("1.5", "2"), (Some(1_500_000), Some(2_000_000)));
     assert_eq!(spans("0.0000001", "0.0000019"), (Some(1), Some(1)));
     assert_eq!(spans("0.0000000", "1.0000000"), (Some(0), Some(1_000_000)));
+}
+
+#[test]
+fn what_waits_is_asked_for_by_its_own_status() {
+    let query = |pairs: &[(&str, &str)]| parse(pairs).unwrap().query;
+    let quote = Summary::of(&scene::request(2), &Facts::default());
+    let user = ("user", scene::USER);
+    let waiting = query(&[("status", "waiting"), user]);
+    assert!(waiting.waits() && matches(&waiting, &quote) && !matches(&waiting, &summary()));
+    // Of no user those of the caller's key; without a key nobody's.
+    let mut own = scene::request(2);
+    own.api_key = Some("app".into());
+    let own = Summary::of(&own, &Facts::default());
+    for asked in [Edition::V2, Edition::V3] {
+        let of = |pairs: &[(&str, &str)]| edition(asked, pairs).unwrap().query;
+        let mine = of(&[("status", "waiting")]);
+        assert!(mine.waits() && matches(&mine, &own) && !matches(&mine, &quote));
+        let theirs = of(&[("status", "waiting"), user]);
+        assert!(matches(&theirs, &own) && matches(&theirs, &quote));
+        let pairs = [("status", "waiting"), user];
+        for pairs in [&pairs[..1], &pairs] {
+            let pairs = pairs.iter();
+            let pairs = pairs.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+            let wrong = Asked::parse(asked, pairs, &Caller::default(), &[]).unwrap_err();
+            let told = (wrong.code, wrong.parameter.as_str());
+            assert_eq!(told, ("API_KEY_NOT_OWNED", "status"));
+        }
+        let pairs = [("status".to_owned(), "pending".to_owned())];
+        assert!(Asked::parse(asked, pairs, &Caller::default(), &[]).is_ok());
+    }
+    assert!(!query(&[("status", "pending")]).waits() && !query(&[]).waits());
+    // No order has what quotes are worth.
+    let wrong = parse(&[("status", "waiting"), ("sortBy", "amountUsd")]).unwrap_err();
+    assert_eq!(
+        (wrong.code, wrong.parameter.as_str()),
+        ("INVALID_FIELD", "sortBy")
+    );
+    assert!(query(&[("status", "waiting"), ("sortBy", "updatedAt")]).waits());
+    let old = edition(Edition::V2, &[("status", "waiting")]).unwrap();
+    assert!(old.query.waits());
+    for (group, why) in [
+        (r#"[{"not:status":"waiting"}]"#, "beside groups only"),
+        (r#"[{"status":"fallback"}]"#, "expected success"),
+    ] {
+        assert!(refused(group).contains(why), "{group}");
+    }
+    // The oldest edition has no such parameter.
+    let oldest = edition(Edition::V1, &[("status", "waiting")]).unwrap();
+    assert!(!oldest.query.waits());
 }
 
 #[test]

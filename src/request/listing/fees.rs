@@ -3,6 +3,7 @@
 use alloy::primitives::U256;
 use serde::Serialize;
 use utoipa::ToSchema;
+use vm::spelled_alike;
 
 use super::Sheet;
 use crate::{
@@ -44,8 +45,10 @@ pub struct Parts {
 #[schema(as = RecordFees)]
 pub struct Fees {
     pub quoted: Parts,
-    /// Null until the request is filled. What the fill's gas cost is in `execution` where the quote
-    /// tells a price of the destination's native currency; all else is as quoted.
+    /// Left out until the request has ended. Filled: what the fill's gas cost is in `execution`, at the price
+    /// of then, or else at the quote's; all else is as quoted. Refunded: `execution` is what the refund
+    /// kept of the deposit, and nothing else was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub actual: Option<Parts>,
     pub currency: Currency,
 }
@@ -58,7 +61,7 @@ pub struct AppFee {
     pub bps: String,
     pub amount: String,
     pub amount_formatted: String,
-    /// Only of what was paid.
+    /// Only of what is owed: at the price when the deposit was taken, or else at the quote's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount_usd: Option<String>,
 }
@@ -69,6 +72,7 @@ pub struct AppFees {
     pub quoted: Vec<AppFee>,
     /// Empty until the request is filled: only then are they owed.
     pub actual: Vec<AppFee>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
 }
 
@@ -77,7 +81,9 @@ pub struct AppFees {
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordPlatformFee)]
 pub struct PlatformFee {
+    #[serde(skip_serializing_if = "Option::is_none")]
     bucket: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     rule_id: Option<String>,
     relay_fee_bps: u64,
     /// Always 0: the share is not divided.
@@ -111,11 +117,13 @@ impl Sheet<'_> {
         })
     }
 
-    /// As they turned out, once the request is filled.
+    /// As they turned out, once the request is filled or its deposit was given back.
     pub(super) fn actual_impacts(&self) -> Option<Impacts> {
         let quoted = self.impacts()?;
-        if self.verdict.status != Status::Success {
-            return None;
+        match self.verdict.status {
+            Status::Success => {}
+            Status::Refund => return self.kept(),
+            _ => return None,
         }
         let gas = self.gas().zip(self.quoted.fees.as_ref());
         let execution = gas.map_or(quoted.execution, |(actual, fees)| {
@@ -127,7 +135,22 @@ impl Sheet<'_> {
         })
     }
 
-    /// What the fill's gas cost at the quote's price, millionths of a dollar.
+    /// What a refund left of the deposit with the solver.
+    fn kept(&self) -> Option<Impacts> {
+        let (deposit, refund) = (self.deposit()?, self.refunded()?);
+        if !spelled_alike(&deposit.currency, &refund.currency.address) {
+            return None;
+        }
+        let kept = deposit.amount.saturating_sub(refund.units());
+        Some(Impacts {
+            swap: 0,
+            execution: -refund.worth(kept),
+            platform: 0,
+            app: 0,
+        })
+    }
+
+    /// What the fill's gas cost, millionths of a dollar: at the price of then, or else at the quote's.
     fn gas(&self) -> Option<i128> {
         let request = self.case.request;
         if request.execution == Execution::User {
@@ -137,6 +160,9 @@ impl Sheet<'_> {
         let witness = self.witness(&fill.network, &fill.transaction)?;
         if !witness.is_of(place) {
             return None;
+        }
+        if let Some(then) = witness.fee_micro() {
+            return Some(then);
         }
         let native = |amount: &&Amount| {
             let currency = &amount.currency;
@@ -179,7 +205,9 @@ impl Sheet<'_> {
         let fee = |fee: &crate::request::quoted::AppFee, paid: bool| {
             let units = U256::from_str_radix(&fee.amount, 10).unwrap_or_default();
             let decimals = priced.map_or(0, |priced| priced.currency.decimals);
-            let usd = priced.map(|priced| priced.with(units).amount_usd);
+            let then = || priced.and_then(|priced| self.then(priced, units));
+            let quoted = || priced.map(|priced| priced.with(units).amount_usd);
+            let usd = then().or_else(quoted);
             AppFee {
                 recipient: fee.recipient.clone(),
                 bps: fee.bps.clone(),
@@ -205,11 +233,20 @@ impl Sheet<'_> {
         }
     }
 
-    /// For the owner of the request's key.
-    pub(super) fn platform_fee(&self) -> Option<PlatformFee> {
-        if !self.case.authenticated {
+    /// What units of the deposited currency were worth when the deposit was taken, in dollars.
+    fn then(&self, priced: &Amount, units: U256) -> Option<String> {
+        let deposit = self.deposit()?;
+        if !spelled_alike(&deposit.currency, &priced.currency.address) {
             return None;
         }
+        let witness = self.witness(&deposit.network, &deposit.transaction)?;
+        let known = witness.is_of(&deposit.place).then_some(witness)?;
+        let micro = known.worth(&deposit.currency, units)?;
+        Some(show::usd(show::whole(micro)))
+    }
+
+    /// As quoted: nothing of it is known besides what everybody sees in `fees`.
+    pub(super) fn platform_fee(&self) -> Option<PlatformFee> {
         let (paid, impacts) = (&self.details()?.refund_currency, self.impacts()?);
         let own = paid.bought(impacts.platform.unsigned_abs());
         let scaled = own.saturating_mul(U256::from(BASIS));

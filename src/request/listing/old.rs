@@ -1,5 +1,6 @@
 //! `GET /requests/v2` and `GET /requests`: the record before its fields were renamed
-//! (integrator-api.md 11.2).
+//! (integrator-api.md 11.2). What is not known is left out; null stands only where the published type
+//! has it.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,6 +18,7 @@ use crate::{
         quoted::{Amount, Currency, Usd},
         render,
         status::Status,
+        words,
     },
     show,
 };
@@ -28,7 +30,7 @@ const NONE: &str = "N/A";
 #[schema(as = RecordRequestV2)]
 pub struct V2 {
     id: String,
-    /// `waiting`, `depositing`, `pending`, `success`, `failure` or `refund`.
+    #[schema(schema_with = words::second_states)]
     status: &'static str,
     #[serde(flatten)]
     body: Body,
@@ -39,7 +41,7 @@ pub struct V2 {
 #[schema(as = RecordRequestV1)]
 pub struct V1 {
     id: String,
-    /// `pending`, `received`, `depositing`, `success`, `failure` or `fallback`.
+    #[schema(schema_with = words::first_listed_states)]
     status: &'static str,
     #[serde(flatten)]
     body: Body,
@@ -59,7 +61,9 @@ struct Body {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     order_data: Option<Order>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     referrer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     moonpay_id: Option<String>,
     created_at: String,
     updated_at: String,
@@ -69,28 +73,42 @@ struct Body {
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordDataV2)]
 struct Data {
+    #[serde(skip_serializing_if = "Option::is_none")]
     slippage_tolerance: Option<String>,
     fail_reason: String,
     refund_fail_reason: String,
     superseded_by_request_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     failed_tx_hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     failed_tx_block_number: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     failed_call_data: Option<CallData>,
     subsidized_request: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     fees: Option<Fees>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     fees_usd: Option<Fees>,
     in_txs: Vec<Transaction>,
     out_txs: Vec<Transaction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     currency: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     currency_object: Option<Currency>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     fee_currency: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     fee_currency_object: Option<Currency>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     app_fee_currency_object: Option<Currency>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     refund_currency_data: Option<Amount>,
     app_fees: Vec<AppFee>,
     paid_app_fees: Vec<AppFee>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     subsidized_fee: Option<()>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     fee_sponsorship: Option<()>,
     expanded_price_impact: Option<Expanded>,
@@ -100,7 +118,9 @@ struct Data {
     /// What was to be deposited, smallest units.
     price: String,
     uses_external_liquidity: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     time_estimate: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     triggered_by_fast_fill: Option<bool>,
 }
 
@@ -118,15 +138,23 @@ struct Fees {
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordTransactionV2)]
 struct Transaction {
+    #[serde(skip_serializing_if = "Option::is_none")]
     fee: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<CallData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     state_changes: Option<Vec<StateChange>>,
     hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<u64>,
     r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     chain_id: Option<u64>,
     /// Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::outcomes)]
     status: Option<&'static str>,
 }
 
@@ -137,15 +165,19 @@ struct AppFee {
     recipient: String,
     bps: String,
     amount: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     amount_usd: Option<String>,
-    /// Prices of now are not looked up: null.
+    /// Prices of now are not looked up: left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     amount_usd_current: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RecordExpandedV2)]
 struct Expanded {
+    #[serde(skip_serializing_if = "Option::is_none")]
     quoted: Option<Parts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     actual: Option<Parts>,
 }
 
@@ -165,12 +197,18 @@ struct Parts {
 struct Metadata {
     sender: String,
     recipient: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     currency_in: Option<Amount>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     currency_out: Option<Amount>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     currency_gas_topup: Option<Amount>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     quote_oracle_price: Option<()>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     route: Option<Legs>,
 }
 

@@ -1,9 +1,13 @@
 //! The protocol's side of a request: deposit, fills and refunds, and what the hub took of them.
 
-use alloy::{hex, primitives::B256};
+use alloy::{
+    hex,
+    primitives::{B256, U256},
+};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
+use vm::{protocol::action::Action, spelled_alike};
 
 use super::Sheet;
 use crate::request::fact::{Applied, Purpose};
@@ -30,16 +34,20 @@ struct Solver {
     address: String,
     /// The network's name.
     protocol_chain_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     chain_id: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RecordDepositSide)]
 struct DepositSide {
-    /// Null until a deposit is seen.
+    /// Left out until a deposit is seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<Origin>,
-    /// Null until the hub has taken it.
+    /// Left out until the hub has taken it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     relay: Option<Hub>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     attestation: Option<Attestation>,
 }
 
@@ -48,6 +56,7 @@ struct DepositSide {
 #[schema(as = RecordDeposit)]
 struct Origin {
     amount: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     chain_id: Option<u64>,
     currency: String,
     depositor: String,
@@ -61,7 +70,9 @@ struct Origin {
 #[schema(as = RecordSettlementSide)]
 struct SettlementSide {
     destination: Destination,
+    #[serde(skip_serializing_if = "Option::is_none")]
     relay: Option<Hub>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     attestation: Option<Attestation>,
 }
 
@@ -76,17 +87,42 @@ struct Destination {
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordTransactionId)]
 struct Transaction {
+    #[serde(skip_serializing_if = "Option::is_none")]
     chain_id: Option<u64>,
     transaction_id: String,
 }
 
-/// A transaction at the hub.
+/// A transaction at the hub, and what it moved there of the token that stands for the deposited currency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = RecordHubTransaction)]
 struct Hub {
+    /// Smallest units; left out, as `currency` is, where its actions move several tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<String>,
+    /// The settlement chain's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chain_id: Option<u64>,
+    /// The token's id at the hub, a decimal number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<String>,
     hash: String,
     /// `mint`, `transfer`, `burn` or `mixed`.
     operation: &'static str,
+    /// Who was paid for the order; only where it was settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    solver: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_metadata: Option<TokenMetadata>,
+}
+
+/// What a token of the hub stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = RecordTokenMetadata)]
+struct TokenMetadata {
+    decimals: u8,
+    name: String,
+    symbol: String,
 }
 
 /// What an oracle said, and the hub took.
@@ -133,7 +169,7 @@ impl Sheet<'_> {
             },
             deposit: DepositSide {
                 origin: self.origin(),
-                relay: deposit.map(Hub::of),
+                relay: deposit.map(|applied| self.hub(applied)),
                 attestation: deposit.map(Attestation::of),
             },
             settlement: SettlementSide {
@@ -144,7 +180,10 @@ impl Sheet<'_> {
                         .flat_map(|purpose| self.sent(purpose))
                         .collect(),
                 },
-                relay: outcome.map(Hub::of),
+                relay: outcome.map(|applied| Hub {
+                    solver: Some(order.solver.clone()),
+                    ..self.hub(applied)
+                }),
                 attestation: outcome.map(Attestation::of),
             },
         }
@@ -160,6 +199,33 @@ impl Sheet<'_> {
             depository: deposit.depository.clone(),
             onchain_id: deposit.onchain_id,
             transaction_id: deposit.transaction.clone(),
+        })
+    }
+
+    fn hub(&self, applied: &Applied) -> Hub {
+        let own = self.deposit().map(|deposit| deposit.amount);
+        let moved = moved(applied, own);
+        Hub {
+            amount: moved.map(|(_, amount)| amount.to_string()),
+            chain_id: applied.chain,
+            currency: moved.map(|(token, _)| token.to_string()),
+            hash: applied.transaction.clone(),
+            operation: operation(applied),
+            solver: None,
+            token_metadata: moved.and_then(|_| self.deposited()),
+        }
+    }
+
+    /// The currency of the deposit, as the quote knew it.
+    fn deposited(&self) -> Option<TokenMetadata> {
+        let (deposit, details) = (self.deposit()?, self.details()?);
+        let known = [&details.refund_currency, &details.currency_in];
+        let mut known = known.into_iter().map(|amount| &amount.currency);
+        let same = known.find(|known| spelled_alike(&known.address, &deposit.currency))?;
+        Some(TokenMetadata {
+            decimals: same.decimals,
+            name: same.name.clone(),
+            symbol: same.symbol.clone(),
         })
     }
 
@@ -183,30 +249,49 @@ fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     list.into_iter().flatten()
 }
 
-impl Hub {
-    fn of(applied: &Applied) -> Self {
-        // The first word of an action is its kind (settlement.md, actions).
-        let kind = |action: &Value| {
-            let action = hex::decode(action.as_str()?).ok()?;
-            action.get(31).copied()
-        };
-        let kinds: Vec<_> = list(&applied.execution, "actions").map(kind).collect();
-        let all = |wanted: &[u8]| {
-            !kinds.is_empty()
-                && kinds
-                    .iter()
-                    .all(|kind| kind.is_some_and(|it| wanted.contains(&it)))
-        };
-        Self {
-            hash: applied.transaction.clone(),
-            operation: match () {
-                () if all(&[0, 3]) => "mint",
-                () if all(&[1]) => "burn",
-                () if all(&[2]) => "transfer",
-                () => "mixed",
-            },
-        }
+/// `mint`, `burn`, `transfer` or `mixed`, by the first word of each action: it is its kind (settlement.md 5).
+fn operation(applied: &Applied) -> &'static str {
+    let kind = |action: &Value| {
+        let action = hex::decode(action.as_str()?).ok()?;
+        action.get(31).copied()
+    };
+    let kinds: Vec<_> = list(&applied.execution, "actions").map(kind).collect();
+    let all = |wanted: &[u8]| {
+        !kinds.is_empty()
+            && kinds
+                .iter()
+                .all(|kind| kind.is_some_and(|it| wanted.contains(&it)))
+    };
+    match () {
+        () if all(&[0, 3]) => "mint",
+        () if all(&[1]) => "burn",
+        () if all(&[2]) => "transfer",
+        () => "mixed",
     }
+}
+
+/// The hub's token and how much of it was moved: the action that moves as much as the deposit, since deposits
+/// of one transaction are taken together; else what all of them move of one token.
+fn moved(applied: &Applied, own: Option<U256>) -> Option<(U256, U256)> {
+    let read = |action: &Value| {
+        let action = hex::decode(action.as_str()?).ok()?;
+        match Action::decode(&action).ok()? {
+            Action::Mint { token, amount, .. }
+            | Action::Burn { token, amount, .. }
+            | Action::Transfer { token, amount, .. }
+            | Action::FastMint { token, amount, .. } => Some((token, amount)),
+        }
+    };
+    let all = list(&applied.execution, "actions").map(read);
+    let all = all.collect::<Option<Vec<(U256, U256)>>>()?;
+    if let Some(alone) = all.iter().find(|(_, amount)| Some(*amount) == own) {
+        return Some(*alone);
+    }
+    let (token, _) = *all.first()?;
+    let sum = all.iter().try_fold(U256::ZERO, |sum, (other, amount)| {
+        sum.checked_add(*amount).filter(|_| *other == token)
+    });
+    Some((token, sum?))
 }
 
 impl Attestation {

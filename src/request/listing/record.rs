@@ -17,23 +17,26 @@ use crate::{
         reason::RefundFailReason,
         render,
         summary::{Feature, Kind},
+        words,
     },
     show,
 };
 
-/// A request. What is not known, or comes with another feature, is null.
+/// A request. What is not known, or comes with another feature, is null where the documentation's own
+/// example or the published type has null (integrator-api.md 11.1), and left out elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordRequest)]
 pub struct V3 {
     id: String,
-    /// `waiting`, `depositing`, `pending`, `submitted`, `success`, `failure` or `refund`.
+    #[schema(schema_with = words::states)]
     status: &'static str,
     user: String,
     sender: String,
     recipient: String,
     refund_to: Option<String>,
     deposit_address: Option<DepositAddress>,
+    #[schema(schema_with = words::kinds)]
     request_type: &'static str,
     data: Data,
     protocol: Protocol,
@@ -59,6 +62,7 @@ struct DepositAddress {
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordData)]
 struct Data {
+    #[serde(skip_serializing_if = "Option::is_none")]
     slippage_tolerance: Option<String>,
     fail_reason: Option<String>,
     refund_fail_reason: Option<String>,
@@ -75,11 +79,11 @@ struct Data {
     #[schema(value_type = Option<Object>)]
     fee_sponsorship: Option<()>,
     route: Option<Route>,
-    /// Only for the owner of the request's key, with `includeAuthenticatedData=true`.
+    /// The service's own share, as quoted.
     platform_fee: Option<PlatformFee>,
     #[schema(value_type = Option<Object>)]
     quote_oracle_price: Option<()>,
-    /// As `platformFee`; absent otherwise.
+    /// Only for the owner of the request's key, with `includeAuthenticatedData=true`; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     referrer: Option<Option<String>>,
@@ -136,37 +140,48 @@ struct ExternalMetadata {
     moonpay_id: Option<String>,
 }
 
-/// The lists of swap sources are not kept with a request: null.
+/// The lists of swap sources are not kept with a request: left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordRoute)]
 struct Route {
+    #[serde(skip_serializing_if = "Option::is_none")]
     included_swap_sources: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     included_origin_swap_sources: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     included_destination_swap_sources: Option<Vec<String>>,
     quoted: Option<Legs>,
     actual: Option<Actual>,
 }
 
-/// What has not been seen of a transaction yet is null.
+/// What has not been seen of a transaction yet is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordTransaction)]
 struct Transaction {
     tx_hash: String,
     /// Smallest units of the chain's native currency.
+    #[serde(skip_serializing_if = "Option::is_none")]
     fee: Option<String>,
-    /// Prices are not kept with transactions: null.
+    /// At the price of then; left out where nobody told one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     fee_usd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<u64>,
     /// `onchain`.
     r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     chain_id: Option<u64>,
     /// Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<u64>,
-    /// `success` or `failure`; null until it is in a block.
+    #[schema(schema_with = words::outcomes)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<CallData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     state_changes: Option<Vec<StateChange>>,
 }
 
@@ -175,7 +190,7 @@ impl Transaction {
         Self {
             tx_hash: moved.hash.to_owned(),
             fee: moved.fee(),
-            fee_usd: None,
+            fee_usd: moved.fee_usd(),
             block: moved.place.map(|place| place.number),
             r#type: "onchain",
             chain_id: moved.chain,
@@ -199,7 +214,7 @@ pub fn v3(case: &Case<'_>) -> V3 {
         recipient: request.recipient.clone(),
         refund_to: Some(request.refund_to.clone()),
         deposit_address: None,
-        request_type: Kind::of(request).text(),
+        request_type: Kind::of(request, &sheet.quoted).text(),
         data: data(&sheet),
         protocol: sheet.protocol(),
         features: Feature::of(&sheet.quoted).map(Feature::text).collect(),

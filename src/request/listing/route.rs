@@ -11,6 +11,7 @@ use crate::{
         Execution,
         fact::{Attempt, Purpose},
         quoted::{self, Amount, Details},
+        witness::Change,
     },
     show,
 };
@@ -25,11 +26,14 @@ pub struct Leg {
     pub router: String,
 }
 
-/// Both.
+/// Both. A request on one chain has an origin only, whose output is what comes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RecordLegs)]
 pub struct Legs {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Leg>,
+    /// Left out where both are on one chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<Leg>,
 }
 
@@ -39,7 +43,8 @@ pub struct Legs {
 pub struct Actual {
     pub origin: Option<Leg>,
     pub destination: Option<Leg>,
-    /// Coins out for a coin in; null while nothing has come out.
+    /// Coins out for a coin in; left out while nothing has come out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
 }
 
@@ -56,9 +61,22 @@ impl Leg {
 impl Sheet<'_> {
     pub(super) fn quoted_legs(&self) -> Option<Legs> {
         let route = self.details()?.route.as_ref()?;
+        let origin = Leg::of(&route.origin);
+        let Some(end) = &route.destination else {
+            return Some(Legs {
+                origin: Some(origin),
+                destination: None,
+            });
+        };
+        if self.case.request.is_same_chain() {
+            return Some(Legs {
+                origin: Some(joined(&route.origin, end)),
+                destination: None,
+            });
+        }
         Some(Legs {
-            origin: Some(Leg::of(&route.origin)),
-            destination: route.destination.as_ref().map(Leg::of),
+            origin: Some(origin),
+            destination: Some(Leg::of(end)),
         })
     }
 
@@ -88,41 +106,66 @@ impl Sheet<'_> {
                 rate: None,
             });
         };
-        let output = paid(details, fill);
+        let output = paid(details, fill).unwrap_or_else(|| self.exchanged(details, fill));
+        let alone = legs.destination.is_none();
         Some(Actual {
-            rate: rate(input.as_ref(), output.as_ref()),
+            rate: rate(input.as_ref(), Some(&output)),
             origin: legs.origin.map(|leg| Leg {
                 input_currency: input,
-                ..leg
+                output_currency: match alone {
+                    true => Some(output.clone()),
+                    false => leg.output_currency,
+                },
+                router: leg.router,
             }),
             destination: legs.destination.map(|leg| Leg {
-                output_currency: output,
+                output_currency: Some(output),
                 ..leg
             }),
         })
     }
 
-    /// What the user's own transaction did, as far as it has been seen.
-    fn done(&self, legs: Legs, details: &Details) -> Actual {
+    /// What the recipient got of the output where the fill paid an exchange for it: as its transaction shows
+    /// it, or else as quoted.
+    fn exchanged(&self, details: &Details, fill: &Attempt) -> Amount {
+        let quoted = &details.currency_out;
+        let seen = self.witness(&fill.network, &fill.transaction);
+        let seen = seen.filter(|seen| fill.state.place().is_some_and(|place| seen.is_of(place)));
+        let got = seen.and_then(|seen| self.received(&seen.changes, details));
+        got.map_or_else(|| quoted.clone(), |amount| quoted.with(amount))
+    }
+
+    /// What of the output a transaction gave the recipient.
+    fn received<'c>(
+        &self,
+        changes: impl IntoIterator<Item = &'c Change>,
+        details: &Details,
+    ) -> Option<U256> {
         let request = self.case.request;
-        let seen = self.outgoing();
-        let seen = seen.iter().filter(|moved| moved.status == Some("success"));
-        let mut changes = seen
-            .filter_map(|moved| moved.witness)
-            .flat_map(|seen| &seen.changes);
+        let mut changes = changes.into_iter();
         let received = changes.find(|change| {
             !change.negative
                 && spelled_alike(&change.address, &request.recipient)
                 && spelled_alike(&change.currency, &details.currency_out.currency.address)
-        });
-        let Some(received) = received else {
+        })?;
+        Some(received.amount)
+    }
+
+    /// What the user's own transaction did, as far as it has been seen.
+    fn done(&self, legs: Legs, details: &Details) -> Actual {
+        let seen = self.outgoing();
+        let seen = seen.iter().filter(|moved| moved.status == Some("success"));
+        let changes = seen
+            .filter_map(|moved| moved.witness)
+            .flat_map(|seen| &seen.changes);
+        let Some(received) = self.received(changes, details) else {
             return Actual {
                 origin: legs.origin,
                 destination: legs.destination,
                 rate: Some(details.rate.clone()),
             };
         };
-        let output = details.currency_out.with(received.amount);
+        let output = details.currency_out.with(received);
         Actual {
             rate: rate(Some(&details.currency_in), Some(&output)),
             origin: legs.origin.map(|leg| Leg {
@@ -160,6 +203,22 @@ impl Sheet<'_> {
         let mut known = known.into_iter();
         let same = known.find(|known| spelled_alike(&known.currency.address, &refund.currency))?;
         Some(same.with(refund.amount))
+    }
+}
+
+/// Both sides of a request on one chain; the router is the one that exchanges.
+fn joined(start: &quoted::Leg, end: &quoted::Leg) -> Leg {
+    let [from, to] = [&start.input_currency, &start.output_currency];
+    let exchanged = !spelled_alike(&from.currency.address, &to.currency.address);
+    let router = if exchanged {
+        &start.router
+    } else {
+        &end.router
+    };
+    Leg {
+        input_currency: Some(start.input_currency.clone()),
+        output_currency: Some(end.output_currency.clone()),
+        router: router.clone(),
     }
 }
 

@@ -1,5 +1,8 @@
+use std::collections::BTreeSet;
+
 use alloy::primitives::U256;
 use serde_json::{Value, json};
+use vm::{EvmAddress, protocol::action::Action};
 
 use super::*;
 use crate::request::{
@@ -7,9 +10,11 @@ use crate::request::{
     fact::{Applied, Purpose, Settlement, Standing, State},
     reason::{FailReason, RefundFailReason},
     scene::{self, attempt, deposit, place, sent},
-    witness::Change,
+    summary::Summary,
+    witness::{Change, Worth},
 };
 
+const NATIVE: &str = "0x0000000000000000000000000000000000000000";
 const WETH: &str = "0x4200000000000000000000000000000000000006";
 
 fn amount(chain: u64, symbol: &str, units: &str, usd: &str) -> Value {
@@ -87,7 +92,19 @@ fn witness(number: u64, fee: u64) -> Witness {
             negative: true,
             amount: U256::from(6),
         }],
+        prices: Vec::new(),
     }
+}
+
+/// With so many dollars for a coin.
+fn priced(mut witness: Witness, (currency, decimals): (&str, u8), dollars: u64) -> Witness {
+    witness.prices.push(Worth {
+        currency: currency.into(),
+        native: currency == NATIVE,
+        decimals,
+        usd: U256::from(dollars) * U256::from(1_000_000_000_000_000_000_u64),
+    });
+    witness
 }
 
 struct Told {
@@ -157,7 +174,7 @@ fn a_filled_request_is_told_in_full() {
     let change = json!([{"address": scene::USER, "change": {"kind": "token",
         "data": {"tokenKind": "ft", "tokenAddress": scene::USDC}, "balanceDiff": "-6"}}]);
     let incoming = json!([{
-        "txHash": hash, "fee": "7", "feeUsd": null, "block": 3, "type": "onchain", "chainId": 31_001,
+        "txHash": hash, "fee": "7", "block": 3, "type": "onchain", "chainId": 31_001,
         "timestamp": 1_700_000_003, "status": "success", "stateChanges": change,
         "data": {"from": scene::USER, "to": WETH, "data": "0x0102", "value": "5"},
     }]);
@@ -203,13 +220,13 @@ fn a_filled_request_is_told_in_full() {
         "failedTxBlockNumber",
         "failedCallData",
         "triggeredByFastFill",
-        "platformFee",
         "quoteOraclePrice",
         "refundCurrencyData",
         "feeSponsorship",
     ] {
         assert_eq!(data.get(name), Some(&Value::Null), "{name}");
     }
+    assert_eq!(data["platformFee"]["totalPlatformFee"]["amount"], "10000");
     assert_eq!(data["externalMetadata"], json!({"moonpayId": null}));
     for name in ["referrer", "apiKeyName"] {
         assert_eq!(data.get(name), None, "{name} is the owner's");
@@ -224,7 +241,7 @@ fn a_filled_request_is_told_in_full() {
 }
 
 #[test]
-fn what_has_not_been_seen_is_null() {
+fn what_has_not_been_seen_is_null_or_not_there() {
     let told_of = |facts: &Facts| told(&request(), facts, &[]).v3;
     let waiting = told_of(&Facts::default());
     assert_eq!(waiting["status"], "waiting");
@@ -260,6 +277,145 @@ fn what_has_not_been_seen_is_null() {
     assert_eq!(bare.v2["data"]["metadata"]["currencyIn"], Value::Null);
 }
 
+/// The names of what is null in `value`.
+fn nulls(value: &Value) -> BTreeSet<String> {
+    let of = |(name, field): (&String, &Value)| match field {
+        Value::Null => BTreeSet::from([name.clone()]),
+        field => nulls(field),
+    };
+    match value {
+        Value::Object(fields) => fields.iter().flat_map(of).collect(),
+        Value::Array(items) => items.iter().flat_map(nulls).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+#[test]
+fn null_stands_only_where_the_published_types_have_it() {
+    let failed = Facts {
+        attempts: vec![fill(State::Reverted {
+            place: place(9),
+            reason: None,
+        })],
+        ..filled()
+    };
+    // integrator-api.md, Appendix A.
+    let old = [
+        "depositAddress",
+        "supersededByRequestId",
+        "expandedPriceImpact",
+        "platformFee",
+        "integratorFeeRecipient",
+    ];
+    let new = [
+        "depositAddress",
+        "supersededByRequestId",
+        "failReason",
+        "refundFailReason",
+        "failedTxHash",
+        "failedTxBlockNumber",
+        "failedCallData",
+        "timeEstimate",
+        "triggeredByFastFill",
+        "feeSponsorship",
+        "fees",
+        "platformFee",
+        "integratorFeeRecipient",
+        "route",
+        "origin",
+        "destination",
+        "inputCurrency",
+        "outputCurrency",
+        "quoteOraclePrice",
+        "refundCurrencyData",
+        "moonpayId",
+    ];
+    for request in [request(), scene::request(1)] {
+        for facts in [Facts::default(), filled(), failed.clone()] {
+            let all = told(&request, &facts, &[]);
+            for (edition, allowed) in [
+                (&all.v3, &new[..]),
+                (&all.v2, &old[..]),
+                (&all.v1, &old[..]),
+            ] {
+                for null in nulls(edition) {
+                    assert!(allowed.contains(&null.as_str()), "{null}: {edition}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_ended_is_worth_what_it_was_then() {
+    let hash = deposit(3, Standing::Final).transaction;
+    let gas = witness(9, 30_000_000_000_000);
+    // Gas that was quoted at 2,000 dollars a coin is paid at 3,000; a dollar has become two.
+    let seen = [
+        (
+            "origin",
+            hash.as_str(),
+            priced(witness(3, 7), (scene::USDC, 6), 2),
+        ),
+        (
+            "destination",
+            "0xf111",
+            priced(gas.clone(), (NATIVE, 18), 3_000),
+        ),
+    ];
+    let data = told(&request(), &filled(), &seen).v3["data"].clone();
+    assert_eq!(data["outTxs"][0]["feeUsd"], "0.090000");
+    assert_eq!(
+        data["inTxs"][0].get("feeUsd"),
+        None,
+        "nobody told its price"
+    );
+    assert_eq!(data["fees"]["actual"]["execution"]["usd"], "-0.11");
+    assert_eq!(data["appFees"]["actual"][0]["amountUsd"], "1.000000");
+    // In another block nobody has seen it: the quote's prices stay.
+    let moved = [
+        (
+            "origin",
+            hash.as_str(),
+            priced(witness(4, 7), (scene::USDC, 6), 2),
+        ),
+        (
+            "destination",
+            "0xf111",
+            priced(gas, (scene::USDC, 6), 3_000),
+        ),
+    ];
+    let data = told(&request(), &filled(), &moved).v3["data"].clone();
+    assert_eq!(data["outTxs"][0].get("feeUsd"), None);
+    assert_eq!(data["fees"]["actual"]["execution"]["usd"], "-0.08");
+    assert_eq!(data["appFees"]["actual"][0]["amountUsd"], "0.500000");
+}
+
+#[test]
+fn what_an_exchange_gave_is_told_as_it_came_out() {
+    let mut facts = filled();
+    // The solver paid the router, which exchanges it.
+    facts.attempts[0].currency = WETH.into();
+    let told_of = |seen: &[(&str, &str, Witness)]| {
+        told(&request(), &facts, seen).v3["data"]["route"]["actual"].clone()
+    };
+    let unseen = told_of(&[]);
+    let output = &unseen["destination"]["outputCurrency"];
+    assert_eq!(output["amount"], "50000000000000000");
+    assert_eq!(unseen["rate"], "0.0005");
+    let mut seen = witness(9, 1);
+    seen.changes.push(Change {
+        address: scene::USER.into(),
+        currency: NATIVE.into(),
+        negative: false,
+        amount: U256::from(48_000_000_000_000_000_u64),
+    });
+    let seen = told_of(&[("destination", "0xf111", seen)]);
+    let output = &seen["destination"]["outputCurrency"];
+    assert_eq!(output["amountFormatted"], "0.048");
+    assert_eq!(seen["rate"], "0.00048");
+}
+
 #[test]
 fn failures_and_refunds_say_why() {
     let reverted = State::Reverted {
@@ -286,6 +442,12 @@ fn failures_and_refunds_say_why() {
     assert_eq!(data["outTxs"][0]["status"], "failure");
     assert_eq!(data["outTxs"][1]["chainId"], 31_001);
     assert_eq!(data["refundCurrencyData"]["amountFormatted"], "99.0");
+    let actual = &data["fees"]["actual"];
+    assert_eq!(
+        actual["execution"],
+        json!({"usd": "-1", "amount": "1000000", "amountFormatted": "1.0"})
+    );
+    assert_eq!(actual["app"]["usd"], "0", "nobody is owed anything");
     assert_eq!(data["appFees"]["actual"], json!([]));
     let gone = Facts {
         deposits: vec![paid(3, Standing::Reorged)],
@@ -415,32 +577,65 @@ fn the_owner_is_shown_more() {
     assert_eq!(v2["data"]["platformFee"]["relayFeeBps"], 1);
 }
 
-#[test]
-fn what_the_hub_took_is_told() {
-    let applied = |kind: u8, transaction: &str| Applied {
-        transaction: transaction.into(),
-        execution: json!({
-            "idempotencyKey": "0x07", "actions": [format!("0x{:064x}", kind)],
-            "signatures": [{"oracleChainId": "1", "oracleContract": "0xc", "oracleSigner": "0xs",
-                            "signature": "0x5"}],
-        }),
-    };
+fn execution(actions: &[String]) -> Value {
+    json!({
+        "idempotencyKey": "0x07", "actions": actions,
+        "signatures": [{"oracleChainId": "1", "oracleContract": "0xc", "oracleSigner": "0xs",
+                        "signature": "0x5"}],
+    })
+}
+
+fn settled(deposit: Applied, outcome: Applied) -> Value {
     let facts = Facts {
         settlement: Some(Settlement {
-            deposit: Some(applied(3, "0xd")),
-            outcome: Some(applied(2, "0xe")),
+            deposit: Some(deposit),
+            outcome: Some(outcome),
         }),
         ..filled()
     };
-    let protocol = told(&request(), &facts, &[]).v3["protocol"].clone();
+    told(&request(), &facts, &[]).v3["protocol"].clone()
+}
+
+fn mint(token: u64, amount: u64) -> String {
+    let action = Action::Mint {
+        to: EvmAddress::repeat_byte(7),
+        token: U256::from(token),
+        amount: U256::from(amount),
+    };
+    action.encode().to_string()
+}
+
+#[test]
+fn what_the_hub_took_is_told_whole() {
+    let order = EvmAddress::repeat_byte(7);
+    let moved = Action::Transfer {
+        from: order,
+        to: EvmAddress::repeat_byte(8),
+        token: U256::from(77),
+        amount: U256::from(100_000_000),
+    };
+    // Another order's deposit was in the same transaction.
+    let minted = execution(&[mint(78, 5), mint(77, 100_000_000)]);
+    let moved = execution(&[moved.encode().to_string()]);
+    let protocol = settled(
+        Applied::on(1_313, "0xd".into(), minted),
+        Applied::on(1_313, "0xe".into(), moved),
+    );
     assert_eq!(protocol["isWithdrawable"], true);
+    let token = json!({"decimals": 6, "name": "USDC", "symbol": "USDC"});
     assert_eq!(
         protocol["deposit"]["relay"],
-        json!({"hash": "0xd", "operation": "mint"})
+        json!({
+            "amount": "100000000", "chainId": 1_313, "currency": "77", "hash": "0xd",
+            "operation": "mint", "tokenMetadata": token,
+        })
     );
     assert_eq!(
         protocol["settlement"]["relay"],
-        json!({"hash": "0xe", "operation": "transfer"})
+        json!({
+            "amount": "100000000", "chainId": 1_313, "currency": "77", "hash": "0xe",
+            "operation": "transfer", "solver": scene::USER, "tokenMetadata": token,
+        })
     );
     let signed = json!([{"oracleChainId": "1", "oracleContract": "0xc", "signerAddress": "0xs",
                          "signature": "0x5"}]);
@@ -452,6 +647,91 @@ fn what_the_hub_took_is_told() {
         protocol["settlement"]["attestation"]["execution"]["idempotencyKey"],
         "0x07"
     );
+}
+
+#[test]
+fn what_is_not_known_of_the_hub_is_left_out() {
+    // A row of before, and actions that nobody can read.
+    let old = json!({"transaction": "0xd", "execution": execution(&[format!("0x{:064x}", 3)])});
+    let old: Applied = serde_json::from_value(old).unwrap();
+    let apart = execution(&[mint(77, 1), mint(78, 2)]);
+    let protocol = settled(old, Applied::on(1_313, "0xe".into(), apart));
+    assert_eq!(
+        protocol["deposit"]["relay"],
+        json!({"hash": "0xd", "operation": "mint"})
+    );
+    assert_eq!(
+        protocol["settlement"]["relay"],
+        json!({"chainId": 1_313, "hash": "0xe", "operation": "mint", "solver": scene::USER})
+    );
+    let together = execution(&[mint(77, 1), mint(77, 2)]);
+    let both = || Applied::on(1_313, "0xe".into(), together.clone());
+    let protocol = settled(both(), both());
+    assert_eq!(protocol["deposit"]["relay"]["amount"], "3");
+    let most = execution(&[U256::MAX, U256::from(1)].map(|amount| {
+        let (to, token) = (EvmAddress::repeat_byte(7), U256::from(77));
+        let action = Action::Mint { to, token, amount };
+        action.encode().to_string()
+    }));
+    let most = || Applied::on(1_313, "0xe".into(), most.clone());
+    assert_eq!(
+        settled(most(), most())["deposit"]["relay"].get("amount"),
+        None
+    );
+}
+
+#[test]
+fn one_asset_on_two_chains_is_a_bridge() {
+    let kind = |change: fn(&mut Request)| {
+        let mut request = request();
+        let mut quoted: Value = serde_json::from_str(request.quoted.json()).unwrap();
+        quoted["oneAsset"] = true.into();
+        request.quoted = quoted.into();
+        change(&mut request);
+        let found = Summary::of(&request, &Facts::default()).kind;
+        let told = told(&request, &filled(), &[]).v3["requestType"].clone();
+        assert_eq!(told, found.text());
+        told
+    };
+    assert_eq!(kind(|_| {}), "Bridge");
+    assert_eq!(
+        kind(|request| request.destination = request.origin.clone()),
+        "Same-chain Swap"
+    );
+    let call = |request: &mut Request| request.calls = scene::large(1, 4).calls;
+    assert_eq!(kind(call), "Call");
+    assert_eq!(
+        told(&request(), &filled(), &[]).v3["requestType"],
+        "Crosschain Swap"
+    );
+}
+
+#[test]
+fn what_a_solver_does_on_one_chain_has_no_destination() {
+    let mut request = request();
+    request.destination = request.origin.clone();
+    let route = |facts: &Facts| told(&request, facts, &[]).v3["data"]["route"].clone();
+    let (done, open) = (route(&filled()), route(&Facts::default()));
+    let paid = Facts {
+        attempts: Vec::new(),
+        ..filled()
+    };
+    let seen = route(&paid);
+    for route in [&done, &open, &seen] {
+        for side in ["quoted", "actual"] {
+            assert_eq!(route[side]["destination"], Value::Null, "{route}");
+            assert_eq!(
+                route[side]["origin"]["inputCurrency"]["currency"]["symbol"],
+                "USDC"
+            );
+        }
+        let quoted = &route["quoted"]["origin"]["outputCurrency"];
+        assert_eq!(quoted["amount"], "50000000000000000");
+    }
+    let came = |route: &Value| route["actual"]["origin"]["outputCurrency"]["amount"].clone();
+    assert_eq!(came(&done), "49000000000000000");
+    assert_eq!(came(&open), "50000000000000000");
+    assert_eq!(came(&seen), Value::Null);
 }
 
 #[test]

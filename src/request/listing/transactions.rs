@@ -4,13 +4,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Sheet;
-use crate::request::{
-    Execution,
-    fact::{Attempt, Place, Sent, Standing, State},
-    witness::{Change, SHOWN, Witness, paying_first},
+use crate::{
+    request::{
+        Execution,
+        fact::{Attempt, Place, Sent, Standing, State},
+        witness::{Change, SHOWN, Witness, paying_first},
+    },
+    show,
 };
 
-/// A transaction; what has not been seen of it is null.
+/// A transaction; what has not been seen of it is `None`.
 pub struct Moved<'a> {
     pub hash: &'a str,
     pub chain: Option<u64>,
@@ -25,9 +28,11 @@ pub struct Moved<'a> {
 #[schema(as = RecordCallData)]
 pub struct CallData {
     pub from: String,
-    /// Null where it created a contract.
+    /// Left out where it created a contract.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Null when it was too long to keep.
+    /// Left out when it was too long to keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     pub value: String,
 }
@@ -97,6 +102,12 @@ impl StateChange {
 impl Moved<'_> {
     pub fn fee(&self) -> Option<String> {
         self.witness.map(|witness| witness.fee.to_string())
+    }
+
+    /// Dollars of the fee, at the price of then.
+    pub fn fee_usd(&self) -> Option<String> {
+        let micro = self.witness?.fee_micro()?;
+        Some(show::usd(show::whole(micro)))
     }
 
     pub fn data(&self) -> Option<CallData> {

@@ -225,6 +225,7 @@ mod tests {
             place,
             success: true,
             changes: vec![change; changes],
+            prices: Vec::new(),
         };
         let key = rows::witness::seen("origin", transaction);
         Batch::new().put(key, rows::witness::encode_seen(&seen).unwrap())

@@ -736,6 +736,168 @@ fn simple(number: u8, created: u64) -> Made {
     }
 }
 
+/// A quote of that time, and what has become of it.
+async fn quoted(requests: &Requests, number: u8, change: Option<Standing>) -> B256 {
+    let mut request = scene::request(number);
+    request.created_at = NOW + u64::from(number / 3) * 1_000;
+    request.id = crate::request::id(request.created_at, B256::repeat_byte(number));
+    request.order_id = !request.id;
+    request.api_key = Some("app".into());
+    if number.is_multiple_of(2) {
+        request.user = USERS[1].into();
+    }
+    requests.insert(&request, Batch::new()).await.unwrap();
+    if let Some(standing) = change {
+        let paid = |facts: &mut Facts| facts.deposits.push(deposit(number, standing));
+        let now = request.created_at + 60_000;
+        let recorded = requests.record(&request.id, now, Batch::new(), paid);
+        recorded.await.unwrap();
+    }
+    request.id
+}
+
+/// Requests that wait for a deposit, and others, with their numbers.
+async fn some_wait() -> (Listing, [Vec<(u8, B256)>; 2]) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let requests = Requests::new(store.clone());
+    let (mut waiting, mut others) = (Vec::new(), Vec::new());
+    for number in 1..=120_u8 {
+        // Somebody paid, or what was paid left the chain, or nobody acted on it.
+        let change = match number % 6 {
+            0 => Some(Standing::Final),
+            1 => Some(Standing::Reorged),
+            _ => None,
+        };
+        let id = quoted(&requests, number, change).await;
+        match change {
+            Some(Standing::Final) => others.push((number, id)),
+            _ => waiting.push((number, id)),
+        }
+    }
+    let listing = Listing::open(store).await.unwrap();
+    listing.complete().await.unwrap();
+    (listing, [waiting, others])
+}
+
+/// All pages of a query.
+async fn listed_for(listing: &Listing, pairs: &[(&str, &str)], limit: usize) -> Vec<B256> {
+    let pairs = pairs.iter().map(|(name, text)| (*name, (*text).to_owned()));
+    let query = parsed(&pairs.collect());
+    paged(listing, &query, limit).await.0
+}
+
+const WAITING: (&str, &str) = ("status", "waiting");
+
+#[tokio::test]
+async fn what_waits_is_listed_in_the_order_asked_for() {
+    let (listing, [waiting, _]) = some_wait().await;
+    let mut all: Vec<B256> = waiting.iter().map(|(_, id)| *id).collect();
+    let up = ("sortDirection", "asc");
+    for limit in [1, 7, 50] {
+        assert_eq!(listed_for(&listing, &[WAITING, up], limit).await, all);
+        let mut down = listed_for(&listing, &[WAITING], limit).await;
+        down.reverse();
+        assert_eq!(down, all);
+    }
+    let query = parsed(&BTreeMap::from([("status", "waiting".to_owned())]));
+    assert_eq!(paged(&listing, &query, 50).await.1, Some(100));
+    // By their last change, those that something was seen of come behind all quotes.
+    let changed = ("sortBy", "updatedAt");
+    let mut changed = listed_for(&listing, &[WAITING, changed], 9).await;
+    assert_ne!(changed.first(), all.last());
+    changed.sort();
+    all.sort();
+    assert_eq!(changed, all);
+}
+
+#[tokio::test]
+async fn a_quote_is_in_no_list_but_of_what_waits() {
+    let (listing, [waiting, others]) = some_wait().await;
+    // Together with an account, and with a span of time.
+    let own = |(number, id): &(u8, B256)| number.is_multiple_of(2).then_some(*id);
+    let own: Vec<_> = waiting.iter().filter_map(own).collect();
+    let by = [WAITING, ("user", USERS[1]), ("sortDirection", "asc")];
+    assert_eq!(listed_for(&listing, &by, 4).await, own);
+    let (from, to) = ((NOW / 1000 + 5).to_string(), (NOW / 1000 + 6).to_string());
+    let span = [
+        WAITING,
+        ("startTimestamp", from.as_str()),
+        ("endTimestamp", to.as_str()),
+    ];
+    let found = listed_for(&listing, &span, 2).await;
+    let within = waiting
+        .iter()
+        .filter(|(number, _)| (15..21).contains(number));
+    assert_eq!(found.len(), within.count());
+    // What anybody else meets was acted on.
+    let none: [(&str, &str); 0] = [];
+    for pairs in [&none[..], &[("status", "pending")], &[("user", USERS[1])]] {
+        let found = listed_for(&listing, pairs, 50).await;
+        let mut quotes = waiting.iter().filter(|(number, _)| number % 6 != 1);
+        assert!(!found.is_empty());
+        assert!(quotes.all(|(_, quote)| !found.contains(quote)), "{pairs:?}");
+    }
+    let id = waiting[3].1.to_string();
+    let named = listed_for(&listing, &[("id", id.as_str())], 5).await;
+    assert_eq!(named, [waiting[3].1]);
+    let pending = listed_for(&listing, &[("status", "pending")], 50).await;
+    assert_eq!(pending.len(), others.len());
+}
+
+#[tokio::test]
+async fn what_waits_is_listed_for_its_key_or_by_its_user() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let requests = Requests::new(store.clone());
+    let mut ids = Vec::new();
+    for (number, key) in (1..).zip([Some("app"), Some("other"), None]) {
+        let mut request = scene::request(number);
+        request.created_at = NOW + u64::from(number);
+        request.id = crate::request::id(request.created_at, B256::repeat_byte(number));
+        request.order_id = !request.id;
+        request.api_key = key.map(str::to_owned);
+        requests.insert(&request, Batch::new()).await.unwrap();
+        ids.push(request.id);
+    }
+    let listing = Listing::open(store).await.unwrap();
+    let up = ("sortDirection", "asc");
+    let of = |user| [WAITING, ("user", user), up];
+    assert_eq!(listed_for(&listing, &[WAITING, up], 5).await, ids[..1]);
+    assert_eq!(listed_for(&listing, &of(scene::USER), 5).await, ids);
+    let nobody: [B256; 0] = [];
+    assert_eq!(listed_for(&listing, &of(USERS[1]), 5).await, nobody);
+}
+
+/// Large quotes are few a page, and a page that has read its share says where to go on.
+#[tokio::test]
+async fn who_asks_for_large_quotes_gets_them_in_more_pages() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let requests = Requests::new(store.clone());
+    let mut all = Vec::new();
+    for number in 1..=40_u8 {
+        let mut request = scene::large(number, 600_000);
+        request.created_at = NOW + u64::from(number);
+        request.id = crate::request::id(request.created_at, B256::repeat_byte(number));
+        request.order_id = !request.id;
+        request.api_key = Some("app".into());
+        let stored = requests.insert_by(&request, number.into(), Batch::new());
+        stored.await.unwrap();
+        all.push(request.id);
+    }
+    let listing = Listing::open(store).await.unwrap();
+    let pairs = [("status", "waiting"), ("sortDirection", "asc")];
+    let pairs = pairs.map(|(name, text)| (name, text.to_owned()));
+    let query = parsed(&pairs.into());
+    let cut = Cut {
+        limit: 50,
+        continuation: None,
+        total: true,
+    };
+    let first = listing.page(&query, cut).await.unwrap();
+    assert!(first.found.len() < 40 && first.continuation.is_some());
+    assert_eq!(first.total, None, "it would read all of them");
+    assert_eq!(paged(&listing, &query, 50).await.0, all);
+}
+
 #[tokio::test]
 async fn a_query_of_many_values_looks_at_fewer() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());

@@ -1,18 +1,21 @@
 //! Rows of several ranges as one, in the order of their positions.
 
-use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeMap, ops::Bound, sync::Arc};
 
 use alloy::primitives::B256;
 
+use super::ListingError;
 use crate::{
     request::{
+        fact::Facts,
         filter::{Query, Sort, Span},
         summary::Summary,
+        time_of,
     },
     store::{
         Key, Range, Store, StoreError,
         rows::{
-            self, LISTED, RowError,
+            self, LISTED, QUOTE, RowError,
             listed::{self, Position},
         },
     },
@@ -20,6 +23,12 @@ use crate::{
 
 /// Rows read of a range at a time, at most.
 const MOST: usize = 1_000;
+/// Quotes read at a time: one may have 1 MiB.
+const QUOTES: usize = 16;
+/// Bytes of quotes that a walk reads, but for those that it reads last.
+const QUOTE_BYTES: usize = 8 << 20;
+/// The greatest time that an id can begin with.
+const LAST: u64 = (1 << 48) - 1;
 
 /// Where a walk goes: all of it in the order of positions.
 #[derive(Default)]
@@ -28,6 +37,8 @@ pub struct Way {
     pub few: BTreeMap<Position, Vec<u8>>,
     /// Through the rows that start with one of these.
     pub rows: Vec<Vec<u8>>,
+    /// Through all quotes that nobody acted on. They are in the order of time.
+    pub quotes: bool,
 }
 
 impl Way {
@@ -58,6 +69,8 @@ pub struct Walk {
     ended: bool,
     /// Rows to read next.
     step: usize,
+    /// Bytes of quotes that have been read.
+    spent: usize,
 }
 
 type Found = Vec<(Position, Vec<u8>)>;
@@ -72,7 +85,13 @@ impl Walk {
             after,
             ended: false,
             step: 0,
+            spent: 0,
         }
+    }
+
+    /// Whether it has read as much as a page may, though there may be more.
+    pub fn is_spent(&self) -> bool {
+        self.spent >= QUOTE_BYTES
     }
 
     /// The next rows, `first` of them or so at first, more later and never more than `most` of a way
@@ -81,7 +100,7 @@ impl Walk {
         &mut self,
         way: &Way,
         (first, most): (usize, usize),
-    ) -> Result<Found, StoreError> {
+    ) -> Result<Found, ListingError> {
         while !self.ended {
             self.step = (self.step * 4).max(first).min(most.min(MOST));
             let mut rows = self.merged(way).await?;
@@ -139,16 +158,17 @@ impl Walk {
         ahead.map(own).filter(|(at, _)| self.inside(at)).collect()
     }
 
-    async fn merged(&mut self, way: &Way) -> Result<Found, StoreError> {
+    async fn merged(&mut self, way: &Way) -> Result<Found, ListingError> {
         let mut rows = BTreeMap::new();
         // Beyond this, a range that was cut may have rows that have not been read.
         let mut horizon: Option<Position> = None;
         for prefix in &way.rows {
             let last = self.read(prefix, horizon, &mut rows).await?;
-            horizon = match (horizon, last) {
-                (Some(one), Some(other)) if self.precedes(&one, &other) => Some(one),
-                (one, other) => other.or(one),
-            };
+            horizon = self.nearer(horizon, last);
+        }
+        if way.quotes {
+            let last = self.quotes(horizon, &mut rows).await?;
+            horizon = self.nearer(horizon, last);
         }
         self.ended = horizon.is_none();
         // These are whole, what the rows of names lead to is not.
@@ -195,6 +215,80 @@ impl Walk {
         }
     }
 
+    /// As [`Self::read`], of quotes, as their summaries.
+    async fn quotes(
+        &mut self,
+        horizon: Option<Position>,
+        rows: &mut BTreeMap<Position, Vec<u8>>,
+    ) -> Result<Option<Position>, ListingError> {
+        let (mut after, mut left) = (self.quote_before(), self.step);
+        loop {
+            let range = Range {
+                kind: QUOTE,
+                prefix: Vec::new(),
+                after,
+                limit: QUOTES,
+                reverse: self.descending,
+            };
+            let found = self.store.scan(range).await?;
+            let Some((last, _)) = found.last().filter(|_| found.len() == QUOTES) else {
+                self.summarized(&found, rows)?;
+                return Ok(None);
+            };
+            after = Some(last.name.clone());
+            let last = self.summarized(&found, rows)?;
+            tokio::task::yield_now().await;
+            left = left.saturating_sub(QUOTES);
+            let beyond = horizon
+                .zip(last)
+                .is_some_and(|(horizon, last)| self.precedes(&horizon, &last));
+            if beyond || left == 0 || self.is_spent() {
+                return Ok(last);
+            }
+        }
+    }
+
+    /// Adds what quotes are listed as; the last one's position.
+    fn summarized(
+        &mut self,
+        found: &[(Key, Vec<u8>)],
+        rows: &mut BTreeMap<Position, Vec<u8>>,
+    ) -> Result<Option<Position>, RowError> {
+        let mut last = None;
+        for (_, bytes) in found {
+            self.spent = self.spent.saturating_add(bytes.len());
+            let request = rows::quote::decode(bytes)?;
+            let summary = Summary::of(&request, &Facts::default());
+            let at = listed::quoted(&request.id);
+            rows.insert(at, rows::summary::encode(&summary)?);
+            last = Some(at);
+        }
+        Ok(last)
+    }
+
+    /// The name that the quotes still ahead come after; `None`: all of them are.
+    fn quote_before(&self) -> Option<Vec<u8>> {
+        let start = |time: u64| time.min(LAST).to_be_bytes()[2..].to_vec();
+        let Some(after) = self.after else {
+            return self.limit().map(start);
+        };
+        let (value, id) = (valued(&after), B256::from_slice(&after[8..]));
+        // What is ordered by its last change is younger than the time in its id.
+        Some(match time_of(&id).cmp(&value) {
+            Ordering::Equal => id.to_vec(),
+            Ordering::Less => start(value),
+            Ordering::Greater => start(value.saturating_add(1)),
+        })
+    }
+
+    /// The one of both that comes first in the order of the walk.
+    fn nearer(&self, one: Option<Position>, other: Option<Position>) -> Option<Position> {
+        match (one, other) {
+            (Some(one), Some(other)) if self.precedes(&one, &other) => Some(one),
+            (one, other) => other.or(one),
+        }
+    }
+
     /// Whether `one` comes before `other` in the order of the walk.
     fn precedes(&self, one: &Position, other: &Position) -> bool {
         match self.descending {
@@ -204,11 +298,7 @@ impl Walk {
     }
 
     fn range(&self, prefix: &[u8], after: Option<Position>, rows: usize) -> Range {
-        let limit = match self.descending {
-            true => self.span.to.and_then(|to| to.checked_add(1)),
-            false => self.span.from,
-        };
-        let start = match (after, limit) {
+        let start = match (after, self.limit()) {
             (Some(after), _) => Some(after.to_vec()),
             (None, Some(limit)) => Some(limit.to_be_bytes().to_vec()),
             (None, None) => None,
@@ -222,11 +312,24 @@ impl Walk {
         }
     }
 
-    fn inside(&self, position: &Position) -> bool {
-        let mut value = [0; 8];
-        value.copy_from_slice(&position[..8]);
-        self.span.holds(u64::from_be_bytes(value))
+    /// The value that the walk begins with, or just before.
+    fn limit(&self) -> Option<u64> {
+        match self.descending {
+            true => self.span.to.and_then(|to| to.checked_add(1)),
+            false => self.span.from,
+        }
     }
+
+    fn inside(&self, position: &Position) -> bool {
+        self.span.holds(valued(position))
+    }
+}
+
+/// What a position is ordered by.
+fn valued(position: &Position) -> u64 {
+    let mut value = [0; 8];
+    value.copy_from_slice(&position[..8]);
+    u64::from_be_bytes(value)
 }
 
 /// What is in the rows of a range, by position.

@@ -15,6 +15,8 @@
 
 use std::collections::BTreeMap;
 
+use alloy::primitives::B256;
+
 use super::{LISTED, RowError, summary as row};
 use crate::{
     request::{
@@ -22,6 +24,7 @@ use crate::{
         filter::Sort,
         name::Name,
         summary::{Role, Summary, transactions},
+        time_of,
     },
     store::Key,
 };
@@ -54,13 +57,18 @@ fn letter(sort: Sort) -> u8 {
 
 /// The position of `summary` in an order.
 pub fn position(sort: Sort, summary: &Summary) -> Position {
-    placed_at(sort.value(summary), summary)
+    placed_at(sort.value(summary), &summary.id)
 }
 
-fn placed_at(value: u64, summary: &Summary) -> Position {
+/// The position of a quote that nobody acted on, in either order of time: its id begins with its time.
+pub fn quoted(id: &B256) -> Position {
+    placed_at(time_of(id), id)
+}
+
+fn placed_at(value: u64, id: &B256) -> Position {
     let mut position = [0; 40];
     position[..8].copy_from_slice(&value.to_be_bytes());
-    position[8..].copy_from_slice(summary.id.as_slice());
+    position[8..].copy_from_slice(id.as_slice());
     position
 }
 

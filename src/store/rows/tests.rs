@@ -786,7 +786,10 @@ fn a_quote_is_a_requests_row_behind_its_end() {
 
 #[test]
 fn layouts_of_witnesses_never_change() {
-    use crate::store::scene;
+    use crate::{
+        request::witness::{Witness, Worth},
+        store::scene,
+    };
     let (one, two) = ("01".repeat(32), "02".repeat(32));
     let wanted = scene::wanted();
     assert_eq!(hex(&wanted.value().unwrap()), format!("0120{one}20{two}03"));
@@ -798,6 +801,21 @@ fn layouts_of_witnesses_never_change() {
         seven = B256::with_last_byte(7),
     );
     assert_eq!(seen, format!("\u{1}{expected}"));
+    let priced = Witness {
+        prices: vec![Worth {
+            currency: "0xa".into(),
+            native: true,
+            decimals: 18,
+            usd: alloy::primitives::U256::from(7),
+        }],
+        ..scene::witness()
+    };
+    let bytes = witness::encode_seen(&priced).unwrap();
+    let prices = r#","prices":[{"currency":"0xa","native":true,"decimals":18,"usd":"0x7"}]}"#;
+    let before = expected.strip_suffix('}').unwrap();
+    let seen = String::from_utf8(bytes.clone()).unwrap();
+    assert_eq!(seen, format!("\u{1}{before}{prices}"));
+    assert_eq!(witness::decode_seen(&bytes), Ok(priced));
     let names = [
         (wanted.key(), "006f726967696e00000000000000012c307861"),
         (witness::seen("origin", "0xA"), "016f726967696e00307861"),

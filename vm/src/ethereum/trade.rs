@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{ChainSpec, Endpoint, SpecError, trade::Trade};
 
-/// All of them share one line to the node, and what is known of its manners.
+/// All of them share one line to the node, and what is known of its manners; but for traces, see [`Witnesses`].
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Trade, SpecError> {
     let rpc = Arc::new(Rpc::new(&spec.id, spec.hub_chain_id, endpoint));
     let rules = Rules::new(spec)?;
@@ -20,6 +20,6 @@ pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Trade, SpecErr
         accounts: Arc::new(Accounts(rpc.clone())),
         writer: Arc::new(Writer(rpc.clone())),
         rehearsal: Arc::new(Rehearsal(rpc.clone())),
-        witnesses: Arc::new(Witnesses { rpc, rules }),
+        witnesses: Arc::new(Witnesses::new(rpc, rules, spec, endpoint)),
     })
 }

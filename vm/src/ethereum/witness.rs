@@ -1,28 +1,42 @@
 //! Shows transactions in full, through one node. See [`trade::Witnesses`].
 
 mod decode;
+mod trace;
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use serde_json::json;
+use tokio::time::Instant;
 
-use self::decode::Cost;
+use self::{decode::Cost, trace::Frame};
 use super::{
     decode::{Mined, Rules},
     raw::RawHeader,
     rpc::{self, Answer, Rpc, doubt, expect},
 };
 use crate::{
-    ReadError,
+    ChainSpec, Endpoint, ReadError,
+    protocol::limits::STRANGERS_ANSWER,
     trade::{self, Witness},
     types::{B256, Block, TxRef},
 };
 
+/// How long a node is not asked for traces that refused one: most cannot.
+const PAUSE: Duration = Duration::from_secs(3_600);
+
 /// See the module.
 pub struct Witnesses {
-    pub rpc: Arc<Rpc>,
-    pub rules: Rules,
+    rpc: Arc<Rpc>,
+    /// A line of their own for traces: how long they are, and how long the node wants to hear of no more of them,
+    /// is nothing to those who move money over the other.
+    traces: Rpc,
+    rules: Rules,
+    /// Until when the node is not asked for traces.
+    untraced: Mutex<Option<Instant>>,
 }
 
 #[async_trait]
@@ -35,12 +49,53 @@ impl trade::Witnesses for Witnesses {
             return Ok(None);
         };
         let block = self.block(mined.number).await?;
-        let witness = decode::witness(&self.rules, mined, cost, &block);
+        let trace = self.trace(&hash, &mined).await;
+        let witness = decode::witness(&self.rules, mined, cost, &block, trace.as_ref());
         witness.map(Some).map_err(doubt)
     }
 }
 
 impl Witnesses {
+    /// Over `rpc`, the line to `endpoint` that all share.
+    pub fn new(rpc: Arc<Rpc>, rules: Rules, spec: &ChainSpec, endpoint: &Endpoint) -> Self {
+        let traces = Endpoint {
+            longest: endpoint.longest.min(STRANGERS_ANSWER),
+            ..endpoint.clone()
+        };
+        Self {
+            rpc,
+            traces: Rpc::new(&spec.id, spec.hub_chain_id, &traces),
+            rules,
+            untraced: Mutex::default(),
+        }
+    }
+
+    /// The calls within the transaction, where it made some and the node tells them now. Without them what it
+    /// moved is told as its value and its logs have it.
+    async fn trace(&self, hash: &B256, mined: &Mined) -> Option<Frame> {
+        // There all native currency moves by logs of its own.
+        let told = self.rules.ignored.is_some();
+        if told || !mined.succeeded || !decode::ran(mined) || self.is_untraced() {
+            return None;
+        }
+        let options = json!({"tracer": "callTracer", "timeout": "5s"});
+        let calls = vec![rpc::call("debug_traceTransaction", json!([hash, options]))];
+        let answer = self.traces.round(calls).await.ok()?.pop()?;
+        // What fails otherwise is one answer's fault, or a moment's.
+        if answer.is_err() {
+            *self.untraced() = Some(Instant::now() + PAUSE);
+        }
+        expect("debug_traceTransaction", answer).ok()
+    }
+
+    fn is_untraced(&self) -> bool {
+        self.untraced().is_some_and(|until| Instant::now() < until)
+    }
+
+    fn untraced(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.untraced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn mined(&self, hash: &B256) -> Result<Option<(Mined, Cost)>, ReadError> {
         let calls = vec![
             rpc::call("eth_getTransactionReceipt", json!([hash])),

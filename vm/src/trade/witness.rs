@@ -32,7 +32,8 @@ pub struct Witness {
     pub success: bool,
     /// By how much holdings differ because of it, fees apart, as its value and its tokens' own logs
     /// tell: in the order in which they first moved, at most [`Witness::MOST_CHANGES`]. Native
-    /// currency that contracts passed on is not seen. None where it failed.
+    /// currency that contracts passed on is seen only where the provider shows the calls within. None where
+    /// it failed.
     pub changes: Vec<Change>,
 }
 

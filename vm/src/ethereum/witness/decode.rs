@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use alloy::primitives::U512;
 use serde::Deserialize;
 
+use super::trace::Frame;
 use crate::{
     ethereum::{
         decode::{self, Doubt, Mined, Rules},
@@ -56,8 +57,23 @@ impl Cost {
     }
 }
 
-/// The transaction in full; `block` is the header at its height.
-pub fn witness(rules: &Rules, mined: Mined, cost: Cost, block: &Block) -> Result<Witness, Doubt> {
+/// Whether code may have run: it creates a contract, calls with data, or something was logged.
+pub fn ran(mined: &Mined) -> bool {
+    let transaction = &mined.transaction;
+    let data = transaction.input.as_ref();
+    let data = data.is_none_or(|data| !data.is_empty());
+    transaction.to.is_none() || data || !mined.logs.is_empty()
+}
+
+/// The transaction in full; `block` is the header at its height, `trace` the calls within it, where the node
+/// tells them. A trace of something else counts for none.
+pub fn witness(
+    rules: &Rules,
+    mined: Mined,
+    cost: Cost,
+    block: &Block,
+    trace: Option<&Frame>,
+) -> Result<Witness, Doubt> {
     if block.hash != mined.hash || block.number != mined.number {
         return Err(Doubt("the receipt's block is not the header's"));
     }
@@ -74,18 +90,28 @@ pub fn witness(rules: &Rules, mined: Mined, cost: Cost, block: &Block) -> Result
         block: block.clone(),
         success: mined.succeeded,
         changes: match mined.succeeded {
-            true => changes(rules, &mined, value),
+            true => changes(rules, &mined, value, trace),
             false => Vec::new(),
         },
     })
 }
 
-fn changes(rules: &Rules, mined: &Mined, value: Amount) -> Vec<Change> {
+fn changes(rules: &Rules, mined: &Mined, value: Amount, trace: Option<&Frame>) -> Vec<Change> {
     let mut ledger = Ledger::default();
-    let native = EvmAddress::ZERO;
-    ledger.take(mined.transaction.from, native, value);
-    if let Some(to) = mined.transaction.to {
-        ledger.give(to, native, value);
+    let (transaction, native) = (&mined.transaction, EvmAddress::ZERO);
+    match trace.filter(|trace| trace.is_of(transaction)) {
+        Some(trace) => {
+            for (from, to, amount) in trace.moves() {
+                ledger.take(from, native, amount);
+                ledger.give(to, native, amount);
+            }
+        }
+        None => {
+            ledger.take(transaction.from, native, value);
+            if let Some(to) = transaction.to {
+                ledger.give(to, native, value);
+            }
+        }
     }
     for log in &mined.logs {
         if let Some(Event::Transfer {

@@ -81,6 +81,10 @@ fn told(logs: Vec<Value>) -> Told {
 }
 
 fn read_by(rules: &Rules, told: &Told) -> Result<Option<Witness>, Doubt> {
+    read_with(rules, told, None)
+}
+
+fn read_with(rules: &Rules, told: &Told, trace: Option<&Frame>) -> Result<Option<Witness>, Doubt> {
     let of = |value: &Value| value.to_string();
     let (receipt, transaction) = (of(&told.receipt), of(&told.transaction));
     let mined = Mined::join(
@@ -93,7 +97,7 @@ fn read_by(rules: &Rules, told: &Told) -> Result<Option<Witness>, Doubt> {
     };
     let paid = serde_json::from_str(&receipt).unwrap();
     let cost = Cost::new(paid, serde_json::from_str(&transaction).unwrap())?;
-    witness(rules, mined, cost, &block()).map(Some)
+    witness(rules, mined, cost, &block(), trace).map(Some)
 }
 
 fn read(told: &Told) -> Witness {
@@ -139,6 +143,103 @@ fn a_transaction_is_shown_in_full() {
         }
     );
     assert_eq!(changes(&witness), value_moved());
+}
+
+fn call(kind: &str, from: EvmAddress, to: EvmAddress, value: &str) -> Value {
+    json!({"type": kind, "from": from, "to": to, "value": value, "gas": "0x1", "input": "0x"})
+}
+
+/// [`told`], with `calls` within it.
+fn traced(calls: Vec<Value>) -> Value {
+    let mut trace = call("CALL", FROM, TO, "0x64");
+    trace["calls"] = calls.into();
+    trace
+}
+
+fn read_traced(told: &Told, trace: &Value) -> Vec<(Address, Address, String)> {
+    let trace: Frame = serde_json::from_str(&trace.to_string()).unwrap();
+    let witness = read_with(&rules(&json!({})), told, Some(&trace));
+    changes(&witness.unwrap().unwrap())
+}
+
+#[test]
+fn native_currency_that_contracts_pass_on_is_seen_in_a_trace() {
+    let mut inner = call("CALL", TO, OTHER, "0x1e");
+    inner["calls"] = json!([
+        call("CALL", OTHER, TOKEN, "0x5"),
+        // These move nothing, whatever value they name.
+        call("DELEGATECALL", OTHER, NOBODY, "0x7"),
+        call("CALLCODE", OTHER, NOBODY, "0x7"),
+        json!({"type": "STATICCALL", "from": OTHER, "to": TOKEN}),
+    ]);
+    let mut failed = call("CALL", TO, OTHER, "0x9");
+    failed["error"] = json!("execution reverted");
+    failed["calls"] = json!([call("CALL", OTHER, TOKEN, "0x9")]);
+    let created = call("CREATE2", TO, EvmAddress::repeat_byte(4), "0x2");
+    let destroyed = call("SELFDESTRUCT", EvmAddress::repeat_byte(4), OTHER, "0x2");
+    let trace = traced(vec![inner, failed, created, destroyed]);
+    let logs = vec![transfer(TOKEN, FROM, TO, amount(1))];
+    let wanted = [
+        line(FROM, NOBODY, "-100"),
+        line(TO, NOBODY, "68"),
+        line(OTHER, NOBODY, "27"),
+        line(TOKEN, NOBODY, "5"),
+        line(FROM, TOKEN, "-1"),
+        line(TO, TOKEN, "1"),
+    ];
+    assert_eq!(read_traced(&told(logs), &trace), wanted);
+}
+
+#[test]
+fn the_trace_of_something_else_counts_for_none() {
+    let paid = || vec![call("CALL", TO, OTHER, "0x1e")];
+    let lies: [fn(&mut Value); 4] = [
+        |trace| trace["from"] = json!(OTHER),
+        |trace| trace["to"] = json!(OTHER),
+        |trace| trace["value"] = json!("0x65"),
+        |trace| trace["error"] = json!("out of gas"),
+    ];
+    for (at, lie) in lies.into_iter().enumerate() {
+        let mut trace = traced(paid());
+        lie(&mut trace);
+        assert_eq!(
+            read_traced(&told(Vec::new()), &trace),
+            value_moved(),
+            "{at}"
+        );
+    }
+    let mut failed = told(Vec::new());
+    failed.receipt["status"] = json!("0x0");
+    assert_eq!(read_traced(&failed, &traced(paid())), []);
+    // A contract that is created is somebody there.
+    let mut creating = told(Vec::new());
+    creating.transaction["to"] = Value::Null;
+    let trace = call("CREATE", FROM, OTHER, "0x64");
+    let wanted = [line(FROM, NOBODY, "-100"), line(OTHER, NOBODY, "100")];
+    assert_eq!(read_traced(&creating, &trace), wanted);
+}
+
+#[test]
+fn only_code_is_asked_for_a_trace() {
+    let mined = |change: fn(&mut Told)| {
+        let mut told = told(Vec::new());
+        told.transaction["input"] = json!("0x");
+        change(&mut told);
+        let [receipt, transaction] = [&told.receipt, &told.transaction].map(Value::to_string);
+        let receipt = serde_json::from_str(&receipt).unwrap();
+        let transaction = serde_json::from_str(&transaction).unwrap();
+        Mined::join(&HASH, receipt, transaction).unwrap().unwrap()
+    };
+    assert!(!ran(&mined(|_| ())));
+    assert!(ran(
+        &mined(|told| told.transaction["input"] = json!("0x12"))
+    ));
+    assert!(ran(&mined(|told| told.transaction["to"] = Value::Null)));
+    assert!(ran(&mined(|told| {
+        let log = transfer(TOKEN, FROM, TO, amount(1));
+        *told = self::told(vec![log]);
+        told.transaction["input"] = json!("0x");
+    })));
 }
 
 #[test]
