@@ -14,7 +14,7 @@ use crate::market::Currency;
 
 /// Gas units that the two transactions that settle an order may take: its deposit's execution and its
 /// outcome's. With the contracts of the development network, two signatures each, a fill with a fee takes
-/// 271,000 and a refund 205,000 (`tests/settler.rs`); more signatures and fees, and calldata, need room.
+/// 271,000 and a refund 205,000 (`tests/daemon/settler.rs`); more signatures and fees, and calldata, need room.
 pub const GAS: u64 = 500_000;
 /// Deposits of one transaction that this has room for: they are all executed together.
 pub const TOGETHER: u32 = 3;

@@ -9,7 +9,7 @@ use intentd::quote::swap::{
 };
 
 use super::rig::{ETHER, Rig, USD};
-use crate::{RECIPIENT, limit, only};
+use super::{RECIPIENT, limit, only};
 
 /// No provider listens there.
 const NOWHERE: &str = "http://127.0.0.1:9/";

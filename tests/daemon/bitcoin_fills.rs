@@ -1,15 +1,9 @@
 //! The recorded Bitcoin fills, whose deposits are on Solana: the fill is read from the recorded
 //! node, the deposits are scripted, the answers are the recorded ones byte for byte.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
-
-mod support;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use crate::support::{daemon::KEY, fixture, http::Server, world};
 use async_trait::async_trait;
 use hyper::{HeaderMap, Method};
 use intentd::{
@@ -26,7 +20,6 @@ use intentd::{
     store::{memory::MemoryStore, requests::Requests},
 };
 use serde_json::Value;
-use support::{daemon::KEY, fixture, http::Server, world};
 use vm::{
     B256, Block, Chain, ChainEntry, ChainReader, ChainSpec, Deposit, Endpoint, Family, Head,
     ReadError, Receipt, Transaction, TxRef, U256, protocol::order::Order,

@@ -1,13 +1,13 @@
 //! What three oracles attest about real chains, settled with two of their signatures on a real
 //! contract; every balance is read back from a chain.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
 
-mod support;
-
+use crate::support::{
+    chain::{
+        DEPOSITS, Deal, FEE, FILLS, INITIATED, INITIATION, RECIPIENT, REFUNDS, WITHDRAWALS,
+        finalize, finalize_hub, native, oracle, token,
+    },
+    daemon::{Answer, Daemon, Setup},
+};
 use alloy::primitives::{Address, Bytes, U256};
 use devnet::{
     claim,
@@ -16,13 +16,6 @@ use devnet::{
     world::{Deposit, Devnet, Execution, Refusal, Withdrawal},
 };
 use serde_json::{Value, json};
-use support::{
-    chain::{
-        DEPOSITS, Deal, FEE, FILLS, INITIATED, INITIATION, RECIPIENT, REFUNDS, WITHDRAWALS,
-        finalize, finalize_hub, native, oracle, token,
-    },
-    daemon::{Answer, Daemon, Setup},
-};
 
 /// Three chains and three oracles: the first is asked, the others are its peers.
 struct Network {

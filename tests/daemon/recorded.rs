@@ -1,22 +1,15 @@
 //! The recorded requests of this version's routes against the recorded world: every 200 is
 //! byte-equal, every refusal has the recorded status and message, except where the table says why
 //! not.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
 
-mod support;
-
-use hyper::StatusCode;
-use serde_json::Value;
-use support::{
+use crate::support::{
     daemon::{Answer, daemon},
     fixture,
     peer::Peers,
     world,
 };
+use hyper::StatusCode;
+use serde_json::Value;
 
 /// A case whose answer differs on purpose: name, our status, our code, why.
 type Deviation = (&'static str, u16, &'static str, &'static str);

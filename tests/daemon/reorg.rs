@@ -1,14 +1,11 @@
 //! A chain that changes its mind before, during and after a signature.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::{
+    chain::{DEPOSITS, done, finalize, fork, native, oracle},
+    daemon::{Answer, Daemon, Setup},
+};
 use alloy::primitives::{B256, Bytes};
 use devnet::{
     claim,
@@ -17,10 +14,6 @@ use devnet::{
 };
 use futures::future::join_all;
 use serde_json::{Value, json};
-use support::{
-    chain::{DEPOSITS, done, finalize, fork, native, oracle},
-    daemon::{Answer, Daemon, Setup},
-};
 
 /// The deposit's block and what makes it final.
 const DEPTH: u64 = 3;

@@ -1,6 +1,5 @@
 //! A deposit that was signed and then taken back by its chain: nothing is signed there until an
 //! operator has looked, over restarts, and the other chains go on.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 

@@ -1,16 +1,14 @@
 //! The settlement worker against what it works with: real oracles over real chains, and the contract
 //! that takes or refuses what they signed. Between the worker and the oracles stands somebody who can
 //! spoil their answers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
-
-mod support;
 
 use std::sync::{Arc, Mutex};
 
+use crate::support::{
+    chain::{DEPOSITS, Deal, FEE, FILLS, REFUNDS, done, finalize, finalize_hub, native, oracle},
+    daemon::{Daemon, daemon},
+    http::{self, Asked, Server},
+};
 use alloy::{
     primitives::{Address, B256, U256},
     providers::Provider,
@@ -51,11 +49,6 @@ use intentd::{
     },
 };
 use serde_json::{Value, json};
-use support::{
-    chain::{DEPOSITS, Deal, FEE, FILLS, REFUNDS, done, finalize, finalize_hub, native, oracle},
-    daemon::{Daemon, daemon},
-    http::{self, Asked, Server},
-};
 use tempfile::TempDir;
 use vm::protocol::id::{deterministic, outcome};
 

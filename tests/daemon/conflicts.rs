@@ -1,21 +1,14 @@
 //! Claims that cannot both be true, each of them shown with real transactions: one is signed, the
 //! others are refused, whoever comes first.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
 
-mod support;
-
+use crate::support::{
+    chain::{DEPOSITS, Deal, FILLS, RECIPIENT, REFUNDS, done, finalize, native, oracle},
+    daemon::{Answer, Daemon},
+};
 use alloy::primitives::{B256, U256};
 use devnet::{claim, node::Payload, world::Devnet};
 use futures::future::join_all;
 use serde_json::Value;
-use support::{
-    chain::{DEPOSITS, Deal, FILLS, RECIPIENT, REFUNDS, done, finalize, native, oracle},
-    daemon::{Answer, Daemon},
-};
 
 const CONFLICT: (u16, &str) = (409, "CONFLICTING_STATEMENT");
 

@@ -1,17 +1,11 @@
 //! Swaps over the real contracts: what is offered can be built, and what is built gives it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
 
-mod swaps {
-    mod refusals;
-    pub mod rig;
-}
+mod refusals;
+pub mod rig;
 
 use std::{sync::Arc, time::Duration};
 
+use self::rig::{ETHER, Rig, USD, vm_address};
 use alloy::{
     primitives::{Address, B256, U256},
     sol,
@@ -20,7 +14,6 @@ use alloy::{
 use devnet::{contracts::FillRouter, world::Pool};
 use intentd::quote::swap::{SwapError, SwapOffer, SwapOrder, SwapRouting, SwapTerms, UniswapV3};
 use serde_json::json;
-use swaps::rig::{self, ETHER, Rig, USD, vm_address};
 
 const RECIPIENT: Address = Address::repeat_byte(0x99);
 

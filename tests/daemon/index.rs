@@ -1,10 +1,5 @@
 //! The index over a real chain: a deposit is found, becomes final, leaves with a reorg, and comes
 //! back.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -1,9 +1,7 @@
 //! What a deposit's transaction may carry: as much as can be attested, transported and settled, and not a
 //! deposit more.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
-mod support;
-
+use crate::support::chain::{DEPOSITS, finalize, oracle};
 use alloy::{
     primitives::{Address, B256, U256},
     sol_types::SolCall,
@@ -17,7 +15,6 @@ use devnet::{
 };
 use hyper::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use support::chain::{DEPOSITS, finalize, oracle};
 use vm::protocol::limits;
 
 /// `calls` in one transaction of a contract that anybody may use.

@@ -1,21 +1,17 @@
 //! The published TypeScript client, unmodified, against the daemon over real chains: what an
 //! integrator does, seen from the integrator's side.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
-mod sdk {
-    pub mod app;
-    mod calls;
-    mod endings;
-    mod listing;
-    mod swaps;
-    mod webhooks;
-    mod wire;
-}
-mod support;
+pub mod app;
+mod calls;
+mod endings;
+mod listing;
+mod swaps;
+mod webhooks;
+mod wire;
 
+use self::app::{App, ETH, MILLI, USD, Way, held, hex, promised, step_ids};
 use alloy::primitives::U256;
 use devnet::account::Account;
-use sdk::app::{App, ETH, MILLI, USD, Way, held, hex, promised, step_ids};
 use serde_json::{Value, json};
 
 async fn lists_chains_and_quotes_both_trade_types(app: &App) {

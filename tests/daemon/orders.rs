@@ -1,12 +1,13 @@
 //! Orders on chains that change their minds, or are dark: a deposit that leaves its chain before or
 //! after it was filled for, a fill that leaves its own, a destination that nobody can reach. Nobody is
 //! paid twice, nothing is paid for that is not there, and the status says so.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::{
+    chain::{DEPOSITS, done, oracle},
+    daemon::{Daemon, Setup},
+};
 use alloy::{
     primitives::{Address, B256, Bytes, U256},
     providers::Provider,
@@ -18,10 +19,6 @@ use devnet::{
 };
 use intentd::admin::{self, solver};
 use serde_json::{Value, json};
-use support::{
-    chain::{DEPOSITS, done, oracle},
-    daemon::{Daemon, Setup},
-};
 use tokio::time::{interval, timeout};
 
 /// Blocks on top of a deposit that make it final.
@@ -226,7 +223,7 @@ impl Scene {
 
     /// Everything of it can be spent, but the gas of fifty payments.
     async fn is_free(&self) -> bool {
-        support::is_gas_of_fifty(self.has().await - self.available().await)
+        crate::support::is_gas_of_fifty(self.has().await - self.available().await)
     }
 
     /// What the daemon says to its operator about the solver.

@@ -22,7 +22,7 @@ use super::app::{ETH, MILLI};
 use crate::support::daemon::{Daemon, daemon};
 
 const RECEIVE: &str = include_str!("receive.mjs");
-const README: &str = include_str!("../../README.md");
+const README: &str = include_str!("../../../README.md");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A key as they are given out.

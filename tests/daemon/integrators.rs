@@ -1,8 +1,5 @@
 //! Integrators from the operator's command to the integrator's request: what keys open, how much of
 //! it, how they end, and whose wallets are linked.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
-
-mod support;
 
 use std::{
     path::Path,
@@ -10,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
+use crate::support::daemon::{Daemon, KEY, Setup, daemon};
 use alloy::signers::{SignerSync, local::PrivateKeySigner};
 use devnet::world::Files;
 use intentd::store::{Store, integrators::Integrators, sled::SledStore};
 use reqwest::Response;
 use serde_json::{Value, json};
-use support::daemon::{Daemon, KEY, Setup, daemon};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 

@@ -1,22 +1,15 @@
 //! Peers of every mood: whatever they do, the answer is ours, with the signatures that hold.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is a failed test"
-)]
-
-mod support;
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     daemon::{Daemon, daemon},
     fixture,
     http::Server,
     peer::{Peers, Received},
     world,
 };
+use serde_json::{Value, json};
 
 const OURS: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 const THEIRS: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";

@@ -1,20 +1,17 @@
 //! What an operator sees and what only he sees: readiness, metrics, which chains are served and on whose
 //! word.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
-mod support;
-
+use crate::support::{
+    chain::{DEPOSITS, INITIATION, RECIPIENT, done, finalize, finalize_hub, native, oracle},
+    daemon::{Daemon, Setup, daemon},
+    world,
+};
 use alloy::primitives::U256;
 use devnet::{
     claim,
     world::{Devnet, Withdrawal},
 };
 use serde_json::{Value, json};
-use support::{
-    chain::{DEPOSITS, INITIATION, RECIPIENT, done, finalize, finalize_hub, native, oracle},
-    daemon::{Daemon, Setup, daemon},
-    world,
-};
 
 const NOBODY: &str = "0x00000000000000000000000000000000000000000000000000000000000000ff";
 

@@ -1,11 +1,8 @@
 //! A token that takes a fee on transfers, listed by mistake, over real chains: it is not quoted.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
-mod support;
-
+use crate::support::daemon::daemon;
 use devnet::world::{Devnet, Site};
 use serde_json::{Value, json};
-use support::daemon::daemon;
 
 /// Lists a new token of `contract` at a site, and gives some to user and solver.
 async fn listed(world: &Devnet, site: &Site, contract: &str, entry: &mut Value) -> String {

@@ -1,20 +1,17 @@
 //! Prices from Pyth's HTTP service, as it answers on good and on bad days.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
+use crate::support::http::{self, Server};
 use hyper::StatusCode;
 use intentd::{
     market::Market,
     price::{PriceError, PriceSource, Prices, Rules},
 };
 use serde_json::{Value, json};
-use support::http::{self, Server};
 
 const NOW: u64 = 1_760_000_000;
 const ID: &str = "ff61491a931112ddf1bd8147cd1b641375f79f5825126d665480874634fd0ace";
