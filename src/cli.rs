@@ -8,6 +8,7 @@ mod integrators;
 mod journal;
 mod keys;
 mod lane;
+mod openapi;
 mod serve;
 mod solver;
 mod store;
@@ -68,6 +69,12 @@ enum Command {
     /// Ask a running daemon about the nonces of its solver; needs its DATA_DIR.
     #[command(subcommand)]
     Lane(lane::Lane),
+    /// Print the OpenAPI description of a listener's API; needs no configuration.
+    Openapi {
+        /// Whose description.
+        #[arg(value_enum, default_value_t = openapi::Listener::Integrator)]
+        listener: openapi::Listener,
+    },
     /// Ask a running daemon what integrators were told, or have it told again; needs its DATA_DIR.
     #[command(subcommand)]
     Webhooks(webhooks::Webhooks),
@@ -91,6 +98,7 @@ impl Arguments {
             Command::Integrators(integrators) => print(integrators.answer(variables)),
             Command::Journal(journal) => print(journal.answer(places(variables))),
             Command::Lane(lane) => print(lane.answer(&config::data_dir(variables))),
+            Command::Openapi { listener } => openapi::run(listener),
             Command::Webhooks(webhooks) => print(webhooks.answer(&config::data_dir(variables))),
             Command::Solver(solver) => print(solver.answer(&config::data_dir(variables))),
             Command::Store(store) => print(store.answer(places(variables))),

@@ -4,6 +4,7 @@ pub mod admin;
 pub mod api;
 pub mod attest;
 pub mod chains;
+pub mod chart;
 pub mod cli;
 pub mod config;
 pub mod http;

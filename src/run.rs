@@ -3,6 +3,7 @@
 mod background;
 mod clock;
 pub mod engine;
+mod figures;
 mod keys;
 mod listening;
 mod parts;
@@ -269,12 +270,12 @@ fn surfaces(
         limits: listening.oracle,
         proxies: listening::proxies(config),
         errors: oracle::ERRORS,
-        ..Surface::new("oracle", "intentd oracle", router)
+        ..Surface::new("oracle", oracle::ABOUT, router)
     };
     let watched = Router::default().with(system, &system::OPERATIONS)?;
     let ops = Surface {
         limits: listening.ops,
-        ..Surface::new("operations", "intentd operations", watched)
+        ..Surface::new("operations", system::ABOUT, watched)
     };
     Ok((Arc::new(oracle.open()?), Arc::new(ops.open()?)))
 }

@@ -2,6 +2,9 @@
 //! answer, and answers that keep to it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod description {
+    pub mod checked;
+}
 mod support;
 
 use std::{
@@ -9,6 +12,7 @@ use std::{
     process::Command,
 };
 
+use description::checked::printed;
 use devnet::{
     tools,
     world::{Devnet, Options},
@@ -108,6 +112,21 @@ impl App {
     }
 }
 
+/// What a quote asks for, as one input of several, and some of the native currency beside it.
+fn several(quote: &Value, changes: Value) -> Value {
+    let mut body = json!({
+        "user": quote["user"], "destinationChainId": quote["destinationChainId"],
+        "destinationCurrency": quote["destinationCurrency"], "tradeType": "EXACT_INPUT",
+        "origins": [
+            {"chainId": 31_001, "currency": quote["originCurrency"], "amount": "100000000"},
+            {"chainId": "0x7919", "currency": ETH, "amount": "0x2386f26fc10000", "user": quote["user"]},
+        ],
+    });
+    let changes = changes.as_object().unwrap().clone();
+    body.as_object_mut().unwrap().extend(changes);
+    body
+}
+
 struct Asked {
     method: &'static str,
     target: String,
@@ -130,10 +149,20 @@ fn post(target: impl Into<String>, body: Value) -> Asked {
     }
 }
 
+/// Whether a target is of a described path, which may have `{name}`s.
+fn is_of(described: &str, target: &str) -> bool {
+    let path = target.split('?').next().unwrap();
+    let fits = |(wanted, part): (&str, &str)| wanted == part || wanted.starts_with('{');
+    let parts = |path: &str| path.split('/').count();
+    parts(described) == parts(path) && described.split('/').zip(path.split('/')).all(fits)
+}
+
 /// Who says what an answer of a status looks like.
 fn validator(document: &Value, asked: &Asked, status: u16) -> Validator {
-    let path = asked.target.split('?').next().unwrap();
-    let operation = &document["paths"][path][asked.method.to_lowercase()];
+    let mut paths = document["paths"].as_object().unwrap().iter();
+    let found = paths.find(|(path, _)| is_of(path, &asked.target));
+    let (path, methods) = found.unwrap_or_else(|| panic!("{} is not described", asked.target));
+    let operation = &methods[asked.method.to_lowercase()];
     let answer = &operation["responses"][status.to_string()];
     let schema = answer.pointer("/content/application~1json/schema");
     let schema = schema.unwrap_or_else(|| panic!("{path} does not describe {status}"));
@@ -264,6 +293,7 @@ fn quotes_are_spelled_out(document: &Value) {
         assert_eq!(validator.is_valid(&chain), fits, "{chain}");
     }
     let answer = &quote["responses"]["200"]["content"]["application/json"]["schema"];
+    several_are_spelled_out(document, answer);
     let step = &answer["properties"]["steps"]["items"]["properties"];
     let ids = json!(["approve", "deposit", "swap", "send"]);
     assert_eq!(step["id"]["enum"], ids);
@@ -281,6 +311,37 @@ fn quotes_are_spelled_out(document: &Value) {
     }
 }
 
+/// What several inputs are asked by, and that the orders' parts are those of a quote, each with its own status.
+fn several_are_spelled_out(document: &Value, quote: &Value) {
+    let several = &document["paths"]["/execute/swap/multi-input"]["post"];
+    let body = &several["requestBody"]["content"]["application/json"]["schema"];
+    let required = json!([
+        "user",
+        "origins",
+        "destinationChainId",
+        "destinationCurrency",
+        "tradeType"
+    ]);
+    assert_eq!(body["required"], required);
+    let origins = &body["properties"]["origins"];
+    assert_eq!(
+        (&origins["minItems"], &origins["maxItems"]),
+        (&json!(1), &json!(8))
+    );
+    let required = json!(["chainId", "currency", "amount"]);
+    assert_eq!(origins["items"]["required"], required);
+    let answer = &several["responses"]["200"]["content"]["application/json"]["schema"];
+    let said = answer["description"].as_str().unwrap();
+    assert!(said.contains("/intents/status/v3"), "{said}");
+    let one = &answer["properties"]["requests"]["items"];
+    for field in ["fees", "details", "protocol"] {
+        assert_eq!(
+            one["properties"][field]["properties"], quote["properties"][field]["properties"],
+            "{field}"
+        );
+    }
+}
+
 /// Every route of the integrator API with what it answers to.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn samples(app: &App) -> Vec<(Asked, u16)> {
@@ -294,6 +355,10 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
     let revert = json!({"txs": [{"to": app.world.destination.token, "data": "0x12345678"}]});
     let same = json!({"destinationChainId": 31_001, "originCurrency": ETH, "amount": "1000000000000000",
                       "destinationCurrency": app.wrapped});
+    let several = |changes: Value| {
+        let body = several(&app.quote(json!({})), changes);
+        post("/execute/swap/multi-input", body)
+    };
     vec![
         (
             post("/quote/v2", app.quote(json!({"includeProtocolData": true}))),
@@ -317,6 +382,16 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
         ),
         (post("/price", app.quote(json!({}))), 200),
         (post("/price", app.quote(bad)), 400),
+        (several(json!({"includeProtocolData": true})), 200),
+        (several(json!({"partial": "false", "txs": []})), 200),
+        (several(json!({"partial": true})), 400),
+        (several(json!({"tradeType": "EXACT_OUTPUT"})), 400),
+        (several(json!({"origins": []})), 400),
+        (
+            several(json!({"origins": [{"chainId": 31_001, "currency": ETH}]})),
+            400,
+        ),
+        (several(json!({"refundTo": user})), 200),
         (get("/intents/status/v3"), 400),
         (get(format!("/intents/status/v3?requestId={NOBODY}")), 404),
         (get(format!("/intents/status/v2?requestId={NOBODY}")), 404),
@@ -437,6 +512,28 @@ fn samples(app: &App) -> Vec<(Asked, u16)> {
             400,
         ),
         (get("/currencies/token/price/v2?chainId=31001"), 400),
+        (get("/currencies/trending"), 200),
+        (
+            get("/currencies/trending?chainId=31001&sortBy=relay24hBuyTxCount&limit=5"),
+            200,
+        ),
+        (get("/currencies/trending?chainId=5"), 400),
+        (get("/currencies/trending?sortBy=coingecko6hTrending"), 400),
+        (get(format!("/chains/31001/currencies/{token}")), 200),
+        (get(format!("/chains/31001/currencies/{user}")), 400),
+        (get(format!("/chains/31001/currencies/{token}/chart")), 200),
+        (
+            get(format!(
+                "/chains/0x7919/currencies/{token}/chart?timeframe=MAX"
+            )),
+            200,
+        ),
+        (
+            get(format!(
+                "/chains/31001/currencies/{token}/chart?timeframe=1D"
+            )),
+            400,
+        ),
         (get("/swap-sources"), 200),
         (get("/swap-sources?chainId=31001"), 200),
         (get("/swap-sources?chainId=5"), 400),
@@ -455,16 +552,16 @@ async fn descriptions_are_valid_and_answers_keep_to_them() {
     let base = app.daemon.integrator_url().to_owned();
     let document = app.described(&base).await;
     let oracle = app.described(&app.daemon.url).await;
-    for document in [&document, &oracle] {
+    for (document, listener) in [(&document, "integrator"), (&oracle, "oracle")] {
         valid(document);
         readable(document);
+        let printed: Value = serde_json::from_str(&printed(listener)).unwrap();
+        assert_eq!(printed, *document, "{listener}");
     }
     quotes_are_spelled_out(&document);
     let samples = samples(&app);
     for path in document["paths"].as_object().unwrap().keys() {
-        let asked = |(asked, status): &(Asked, u16)| {
-            *status == 200 && asked.target.split('?').next() == Some(path.as_str())
-        };
+        let asked = |(asked, status): &(Asked, u16)| *status == 200 && is_of(path, &asked.target);
         let known = ["/transactions/single", "/events"].contains(&path.as_str());
         let other = path.starts_with("/intents/status") || known;
         assert!(other || samples.iter().any(asked), "no sample of {path}");
@@ -538,21 +635,53 @@ async fn known_request(app: &App, base: &str, document: &Value) {
             assert_eq!(answer["requests"][0]["id"], id, "{answer}");
         }
     }
-    // A quote that nobody acted on is in no list but of what waits.
     let (_, quote) = app.ask(base, &asked).await;
-    let id = quote["steps"][0]["requestId"].as_str().unwrap();
-    for (target, listed) in [
-        ("/requests/v3", false),
-        ("/requests/v2", false),
-        ("/requests", false),
-        ("/requests/v3?status=waiting", true),
-        ("/requests/v2?status=waiting", true),
-    ] {
-        let (_, answer) = app.ask(base, &get(target)).await;
-        let mut all = answer["requests"].as_array().unwrap().iter();
-        assert_eq!(all.any(|one| one["id"] == id), listed, "{target}: {answer}");
-    }
+    unacted(app, base, &quote).await;
     keyless(app, base).await;
+}
+
+/// A quote that nobody acted on is in no list but of what waits, whoever asks, and is found by its ids.
+async fn unacted(app: &App, base: &str, quote: &Value) {
+    let id = quote["steps"][0]["requestId"].as_str().unwrap();
+    let order = quote["protocol"]["v2"]["orderId"].as_str().unwrap();
+    let user = format!("user={:#x}", app.world.user.address());
+    let (id, order) = (format!("id={id}"), format!("orderId={order}"));
+    let waiting = "status=waiting";
+    let both = format!("{waiting}&{user}");
+    let (own, other) = (app.key.as_str(), app.daemon.integrator("other").await);
+    let other = other.as_str();
+    // Everywhere, with any key and, where none is needed, without one.
+    let mut cases = Vec::new();
+    for key in [own, other, ""] {
+        for path in ["/requests/v3", "/requests/v2", "/requests"] {
+            if key.is_empty() && path == "/requests/v3" {
+                continue;
+            }
+            for query in ["", user.as_str()] {
+                cases.push((key, path, query, false));
+            }
+            cases.push((key, path, id.as_str(), true));
+        }
+        cases.push((key, "/requests/v2", order.as_str(), true));
+    }
+    // What waits, for the key that quoted it, or by its user.
+    for path in ["/requests/v3", "/requests/v2"] {
+        cases.push((own, path, waiting, true));
+        cases.push((own, path, both.as_str(), true));
+        cases.push((other, path, waiting, false));
+        cases.push((other, path, both.as_str(), true));
+        cases.push((own, path, "status=pending", false));
+    }
+    for (key, path, query, listed) in cases {
+        let mut request = app.client.get(format!("{base}{path}?{query}"));
+        if !key.is_empty() {
+            request = request.header("x-api-key", key);
+        }
+        let answer: Value = request.send().await.unwrap().json().await.unwrap();
+        let mut all = answer["requests"].as_array().unwrap().iter();
+        let found = all.any(|one| format!("id={}", one["id"].as_str().unwrap()) == id);
+        assert_eq!(found, listed, "{key} {path}?{query}: {answer}");
+    }
 }
 
 /// What the listing says to somebody without a key, and on every answer of its old version.
@@ -566,6 +695,7 @@ async fn keyless(app: &App, base: &str) {
         ("/requests/v2", 200),
         ("/requests/v2?limit=0", 400),
         ("/requests/v2?status=waiting", 400),
+        ("/requests/v2?status=waiting&user=0x12", 400),
     ] {
         let answer = ask(target).await;
         assert_eq!(answer.status(), status);
@@ -623,10 +753,13 @@ fn informed(app: &App, document: &Value, directory: &Path) -> PathBuf {
         fields["destinationCurrency"]["enum"] = json!(destination);
         fields["amount"]["enum"] = json!(["1", "1000000", "100000000", "10000000000000000", "0"]);
     }
-    // And with one request that must be answered.
+    // And with requests that must be answered.
     let good = app.quote(json!({}));
-    document["paths"]["/quote/v2"]["post"]["requestBody"]["content"]["application/json"]["example"] =
-        good;
+    let several = several(&good, json!({}));
+    for (path, good) in [("/quote/v2", good), ("/execute/swap/multi-input", several)] {
+        let body = &mut document["paths"][path]["post"]["requestBody"];
+        body["content"]["application/json"]["example"] = good;
+    }
     let path = directory.join("informed.json");
     std::fs::write(&path, document.to_string()).unwrap();
     path

@@ -9,6 +9,8 @@
 
 #[path = "http/crowds.rs"]
 mod crowds;
+#[path = "http/figures.rs"]
+mod figures;
 #[path = "http/hostile.rs"]
 mod hostile;
 #[path = "http/keys.rs"]

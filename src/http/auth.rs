@@ -6,7 +6,7 @@ use std::{
     collections::HashMap,
     fmt,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use hyper::{
@@ -18,9 +18,12 @@ use subtle::ConstantTimeEq;
 
 use super::{
     ApiError,
-    limit::{self, Allowance, Caller, Limiter, Standing},
+    limit::{self, Allowance, Limiter, Standing},
     router::{Access, Terms},
+    toll::{Callers, Counter, Counters, locked},
 };
+
+pub use super::toll::Toll;
 
 /// The header that keys come in.
 pub const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -154,61 +157,6 @@ pub struct Admission {
     pub standing: Option<Standing>,
     /// For requests that count more than others.
     pub toll: Toll,
-}
-
-/// Where a request was counted; nowhere by default.
-#[derive(Clone, Debug, Default)]
-pub struct Toll(Option<Arc<Counted>>);
-
-#[derive(Debug)]
-struct Counted {
-    counter: Counter,
-    allowance: Allowance,
-    now: u64,
-    /// Where the caller stands since.
-    standing: Mutex<Option<Standing>>,
-}
-
-#[derive(Clone, Debug)]
-enum Counter {
-    Caller(Callers, (Caller, &'static str)),
-    Key(Counters, (KeyLabel, &'static str)),
-}
-
-type Callers = Arc<Mutex<Limiter<(Caller, &'static str)>>>;
-type Counters = Arc<Mutex<Limiter<(KeyLabel, &'static str)>>>;
-
-impl Toll {
-    fn new(counter: Counter, allowance: Allowance, now: u64) -> Self {
-        Self(Some(Arc::new(Counted {
-            counter,
-            allowance,
-            now,
-            standing: Mutex::default(),
-        })))
-    }
-
-    /// Counts the request `more` times more: see [`Limiter::charge`].
-    pub fn charge(&self, more: u32) {
-        let Some(counted) = self.0.as_deref().filter(|_| more > 0) else {
-            return;
-        };
-        let (allowance, count) = (counted.allowance, (more, counted.now));
-        let standing = match &counted.counter {
-            Counter::Caller(callers, key) => locked(callers).charge(*key, allowance, count),
-            Counter::Key(keys, key) => locked(keys).charge(key.clone(), allowance, count),
-        };
-        *locked(&counted.standing) = Some(standing);
-    }
-
-    /// Where the caller stands since the last charge.
-    pub fn standing(&self) -> Option<Standing> {
-        self.0.as_deref().and_then(|it| *locked(&it.standing))
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why one was not.

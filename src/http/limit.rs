@@ -126,6 +126,19 @@ impl<K: Key> Limiter<K> {
         self.window(key, now).charge(allowance, (more, now))
     }
 
+    /// Counts `more` for a request that was let in already, where the window has room for all of it, and else
+    /// nothing. What no window has room for is let in, and counted as [`Self::charge`] does.
+    pub fn take(&mut self, key: K, allowance: Allowance, (more, now): (u32, u64)) -> Standing {
+        let window = self.window(key, now);
+        match more < allowance.max {
+            true => window.take(allowance, (more, now)),
+            false => Standing {
+                allowed: true,
+                ..window.charge(allowance, (more, now))
+            },
+        }
+    }
+
     fn window(&mut self, key: K, now: u64) -> &mut Window {
         let table = match key.site() {
             Some(_) => &mut self.sited,
@@ -233,6 +246,18 @@ impl Window {
         let most = now.saturating_add(AHEAD.max(allowance.window_ms));
         self.start = self.start.saturating_add(longer).min(most.max(self.start));
         self.standing(allowance, now)
+    }
+
+    fn take(&mut self, allowance: Allowance, (more, now): (u32, u64)) -> Standing {
+        let after = self.count.saturating_add(more);
+        let room = after <= allowance.max;
+        if room {
+            self.count = after;
+        }
+        Standing {
+            allowed: room,
+            ..self.standing(allowance, now)
+        }
     }
 
     fn standing(&self, allowance: Allowance, now: u64) -> Standing {
@@ -377,6 +402,26 @@ mod tests {
         let standing = limiter.charge("b", TWO, (1, 1));
         assert_eq!((standing.remaining, standing.reset_ms), (0, 1_000));
         assert!(limiter.check("b", 1_001).allowed);
+    }
+
+    #[test]
+    fn what_is_dear_is_counted_whole_or_not_at_all() {
+        let five = Allowance { max: 5, ..TWO };
+        let mut limiter = Limiter::new(five);
+        let mut ask = |more, now| {
+            assert!(limiter.check("a", now).allowed);
+            let standing = limiter.take("a", five, (more, now));
+            (standing.allowed, standing.remaining, standing.reset_ms)
+        };
+        assert_eq!(ask(2, 0), (true, 2, 1_000));
+        // The request itself is counted, and no window is longer for what was refused.
+        assert_eq!(ask(2, 100), (false, 1, 900));
+        assert_eq!(ask(0, 200), (true, 0, 800));
+        // Five fit into a window of five, six into none: they take the next one, too.
+        assert_eq!(ask(4, 1_000), (true, 0, 1_000));
+        assert_eq!(ask(5, 2_000), (true, 0, 2_000));
+        let seen = [3_999, 4_000].map(|now| limiter.check("a", now).allowed);
+        assert_eq!(seen, [false, true]);
     }
 
     #[test]

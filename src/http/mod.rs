@@ -25,10 +25,12 @@ pub mod service;
 pub mod socket;
 pub mod surface;
 pub mod system;
+mod toll;
 
 pub use crate::json::{Digits, Flag, Number, Text};
 pub use auth::{Gate, KeyLabel, Keys, Known};
 pub use error::{ApiError, Errors};
+pub use openapi::About;
 pub use reply::Body;
 pub use request::{Request, Response};
 pub use router::{Access, Docs, Handler, Query, Route, Router, Shape, Terms};

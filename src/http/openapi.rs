@@ -5,12 +5,15 @@ mod inline;
 
 use hyper::Method;
 use utoipa::openapi::{
-    Components, ContentBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Paths, Required,
-    ResponseBuilder, ResponsesBuilder,
+    Components, ContentBuilder, HttpMethod, Info, InfoBuilder, OpenApi, OpenApiBuilder, Paths,
+    Required, ResponseBuilder, ResponsesBuilder,
+    info::LicenseBuilder,
     path::{Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
     request_body::RequestBodyBuilder,
     schema::{ObjectBuilder, Type},
     security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme},
+    server::{Server, ServerBuilder},
+    tag::{Tag, TagBuilder},
 };
 
 use super::{
@@ -20,26 +23,41 @@ use super::{
 };
 
 const KEY: &str = "key";
+/// The build's.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// An SPDX expression.
+const LICENSE: &str = env!("CARGO_PKG_LICENSE");
+
+/// What the description of a listener's API says of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    pub title: &'static str,
+    /// What it is for.
+    pub text: &'static str,
+    /// The groups of its routes in the order in which they are shown, and what each is for.
+    pub groups: &'static [(&'static str, &'static str)],
+}
+
+/// With a title alone.
+impl From<&'static str> for About {
+    fn from(title: &'static str) -> Self {
+        Self {
+            title,
+            text: "",
+            groups: &[],
+        }
+    }
+}
 
 /// The description of everything that `router` has docs for, as JSON.
-pub fn described(
-    router: &Router,
-    title: &str,
-    version: &str,
-    errors: Errors,
-) -> Result<String, RouteError> {
-    let described = describe(router, title, version, errors)?;
+pub fn described(router: &Router, about: About, errors: Errors) -> Result<String, RouteError> {
+    let described = describe(router, about, errors)?;
     let mut document = serde_json::to_value(described).unwrap_or_default();
     inline::inline(&mut document);
     Ok(document.to_string())
 }
 
-fn describe(
-    router: &Router,
-    title: &str,
-    version: &str,
-    errors: Errors,
-) -> Result<OpenApi, RouteError> {
+fn describe(router: &Router, about: About, errors: Errors) -> Result<OpenApi, RouteError> {
     let mut schemas = Schemas::new();
     let mut paths = Paths::new();
     for route in router.described() {
@@ -61,13 +79,45 @@ fn describe(
         }
         components.schemas.insert(name, schema);
     }
-    components.add_security_scheme(KEY, key);
+    if router.described().iter().any(gated) {
+        components.add_security_scheme(KEY, key);
+    }
     let described = OpenApiBuilder::new()
-        .info(InfoBuilder::new().title(title).version(version).build())
+        .info(info(about))
+        .servers(Some([here()]))
+        .tags(Some(tags(about)))
         .paths(paths)
         .components(Some(components))
         .build();
     Ok(described)
+}
+
+fn info(about: About) -> Info {
+    let license = LicenseBuilder::new()
+        .name(LICENSE)
+        .identifier(Some(LICENSE));
+    InfoBuilder::new()
+        .title(about.title)
+        .description(Some(about.text).filter(|text| !text.is_empty()))
+        .version(VERSION)
+        .license(Some(license.build()))
+        .build()
+}
+
+/// Paths are behind the root of whatever served the description.
+fn here() -> Server {
+    ServerBuilder::new()
+        .url("/")
+        .description(Some("The service that serves this description"))
+        .build()
+}
+
+fn tags(about: About) -> Vec<Tag> {
+    let tag = |(name, text): &(&str, &str)| {
+        let tag = TagBuilder::new().name(*name);
+        tag.description(Some(*text)).build()
+    };
+    about.groups.iter().map(tag).collect()
 }
 
 fn http_method(method: &Method) -> Option<HttpMethod> {
@@ -81,10 +131,15 @@ fn http_method(method: &Method) -> Option<HttpMethod> {
     }
 }
 
+fn gated(route: &Described) -> bool {
+    !matches!(route.access, Access::Open)
+}
+
 fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operation {
     let docs = route.docs;
     let mut operation = OperationBuilder::new()
         .summary(Some(docs.summary))
+        .description(Some(docs.text))
         .operation_id(Some(operation_id(route)))
         .tag(docs.group);
     for name in route.path.split('/').filter_map(path_parameter) {
@@ -104,12 +159,15 @@ fn operation(route: &Described, errors: Errors, schemas: &mut Schemas) -> Operat
                 .build(),
         ));
     }
-    let gated = !matches!(route.access, Access::Open);
+    let gated = gated(route);
     if gated {
         operation = operation.security(SecurityRequirement::new(KEY, Vec::<String>::new()));
         if !matches!(route.access, Access::Keyed(Terms { required: true, .. })) {
             operation = operation.security(SecurityRequirement::default());
         }
+    } else {
+        // Said, not left out: that nothing is asked for is meant.
+        operation = operation.securities(Some([]));
     }
     let mut responses =
         ResponsesBuilder::new().response("200", answer("The answer", docs.answer, schemas));
@@ -139,6 +197,7 @@ fn path_parameter(segment: &str) -> Option<&str> {
 fn path_text(name: &str) -> Parameter {
     ParameterBuilder::new()
         .name(name)
+        .description(Some(format!("`{name}`, as a part of the path.")))
         .parameter_in(ParameterIn::Path)
         .required(Required::True)
         .schema(Some(ObjectBuilder::new().schema_type(Type::String)))

@@ -11,7 +11,7 @@ use super::{
     ApiError, Request, Response, Route, Router,
     codes::{self, Code, Codes},
     error::Errors,
-    openapi,
+    openapi::{self, About},
     router::{Access, RouteError},
 };
 
@@ -92,13 +92,8 @@ const fn route(path: &'static str, handler: super::Handler<Documentation>) -> Ro
 }
 
 /// `router` with the description of all its routes so far, and the page that shows it.
-pub fn documented(
-    router: Router,
-    title: &str,
-    version: &str,
-    errors: Errors,
-) -> Result<Router, RouteError> {
-    let description = openapi::described(&router, title, version, errors)?;
+pub fn documented(router: Router, about: About, errors: Errors) -> Result<Router, RouteError> {
+    let description = openapi::described(&router, about, errors)?;
     let documentation = Documentation {
         description: description.into(),
         codes: errors.codes,

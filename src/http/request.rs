@@ -51,6 +51,12 @@ impl Request {
         self.toll.charge(u32::try_from(more).unwrap_or(u32::MAX));
     }
 
+    /// Counts it as `items` requests, before that is done: 429 where the caller has not so many left.
+    pub fn afford(&self, items: usize) -> Result<(), ApiError> {
+        let more = u32::try_from(items.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.toll.take(more).map_err(ApiError::RateLimited)
+    }
+
     /// The part of the path that the route's `{name}` stands for.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params

@@ -59,7 +59,11 @@ pub struct Terms {
 
 /// What the API's description says about a route.
 pub struct Docs {
+    /// A line.
     pub summary: &'static str,
+    /// What it does, for whom, and what it leaves undone.
+    pub text: &'static str,
+    /// One of the surface's ([`About`](super::About)).
     pub group: &'static str,
     pub query: Query,
     pub body: Option<Shape>,
@@ -135,6 +139,17 @@ pub struct Described {
     pub docs: &'static Docs,
 }
 
+impl Described {
+    fn of<S: 'static>(route: &'static Route<S>) -> Option<Self> {
+        route.docs.as_ref().map(|docs| Self {
+            method: route.method.clone(),
+            path: route.path,
+            access: route.access,
+            docs,
+        })
+    }
+}
+
 /// The tables of one listener.
 #[derive(Default)]
 pub struct Router {
@@ -180,15 +195,17 @@ impl Router {
                     path: route.path,
                     cause,
                 })?;
-            self.described
-                .extend(route.docs.as_ref().map(|docs| Described {
-                    method: route.method.clone(),
-                    path: route.path,
-                    access: route.access,
-                    docs,
-                }));
+            self.described.extend(Described::of(route));
         }
         Ok(self)
+    }
+
+    /// With the descriptions of one more table, none of whose rows is answered.
+    #[must_use]
+    pub fn describing<S: 'static>(mut self, routes: &'static [Route<S>]) -> Self {
+        self.described
+            .extend(routes.iter().filter_map(Described::of));
+        self
     }
 
     /// The endpoint of a method and path with the path's parameters, undecoded. HEAD is answered by

@@ -7,7 +7,7 @@ use hyper::{Method, header::HeaderName};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use super::{
-    Gate, Response, Router, error::Errors, forwarded::Proxies, page, plain::PLAIN,
+    Gate, Response, Router, error::Errors, forwarded::Proxies, openapi::About, page, plain::PLAIN,
     router::RouteError, server::Limits, service::App,
 };
 
@@ -21,9 +21,8 @@ pub type Finish = Arc<dyn Fn(&'static str, Response) -> Response + Send + Sync>;
 pub struct Surface {
     /// What logs and metrics call it.
     pub name: &'static str,
-    /// What its documentation is headed with.
-    pub title: &'static str,
-    pub version: &'static str,
+    /// What its documentation says of the whole.
+    pub about: About,
     pub router: Router,
     /// Whether clients may be wrong about paths and methods: slashes in front of a path are one, as they
     /// come from a base URL that ends in one, and another method of a known path is 405. Without it paths
@@ -43,11 +42,10 @@ pub struct Surface {
 
 impl Surface {
     /// The routes of `router`, open to everybody, with the usual limits and errors and without CORS.
-    pub fn new(name: &'static str, title: &'static str, router: Router) -> Self {
+    pub fn new(name: &'static str, about: impl Into<About>, router: Router) -> Self {
         Self {
             name,
-            title,
-            version: env!("CARGO_PKG_VERSION"),
+            about: about.into(),
             router,
             lenient: false,
             gate: Gate::default(),
@@ -61,7 +59,7 @@ impl Surface {
 
     /// What [`serve`](super::serve) answers with: the routes and a documentation page of their own.
     pub fn open(mut self) -> Result<App, RouteError> {
-        self.router = page::documented(self.router, self.title, self.version, self.errors)?;
+        self.router = page::documented(self.router, self.about, self.errors)?;
         Ok(App::new(self))
     }
 }

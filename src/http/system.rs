@@ -8,7 +8,9 @@ use hyper::{Method, StatusCode, header::HeaderValue};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Access, ApiError, Docs, Query, Request, Response, Route, Shape, error::Described};
+use super::{
+    About, Access, ApiError, Docs, Query, Request, Response, Route, Shape, error::Described,
+};
 
 const EXPOSITION: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -85,6 +87,8 @@ const fn alive(path: &'static str) -> Route<System> {
         handler: |system, request| async move { lives(&system, &request) }.boxed(),
         docs: Some(Docs {
             summary: "Whether the process answers",
+            text: "For load balancers and clients that choose a server: a 200 says that requests are answered, not \
+                   that every chain can be read.",
             group: "Service",
             query: Query::of::<Lives>(),
             body: None,
@@ -97,6 +101,14 @@ const fn alive(path: &'static str) -> Route<System> {
 /// For the oracle's surface: the path that clients of the network know.
 pub static ALIVE: [Route<System>; 1] = [alive("/lives/v1")];
 
+/// What the description of the operator's listener says of the whole.
+pub const ABOUT: About = About {
+    title: "intentd operations",
+    text: "What operators watch: whether the daemon is alive, whether it is ready, and, under `/metrics`, its \
+           metrics in Prometheus' text format.",
+    groups: &[("Service", "Whether the service itself answers.")],
+};
+
 /// For the operator's listener only: who sees these knows what the daemon reads and how well.
 pub static OPERATIONS: [Route<System>; 3] = [
     alive("/lives/v1"),
@@ -107,6 +119,7 @@ pub static OPERATIONS: [Route<System>; 3] = [
         handler: |system, _| async move { ready(&system).await }.boxed(),
         docs: Some(Docs {
             summary: "Whether hub and chains can be attested now; 503 when one cannot",
+            text: "For those who operate it: names each chain, and why one cannot. Signs nothing and changes nothing.",
             group: "Service",
             query: Query::NONE,
             body: None,

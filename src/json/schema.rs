@@ -9,9 +9,7 @@ use utoipa::openapi::{
 pub fn one_of<'a>(what: &str, words: impl IntoIterator<Item = &'a str>) -> RefOr<Schema> {
     let object = ObjectBuilder::new()
         .schema_type(Type::String)
+        .description(Some(what))
         .enum_values(Some(words));
-    match what {
-        "" => object.into(),
-        what => object.description(Some(what)).into(),
-    }
+    object.into()
 }

@@ -21,6 +21,39 @@ pub struct Answer {
     pub protocol: Protocol,
 }
 
+/// A 200 of `POST /execute/swap/multi-input`: an order for each of `origins`, and what they come to.
+///
+/// Each order is a request of its own, with its id, status, events and webhooks; there is none of them together. One
+/// may be filled while another is given back: `GET /intents/status/v3` tells of each, as each step's `check` names it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = MultiQuote)]
+pub struct MultiAnswer {
+    /// The steps of one order after another, `requestId` says which; those of orders that the user carries out alone
+    /// come last. They are taken in this order, since an allowance is used up by the deposit behind it. No deposit
+    /// needs the fill of the one before; what is deposited after its order's `validUntil` is priced anew.
+    pub steps: Vec<Step>,
+    /// Sums. What is of another currency than the first order's counts in that one's, by the prices of the quotes;
+    /// dollars are added up.
+    pub fees: Fees,
+    /// Sums, as `fees`: `currencyIn` is all inputs in units of the first. `validUntil` is the earliest, `timeEstimate`
+    /// the longest; there is no `route`.
+    pub details: Details,
+    /// The orders, as `origins` has them.
+    pub requests: Vec<MultiRequest>,
+}
+
+/// One order of several, as `POST /quote/v2` would have quoted it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = MultiQuoteRequest)]
+pub struct MultiRequest {
+    /// To ask for its status by: `GET /intents/status/v3?requestId=`.
+    pub request_id: String,
+    pub fees: Fees,
+    pub details: Details,
+    pub protocol: Protocol,
+}
+
 /// A 200 of `POST /price`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Price)]
@@ -52,6 +85,7 @@ pub struct Item {
     pub status: &'static str,
     pub data: Transaction,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub check: Option<Check>,
 }
 
@@ -71,10 +105,6 @@ fn item_states() -> RefOr<Schema> {
         "`incomplete`; clients change it.",
         ["incomplete", "complete"],
     )
-}
-
-fn methods() -> RefOr<Schema> {
-    one_of("", ["GET"])
 }
 
 /// What the user signs; numbers are decimal texts but for the chain's.
@@ -98,20 +128,28 @@ pub struct Transaction {
 pub struct Check {
     /// Behind the base URL.
     pub endpoint: String,
-    #[schema(schema_with = methods)]
+    // Described as any text: the published client's own code puts one here.
+    /// `GET`.
     pub method: &'static str,
 }
 
-/// `gas` in the origin's native currency, the others in the deposited one.
+// Described as fields that need not be there: the published client's own code spreads `fees` that may be absent.
+/// `gas` in the origin's native currency, the others in the deposited one. All of them are always there.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = QuoteFees)]
 pub struct Fees {
+    #[schema(required = false)]
     pub gas: Amount,
+    #[schema(required = false)]
     pub relayer: Amount,
+    #[schema(required = false)]
     pub relayer_gas: Amount,
+    #[schema(required = false)]
     pub relayer_service: Amount,
+    #[schema(required = false)]
     pub app: Amount,
+    #[schema(required = false)]
     pub subsidized: Amount,
 }
 
@@ -129,6 +167,7 @@ pub struct Details {
     pub swap_impact: Impact,
     /// Not in prices.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub expanded_price_impact: Option<Expanded>,
     pub rate: String,
     pub slippage_tolerance: Tolerances,
@@ -139,13 +178,16 @@ pub struct Details {
     /// filled as promised, or given back. A quote with large `txs` is forgotten a day later: what is deposited then
     /// is recovered at an oracle. Not in prices.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub valid_until: Option<u64>,
     pub user_balance: String,
     /// Not in prices.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub is_fixed_rate: Option<bool>,
-    /// Not in prices.
+    /// Not in prices, nor in what several orders come to.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub route: Option<Route>,
 }
 
@@ -192,6 +234,7 @@ pub struct Tolerance {
 pub struct Route {
     pub origin: RouteLeg,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub destination: Option<RouteLeg>,
 }
 
@@ -221,9 +264,11 @@ pub struct ProtocolV2 {
     pub order_data: Order,
     /// The solver's EIP-191 signature of the order id; only with `includeProtocolData`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub order_signature: Option<String>,
     /// What goes into which depository; absent where nothing is deposited.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub payment_details: Option<PaymentDetails>,
 }
 

@@ -62,9 +62,19 @@ pub struct Body {
     pub sponsored_fee_components: Option<Vec<String>>,
     pub max_subsidization_amount: Option<Digits>,
     pub subsidize_rent: Option<Flag>,
+    /// Exchanges that the route may go through, by the names of `GET /swap-sources`; every one where the list is
+    /// empty. At most 64 names of at most 64 letters, digits, spaces or any of `.-_:/+`, as in the lists below. Shown in
+    /// `route` of the listed request.
+    #[schema(max_items = 64)]
     pub included_swap_sources: Option<Vec<String>>,
+    /// Exchanges that it may not go through. A name that none here has changes nothing.
+    #[schema(max_items = 64)]
     pub excluded_swap_sources: Option<Vec<String>>,
+    /// As `includedSwapSources`, of the origin alone. Where both are given, both must hold.
+    #[schema(max_items = 64)]
     pub included_origin_swap_sources: Option<Vec<String>>,
+    /// As `includedSwapSources`, of the destination alone. Where both are given, both must hold.
+    #[schema(max_items = 64)]
     pub included_destination_swap_sources: Option<Vec<String>>,
     pub origin_gas_overhead: Option<Number>,
     /// Of Solana origins only, where it differs from the user.
@@ -143,15 +153,18 @@ impl Body {
         }
         leave_out_nulls(&mut json);
         objects(&json)?;
-        serde_path_to_error::deserialize(json).map_err(|error| {
-            let fault = Fault::of(error);
-            Refused::new(code_of(&fault), fault.message("body"))
-        })
+        serde_path_to_error::deserialize(json).map_err(unread)
     }
 }
 
+/// What is said of a body that is none.
+pub(super) fn unread(error: serde_path_to_error::Error<serde_json::Error>) -> Refused {
+    let fault = Fault::of(error);
+    Refused::new(code_of(&fault), fault.message("body"))
+}
+
 /// Null is nothing.
-fn leave_out_nulls(value: &mut Value) {
+pub(super) fn leave_out_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null());

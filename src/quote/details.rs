@@ -1,6 +1,8 @@
 //! Fees and details of an answer: amounts as texts, and the impacts, which add up in millionths of a
 //! dollar (integrator-api.md 16). Pure.
 
+mod joint;
+
 use alloy::primitives::{I256, U256};
 
 use super::{
@@ -19,6 +21,8 @@ use super::{
 };
 use crate::request::{Operation, TradeType};
 
+pub use joint::Joint;
+
 /// Hundredths of a percent that a swap may lose before it needs `overridePriceImpact`.
 const MOST_IMPACT: u64 = 1_500;
 /// The solver's own legs.
@@ -34,7 +38,19 @@ pub struct Sheet<'a, 'm> {
     pub gas: U256,
 }
 
+/// So much of a currency; below zero where a cost is a gain.
+type Part<'m> = (Side<'m>, Worth, I256);
+
+/// What may be lost of a whole, in units of the side's currency.
+struct Loss<'a, 'm> {
+    side: &'a Side<'m>,
+    worth: Worth,
+    lost: U256,
+    of: U256,
+}
+
 /// Costs and gains in millionths of a dollar; the parts add up to the total.
+#[derive(Default)]
 struct Impacts {
     input: U256,
     total: I256,
@@ -44,6 +60,28 @@ struct Impacts {
     app: I256,
     /// [`Impacts::total`] without any fee.
     bare: I256,
+}
+
+impl Impacts {
+    /// In dollars, and in percent of what goes in.
+    fn shown(&self, usd: I256) -> Impact {
+        Impact {
+            usd: show::usd(usd),
+            percent: show::percent(usd, self.input),
+        }
+    }
+
+    fn expanded(&self) -> Expanded {
+        let part = |usd| Usd {
+            usd: show::usd_short(usd),
+        };
+        Expanded {
+            swap: part(self.swap),
+            execution: part(self.execution),
+            relay: part(self.relay),
+            app: part(self.app),
+        }
+    }
 }
 
 fn signed(amount: U256) -> I256 {
@@ -59,36 +97,50 @@ fn micro_signed(worth: Worth, amount: I256) -> I256 {
     if amount.is_negative() { -micro } else { micro }
 }
 
-impl Sheet<'_, '_> {
+impl<'m> Sheet<'_, 'm> {
     /// `fees`.
     pub fn fees(&self) -> Fees {
-        let sum = &self.figures.sum;
-        let gas = signed(sum.gas);
-        let wei = self.gas.saturating_mul(self.reads.origin_fees.price());
+        let (native, worth, wei) = self.gas();
+        let gas = self.relayer_gas();
         let service = self.service();
-        let native = Side {
-            currency: self
-                .intent
-                .origin
-                .network
-                .native()
-                .unwrap_or(self.intent.origin.currency),
-            ..self.intent.origin.clone()
-        };
         Fees {
-            gas: fee(&native, self.reads.origin_native, signed(wei)),
+            gas: fee(&native, worth, wei),
             relayer: self.fee(gas.saturating_add(service)),
             relayer_gas: self.fee(gas),
             relayer_service: self.fee(service),
-            app: self.fee(signed(sum.app)),
+            app: self.fee(self.app()),
             subsidized: self.fee(I256::ZERO),
         }
+    }
+
+    /// What the user's own transactions cost, in the origin's native currency.
+    fn gas(&self) -> Part<'m> {
+        let origin = &self.intent.origin;
+        let native = Side {
+            currency: origin.network.native().unwrap_or(origin.currency),
+            ..origin.clone()
+        };
+        let wei = self.gas.saturating_mul(self.reads.origin_fees.price());
+        (native, self.reads.origin_native, signed(wei))
+    }
+
+    /// So much of what is deposited.
+    fn paid(&self, amount: I256) -> Part<'m> {
+        (self.route.paid.clone(), self.reads.paid, amount)
+    }
+
+    fn relayer_gas(&self) -> I256 {
+        signed(self.figures.sum.gas)
     }
 
     fn service(&self) -> I256 {
         let sum = &self.figures.sum;
         let own = signed(sum.flat.saturating_add(sum.relay));
         own.saturating_add(self.figures.swap_cost)
+    }
+
+    fn app(&self) -> I256 {
+        signed(self.figures.sum.app)
     }
 
     fn fee(&self, amount: I256) -> Amount {
@@ -147,13 +199,6 @@ impl Sheet<'_, '_> {
         let impacts = self.impacts();
         let input = amount(&intent.origin, reads.input, figures.input, figures.input);
         let output = self.output();
-        let impact = |usd| Impact {
-            usd: show::usd(usd),
-            percent: show::percent(usd, impacts.input),
-        };
-        let part = |usd| Usd {
-            usd: show::usd_short(usd),
-        };
         let paid = figures.sum.paid;
         let decimals = |side: &Side<'_>| side.currency.decimals;
         Details {
@@ -165,14 +210,9 @@ impl Sheet<'_, '_> {
                 (figures.output, decimals(&intent.destination)),
             ),
             refund_currency: amount(&self.route.paid, reads.paid, paid, paid),
-            total_impact: impact(impacts.total),
-            swap_impact: impact(impacts.bare),
-            expanded_price_impact: whole.then(|| Expanded {
-                swap: part(impacts.swap),
-                execution: part(impacts.execution),
-                relay: part(impacts.relay),
-                app: part(impacts.app),
-            }),
+            total_impact: impacts.shown(impacts.total),
+            swap_impact: impacts.shown(impacts.bare),
+            expanded_price_impact: whole.then(|| impacts.expanded()),
             slippage_tolerance: self.tolerances(),
             time_estimate: self.intent.seconds(),
             valid_until: None,
@@ -190,46 +230,53 @@ impl Sheet<'_, '_> {
         amount(side, reads.output, figures.output, figures.minimum)
     }
 
-    /// What may be lost, on the side where it would be.
-    fn tolerances(&self) -> Tolerances {
-        let (figures, reads) = (self.figures, self.reads);
-        let tolerance = |worth: Worth, lost: U256, of: U256| Tolerance {
-            usd: show::usd(signed(micro(worth, lost))),
-            value: lost.to_string(),
-            percent: show::percent_cut(lost, of),
+    /// What may be lost, on the side where it would be: the origin's, the destination's.
+    fn losses(&self) -> [Loss<'_, 'm>; 2] {
+        let (intent, figures, reads) = (self.intent, self.figures, self.reads);
+        let output = |lost: U256| Loss {
+            side: &intent.destination,
+            worth: reads.output,
+            lost,
+            of: figures.output,
         };
         let lost = figures.output.saturating_sub(figures.minimum);
-        let end = tolerance(reads.output, lost, figures.output);
-        let none = tolerance(reads.output, U256::ZERO, figures.output);
         let start = match &figures.swap_in {
-            None => none.clone(),
-            Some((offer, limit)) if self.intent.trade_type == TradeType::ExactInput => {
-                let kept = offer.output.saturating_sub(*limit);
-                let worth = if self.intent.own {
-                    reads.output
-                } else {
-                    reads.paid
+            None => output(U256::ZERO),
+            Some((offer, limit)) if intent.trade_type == TradeType::ExactInput => {
+                let (side, worth) = match intent.own {
+                    true => (&intent.destination, reads.output),
+                    false => (&self.route.paid, reads.paid),
                 };
-                tolerance(worth, kept, offer.output)
+                Loss {
+                    side,
+                    worth,
+                    lost: offer.output.saturating_sub(*limit),
+                    of: offer.output,
+                }
             }
-            Some((offer, limit)) => {
-                let more = limit.saturating_sub(offer.input);
-                tolerance(reads.input, more, offer.input)
-            }
+            Some((offer, limit)) => Loss {
+                side: &intent.origin,
+                worth: reads.input,
+                lost: limit.saturating_sub(offer.input),
+                of: offer.input,
+            },
         };
-        if self.intent.own {
-            return Tolerances {
-                origin: if figures.minimum < figures.output {
-                    end
-                } else {
-                    start
-                },
-                destination: none,
-            };
+        match intent.own {
+            true if lost.is_zero() => [start, output(U256::ZERO)],
+            true => [output(lost), output(U256::ZERO)],
+            false => [start, output(lost)],
         }
+    }
+
+    fn tolerances(&self) -> Tolerances {
+        let [origin, destination] = self.losses().map(|loss| Tolerance {
+            usd: show::usd(signed(micro(loss.worth, loss.lost))),
+            value: loss.lost.to_string(),
+            percent: show::percent_cut(loss.lost, loss.of),
+        });
         Tolerances {
-            origin: start,
-            destination: end,
+            origin,
+            destination,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod later;
+mod sources;
 mod text;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::{
 };
 
 pub use calls::total;
+pub use sources::Sources;
 pub use text::{AppFee, app_fees, misspelled};
 
 /// What a body is read against.
@@ -79,30 +81,6 @@ pub struct Intent<'m> {
     pub sources: Sources,
 }
 
-/// Which swap sources may be asked.
-#[derive(Clone, Debug, Default)]
-pub struct Sources {
-    included: Option<Vec<String>>,
-    excluded: Vec<String>,
-    origin: Option<Vec<String>>,
-    destination: Option<Vec<String>>,
-}
-
-impl Sources {
-    /// Whether the source called `name` may exchange on the origin (or else the destination).
-    pub fn allow(&self, name: &str, origin: bool) -> bool {
-        let listed = |list: &Vec<String>| list.iter().any(|wanted| wanted == name);
-        let side = if origin {
-            &self.origin
-        } else {
-            &self.destination
-        };
-        self.included.as_ref().is_none_or(listed)
-            && side.as_ref().is_none_or(listed)
-            && !listed(&self.excluded)
-    }
-}
-
 impl<'m> Intent<'m> {
     /// Reads `body`; the first thing that is wrong is refused with its code.
     pub fn of(body: &Body, ground: &Ground<'m, '_>) -> Result<Self, Refused> {
@@ -148,7 +126,7 @@ impl<'m> Intent<'m> {
             ttl: text::ttl(number(body.ttl))?,
             referrer: text::referrer(body)?,
             referrer_address: body.referrer_address.clone(),
-            sources: sources(body),
+            sources: Sources::of(body)?,
             user,
             recipient,
             refund_to,
@@ -365,15 +343,6 @@ fn operation(origin: &Side<'_>, destination: &Side<'_>) -> Operation {
         Operation::Unwrap
     } else {
         Operation::Swap
-    }
-}
-
-fn sources(body: &Body) -> Sources {
-    Sources {
-        included: body.included_swap_sources.clone(),
-        excluded: body.excluded_swap_sources.clone().unwrap_or_default(),
-        origin: body.included_origin_swap_sources.clone(),
-        destination: body.included_destination_swap_sources.clone(),
     }
 }
 

@@ -2,19 +2,23 @@
 //! throughout; only answers hold formatted texts.
 //!
 //! `intent`, `route`, `fees`, `order`, `details`, `record`, `late` and `holds` are pure; `service` puts
-//! them together, `reads`, `offers`, `fill`, `steps`, `whole`, `reprice` and `toll` ask the world.
+//! them together, `draft` makes a request of it, `multi` does so for several inputs at once; `reads`, `admission`,
+//! `offers`, `fill`, `steps`, `whole`, `reprice` and `toll` ask the world.
 
+mod admission;
 pub mod answer;
 pub mod body;
 pub mod caller;
 pub mod code;
 pub mod details;
+mod draft;
 pub mod fees;
 pub mod figures;
 pub mod fill;
 pub mod holds;
 pub mod intent;
 pub mod late;
+pub mod multi;
 pub mod offers;
 pub mod order;
 pub mod reads;

@@ -9,13 +9,12 @@ use vm::{
 
 use super::{
     code::{Code, Refused},
-    figures::Figures,
-    fill::{Fill, FillGas},
+    fill::FillGas,
     intent::{Intent, Side, is_native, is_wrapped},
     route::Route,
-    service::{Quoter, drained},
+    service::Quoter,
     usd::{Rated, Worth},
-    venue::{Admission, CapacityError, Hands, Payment, Venue},
+    venue::{CapacityError, Hands, Venue},
 };
 use crate::{market::Currency, price::PriceError};
 
@@ -41,35 +40,6 @@ pub struct Reads {
     /// What the solver can give; without end where the user does everything.
     pub available: U256,
     pub hands: Hands,
-}
-
-/// What an order asks of the solver besides what it pays.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Burden<'a> {
-    /// Of the native currency, gas included; nothing for what pays a token plainly.
-    pub native: U256,
-    /// Wei.
-    pub gas: U256,
-    pub key: Option<&'a str>,
-}
-
-impl<'a> Burden<'a> {
-    pub(super) fn of(
-        (route, reads): (&Route<'_>, &Reads),
-        figures: &Figures,
-        (fill, gas): (&Fill, FillGas),
-        key: Option<&'a str>,
-    ) -> Self {
-        let given = is_native(&route.given);
-        let plain = !given && fill.calls.is_empty() && fill.payments.len() <= 1;
-        let value = if given { figures.sum.given } else { U256::ZERO };
-        let gas = reads.destination_fees.cost(gas).unwrap_or(U256::MAX);
-        let native = match plain {
-            true => U256::ZERO,
-            false => value.saturating_add(gas),
-        };
-        Self { native, gas, key }
-    }
 }
 
 /// Prices of what changes hands.
@@ -309,60 +279,6 @@ impl Quoter {
         let providers = &self.venue(side)?.providers;
         let allowed = providers.allowance(owner, spender, &side.address);
         allowed.err_into().await
-    }
-
-    /// Refuses what the solver may not pay now.
-    pub(super) async fn admitted(
-        &self,
-        intent: &Intent<'_>,
-        route: &Route<'_>,
-        (reads, figures): (&Reads, &Figures),
-        (burden, now): (Burden<'_>, u64),
-    ) -> Result<(), Refused> {
-        if intent.own {
-            return Ok(());
-        }
-        let payment = Payment {
-            network: &route.given.network.name,
-            currency: &route.given.address,
-            amount: figures.sum.given,
-            user: match intent.calls.is_empty() {
-                true => &intent.recipient,
-                false => &intent.user,
-            },
-            native: burden.native,
-            hands: reads.hands,
-            gas: burden.gas,
-            key: burden.key,
-            now,
-        };
-        let admission = self.parts.capacity.admits(payment).await;
-        let admission = admission.map_err(|error| {
-            tracing::warn!(%error, "no quote");
-            Refused::new(Code::ServiceUnavailable, "the solver does not answer")
-        })?;
-        match admission {
-            Admission::Open => Ok(()),
-            Admission::Capped => Err(Refused::new(
-                Code::RouteTemporarilyRestricted,
-                "amount: more than is paid on this route within an hour; try less, or later",
-            )),
-            Admission::Held => Err(Refused::new(
-                Code::RouteTemporarilyRestricted,
-                "txs, recipient: too much is under way there that its recipients can let fail; try later",
-            )),
-            Admission::Short => {
-                let native = route.given.network.native();
-                Err(drained(
-                    native.unwrap_or(route.given.currency),
-                    &route.given,
-                ))
-            }
-            Admission::Paused => Err(Refused::new(
-                Code::ServiceUnavailable,
-                "the solver is paused",
-            )),
-        }
     }
 
     async fn available(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<U256, Refused> {

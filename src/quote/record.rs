@@ -74,15 +74,23 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
         expires_at: intent
             .ttl
             .map(|ttl| (promised.now / 1000).saturating_add(ttl)),
-        quoted: json!({
-            "fees": promised.fees,
-            "details": promised.details,
-            "appFees": app_fees(intent, figures),
-            "referrerAddress": intent.referrer_address,
-            "oneAsset": intent.origin.currency.group == intent.destination.currency.group,
-        })
-        .into(),
+        quoted: quoted(intent, figures, promised).into(),
     }
+}
+
+/// What those read of the quote who list requests. What few ask for stands there only where it was asked for.
+fn quoted(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -> Value {
+    let mut quoted = json!({
+        "fees": promised.fees,
+        "details": promised.details,
+        "appFees": app_fees(intent, figures),
+        "referrerAddress": intent.referrer_address,
+        "oneAsset": intent.origin.currency.group == intent.destination.currency.group,
+    });
+    if !intent.sources.is_open() {
+        quoted["swapSources"] = json!(intent.sources);
+    }
+    quoted
 }
 
 /// What comes before it, an allowance, does nothing of what was asked for.

@@ -135,6 +135,8 @@ pub struct World {
     pub balance: U256,
     pub available: Option<U256>,
     pub admission: Admission,
+    /// Usd e18 that may be paid within an hour.
+    pub hourly: U256,
     /// What hands over so waits.
     pub held: Option<Hands>,
     /// What the solver has of it beyond what it keeps.
@@ -204,6 +206,7 @@ impl Default for Scene {
             balance: most,
             available: Some(most),
             admission: Admission::Open,
+            hourly: U256::MAX,
             held: None,
             native: U256::MAX,
             gas: GAS,

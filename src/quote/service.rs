@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use alloy::primitives::{B128, B256, Bytes, U256};
-use vm::{Address, protocol::order::Order, protocol::signature::eip191};
+use alloy::primitives::{B256, U256};
+use vm::Address;
 
 use super::{
-    answer::{Answer, PaymentDetails, PriceAnswer, Protocol, ProtocolV2},
+    admission::Burden,
+    answer::{Answer, PriceAnswer},
     body::Body,
     caller::{Caller, unkept},
     code::{Code, Refused},
@@ -19,9 +20,7 @@ use super::{
     holds::{Holds, stock},
     intent::{Ground, Intent, Side},
     offers::{Offers, Search},
-    order::Promise,
-    reads::{Burden, Reads},
-    record::{Promised, record},
+    reads::Reads,
     route::Route,
     steps::{self, Plan},
     venue::{Capacity, Venue},
@@ -30,7 +29,7 @@ use super::{
 use crate::{
     market::{Currency, Market},
     price::{PriceSource, SettlementPrice},
-    request,
+    request::Request,
     sign::Signer,
     store::{Batch, requests::Requests},
 };
@@ -66,15 +65,15 @@ pub struct Quoter {
 }
 
 /// A valid intent with its amounts and what the solver will do.
-struct Priced<'m> {
-    intent: Intent<'m>,
-    route: Route<'m>,
-    reads: Reads,
-    figures: Figures,
-    fill: Fill,
-    fill_gas: FillGas,
+pub(super) struct Priced<'m> {
+    pub intent: Intent<'m>,
+    pub route: Route<'m>,
+    pub reads: Reads,
+    pub figures: Figures,
+    pub fill: Fill,
+    pub fill_gas: FillGas,
     /// Unix milliseconds.
-    now: u64,
+    pub now: u64,
 }
 
 impl Quoter {
@@ -97,70 +96,25 @@ impl Quoter {
     /// Quotes a body. The request is durable when the answer is given.
     pub async fn quote_for(&self, body: &Body, caller: Caller<'_>) -> Result<Answer, Refused> {
         self.room()?;
-        let key = caller.key;
-        let priced = self.priced(body, key).await?;
-        let order = self.order(&priced)?;
-        let order_id = order
-            .id(|chain| Some(self.parts.venues.get(chain)?.spec.family))
-            .map_err(|error| {
-                tracing::error!(%error, "no quote: the order has no id");
-                Refused::new(Code::UnknownError, "the order cannot be built")
-            })?;
-        let plan = Plan {
-            intent: &priced.intent,
-            route: &priced.route,
-            reads: &priced.reads,
-            figures: &priced.figures,
-            order_id,
-            now: priced.now / 1000,
-        };
-        let (planned, signature) = futures::try_join!(self.plan(&plan), self.signature(&order_id))?;
-        let sheet = priced.sheet(steps::gas(&planned, &priced.intent));
-        let valid_until = self.valid_until(&priced);
-        let mut details = sheet.details(true);
-        details.valid_until = Some(valid_until);
-        let fees = sheet.fees();
-        let promised = Promised {
-            id: request::id(priced.now, self.entropy()?),
-            order_id,
-            order,
-            signature,
-            fill_gas: priced.fill_gas,
-            fill_price: priced.reads.destination_fees.price(),
-            steps: &planned,
-            now: priced.now,
-            valid_until,
-            key,
-            fees: &fees,
-            details: &details,
-        };
-        let request = record(&priced.intent, &priced.figures, &promised);
+        let intent = self.intent(body, caller.key)?;
+        let priced = self.priced(intent, caller.key).await?;
+        let draft = self.draft(&priced, caller.key).await?;
         let requests = &self.parts.requests;
-        let stored = requests.insert_by(&request, caller.by, Batch::new());
+        let stored = requests.insert_by(&draft.request, caller.by, Batch::new());
         stored.await.map_err(unkept)?;
-        if let Some(key) = key.filter(|_| !priced.intent.own) {
-            self.hold(&priced, key, valid_until);
-        }
-        Ok(Answer {
-            steps: steps::shown(&planned, &plan, request.id),
-            fees,
-            details,
-            protocol: priced.protocol(request.order, order_id, &request.order_signature),
-        })
+        self.hold(&priced, &draft.request, U256::ZERO);
+        Ok(draft.answer)
     }
 
-    /// The caller may shorten it, never lengthen.
-    fn valid_until(&self, priced: &Priced<'_>) -> u64 {
-        let longest = self.parts.validity;
-        let seconds = priced.intent.ttl.unwrap_or(longest).min(longest);
-        (priced.now / 1000).saturating_add(seconds)
-    }
-
-    /// Keeps what was promised for the key that asked.
-    fn hold(&self, priced: &Priced<'_>, key: &str, until: u64) {
+    /// Keeps what was promised for the key that asked; `before` of what is there is promised already.
+    pub(super) fn hold(&self, priced: &Priced<'_>, request: &Request, before: U256) {
+        let Some(key) = request.api_key.as_deref().filter(|_| !priced.intent.own) else {
+            return;
+        };
         let stock = stock(&priced.route);
-        let amounts = (priced.figures.sum.given, priced.reads.available);
-        let during = priced.now / 1000..=until;
+        let there = priced.reads.available.saturating_sub(before);
+        let amounts = (priced.figures.sum.given, there);
+        let during = priced.now / 1000..=request.valid_until;
         let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
         if !holds.hold(&stock, key, amounts, during) {
             tracing::debug!(key, network = stock.0, "a quote holds nothing");
@@ -174,7 +128,7 @@ impl Quoter {
     }
 
     /// Before any work: a quote that cannot be kept is none.
-    fn room(&self) -> Result<(), Refused> {
+    pub(super) fn room(&self) -> Result<(), Refused> {
         let full = "the service keeps what is left of its disk for orders under way";
         let room = self.parts.requests.room();
         room.map_err(|_| Refused::new(Code::DiskReserve, full))
@@ -187,16 +141,8 @@ impl Quoter {
 
     /// Prices a body; nothing is stored.
     pub async fn price(&self, body: &Body, key: Option<&str>) -> Result<PriceAnswer, Refused> {
-        let priced = self.priced(body, key).await?;
-        let plan = Plan {
-            intent: &priced.intent,
-            route: &priced.route,
-            reads: &priced.reads,
-            figures: &priced.figures,
-            order_id: B256::repeat_byte(0xee),
-            now: priced.now / 1000,
-        };
-        let planned = self.plan(&plan).await?;
+        let priced = self.priced(self.intent(body, key)?, key).await?;
+        let planned = self.plan(&priced.plan(B256::repeat_byte(0xee))).await?;
         let sheet = priced.sheet(steps::gas(&planned, &priced.intent));
         Ok(PriceAnswer {
             fees: sheet.fees(),
@@ -204,7 +150,8 @@ impl Quoter {
         })
     }
 
-    async fn priced(&self, body: &Body, key: Option<&str>) -> Result<Priced<'_>, Refused> {
+    /// What a body asks for.
+    pub(super) fn intent(&self, body: &Body, key: Option<&str>) -> Result<Intent<'_>, Refused> {
         let spec = |name: &str| Some(self.parts.venues.get(name)?.spec.clone());
         let ground = Ground {
             market: &self.parts.market,
@@ -212,7 +159,15 @@ impl Quoter {
             solver: &self.solver,
             keyed: key.is_some(),
         };
-        let intent = Intent::of(body, &ground)?;
+        Intent::of(body, &ground)
+    }
+
+    /// The amounts of an intent that the solver would take on.
+    pub(super) async fn priced<'m>(
+        &'m self,
+        intent: Intent<'m>,
+        key: Option<&str>,
+    ) -> Result<Priced<'m>, Refused> {
         let route = Route::of(&intent)?;
         let now = (self.parts.clock)();
         let reads = self.reads(&intent, &route).await?;
@@ -230,7 +185,7 @@ impl Quoter {
         let burden = Burden::of((&route, &reads), &figures, (&fill, fill_gas), key);
         futures::try_join!(
             self.whole((&intent, &route), &reads, &figures, seconds),
-            self.admitted(&intent, &route, (&reads, &figures), (burden, seconds))
+            self.admitted(&intent, &route, burden, seconds)
         )?;
         let priced = Priced {
             intent,
@@ -298,31 +253,6 @@ impl Quoter {
             taken => taken,
         }
     }
-
-    fn order(&self, priced: &Priced<'_>) -> Result<Order, Refused> {
-        let promise = Promise {
-            solver_chain: &self.parts.solver_chain,
-            solver: &self.solver,
-            random: B128::from_slice(&self.entropy()?[..16]).0,
-            paid: (&priced.route.paid, priced.figures.sum.paid),
-            given: (&priced.route.given, priced.figures.sum.given),
-            payments: &priced.fill.payments,
-            calls: &priced.fill.calls,
-            refund_to: &priced.intent.refund_to,
-            now: priced.now / 1000,
-        };
-        Ok(promise.order()?)
-    }
-
-    /// The solver's word for an order.
-    async fn signature(&self, order: &B256) -> Result<Bytes, Refused> {
-        let digest = eip191(order.as_slice());
-        let signature = self.parts.signer.sign(&digest).await.map_err(|error| {
-            tracing::error!(%error, "no quote: the solver's key does not sign");
-            Refused::new(Code::ServiceUnavailable, "the solver does not answer")
-        })?;
-        Ok(Bytes::copy_from_slice(signature.as_bytes()))
-    }
 }
 
 pub(super) fn drained(currency: &Currency, given: &Side<'_>) -> Refused {
@@ -363,7 +293,7 @@ fn limited(intent: &Intent<'_>, figures: &Figures, gas: u64) -> Result<(), Refus
 }
 
 impl<'m> Priced<'m> {
-    fn sheet(&self, gas: U256) -> Sheet<'_, 'm> {
+    pub(super) fn sheet(&self, gas: U256) -> Sheet<'_, 'm> {
         Sheet {
             intent: &self.intent,
             route: &self.route,
@@ -373,25 +303,21 @@ impl<'m> Priced<'m> {
         }
     }
 
-    fn protocol(&self, order: Order, id: B256, signature: &Bytes) -> Protocol {
-        let paid = &self.route.paid;
-        let depository = paid.spec.depository.as_ref();
-        let depository = depository.filter(|_| !self.intent.own);
-        let v2 = ProtocolV2 {
-            order_id: id.to_string(),
-            hub_type: "onchain",
-            order_data: order,
-            order_signature: self
-                .intent
-                .include_protocol_data
-                .then(|| signature.to_string()),
-            payment_details: depository.map(|depository| PaymentDetails {
-                chain_id: paid.network.name.clone(),
-                depository: depository.to_string(),
-                currency: paid.address.to_string(),
-                amount: self.figures.sum.paid.to_string(),
-            }),
-        };
-        Protocol { v2 }
+    /// What its steps follow from.
+    pub(super) fn plan(&self, order_id: B256) -> Plan<'_, 'm> {
+        Plan {
+            intent: &self.intent,
+            route: &self.route,
+            reads: &self.reads,
+            figures: &self.figures,
+            order_id,
+            now: self.now / 1000,
+        }
+    }
+
+    /// What it asks of the solver.
+    pub(super) fn burden<'k>(&self, key: Option<&'k str>) -> Burden<'k> {
+        let fill = (&self.fill, self.fill_gas);
+        Burden::of((&self.route, &self.reads), &self.figures, fill, key)
     }
 }

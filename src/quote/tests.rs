@@ -17,6 +17,7 @@ use super::{
 use crate::request::{Execution, Operation, Request};
 
 mod late;
+mod multi;
 mod strangers;
 
 const ETH: &str = "1000000000000000000";
@@ -627,6 +628,37 @@ async fn user_swaps_into_what_can_be_deposited() {
             "{filter}"
         );
     }
+}
+
+#[tokio::test]
+async fn exchanges_that_were_named_are_kept_with_the_request() {
+    let named = json!({
+        "destinationCurrency": TOKEN, "includedSwapSources": ["exchange", "unknown"],
+        "excludedSwapSources": ["second"], "includedOriginSwapSources": [],
+        "includedDestinationSwapSources": ["exchange"],
+    });
+    let (scene, answer) = quoted(named).await;
+    let router = text(&answer, "/details/route/destination/router");
+    assert_eq!(router, "exchange");
+    assert_eq!(
+        kept(&stored(&scene, &answer).await)["swapSources"],
+        json!({
+            "included": ["exchange", "unknown"], "excluded": ["second"], "destination": ["exchange"],
+        })
+    );
+    // Who names none keeps nothing, and an empty list lets every exchange work.
+    for changes in [
+        json!({"destinationCurrency": TOKEN}),
+        json!({"destinationCurrency": TOKEN, "includedSwapSources": []}),
+    ] {
+        let (scene, answer) = quoted(changes).await;
+        let kept = kept(&stored(&scene, &answer).await);
+        assert_eq!(kept.get("swapSources"), None);
+    }
+    let other =
+        json!({"destinationCurrency": TOKEN, "includedDestinationSwapSources": ["another"]});
+    let refused = refused(&Scene::default(), other).await;
+    assert_eq!(refused.code, Code::NoInternalSwapRoutesFound);
 }
 
 #[tokio::test]

@@ -64,6 +64,8 @@ pub struct Payment<'a> {
     pub network: &'a str,
     pub currency: &'a Address,
     pub amount: U256,
+    /// What the same user is promised with it in other currencies of the network, usd e18.
+    pub besides: U256,
     /// Whose limit it counts for: of orders with calls who gives the deposit, else who is paid.
     pub user: &'a Address,
     /// Of the network's native currency, gas included; nothing for what pays a token plainly.

@@ -77,8 +77,8 @@ pub struct Request {
     /// Unix seconds after which an unfilled request is refunded.
     pub expires_at: Option<u64>,
     /// For those who list requests and claim fees: `fees` and `details` as the quote gave them,
-    /// `appFees` with recipient, basis points and amount, `referrerAddress`, and whether both sides are
-    /// of `oneAsset`.
+    /// `appFees` with recipient, basis points and amount, `referrerAddress`, whether both sides are
+    /// of `oneAsset`, and `swapSources` where the caller named some.
     pub quoted: Quote,
 }
 

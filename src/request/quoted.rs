@@ -26,6 +26,32 @@ pub struct Quoted {
     pub app_fees: Vec<AppFee>,
     /// Both sides are of one asset, on whichever networks.
     pub one_asset: bool,
+    /// Which exchanges the caller let the route go through.
+    pub swap_sources: SwapSources,
+}
+
+/// Names of exchanges; an empty list is one that the caller did not give.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct SwapSources {
+    pub included: Vec<String>,
+    pub excluded: Vec<String>,
+    pub origin: Vec<String>,
+    pub destination: Vec<String>,
+}
+
+impl SwapSources {
+    /// The names in force on the origin (or else the destination): those of its own list, else of the common one.
+    pub fn of_side(&self, origin: bool) -> &[String] {
+        let own = match origin {
+            true => &self.origin,
+            false => &self.destination,
+        };
+        match own.as_slice() {
+            [] => &self.included,
+            own => own,
+        }
+    }
 }
 
 /// `fees`: `gas` in the origin's native currency, the others in the deposited one.

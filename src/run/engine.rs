@@ -143,7 +143,6 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     let mut every = lanes::all(&lanes, settler.as_ref());
     let former = ground.former(&every).await?;
     every.extend(former.iter().cloned());
-    lanes::surveyed(&lanes).await;
     let solver = Arc::new(Solver {
         requests: ground.requests.clone(),
         lanes,

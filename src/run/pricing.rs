@@ -46,6 +46,15 @@ pub fn prices(
             );
         }
     }
+    feeds(trading, views, client)
+}
+
+/// The same once more, with answers of their own: whoever asks these makes no price of the others restless.
+pub fn feeds(
+    trading: &Trading,
+    views: impl Fn(&str) -> Option<Views>,
+    client: &reqwest::Client,
+) -> anyhow::Result<Prices> {
     let rules = Rules {
         independent: trading.production,
         ..Rules::default()
@@ -144,6 +153,7 @@ pub struct Funds {
 #[async_trait]
 impl Capacity for Funds {
     async fn sound(&self, network: &str) -> Result<(), CapacityError> {
+        self.solver.known(network).await;
         let sound = self.solver.sound(network);
         sound.map_err(|error| CapacityError::Unknown(error.to_string()))?;
         let listed = self.market.by_name(network);
@@ -168,6 +178,7 @@ impl Capacity for Funds {
         if !listed.is_some_and(|currency| currency.solver) {
             return Ok(None);
         }
+        self.solver.known(network).await;
         let available = self.solver.sellable(network, currency.text()).await;
         available
             .map(Some)
@@ -197,7 +208,9 @@ impl Capacity for Funds {
             if !native.is_zero() && !self.solver.affords(payment.network, native).await? {
                 return Ok(Admission::Short);
             }
-            Ok::<_, SolverError>(match self.solver.admits(asked, now).await? {
+            let besides = payment.besides;
+            let admitted = self.solver.admits_besides(asked, besides, now).await?;
+            Ok::<_, SolverError>(match admitted {
                 true => Admission::Open,
                 false => Admission::Capped,
             })

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     api::intents::{
+        ABOUT,
         access::Plans,
         error::ERRORS,
         retirement::{self, Retirement},
@@ -71,7 +72,7 @@ impl Telling<'_> {
             errors: ERRORS,
             finish: Some(finish(dates)),
             cors: Some(any_origin(exposed.map(HeaderName::from_static))),
-            ..Surface::new("integrator", "intentd integrator API", router)
+            ..Surface::new("integrator", ABOUT, router)
         }
     }
 

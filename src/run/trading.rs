@@ -8,6 +8,7 @@ use vm::{B256, EvmAddress};
 use super::{
     clock::unix_millis,
     engine::{Base, Engine, Outside, engine},
+    figures,
     parts::Trading,
     told::{Front, Task, Telling},
 };
@@ -82,11 +83,13 @@ pub async fn open(
     contract: EvmAddress,
     shutdown: CancellationToken,
 ) -> anyhow::Result<Opening> {
+    let outside = Outside::real(trading)?;
+    let client = outside.client.clone();
     let base = Base {
         store: over.store,
         reserve: over.reserve,
         contract,
-        outside: Outside::real(trading)?,
+        outside,
         troubles: over.troubles,
         shutdown: shutdown.clone(),
     };
@@ -97,6 +100,7 @@ pub async fn open(
         mut tasks,
         lanes,
     } = engine(trading, chains, base).await?;
+    let figures = figures::open(trading, chains, (&state, &client), (&mut tasks, &shutdown))?;
     let telling = Telling {
         requests: &state.requests,
         integrators: &over.integrators,
@@ -109,6 +113,7 @@ pub async fn open(
         .with(over.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?
         .with(&fanout, &intents::events::ROUTES)?
+        .with(&figures, &intents::figures::ROUTES)?
         .with(&Arc::new(()), &intents::planned::ROUTES)?;
     let app = Arc::new(
         telling

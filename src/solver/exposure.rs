@@ -60,11 +60,23 @@ impl Solver {
     /// Whether a payment would be within the limits of the hour, by all that was paid until `now` (unix
     /// seconds).
     pub async fn admits(&self, payment: Payment<'_>, now: u64) -> Result<bool, SolverError> {
+        self.admits_besides(payment, U256::ZERO, now).await
+    }
+
+    /// As [`Self::admits`], where the same user would be paid `besides`, usd e18, in other currencies of the network.
+    pub async fn admits_besides(
+        &self,
+        payment: Payment<'_>,
+        besides: U256,
+        now: u64,
+    ) -> Result<bool, SolverError> {
         let limits = self.limits(payment);
         if limits == Limits::default() {
             return Ok(true);
         }
+        let besides = u64::try_from(besides / U256::from(MICRO)).unwrap_or(u64::MAX);
         let outlay = self.outlay(payment, now).await?;
+        let limits = limits.besides(besides);
         Ok(!self.ledger().await?.exceeds(None, &outlay, limits))
     }
 

@@ -190,6 +190,13 @@ impl Solver {
         Ok(Next::Wait)
     }
 
+    /// Waits until it is known whether a network may be traded on, a few seconds after a start at most.
+    pub async fn known(&self, network: &str) {
+        if let Ok(lane) = self.lane(network) {
+            lane.site.known().await;
+        }
+    }
+
     /// Whether a network may be traded on: the solver works there, and its market file is what its
     /// providers say.
     pub fn sound(&self, network: &str) -> Result<(), SolverError> {

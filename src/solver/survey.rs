@@ -3,8 +3,12 @@
 //! confirms them nothing is quoted or filled there, nor while they do not match. Refunds go on: they give
 //! back what came.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 use vm::{Address, ReadError};
 
 use super::{SolverError, site::Site};
@@ -13,17 +17,35 @@ use crate::market::Currency;
 /// What is known of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Standing {
-    /// Nobody has answered yet.
+    /// Nobody has been asked in vain yet, and nobody has answered.
     #[default]
+    Unasked,
+    /// Nobody has answered yet.
     Unknown,
     Sound,
     /// What the market file says and the chain does not.
     Wrong(Vec<String>),
 }
 
+/// How long after a start those wait who need to know.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// See the module. Clones share it.
-#[derive(Clone, Default)]
-pub struct Survey(Arc<Mutex<Standing>>);
+#[derive(Clone)]
+pub struct Survey {
+    standing: watch::Sender<Standing>,
+    /// Until when anybody waits for the first answer.
+    until: Instant,
+}
+
+impl Default for Survey {
+    fn default() -> Self {
+        Self {
+            standing: watch::Sender::default(),
+            until: Instant::now() + PATIENCE,
+        }
+    }
+}
 
 impl Survey {
     /// Of a chain about which the market file says nothing.
@@ -39,12 +61,34 @@ impl Survey {
     }
 
     fn set(&self, standing: Standing) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+        self.standing.send_replace(standing);
     }
 
     fn get(&self) -> Standing {
-        let standing = self.0.lock();
-        standing.unwrap_or_else(PoisonError::into_inner).clone()
+        self.standing.borrow().clone()
+    }
+
+    /// Nobody has answered who was asked.
+    fn failed(&self) {
+        self.standing.send_if_modified(|standing| {
+            let first = *standing == Standing::Unasked;
+            if first {
+                *standing = Standing::Unknown;
+            }
+            first
+        });
+    }
+
+    /// Waits for the end of the first question; long after the start nobody waits.
+    async fn known(&self) {
+        let mut standing = self.standing.subscribe();
+        let known = async {
+            let known = standing.wait_for(|standing| *standing != Standing::Unasked);
+            known.await.is_ok()
+        };
+        if timeout_at(self.until, known).await.is_err() {
+            tracing::debug!("nobody has confirmed the market file in time");
+        }
     }
 }
 
@@ -53,7 +97,9 @@ impl Site {
     pub fn sound(&self) -> Result<(), SolverError> {
         let why = match self.survey.get() {
             Standing::Sound => return Ok(()),
-            Standing::Unknown => "its providers have not confirmed the market file yet".to_owned(),
+            Standing::Unasked | Standing::Unknown => {
+                "its providers have not confirmed the market file yet".to_owned()
+            }
             Standing::Wrong(what) => what.join("; "),
         };
         let network = self.name.clone();
@@ -62,7 +108,13 @@ impl Site {
 
     /// Whether nobody has answered yet.
     pub fn is_unsure(&self) -> bool {
-        self.survey.get() == Standing::Unknown
+        matches!(self.survey.get(), Standing::Unasked | Standing::Unknown)
+    }
+
+    /// Waits until its providers have been asked, but no longer than a few seconds after the start: what comes with
+    /// the start is not refused because nobody has looked yet.
+    pub async fn known(&self) {
+        self.survey.known().await;
     }
 
     /// Compares the market file with the chain, unless that is done.
@@ -70,7 +122,8 @@ impl Site {
         if self.survey.get() == Standing::Sound {
             return Ok(());
         }
-        let wrong = self.mismatches().await?;
+        let wrong = self.mismatches().await;
+        let wrong = wrong.inspect_err(|_| self.survey.failed())?;
         let network = self.name.clone();
         metrics::gauge!("intentd_market_mismatches", "network" => network.clone())
             .set(u32::try_from(wrong.len()).unwrap_or(u32::MAX));
@@ -153,5 +206,45 @@ impl Site {
             (None, _) => {}
         }
         Ok(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Timers are as fine as a millisecond.
+    const FINE: Duration = Duration::from_millis(5);
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_with_the_start_waits_for_the_first_answer() {
+        let survey = Survey::default();
+        let (began, second) = (Instant::now(), Duration::from_secs(1));
+        let answer = async {
+            tokio::time::sleep(second).await;
+            survey.set(Standing::Sound);
+        };
+        tokio::join!(survey.known(), answer);
+        assert!((second..second + FINE).contains(&began.elapsed()));
+        // What is known stays so where somebody is asked in vain later.
+        survey.failed();
+        assert_eq!(survey.get(), Standing::Sound);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_those_who_cannot_answer() {
+        let began = Instant::now();
+        let refused = Survey::default();
+        refused.failed();
+        refused.known().await;
+        assert_eq!(refused.get(), Standing::Unknown);
+        assert!(began.elapsed() < FINE);
+        // Who says nothing is waited for once.
+        let silent = Survey::default();
+        for _ in 0..3 {
+            silent.known().await;
+            assert!((PATIENCE..PATIENCE + FINE).contains(&began.elapsed()));
+        }
+        assert_eq!(silent.get(), Standing::Unasked);
     }
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use alloy::primitives::B256;
+use futures::future::join_all;
 use tokio::{
     sync::broadcast::error::RecvError,
     task::{Id, JoinError, JoinSet},
@@ -125,6 +126,9 @@ impl Worker {
         let books = Self::reconcile(self.solver.clone(), self.clock);
         background.spawn(books);
         let mut news = self.solver.requests.changed();
+        // Before that, what could be paid would be put off.
+        let known = self.solver.lanes.values().map(|lane| lane.site.known());
+        stop.run_until_cancelled(join_all(known)).await;
         let mut tick = tokio::time::interval(self.pace.poll);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut round = Round::default();
@@ -257,13 +261,14 @@ impl Worker {
         let mut due = 0;
         loop {
             let now = clock();
-            if let Err(error) = lane.sweep(now / 1_000).await {
-                tracing::warn!(network, %error, "lane cannot be looked after");
-            }
+            // First, as after a start everybody waits for it.
             if (lane.site.is_unsure() || due <= now)
                 && let Err(error) = lane.site.survey().await
             {
                 tracing::warn!(network, %error, "the market file cannot be compared with the chain");
+            }
+            if let Err(error) = lane.sweep(now / 1_000).await {
+                tracing::warn!(network, %error, "lane cannot be looked after");
             }
             if due <= now {
                 let there = solver.allow_ahead(&lane, now).await;

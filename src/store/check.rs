@@ -208,7 +208,7 @@ impl Desk<'_> {
                 }
                 Ok(())
             }
-            Row::Version(..) => Ok(()),
+            Row::Version(..) | Row::Candles(..) => Ok(()),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Forgets what has had its time: quotes that nobody acted on, transactions that were looked for, and
-//! requests for which nothing but dust was deposited.
+//! Forgets what has had its time: quotes that nobody acted on, transactions that were looked for, prices of
+//! long ago, and requests for which nothing but dust was deposited.
 //! A page at a time with pauses in between, so that nobody waits for it.
 //!
 //! What else is stored says in its row's file how long it lives; events and dead deliveries are
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Batch, Expect, Key, Outcome, Range, Store,
     requests::{Requests, RequestsError},
-    rows::{self, RowError, large, order, parked, quote, transaction},
+    rows::{self, RowError, candle, large, order, parked, quote, transaction},
 };
 use crate::request::Request;
 
@@ -35,6 +35,8 @@ const REST: Duration = Duration::from_secs(10 * 60);
 pub struct Swept {
     pub quotes: u64,
     pub transactions: u64,
+    /// Pages of them.
+    pub candles: u64,
     /// Requests.
     pub dust: u64,
     /// Everything has been looked at.
@@ -47,6 +49,7 @@ enum Stage {
     #[default]
     Quotes,
     Transactions,
+    Candles,
     Dust,
 }
 
@@ -85,7 +88,9 @@ impl Sweep {
         let (mut batch, mut some, more) = (Batch::new(), 0, page.len() == PAGE);
         self.after = page.last().map(|(key, _)| key.name.clone());
         for (key, bytes) in page {
-            if let Some(gone) = self.gone(&key, &bytes, now)? {
+            if let Some(gone) = self.gone(&key, &bytes, now)?
+                && !self.is_open(store, &key, now).await?
+            {
                 // It may be acted on, or told of again, just now.
                 batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
                 batch = gone.into_iter().fold(batch, Batch::delete);
@@ -98,13 +103,15 @@ impl Sweep {
             _ if refused => {}
             Stage::Quotes => swept.quotes = some,
             Stage::Transactions => swept.transactions = some,
+            Stage::Candles => swept.candles = some,
             Stage::Dust => {}
         }
         if !more {
             self.after = None;
             self.stage = match self.stage {
                 Stage::Quotes => Stage::Transactions,
-                Stage::Transactions => Stage::Dust,
+                Stage::Transactions => Stage::Candles,
+                Stage::Candles => Stage::Dust,
                 Stage::Dust => Stage::Quotes,
             };
         }
@@ -132,6 +139,7 @@ impl Sweep {
         match self.stage {
             Stage::Quotes => quote::range(self.after.clone(), PAGE),
             Stage::Transactions => transaction::settled_range(self.after.clone(), PAGE),
+            Stage::Candles => candle::range(self.after.clone(), PAGE),
             Stage::Dust => Range {
                 after: self.after.clone(),
                 ..parked::range(None, FEW)
@@ -164,8 +172,17 @@ impl Sweep {
                 let first = transaction::row(key, bytes)?.tracked.first;
                 Ok((first.saturating_add(KNOWN) <= now).then(Vec::new))
             }
+            Stage::Candles => Ok(candle::is_over(key, now / 1_000)?.then(Vec::new)),
             Stage::Dust => Ok(None),
         }
+    }
+
+    /// Whether this is the last page of a currency's prices: the next one sums it up.
+    async fn is_open(&self, store: &dyn Store, key: &Key, now: u64) -> Result<bool, RequestsError> {
+        if self.stage != Stage::Candles || candle::is_long_over(key, now / 1_000)? {
+            return Ok(false);
+        }
+        Ok(store.scan(candle::behind(key)).await?.is_empty())
     }
 
     /// Sweeps until `shutdown`. `clock` gives unix milliseconds.

@@ -39,6 +39,7 @@ use crate::{
     },
 };
 
+mod charted;
 mod listed;
 
 pub use self::listed::{leading, summary};
@@ -153,6 +154,7 @@ pub fn rows() -> Vec<(Key, Vec<u8>)> {
         seen(),
         listing(),
         quoted(),
+        charted::charted(),
     ]
     .concat()
 }

@@ -251,6 +251,43 @@ async fn a_key_may_ask_as_much_as_its_tier_says() {
     daemon.stop().await;
 }
 
+/// Several inputs, none of which can be quoted, by somebody without a key.
+async fn several(daemon: &Daemon, count: usize) -> Response {
+    let origin = json!({"chainId": 5, "currency": "0x12", "amount": "1"});
+    let body = json!({
+        "user": "0x12", "destinationChainId": 5, "destinationCurrency": "0x12",
+        "tradeType": "EXACT_INPUT", "origins": vec![origin; count],
+    });
+    let url = format!("{}/execute/swap/multi-input", daemon.integrator_url());
+    let request = reqwest::Client::new().post(url).json(&body);
+    request.send().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_for_several_inputs_counts_as_that_many_quotes() {
+    let rates = "keyless.quotes=5/m";
+    let daemon = setup().with("RATE_LIMITS", rates).start().await;
+    daemon.ask("GET", "/lives/v1", &[], None).await;
+    for (count, status, remaining) in [(3, 400, "2"), (3, 429, "1"), (1, 400, "0"), (1, 429, "0")] {
+        let answer = several(&daemon, count).await;
+        assert_eq!(answer.status(), status, "{count}");
+        let stands = header(&answer, "ratelimit-remaining");
+        assert_eq!(stands, Some(remaining), "{count}");
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["statusCode"], status, "{body}");
+    }
+    assert_eq!(quote_status(&daemon, "").await, 429);
+    daemon.stop().await;
+    // What can never fit takes the next minutes.
+    let rates = "keyless.quotes=2/m";
+    let daemon = setup().with("RATE_LIMITS", rates).start().await;
+    daemon.ask("GET", "/lives/v1", &[], None).await;
+    for (count, status) in [(4, 400), (4, 429), (1, 429)] {
+        assert_eq!(several(&daemon, count).await.status(), status, "{count}");
+    }
+    daemon.stop().await;
+}
+
 /// What is refused where `app` is, and what is said then.
 const REFUSED: &[(&[&str], &str)] = &[
     (&["add", "app"], "called app already"),

@@ -5,6 +5,7 @@ pub mod app;
 mod calls;
 mod endings;
 mod listing;
+mod several;
 mod swaps;
 mod webhooks;
 mod wire;

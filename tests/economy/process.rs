@@ -35,6 +35,9 @@ use crate::{
     world::{Asked, FORCER, PEER, SIGNER, SOLVER, World, key},
 };
 
+/// How long a start waits for chains to confirm the market file.
+const SURVEY: Duration = Duration::from_secs(5);
+
 /// What dies in a crash.
 pub struct Process {
     api: Router,
@@ -79,13 +82,15 @@ impl World {
         };
         let trading = self.trading();
         let engine = run::engine::engine(&trading, &chains, base).await;
+        let engine = engine.unwrap();
+        surveyed(&engine).await;
         let Engine {
             state,
             solver,
             tasks: parts,
             lanes,
             ..
-        } = engine.unwrap();
+        } = engine;
         for (name, part) in parts {
             // Transactions in full are for display.
             if !name.starts_with("witnesses") {
@@ -217,6 +222,14 @@ impl World {
     pub fn lanes(&self) -> &[Arc<Lane>] {
         &self.process.as_ref().unwrap().lanes
     }
+}
+
+/// The worker would do it as soon; here nothing happens before it, as far as the chains answer in time.
+async fn surveyed(engine: &Engine) {
+    let surveys = engine.lanes.iter().map(|lane| async {
+        let _late = tokio::time::timeout(SURVEY, lane.site.survey()).await;
+    });
+    futures::future::join_all(surveys).await;
 }
 
 /// The oracle of the same process.

@@ -53,7 +53,7 @@ fn who(request: &Request) -> Result<Response, ApiError> {
     Response::json(&request.key.as_ref().map(KeyLabel::as_str))
 }
 
-static ROUTES: [Route<()>; 5] = [
+static ROUTES: [Route<()>; 6] = [
     route("/v3", listing(true), |_, request| {
         async move { who(&request) }.boxed()
     }),
@@ -66,6 +66,13 @@ static ROUTES: [Route<()>; 5] = [
     route("/heavy", Access::Counted, |_, request| {
         async move {
             request.weigh(4);
+            who(&request)
+        }
+        .boxed()
+    }),
+    route("/dear", Access::Counted, |_, request| {
+        async move {
+            request.afford(2)?;
             who(&request)
         }
         .boxed()
@@ -281,5 +288,22 @@ async fn what_is_heavy_counts_as_often_as_it_weighs() {
     // A key's own share by its own weight.
     assert_eq!(rig.get("/heavy", "reads").await.status, 200);
     assert_eq!(rig.get("/other", "reads").await.status, 429);
+    rig.end().await;
+}
+
+/// One that needs more than is left is refused, and takes nothing of what is left or comes next.
+#[tokio::test]
+async fn what_is_dear_is_let_in_only_where_all_of_it_fits() {
+    let rig = Rig::start().await;
+    let [_, remaining, reset] = RATE_LIMIT;
+    let dear = rig.get("/dear", "").await;
+    assert_eq!((dear.status, dear.header(remaining)), (200, Some("1")));
+    let over = rig.get("/dear", "").await;
+    assert_eq!((over.status, over.header(remaining)), (429, Some("0")));
+    assert_eq!(over.header(reset), Some("3600"));
+    assert_eq!(over.header("retry-after"), over.header(reset));
+    // A key's own share.
+    let dear = rig.get("/dear", "reads").await;
+    assert_eq!((dear.status, dear.header(remaining)), (200, Some("0")));
     rig.end().await;
 }

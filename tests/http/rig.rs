@@ -91,6 +91,7 @@ static ROUTES: [Route<State>; 8] = [
         handler: |_, request| async move { echo(&request) }.boxed(),
         docs: Some(Docs {
             summary: "Gives back what was understood",
+            text: "Reads the body as its type and answers with it.",
             group: "Test",
             query: Query::NONE,
             body: Some(Shape::of::<Echo>()),

@@ -64,6 +64,7 @@ pub struct Chain {
     /// The chain's newest block is so old that nothing is quoted there (`stalledAfter` of the market file).
     block_production_lagging: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     currency: Option<ChainCurrency>,
     withdrawal_fee: u64,
     deposit_fee: u64,
@@ -75,7 +76,10 @@ pub struct Chain {
     logo_url: Option<String>,
     brand_color: Option<String>,
     contracts: Contracts,
-    vm_type: &'static str,
+    /// Left out where the chain is not loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = families)]
+    vm_type: Option<&'static str>,
     #[schema(value_type = Option<Object>)]
     explorer_query_params: Option<serde_json::Map<String, serde_json::Value>>,
     base_chain_id: Option<u64>,
@@ -83,6 +87,12 @@ pub struct Chain {
     solver_addresses: Vec<String>,
     tags: Vec<String>,
     protocol: Protocol,
+}
+
+/// The families of chains.
+pub fn families() -> RefOr<Schema> {
+    let known = vm::FAMILIES.iter().map(|family| family.short);
+    json::schema::one_of("The chain's family.", known)
 }
 
 fn token_support() -> RefOr<Schema> {
@@ -122,12 +132,15 @@ pub struct Logo {
 #[serde(rename_all = "camelCase")]
 pub struct Contracts {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     multicall3: Option<String>,
     /// Makes the calls of fills.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     erc20_router: Option<String>,
     /// Takes the solver's tokens for fills through the router.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     approval_proxy: Option<String>,
     v3: Routers,
     /// Those before `erc20Router`: fills may have gone through them.
@@ -135,9 +148,11 @@ pub struct Contracts {
     previous_erc20_routers: Vec<String>,
     /// The wrapped form of the native currency.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     wrapped_native: Option<String>,
     /// Where the user's own exchanges are made.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     uniswap_v3: Option<Exchange>,
     /// Exchanges with the same contracts, for requests with `useFallbacks`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -150,8 +165,10 @@ pub struct Contracts {
 #[schema(as = ChainRouters)]
 pub struct Routers {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     erc20_router: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     approval_proxy: Option<String>,
 }
 
@@ -331,7 +348,7 @@ impl Chain {
             logo_url: network.icon_url.clone(),
             brand_color: network.brand_color.clone(),
             contracts: Contracts::of(network),
-            vm_type: spec.map_or("", |spec| spec.family.short),
+            vm_type: spec.map(|spec| spec.family.short),
             explorer_query_params: None,
             base_chain_id: None,
             status_message: network.status_message.clone(),

@@ -1,20 +1,20 @@
-//! `POST /currencies/v1`, `/v2` and `GET /currencies/token/price` (integrator-api.md 13).
+//! `POST /currencies/v1` and `/v2` (integrator-api.md 13), and what is said of a currency that is not listed.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Shared, State};
+use super::{Shared, State, chains::families};
 use crate::{
     http::{ApiError, Flag, Number, Request, Response, Text},
     json,
-    market::{Currency, Network},
+    market::{Currency, Market, Network},
 };
 
 /// How many currencies are listed unless the caller says otherwise, and at most.
-const LIMIT: usize = 20;
-const MOST: usize = 1_000;
+pub(super) const LIMIT: usize = 20;
+pub(super) const MOST: usize = 1_000;
 
 /// Which currencies to list; every part is optional and all of them must hold.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -43,14 +43,18 @@ pub struct Filter {
 #[schema(as = ListedCurrency)]
 pub struct Listed {
     #[serde(rename = "groupID", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     group_id: Option<String>,
-    chain_id: u64,
-    address: String,
-    symbol: String,
-    name: String,
-    decimals: u8,
-    vm_type: &'static str,
-    metadata: Metadata,
+    pub(super) chain_id: u64,
+    pub(super) address: String,
+    pub(super) symbol: String,
+    pub(super) name: String,
+    pub(super) decimals: u8,
+    /// Left out where the chain is not loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = families)]
+    pub(super) vm_type: Option<&'static str>,
+    pub(super) metadata: Metadata,
 }
 
 /// See [`Listed`].
@@ -77,15 +81,62 @@ pub struct Groups(Vec<Vec<Listed>>);
 #[schema(as = Currencies)]
 pub struct Flat(Vec<Listed>);
 
+/// The network of a number as a caller sent it.
+pub(super) fn network(market: &Market, number: u64) -> Result<&Network, ApiError> {
+    let missing = || {
+        let what = format!("chainId: {number} is not a chain of GET /chains");
+        ApiError::refused("UNSUPPORTED_CHAIN", what)
+    };
+    market.by_number(number).ok_or_else(missing)
+}
+
+/// The currency of an address as a caller sent it.
+pub(super) fn currency<'n>(network: &'n Network, address: &str) -> Result<&'n Currency, ApiError> {
+    network.currency(address).ok_or_else(|| {
+        let what = format!("address: {address} is not listed on this chain");
+        ApiError::refused("UNSUPPORTED_CURRENCY", what)
+    })
+}
+
+impl Listed {
+    /// A currency of the market file, with the asset's name as its group. `vm_type` is what clients call the
+    /// network's family.
+    pub(super) fn of(
+        network: &Network,
+        currency: &Currency,
+        vm_type: Option<&'static str>,
+    ) -> Self {
+        let native = network.native();
+        Self {
+            group_id: Some(currency.group.clone()),
+            chain_id: network.chain_id,
+            address: currency.address.clone(),
+            symbol: currency.symbol.clone(),
+            name: currency.name.clone(),
+            decimals: currency.decimals,
+            vm_type,
+            metadata: Metadata {
+                logo_uri: currency.logo_uri.clone().unwrap_or_default(),
+                verified: true,
+                is_native: native.is_some_and(|native| native.address == currency.address),
+            },
+        }
+    }
+
+    /// The same as one of a flat list.
+    pub(super) fn plain(self) -> Self {
+        Self {
+            group_id: None,
+            ..self
+        }
+    }
+}
+
 /// `POST /currencies/v2`: a flat list.
 pub async fn flat(state: Shared, request: Request) -> Result<Response, ApiError> {
     let filter = filter(&request)?;
     let found = searched(&state, &filter).await?;
-    let plain = found.into_iter().map(|listed| Listed {
-        group_id: None,
-        ..listed
-    });
-    Response::json(&Flat(plain.collect()))
+    Response::json(&Flat(found.into_iter().map(Listed::plain).collect()))
 }
 
 /// `POST /currencies/v1`: a list per asset.
@@ -140,7 +191,7 @@ async fn searched(state: &State, filter: &Filter) -> Result<Vec<Listed>, ApiErro
             symbol: info.symbol,
             name: info.name,
             decimals: info.decimals,
-            vm_type: venue.spec.family.short,
+            vm_type: Some(venue.spec.family.short),
             metadata: Metadata {
                 logo_uri: String::new(),
                 verified: false,
@@ -157,26 +208,14 @@ fn found(state: &State, filter: &Filter) -> Vec<Listed> {
     });
     let networks = state.market.networks().iter();
     let all = networks.flat_map(|network| {
-        let currencies = network.currencies.iter().enumerate();
-        currencies.map(move |(at, currency)| (network, at, currency))
+        let currencies = network.currencies.iter();
+        currencies.map(move |currency| (network, currency))
     });
-    let wanted = all.filter(|(network, _, currency)| filter.takes(network, currency));
+    let wanted = all.filter(|(network, currency)| filter.takes(network, currency));
+    let family = |network: &Network| state.spec(network).map(|spec| spec.family.short);
     wanted
         .take(limit)
-        .map(|(network, at, currency)| Listed {
-            group_id: Some(currency.group.clone()),
-            chain_id: network.chain_id,
-            address: currency.address.clone(),
-            symbol: currency.symbol.clone(),
-            name: currency.name.clone(),
-            decimals: currency.decimals,
-            vm_type: state.spec(network).map_or("", |spec| spec.family.short),
-            metadata: Metadata {
-                logo_uri: currency.logo_uri.clone().unwrap_or_default(),
-                verified: true,
-                is_native: at == 0,
-            },
-        })
+        .map(|(network, currency)| Listed::of(network, currency, family(network)))
         .collect()
 }
 

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::codes::{OTHERS, QUOTES};
 use crate::{
+    chart::ChartError,
     http::{
         ApiError, Errors, Response,
         codes::{self, ErrorCode, SERVER},
@@ -71,11 +72,14 @@ pub(super) struct QuoteFailure {
     error_code: ErrorCode,
     /// What the contract said; set, as the next two are, where a simulation reverted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     error_data: Option<String>,
     /// The head at which it reverted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     approx_simulated_block: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     failed_call_data: Option<FailedCall>,
     /// The published client reads the HTTP status from the body only.
     status_code: u16,
@@ -161,6 +165,16 @@ impl From<FeedError> for ApiError {
                 Self::gone("EVENTS_GONE", format!("{message}. {what}"))
             }
         }
+    }
+}
+
+impl From<ChartError> for ApiError {
+    fn from(error: ChartError) -> Self {
+        Self::unavailable(
+            "SERVICE_UNAVAILABLE",
+            "Prices of before cannot be read now",
+            error,
+        )
     }
 }
 

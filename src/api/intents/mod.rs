@@ -1,35 +1,41 @@
 //! The integrator API's routes: one file per subject, with its data types and short handlers. What is
 //! promised, found or done is decided elsewhere.
 
+mod about;
 pub mod access;
+mod asked;
 mod chains;
 pub mod codes;
 mod config;
 mod currencies;
 pub mod error;
 pub mod events;
+pub mod figures;
 pub mod planned;
 mod prices;
 mod quotes;
 mod requests;
 pub mod retirement;
+mod row;
 mod status;
 mod transactions;
 
 use std::{collections::HashMap, sync::Arc};
 
 use futures::future::BoxFuture;
-use hyper::Method;
 use vm::ChainSpec;
 
 use crate::{
-    http::{Access, ApiError, Docs, Handler, Query, Response, Route, Shape, error::Described},
+    http::{ApiError, Query, Response, Route, Shape},
     index::{manual::Transactions, troubles::Troubles},
     market::{Market, Network},
     price::PriceSource,
     quote::{service::Quoter, swap::SwapRouting, venue::Capacity, venue::Venue},
     store::{listing::Listing, requests::Requests},
 };
+
+pub use self::about::ABOUT;
+use self::row::{get, got, post, quoted, retiring};
 
 /// What the handlers answer from.
 pub struct State {
@@ -63,11 +69,7 @@ impl State {
 
     /// The network of a number as a caller sent it.
     fn network(&self, number: u64) -> Result<&Network, ApiError> {
-        let missing = || {
-            let what = format!("chainId: {number} is not a chain of GET /chains");
-            ApiError::refused("UNSUPPORTED_CHAIN", what)
-        };
-        self.market.by_number(number).ok_or_else(missing)
+        currencies::network(&self.market, number)
     }
 }
 
@@ -76,6 +78,9 @@ type Shared = Arc<State>;
 
 type Answer = BoxFuture<'static, Result<Response, ApiError>>;
 
+/// What `/quote/v2` and its kin take.
+const QUOTE: Shape = Shape::of::<quotes::Body>();
+
 /// The integrator API's table.
 pub static ROUTES: &[Route<State>] = &[
     quoted(
@@ -83,43 +88,90 @@ pub static ROUTES: &[Route<State>] = &[
         (
             "Quotes",
             "Quotes a request: what it costs, and the steps to take",
+            "Prices the request, simulates what the solver would do for it, and keeps it as `waiting`. The steps \
+             are what the user signs, in their order. Nothing is owed before a deposit; the price holds until \
+             `details.validUntil`.",
         ),
-        Shape::of::<quotes::Answer>(),
+        (QUOTE, Shape::of::<quotes::Answer>()),
         |state, request| -> Answer { Box::pin(quotes::quote(state, request)) },
     ),
     quoted(
         "/quote",
-        ("Quotes", "Deprecated: POST /quote/v2"),
-        Shape::of::<quotes::Answer>(),
+        (
+            "Quotes",
+            "Deprecated: POST /quote/v2",
+            "The older name of `POST /quote/v2`: the same body, the same answer.",
+        ),
+        (QUOTE, Shape::of::<quotes::Answer>()),
         |state, request| -> Answer { Box::pin(quotes::deprecated(state, request)) },
     ),
     quoted(
         "/price",
-        ("Quotes", "What a request would cost; nothing is kept"),
-        Shape::of::<quotes::PriceAnswer>(),
+        (
+            "Quotes",
+            "What a request would cost; nothing is kept",
+            "As `POST /quote/v2`, without steps: for figures that change while a user types. Quote before \
+             anything is signed.",
+        ),
+        (QUOTE, Shape::of::<quotes::PriceAnswer>()),
         |state, request| -> Answer { Box::pin(quotes::price(state, request)) },
+    ),
+    quoted(
+        "/execute/swap/multi-input",
+        (
+            "Quotes",
+            "Quotes several inputs for one output, a request for each",
+            "As `POST /quote/v2` for each of `origins`, at once: all of them are quoted, or none and nothing is \
+             kept. Each is a request of its own, filled or given back by itself, and counts as one towards limits.",
+        ),
+        (
+            Shape::of::<quotes::MultiBody>(),
+            Shape::of::<quotes::MultiAnswer>(),
+        ),
+        |state, request| -> Answer { Box::pin(quotes::multi(state, request)) },
     ),
     get(
         "/intents/status/v3",
-        ("Status", "Where a request stands"),
+        (
+            "Status",
+            "Where a request stands",
+            "For those who poll: stop at `success`, `failure` or `refund`. A reorg may take back what a status \
+             told.",
+        ),
         (Query::of::<status::Asked>(), Shape::of::<status::V3>()),
         |state, request| -> Answer { Box::pin(status::v3(state, request)) },
     ),
     get(
         "/intents/status/v2",
-        ("Status", "Where a request stands, as version 2 said it"),
+        (
+            "Status",
+            "Where a request stands, as version 2 said it",
+            "As version 3, with the statuses and field names that version 2 had: `submitted` is told as \
+             `pending`.",
+        ),
         (Query::of::<status::Asked>(), Shape::of::<status::V2>()),
         |state, request| -> Answer { Box::pin(status::v2(state, request)) },
     ),
     get(
         "/intents/status",
-        ("Status", "Where a request stands, as version 1 said it"),
+        (
+            "Status",
+            "Where a request stands, as version 1 said it",
+            "As version 3, with the statuses that version 1 had: a deposit that was seen is `received`, a refund \
+             is `fallback`.",
+        ),
         (Query::of::<status::Asked>(), Shape::of::<status::V1>()),
         |state, request| -> Answer { Box::pin(status::v1(state, request)) },
     ),
     got(
         ("/requests/v3", access::LISTING_V3),
-        ("Requests", "Requests by what is asked for; needs a key"),
+        (
+            "Requests",
+            "Requests by what is asked for; needs a key",
+            "Everybody's requests with all that is known of them, a page at a time. Quotes that nobody acted on \
+             are left out unless `status=waiting`, or an id, asks for them. A page may be short and still have a \
+             `continuation`.",
+        ),
         (
             Query::of::<requests::AskedV3>(),
             Shape::of::<requests::ListV3>(),
@@ -128,7 +180,12 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     retiring(
         retirement::PATH,
-        ("Requests", "Deprecated: GET /requests/v3"),
+        (
+            "Requests",
+            "Deprecated: GET /requests/v3",
+            "The record as version 2 had it. Its answers say in headers until when it is served, and its limit \
+             shrinks every month.",
+        ),
         (
             Query::of::<requests::AskedV2>(),
             Shape::of::<requests::ListV2>(),
@@ -137,7 +194,11 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     got(
         ("/requests", access::LISTING),
-        ("Requests", "Deprecated: GET /requests/v3"),
+        (
+            "Requests",
+            "Deprecated: GET /requests/v3",
+            "The record as version 2 has it, with the statuses and the parameters of version 1.",
+        ),
         (
             Query::of::<requests::AskedV1>(),
             Shape::of::<requests::ListV1>(),
@@ -146,7 +207,12 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     post(
         "/transactions/index",
-        ("Transactions", "Looks for a transaction's deposits now"),
+        (
+            "Transactions",
+            "Looks for a transaction's deposits now",
+            "Deposits are found without being told. Who tells of a transaction has it looked for at once. What it \
+             says is believed only where the chain shows it.",
+        ),
         (
             Shape::of::<transactions::Index>(),
             Shape::of::<transactions::Done>(),
@@ -158,6 +224,8 @@ pub static ROUTES: &[Route<State>] = &[
         (
             "Transactions",
             "Names the transaction that a user sent for a request",
+            "For requests that the user's own transaction fulfils: swaps, sends, wraps. It counts where the chain \
+             shows that its sender and its call are those of the quote.",
         ),
         (
             Shape::of::<transactions::Single>(),
@@ -167,7 +235,12 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     got(
         ("/transactions/status", access::TRANSACTION_STATUS),
-        ("Transactions", "What is known of a transaction"),
+        (
+            "Transactions",
+            "What is known of a transaction",
+            "What became of a transaction that was told of or seen. Where it belongs to a request, the answer \
+             also has what `GET /intents/status/v3` tells of it.",
+        ),
         (
             Query::of::<transactions::Asked>(),
             Shape::of::<transactions::Standing>(),
@@ -176,13 +249,21 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     get(
         "/chains",
-        ("Chains", "The chains that can be quoted"),
+        (
+            "Chains",
+            "The chains that can be quoted",
+            "With their currencies and contracts, in the shape that clients build their own configuration from.",
+        ),
         (Query::of::<chains::Filter>(), Shape::of::<chains::Chains>()),
         |state, request| -> Answer { Box::pin(chains::list(state, request)) },
     ),
     get(
         "/chains/liquidity",
-        ("Chains", "What the solver can pay on a chain"),
+        (
+            "Chains",
+            "What the solver can pay on a chain",
+            "What the solver could pay of each of its currencies now.",
+        ),
         (
             Query::of::<config::OneChain>(),
             Shape::of::<config::Liquidity>(),
@@ -191,7 +272,11 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     get(
         "/chains/health",
-        ("Chains", "Whether a chain can be read now"),
+        (
+            "Chains",
+            "Whether a chain can be read now",
+            "Of one chain, or of all that are not switched off: whether it could be read for a quote now.",
+        ),
         (
             Query::of::<config::AnyChain>(),
             Shape::of::<config::Health>(),
@@ -200,7 +285,12 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     get(
         "/config/v2",
-        ("Chains", "What a route can carry"),
+        (
+            "Chains",
+            "What a route can carry",
+            "Whether a route can be quoted now, what the solver takes of a deposit, and what it can pay at most. \
+             With `user` also the user's balance.",
+        ),
         (
             Query::of::<config::Asked>(),
             Shape::of::<config::RouteConfig>(),
@@ -209,7 +299,11 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     get(
         "/config",
-        ("Chains", "What a route can carry: as /config/v2"),
+        (
+            "Chains",
+            "What a route can carry: as /config/v2",
+            "The older name of `GET /config/v2`: the same query, the same answer.",
+        ),
         (
             Query::of::<config::Asked>(),
             Shape::of::<config::RouteConfig>(),
@@ -218,7 +312,12 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     post(
         "/currencies/v1",
-        ("Currencies", "Currencies, a list per asset"),
+        (
+            "Currencies",
+            "Currencies, a list per asset",
+            "The currencies that all parts of the filter fit. Those of one asset on different chains stand \
+             together.",
+        ),
         (
             Shape::of::<currencies::Filter>(),
             Shape::of::<currencies::Groups>(),
@@ -227,7 +326,11 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     post(
         "/currencies/v2",
-        ("Currencies", "Currencies, one list"),
+        (
+            "Currencies",
+            "Currencies, one list",
+            "The currencies that all parts of the filter fit.",
+        ),
         (
             Shape::of::<currencies::Filter>(),
             Shape::of::<currencies::Flat>(),
@@ -236,19 +339,32 @@ pub static ROUTES: &[Route<State>] = &[
     ),
     get(
         "/currencies/token/price",
-        ("Currencies", "What one whole unit is worth in dollars"),
+        (
+            "Currencies",
+            "What one whole unit is worth in dollars",
+            "For display: the number has as many digits as a double keeps. Quotes decide on exact prices.",
+        ),
         (Query::of::<prices::Token>(), Shape::of::<prices::Body>()),
         |state, request| -> Answer { Box::pin(prices::token(state, request)) },
     ),
     get(
         "/currencies/token/price/v2",
-        ("Currencies", "The same, as a text of all its digits"),
+        (
+            "Currencies",
+            "The same, as a text of all its digits",
+            "What one whole unit is worth in dollars, as a decimal text.",
+        ),
         (Query::of::<prices::Token>(), Shape::of::<prices::Exact>()),
         |state, request| -> Answer { Box::pin(prices::exact(state, request)) },
     ),
     get(
         "/swap-sources",
-        ("Currencies", "The exchanges that routes may use"),
+        (
+            "Currencies",
+            "The exchanges that routes may use",
+            "The names that the filters of a quote take (`includedSwapSources` and the like), of one chain or of \
+             all.",
+        ),
         (
             Query::of::<prices::OfChain>(),
             Shape::of::<prices::Sources>(),
@@ -256,134 +372,3 @@ pub static ROUTES: &[Route<State>] = &[
         |state, request| -> Answer { Box::pin(prices::sources(state, request)) },
     ),
 ];
-
-type Said = (&'static str, &'static str);
-
-const fn post(
-    path: &'static str,
-    (group, summary): Said,
-    (body, answer): (Shape, Shape),
-    handler: Handler<State>,
-) -> Route<State> {
-    Route {
-        method: Method::POST,
-        path,
-        access: Access::Counted,
-        handler,
-        docs: Some(Docs {
-            summary,
-            group,
-            query: Query::NONE,
-            body: Some(body),
-            answer,
-            also: &[],
-        }),
-    }
-}
-
-/// What says no with a body of its own, which has more in it.
-static REFUSED: [Described; 6] = [
-    Described::of::<error::QuoteFailure>(
-        "400",
-        "There is no such quote; `errorCode` says why",
-        false,
-    ),
-    Described::of::<error::QuoteFailure>(
-        "401",
-        "The key is not known, or `subsidizeFees` needs one",
-        true,
-    ),
-    Described::of::<error::QuoteFailure>("403", "The key may not do this", true),
-    Described::of::<error::QuoteFailure>(
-        "429",
-        "Too many requests, or too many quotes with much data that nobody acted on",
-        true,
-    ),
-    Described::of::<error::QuoteFailure>("500", "A fault of the service's own", true),
-    Described::of::<error::QuoteFailure>(
-        "503",
-        "Prices, chains or the store cannot be used now",
-        true,
-    ),
-];
-
-const fn quoted(
-    path: &'static str,
-    said: Said,
-    answer: Shape,
-    handler: Handler<State>,
-) -> Route<State> {
-    Route {
-        method: Method::POST,
-        path,
-        access: access::QUOTE,
-        handler,
-        docs: Some(Docs {
-            summary: said.1,
-            group: said.0,
-            query: Query::NONE,
-            body: Some(Shape::of::<quotes::Body>()),
-            answer,
-            also: &REFUSED,
-        }),
-    }
-}
-
-/// What a route that is being retired answers besides.
-static RETIRED: [Described; 2] = [
-    Described::of::<retirement::Refused>("410", "It has been retired", true),
-    Described::of::<retirement::Refused>("429", "Too many requests: fewer every month", true),
-];
-
-const fn retiring(
-    path: &'static str,
-    (group, summary): Said,
-    (query, answer): (Query, Shape),
-    handler: Handler<State>,
-) -> Route<State> {
-    Route {
-        method: Method::GET,
-        path,
-        access: access::LISTING,
-        handler,
-        docs: Some(Docs {
-            summary,
-            group,
-            query,
-            body: None,
-            answer,
-            also: &RETIRED,
-        }),
-    }
-}
-
-const fn get(
-    path: &'static str,
-    said: Said,
-    shapes: (Query, Shape),
-    handler: Handler<State>,
-) -> Route<State> {
-    got((path, Access::Counted), said, shapes, handler)
-}
-
-const fn got(
-    (path, access): (&'static str, Access),
-    (group, summary): Said,
-    (query, answer): (Query, Shape),
-    handler: Handler<State>,
-) -> Route<State> {
-    Route {
-        method: Method::GET,
-        path,
-        access,
-        handler,
-        docs: Some(Docs {
-            summary,
-            group,
-            query,
-            body: None,
-            answer,
-            also: &[],
-        }),
-    }
-}

@@ -13,11 +13,10 @@ use crate::http::{Access, ApiError, Route};
 const ECHO: usize = 256;
 
 /// See the module.
-pub static ROUTES: [Route<()>; 27] = [
+pub static ROUTES: [Route<()>; 23] = [
     post("/execute"),
     post("/execute/permits"),
     post("/execute/swap"),
-    post("/execute/swap/multi-input"),
     post("/authorize"),
     post("/fast-fill"),
     get("/app-fees/{wallet}/balances"),
@@ -29,9 +28,6 @@ pub static ROUTES: [Route<()>; 27] = [
     get("/requests/{requestId}/signature"),
     get("/requests/{requestId}/signature/v2"),
     post("/requests/metadata"),
-    get("/currencies/trending"),
-    get("/chains/{chainId}/currencies/{address}"),
-    get("/chains/{chainId}/currencies/{address}/chart"),
     get("/prices/rates"),
     get("/metrics/usage"),
     get("/sanctioned/{address}"),
@@ -99,6 +95,7 @@ mod tests {
         let planned: BTreeSet<_> = ROUTES.iter().map(row).collect();
         let served = intents::ROUTES.iter().map(row);
         let served = served.chain(intents::events::ROUTES.iter().map(row));
+        let served = served.chain(intents::figures::ROUTES.iter().map(row));
         for row in served {
             assert!(!planned.contains(&row), "{row}");
         }

@@ -4,7 +4,7 @@ use alloy::primitives::U256;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Shared, State};
+use super::{Shared, State, currencies};
 use crate::{
     http::{ApiError, Number, Request, Response},
     price::{Price, PriceError},
@@ -73,11 +73,8 @@ pub async fn exact(state: Shared, request: Request) -> Result<Response, ApiError
 /// The price of the currency that is asked for.
 async fn priced(state: &State, request: &Request) -> Result<Price, ApiError> {
     let asked: Token = request.query()?;
-    let (network, address) = (state.network(asked.chain_id.0)?, asked.address);
-    let currency = network.currency(&address).ok_or_else(|| {
-        let what = format!("address: {address} is not listed on this chain");
-        ApiError::refused("UNSUPPORTED_CURRENCY", what)
-    })?;
+    let network = state.network(asked.chain_id.0)?;
+    let currency = currencies::currency(network, &asked.address)?;
     let now = (state.clock)() / 1000;
     state.prices.price(currency, now).await.map_err(|error| {
         let unknown = matches!(error, PriceError::Unknown(_));
@@ -89,7 +86,7 @@ async fn priced(state: &State, request: &Request) -> Result<Price, ApiError> {
 }
 
 /// A number as JSON has it, of USD with 18 decimals.
-fn dollars(usd: U256) -> Result<serde_json::Number, serde_json::Error> {
+pub(super) fn dollars(usd: U256) -> Result<serde_json::Number, serde_json::Error> {
     serde_json::from_str(&show::units(usd, DECIMALS))
 }
 

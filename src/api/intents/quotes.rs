@@ -1,5 +1,5 @@
-//! `POST /quote/v2`, `/quote` (deprecated) and `/price`. Who still asks by the deprecated name knows the
-//! first version of the status only: its checks name that.
+//! `POST /quote/v2`, `/quote` (deprecated), `/price` and `/execute/swap/multi-input`. Who still asks by the deprecated
+//! name knows the first version of the status only: its checks name that.
 
 use alloy::primitives::keccak256;
 use hyper::header::HeaderValue;
@@ -12,8 +12,9 @@ use crate::{
 };
 
 pub use crate::quote::{
-    answer::{Answer, PriceAnswer},
+    answer::{Answer, MultiAnswer, PriceAnswer},
     body::Body,
+    multi::body::MultiBody,
 };
 
 /// Since when `/quote` is deprecated (RFC 9745), unix seconds: 2026-01-01.
@@ -69,6 +70,20 @@ pub async fn price(state: Shared, request: Request) -> Result<Response, ApiError
     };
     let priced = state.quoter.price(&body, label(&request));
     match asking::by(request.key.is_some(), priced).await {
+        Ok(answer) => Response::json(&answer),
+        Err(refused) => error::refused(&refused),
+    }
+}
+
+/// Several inputs are as many quotes.
+pub async fn multi(state: Shared, request: Request) -> Result<Response, ApiError> {
+    let bodies = match MultiBody::read(request.value()?) {
+        Ok(bodies) => bodies,
+        Err(refused) => return error::refused(&refused),
+    };
+    request.afford(bodies.len())?;
+    let quoted = state.quoter.quote_all(bodies, caller(&request));
+    match asking::by(request.key.is_some(), quoted).await {
         Ok(answer) => Response::json(&answer),
         Err(refused) => error::refused(&refused),
     }

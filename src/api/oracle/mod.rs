@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 use crate::{
     attest::{Refusal, service::Oracle},
     chains::asking,
-    http::{Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape},
+    http::{About, Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape},
 };
 
 pub use chains::Listed;
@@ -69,6 +69,22 @@ where
     Box::pin(asking::by(keyed, handler(request)))
 }
 
+/// What its description says of the whole.
+pub const ABOUT: About = About {
+    title: "intentd oracle",
+    text: "Reads chains through several providers, judges deposits, fills, refunds and withdrawals, and signs \
+           what is true, so that the settlement contracts can move money. Every refusal has a stable `code`; \
+           what each means is told under `/documentation/errors`.",
+    groups: &[
+        ("Service", "Whether the service itself answers."),
+        ("Chains", "What claims may be about."),
+        (
+            "Attestations",
+            "Claims, and the signatures of what is true of them.",
+        ),
+    ],
+};
+
 /// The oracle's table.
 pub static ROUTES: &[Route<State>] = &[
     Route {
@@ -78,6 +94,8 @@ pub static ROUTES: &[Route<State>] = &[
         handler: |state, request| Box::pin(chains::list(state, request)),
         docs: Some(Docs {
             summary: "The configured chains, in their configured order",
+            text: "The chains that claims may name, with their families and depositories. Also those that cannot \
+                   be read now.",
             group: "Chains",
             query: Query::NONE,
             body: None,
@@ -87,44 +105,71 @@ pub static ROUTES: &[Route<State>] = &[
     },
     attestation::<deposits::Ask, deposits::Body>(
         "/attestations/depository-deposits/v1",
-        "Attests the deposits of a transaction",
+        (
+            "Attests the deposits of a transaction",
+            "Reads the transaction through a quorum of providers and signs the execution that mints its \
+             deposits at the hub. `fast` takes the weaker finality of the chain's tiers, where it has any.",
+        ),
         |state, request| read_for(request, |request| deposits::attest(state, request)),
     ),
     attestation::<withdrawals::Ask, withdrawals::Body>(
         "/attestations/depository-withdrawals/v1",
-        "Attests how a depository withdrawal ended",
+        (
+            "Attests how a depository withdrawal ended",
+            "Signs that the depository paid a withdrawal, or that its time ran out unpaid. The two exclude \
+             each other.",
+        ),
         |state, request| read_for(request, |request| withdrawals::attest(state, request)),
     ),
     attestation::<fills::Ask, fills::Body>(
         "/attestations/solver-fills/v1",
-        "Attests that a solver filled an order",
+        (
+            "Attests that a solver filled an order",
+            "Judges the order's deposits and the payment of its output, and signs the execution that moves \
+             the deposits to the solver. A payment serves one order.",
+        ),
         |state, request| read_for(request, |request| fills::attest(state, request)),
     ),
     attestation::<refunds::Ask, refunds::Body>(
         "/attestations/solver-refunds/v1",
-        "Attests that a solver refunded an order",
+        (
+            "Attests that a solver refunded an order",
+            "Judges the order's deposits and the payment of a refund, and signs the execution that moves the \
+             deposits to the solver. Fill and refund exclude each other.",
+        ),
         |state, request| read_for(request, |request| refunds::attest(state, request)),
     ),
     attestation::<recover::Ask, recover::Body>(
         "/attestations/recover/v1",
-        "Attests that a deposit goes back to its depositor through the hub",
+        (
+            "Attests that a deposit goes back to its depositor through the hub",
+            "For a deposit that nobody filled or gave back: signs the execution that moves it to its \
+             depositor's account at the hub.",
+        ),
         |state, request| read_for(request, |request| recover::attest(state, request)),
     ),
     attestation::<initiation::Ask, initiation::Body>(
         "/attestations/withdrawal-initiation/v1",
-        "Attests that a balance is to be set apart for a withdrawal",
+        (
+            "Attests that a balance is to be set apart for a withdrawal",
+            "Signs the execution that sets a hub balance apart for the withdrawal that its owner's signature \
+             asks for.",
+        ),
         |state, request| read_for(request, |request| initiation::attest(state, request)),
     ),
     attestation::<initiated::Ask, initiated::Body>(
         "/attestations/withdrawal-initiated/v1",
-        "Tells what is set apart for a withdrawal; signs nothing",
+        (
+            "Tells what is set apart for a withdrawal; signs nothing",
+            "The hub's own record of a withdrawal, read through the same quorum as everything that is signed.",
+        ),
         |state, request| read_for(request, |request| initiated::tell(state, request)),
     ),
 ];
 
 const fn attestation<A: ToSchema, B: ToSchema>(
     path: &'static str,
-    summary: &'static str,
+    (summary, text): (&'static str, &'static str),
     handler: Handler<State>,
 ) -> Route<State> {
     Route {
@@ -134,6 +179,7 @@ const fn attestation<A: ToSchema, B: ToSchema>(
         handler,
         docs: Some(Docs {
             summary,
+            text,
             group: "Attestations",
             query: Query::NONE,
             body: Some(Shape::of::<A>()),

@@ -55,6 +55,8 @@ fn plain_body_and_its_harmless_variations_are_taken() {
         json!({"depositFeePayer": OTHER, "permitExpiry": "60"}),
         json!({"depositFeePayer": USER, "permitExpiry": 0, "usePermit": false}),
         json!({"maxRouteLength": null, "depositFeePayer": null, "permitExpiry": null}),
+        json!({"includedSwapSources": [], "excludedSwapSources": vec!["x".repeat(64); 64]}),
+        json!({"includedSwapSources": ["", "Uniswap V3", "0x", "1inch", "a-b_c.d:e/f+g"]}),
     ] {
         assert_eq!(read(&with(&changes), false), Ok(()), "{changes}");
     }
@@ -140,6 +142,13 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 changed("yParity", &json!({})),
                 json!({"gasLimitForDepositSpecifiedTxs": "x"}),
                 json!({"includedSwapSources": [null]}),
+                json!({"includedSwapSources": vec!["x"; 65]}),
+                json!({"excludedSwapSources": ["x".repeat(65)]}),
+                json!({"excludedSwapSources": ["\u{1}"]}),
+                json!({"includedSwapSources": ["x", "\""]}),
+                json!({"includedDestinationSwapSources": ["\u{202e}x"]}),
+                json!({"includedOriginSwapSources": "x"}),
+                json!({"includedDestinationSwapSources": {}}),
                 json!({"additionalData": 5}),
                 json!({"additionalData": "02"}),
                 json!({"additionalData": ["02"]}),
@@ -255,6 +264,11 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"destinationChainId": 8_253_038}),
                 json!({"destinationChainId": 792_703_809}),
                 json!({"destinationChainId": 31_004}),
+                // What they tune is on a chain that is refused.
+                json!({"originChainId": 792_703_809, "depositFeePayer": solana}),
+                json!({"originChainId": 792_703_809, "maxRouteLength": 3}),
+                json!({"originChainId": 792_703_809, "useSharedAccounts": true}),
+                json!({"originChainId": 792_703_809, "includeComputeUnitLimit": true}),
             ],
         ),
         (
@@ -540,6 +554,15 @@ fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
             }),
             Operation::Unwrap,
             true,
+        ),
+        // Calls never run in the user's own transaction, on one chain neither.
+        (
+            json!({
+                "originChainId": 31_002, "destinationCurrency": TOKEN,
+                "txs": [{"to": OTHER, "data": "0x12"}], "gasLimitForDepositSpecifiedTxs": 90_000,
+            }),
+            Operation::Swap,
+            false,
         ),
     ] {
         let body = Body::read(with(&changes)).unwrap();

@@ -4,12 +4,28 @@ use alloy::primitives::U256;
 use async_trait::async_trait;
 use vm::Address;
 
-use super::Scene;
+use super::{Scene, USDC, cents};
 use crate::{
     market::Currency,
     price::{Price, PriceError, PriceSource, SettlementPrice},
-    quote::venue::{Admission, Capacity, CapacityError, Payment},
+    quote::{
+        usd::Worth,
+        venue::{Admission, Capacity, CapacityError, Payment},
+    },
 };
+
+/// Usd e18 of all that a payment counts with.
+fn usd(payment: &Payment<'_>) -> U256 {
+    let (symbol, decimals) = match payment.currency.text().eq_ignore_ascii_case(USDC) {
+        true => ("USDC", 6),
+        false => ("ETH", 18),
+    };
+    let cents = U256::from(cents(symbol).unwrap_or_default());
+    let price = cents * U256::from(10_000_000_000_000_000_u64);
+    let worth = Worth { price, decimals };
+    let usd = worth.usd(payment.amount).unwrap_or(U256::MAX);
+    usd.saturating_add(payment.besides)
+}
 
 #[async_trait]
 impl PriceSource for Scene {
@@ -56,6 +72,7 @@ impl Capacity for Scene {
         Ok(self.with(|world| match payment.native > world.native {
             true => Admission::Short,
             false if world.held == Some(payment.hands) => Admission::Held,
+            false if usd(&payment) > world.hourly => Admission::Capped,
             false => world.admission,
         }))
     }

@@ -378,6 +378,6 @@ fn metadata(sheet: &Sheet<'_>) -> Metadata {
         currency_gas_topup: None,
         rate: details.map(|details| details.rate.clone()),
         quote_oracle_price: None,
-        route: sheet.quoted_legs(),
+        route: sheet.filtered_legs(),
     }
 }

@@ -140,17 +140,17 @@ struct ExternalMetadata {
     moonpay_id: Option<String>,
 }
 
-/// The lists of swap sources are not kept with a request: left out.
+/// The lists of swap sources are as the quote's body had them; empty where it had none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordRoute)]
 struct Route {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    included_swap_sources: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    included_origin_swap_sources: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    included_destination_swap_sources: Option<Vec<String>>,
+    included_swap_sources: Vec<String>,
+    included_origin_swap_sources: Vec<String>,
+    included_destination_swap_sources: Vec<String>,
+    /// Absent where none was excluded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    excluded_swap_sources: Vec<String>,
     quoted: Option<Legs>,
     actual: Option<Actual>,
 }
@@ -242,13 +242,7 @@ fn data(sheet: &Sheet<'_>) -> Data {
         app_fees: sheet.app_fees(),
         fees: sheet.fees(),
         fee_sponsorship: None,
-        route: sheet.details().map(|_| Route {
-            included_swap_sources: None,
-            included_origin_swap_sources: None,
-            included_destination_swap_sources: None,
-            quoted: sheet.quoted_legs(),
-            actual: sheet.actual_legs(),
-        }),
+        route: sheet.details().map(|_| route(sheet)),
         platform_fee: sheet.platform_fee(),
         quote_oracle_price: None,
         referrer: owned(&case.request.referrer),
@@ -258,5 +252,17 @@ fn data(sheet: &Sheet<'_>) -> Data {
             .map(|left| parked(sheet, left))
             .collect(),
         external_metadata: ExternalMetadata { moonpay_id: None },
+    }
+}
+
+fn route(sheet: &Sheet<'_>) -> Route {
+    let sources = &sheet.quoted.swap_sources;
+    Route {
+        included_swap_sources: sources.included.clone(),
+        included_origin_swap_sources: sources.origin.clone(),
+        included_destination_swap_sources: sources.destination.clone(),
+        excluded_swap_sources: sources.excluded.clone(),
+        quoted: sheet.quoted_legs(),
+        actual: sheet.actual_legs(),
     }
 }

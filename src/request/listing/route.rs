@@ -24,6 +24,10 @@ pub struct Leg {
     pub input_currency: Option<Amount>,
     pub output_currency: Option<Amount>,
     pub router: String,
+    /// The exchanges that the caller let this side go through, all where it is empty. In version 2 only: version
+    /// 3 has the caller's lists beside the sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub included_swap_sources: Option<Vec<String>>,
 }
 
 /// Both. A request on one chain has an origin only, whose output is what comes.
@@ -54,6 +58,7 @@ impl Leg {
             input_currency: Some(leg.input_currency.clone()),
             output_currency: Some(leg.output_currency.clone()),
             router: leg.router.clone(),
+            included_swap_sources: None,
         }
     }
 }
@@ -77,6 +82,19 @@ impl Sheet<'_> {
         Some(Legs {
             origin: Some(origin),
             destination: Some(Leg::of(end)),
+        })
+    }
+
+    /// The same with the exchanges that each side was let go through.
+    pub(super) fn filtered_legs(&self) -> Option<Legs> {
+        let legs = self.quoted_legs()?;
+        let filtered = |leg: Leg, origin: bool| Leg {
+            included_swap_sources: Some(self.quoted.swap_sources.of_side(origin).to_vec()),
+            ..leg
+        };
+        Some(Legs {
+            origin: legs.origin.map(|leg| filtered(leg, true)),
+            destination: legs.destination.map(|leg| filtered(leg, false)),
         })
     }
 
@@ -117,6 +135,7 @@ impl Sheet<'_> {
                     false => leg.output_currency,
                 },
                 router: leg.router,
+                included_swap_sources: leg.included_swap_sources,
             }),
             destination: legs.destination.map(|leg| Leg {
                 output_currency: Some(output),
@@ -219,6 +238,7 @@ fn joined(start: &quoted::Leg, end: &quoted::Leg) -> Leg {
         input_currency: Some(start.input_currency.clone()),
         output_currency: Some(end.output_currency.clone()),
         router: router.clone(),
+        included_swap_sources: None,
     }
 }
 

@@ -392,6 +392,41 @@ fn what_ended_is_worth_what_it_was_then() {
 }
 
 #[test]
+fn exchanges_that_the_caller_named_are_told() {
+    let lists = |told: &Told| {
+        let route = &told.v3["data"]["route"];
+        [
+            "includedSwapSources",
+            "includedOriginSwapSources",
+            "includedDestinationSwapSources",
+            "excludedSwapSources",
+        ]
+        .map(|name| route.get(name).cloned())
+    };
+    let of_sides = |told: &Told| {
+        let route = &told.v2["data"]["metadata"]["route"];
+        ["origin", "destination"].map(|side| route[side]["includedSwapSources"].clone())
+    };
+    let mut request = request();
+    let plain = told(&request, &Facts::default(), &[]);
+    let none = Some(json!([]));
+    assert_eq!(lists(&plain), [none.clone(), none.clone(), none, None]);
+    assert_eq!(of_sides(&plain), [json!([]), json!([])]);
+    let side = &plain.v3["data"]["route"]["quoted"]["origin"];
+    assert_eq!(side.get("includedSwapSources"), None);
+    let mut quoted: Value = serde_json::from_str(request.quoted.json()).unwrap();
+    quoted["swapSources"] =
+        json!({"included": ["a", "b"], "excluded": ["c"], "destination": ["b"]});
+    request.quoted = quoted.into();
+    for facts in [Facts::default(), filled()] {
+        let told = told(&request, &facts, &[]);
+        let wanted = [json!(["a", "b"]), json!([]), json!(["b"]), json!(["c"])];
+        assert_eq!(lists(&told), wanted.map(Some));
+        assert_eq!(of_sides(&told), [json!(["a", "b"]), json!(["b"])]);
+    }
+}
+
+#[test]
 fn what_an_exchange_gave_is_told_as_it_came_out() {
     let mut facts = filled();
     // The solver paid the router, which exchanges it.

@@ -1,6 +1,6 @@
 //! The solver's nonces on each network, with the key of now and those of before.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use anyhow::Context;
 
@@ -11,24 +11,6 @@ use crate::solver::{
     settle::Settler,
     site::Site,
 };
-
-/// How long a start waits for chains to confirm the market file.
-const SURVEY: Duration = Duration::from_secs(5);
-
-/// Compares the market file with the chains; who does not answer in time is asked again by the worker.
-pub async fn surveyed(lanes: &HashMap<String, Arc<Lane>>) {
-    let surveys = lanes.values().map(|lane| async {
-        let survey = tokio::time::timeout(SURVEY, lane.site.survey()).await;
-        if !matches!(survey, Ok(Ok(()))) {
-            let network = lane.site.name.as_str();
-            tracing::warn!(
-                network,
-                "nothing is traded until its providers confirm the market file"
-            );
-        }
-    });
-    futures::future::join_all(surveys).await;
-}
 
 fn gas(site: &Site) -> Gas {
     Gas {

@@ -21,6 +21,19 @@ pub struct Limits {
     pub user: Option<u64>,
 }
 
+impl Limits {
+    /// What is left of them where `usd` millionths of a dollar are paid to the same user in other currencies.
+    #[must_use]
+    pub fn besides(self, usd: u64) -> Self {
+        let left = |limit: Option<u64>| limit.map(|limit| limit.saturating_sub(usd));
+        Self {
+            network: left(self.network),
+            currency: self.currency,
+            user: left(self.user),
+        }
+    }
+}
+
 /// Fills of the last hour, by request.
 #[derive(Debug, Default)]
 pub struct Ledger(HashMap<B256, Outlay>);
@@ -133,6 +146,29 @@ mod tests {
         };
         assert!(ledger.enter(id(4), elsewhere, limits));
         assert!(ledger.enter(id(5), outlay(1, "a", "x", 1_000), Limits::default()));
+    }
+
+    #[test]
+    fn what_is_paid_in_other_currencies_leaves_less_of_what_they_share() {
+        let limits = Limits {
+            network: Some(100),
+            currency: Some(60),
+            user: Some(80),
+        };
+        let ledger = Ledger::default();
+        let fits = |usd, besides| {
+            let limits = limits.besides(besides);
+            !ledger.exceeds(None, &outlay(0, "a", "x", usd), limits)
+        };
+        assert!(fits(60, 0) && !fits(61, 0), "the currency's");
+        assert!(fits(60, 20) && !fits(60, 21), "the user's");
+        assert!(fits(0, 80) && !fits(1, u64::MAX));
+        let nobodys = Outlay {
+            user: None,
+            ..outlay(0, "a", "x", 60)
+        };
+        let beyond = [40, 41].map(|more| ledger.exceeds(None, &nobodys, limits.besides(more)));
+        assert_eq!(beyond, [false, true], "the network's");
     }
 
     #[test]

@@ -120,6 +120,12 @@ async fn quotes_are_asked_of_the_same_limits() {
     let now = rig.now / 1_000;
     assert_eq!(solver.admits(payment(150_000_000), now).await, Ok(true));
     assert_eq!(solver.admits(payment(150_000_001), now).await, Ok(false));
+    // What is promised with it in another currency is of the same hour.
+    for (besides, fits) in [(50_000_000_u64, true), (50_000_001, false)] {
+        let besides = U256::from(besides) * U256::from(1_000_000_000_000_u64);
+        let admitted = solver.admits_besides(payment(100_000_000), besides, now);
+        assert_eq!(admitted.await, Ok(fits), "{besides}");
+    }
     let first = deposited(&rig, 1).await;
     rig.settle(&first).await;
     let solver = rig.solver().await;

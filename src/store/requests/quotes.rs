@@ -1,6 +1,9 @@
 //! Quotes in the store: how one gets its place there, and how one is forgotten for another's.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::{
+    slice,
+    sync::{MutexGuard, PoisonError},
+};
 
 use alloy::primitives::B256;
 
@@ -8,7 +11,7 @@ use super::{Requests, RequestsError};
 use crate::{
     request::Request,
     store::{
-        Batch, Expect, Outcome,
+        Batch, Expect,
         large::{Ledger, Room},
         retention,
         rows::{self, large::Large},
@@ -31,25 +34,49 @@ impl Requests {
         by: u64,
         with: Batch,
     ) -> Result<(), RequestsError> {
+        self.insert_all(slice::from_ref(request), by, with).await
+    }
+
+    /// As [`Self::insert_by`], several quotes in one commit: all of them, or none.
+    pub async fn insert_all(
+        &self,
+        requests: &[Request],
+        by: u64,
+        with: Batch,
+    ) -> Result<(), RequestsError> {
         self.room()?;
-        let row = rows::quote::encode(request)?;
-        if !rows::quote::is_large(&row) {
-            return self.stored_as(request, row, with).await;
+        let (mut batch, mut large) = (with, Vec::new());
+        for request in requests {
+            let row = rows::quote::encode(request)?;
+            if rows::quote::is_large(&row) {
+                let one = Large {
+                    bytes: row.len() as u64,
+                    by,
+                    keyed: request.api_key.is_some(),
+                    network: request.origin.network.clone(),
+                    valid_until: request.valid_until,
+                };
+                batch = batch.put(rows::large::key(&request.id), one.encode()?);
+                large.push((request, one));
+            }
+            batch = with_rows(batch, request, row);
         }
-        let large = Large {
-            bytes: row.len() as u64,
-            by,
-            keyed: request.api_key.is_some(),
-            network: request.origin.network.clone(),
-            valid_until: request.valid_until,
-        };
-        let with = with.put(rows::large::key(&request.id), large.encode()?);
-        self.make_room(request, large).await?;
-        let stored = self.stored_as(request, row, with).await;
+        let stored = self.placed(&large, batch).await;
         if stored.is_err() {
-            self.large().remove(&request.id);
+            let mut ledger = self.large();
+            large
+                .iter()
+                .for_each(|(request, _)| ledger.remove(&request.id));
         }
         stored
+    }
+
+    /// Commits once every large quote has its place.
+    async fn placed(&self, large: &[(&Request, Large)], batch: Batch) -> Result<(), RequestsError> {
+        for (request, one) in large {
+            self.make_room(request, one.clone()).await?;
+        }
+        self.apply(batch).await
     }
 
     /// Forgets what makes room for a large quote, and takes its place.
@@ -93,26 +120,6 @@ impl Requests {
         self.large.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn stored_as(
-        &self,
-        request: &Request,
-        row: Vec<u8>,
-        with: Batch,
-    ) -> Result<(), RequestsError> {
-        let order = rows::order::key(&request.order_id);
-        let key = rows::quote::key(&request.id);
-        let batch = with
-            .expect(key.clone(), Expect::Absent)
-            .expect(rows::request::key(&request.id), Expect::Absent)
-            .expect(order.clone(), Expect::Absent)
-            .put(key, row)
-            .put(order, rows::order::encode(&request.id));
-        match self.store.commit(batch).await? {
-            Outcome::Applied { .. } => Ok(()),
-            Outcome::Refused { .. } => Err(RequestsError::Refused),
-        }
-    }
-
     /// Counts the large quotes of a store that nobody writes to yet.
     pub(super) async fn count_large(&self) -> Result<(), RequestsError> {
         let mut walk = Walk::of(&**self.store(), rows::LARGE);
@@ -127,4 +134,16 @@ impl Requests {
             }
         }
     }
+}
+
+/// `batch`, and the rows of a new quote.
+fn with_rows(batch: Batch, request: &Request, row: Vec<u8>) -> Batch {
+    let order = rows::order::key(&request.order_id);
+    let key = rows::quote::key(&request.id);
+    batch
+        .expect(key.clone(), Expect::Absent)
+        .expect(rows::request::key(&request.id), Expect::Absent)
+        .expect(order.clone(), Expect::Absent)
+        .put(key, row)
+        .put(order, rows::order::encode(&request.id))
 }

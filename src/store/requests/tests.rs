@@ -62,6 +62,26 @@ async fn request_is_stored_once_and_found_by_both_ids() {
 }
 
 #[tokio::test]
+async fn several_quotes_are_stored_together_or_not_at_all() {
+    let (requests, known) = (requests(), scene::request(2));
+    requests.insert(&known, Batch::new()).await.unwrap();
+    let row = Key::new(Kind(200), "row");
+    let with = || Batch::new().put(row.clone(), vec![1]);
+    let both = [scene::request(1), known];
+    let refused = requests.insert_all(&both, 0, with()).await;
+    assert_eq!(refused, Err(RequestsError::Refused));
+    assert_eq!(requests.by_id(&both[0].id).await.unwrap(), None);
+    assert_eq!(requests.store().read(&row).await.unwrap(), None);
+    let both = [scene::request(1), scene::request(3)];
+    requests.insert_all(&both, 0, with()).await.unwrap();
+    for one in &both {
+        let found = requests.by_order(&one.order_id).await.unwrap();
+        assert_eq!(found.as_ref(), Some(one));
+    }
+    assert_eq!(requests.store().read(&row).await.unwrap(), Some(vec![1]));
+}
+
+#[tokio::test]
 async fn facts_change_with_a_version_and_a_wake_up() {
     let (requests, id) = quoted().await;
     let mut changes = requests.changes();
@@ -287,6 +307,24 @@ mod large {
             assert!(is_known(&requests, &large(number, SIZE)).await);
         }
         assert!(!is_known(&requests, &large(5, SIZE)).await);
+        whole(&requests).await;
+    }
+
+    #[tokio::test]
+    async fn several_large_quotes_have_their_places_together_or_not_at_all() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let requests = opened(&store).await;
+        let three = [1, 2, 3].map(|number| large(number, SIZE));
+        let refused = requests.insert_all(&three, 1, Batch::new()).await;
+        assert_eq!(refused, Err(RequestsError::TooLarge));
+        for one in &three {
+            assert!(!is_known(&requests, one).await);
+        }
+        // Nothing of them is counted.
+        let two = requests.insert_all(&three[..2], 1, Batch::new()).await;
+        assert_eq!(two, Ok(()));
+        let refused = ask(&requests, &three[2], 1).await;
+        assert_eq!(refused, Err(RequestsError::TooLarge));
         whole(&requests).await;
     }
 

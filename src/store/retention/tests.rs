@@ -14,6 +14,7 @@ use crate::{
         listing::{Cut, Listing},
         memory::MemoryStore,
         requests::Requests,
+        rows::candle::{Candle, Series, Step},
         rows::claim::Claim,
         rows::parked::Parked,
         rows::transaction::{Outcome as Fate, Tracked},
@@ -29,6 +30,7 @@ async fn all(sweep: &mut Sweep, store: &dyn Store, now: u64) -> Swept {
         let swept = sweep.step(store, now).await.unwrap();
         sum.quotes += swept.quotes;
         sum.transactions += swept.transactions;
+        sum.candles += swept.candles;
         sum.dust += swept.dust;
         sum.ended = swept.ended;
     }
@@ -405,4 +407,93 @@ async fn a_transaction_that_was_looked_for_is_known_for_thirty_days() {
         store.read(&keys[1]).await.unwrap().is_some(),
         "still looked for"
     );
+}
+
+/// Candles of three steps of two currencies, one in each page, whose pages end at these unix seconds.
+async fn charted(store: &dyn Store, ends: &[u64]) {
+    let mut batch = Batch::new();
+    for (network, end) in ["origin", "destination"]
+        .into_iter()
+        .flat_map(|network| ends.iter().map(move |end| (network, end)))
+    {
+        let series = Series {
+            network,
+            currency: scene::USDC,
+        };
+        for step in Step::ALL {
+            let at = end - 1;
+            let one = Candle {
+                at,
+                open: 1,
+                high: 1,
+                low: 1,
+                close: 1,
+            };
+            let row = candle::encode(&[one]).unwrap();
+            batch = batch.put(candle::key(step, series, at), row);
+        }
+    }
+    store.commit(batch).await.unwrap();
+}
+
+#[tokio::test]
+async fn candles_are_gone_when_their_time_is_over_each_step_by_its_own() {
+    let seconds = DAY / 1_000;
+    // All pages of all steps end there.
+    let ends = [32 * 100 * seconds, 32 * 101 * seconds];
+    let store = MemoryStore::new();
+    charted(&store, &ends).await;
+    let mut sweep = Sweep::default();
+    let mut left = 12;
+    for (step, kept) in [
+        (Step::Minutes, 2 * seconds),
+        (Step::Hour, 31 * seconds),
+        (Step::Day, 5 * 365 * seconds),
+    ] {
+        assert_eq!(step.kept(), kept);
+        // Before the second page's time comes, the first one's of each currency is over.
+        let early = all(&mut sweep, &store, (ends[0] + kept) * 1_000 - 1).await;
+        left -= early.candles;
+        let before = left;
+        let over = all(&mut sweep, &store, (ends[0] + kept) * 1_000).await;
+        left -= over.candles;
+        assert_eq!(before - left, 2, "{step:?}");
+        let rows = store.scan(candle::range(None, 99)).await.unwrap();
+        assert_eq!(rows.len() as u64, left, "{step:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_candles_of_a_currency_stay_as_long_as_their_sum_would() {
+    let seconds = DAY / 1_000;
+    let end = 32 * 100 * seconds;
+    let store = MemoryStore::new();
+    charted(&store, &[end]).await;
+    let mut sweep = Sweep::default();
+    for (age, gone) in [
+        (2 * seconds, 0),
+        (31 * seconds - 1, 0),
+        // Of minutes, as of hours.
+        (31 * seconds, 2),
+        (5 * 365 * seconds - 1, 0),
+        // Of hours and of days.
+        (5 * 365 * seconds, 4),
+    ] {
+        let swept = all(&mut sweep, &store, (end + age) * 1_000).await;
+        assert_eq!(swept.candles, gone, "{age}");
+    }
+}
+
+#[tokio::test]
+async fn candles_beyond_a_page_of_the_sweep_are_forgotten_too() {
+    let store = MemoryStore::new();
+    let ends: Vec<_> = (1..=700).map(|hour| hour * 3_600).collect();
+    charted(&store, &ends).await;
+    let rows = || store.scan(candle::range(None, 9_999));
+    let before = rows().await.unwrap().len();
+    let mut sweep = Sweep::default();
+    let gone = all(&mut sweep, &store, 100 * 365 * DAY).await.candles;
+    assert_eq!(gone as usize, before);
+    assert!(before > 2 * PAGE, "{before}");
+    assert!(rows().await.unwrap().is_empty());
 }

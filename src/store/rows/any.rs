@@ -4,6 +4,7 @@ use alloy::primitives::{Address, B256, U256};
 
 use super::{
     KINDS, RowError,
+    candle::{self, Candle},
     claim::Claim,
     consumption,
     cursor::Cursor,
@@ -89,6 +90,7 @@ pub enum Row {
     },
     Paused(String, Paused),
     Outlay(B256, Outlay),
+    Candles(candle::Page, Vec<Candle>),
     Event(u64, Box<Event>),
     Integrator(String, Box<Integrator>),
     Witness(Box<witness::Either>),
@@ -181,6 +183,7 @@ impl Row {
             }
             super::PAUSE => Ok(Self::Paused(name.text()?, Paused::decode(value)?)),
             super::OUTLAY => Ok(Self::Outlay(name.word()?, Outlay::decode(value)?)),
+            super::CANDLE => Ok(Self::Candles(candle::page(key)?, candle::decode(value)?)),
             _ => Self::told(key, name, value),
         }
     }

@@ -45,6 +45,7 @@
 //! | 41 version | what, text | version (8) |
 //! | 42 quote | request id | unix seconds (8), value of a request row |
 //! | 43 large | request id | `large::Large` |
+//! | 44 candle | step (1), network ‖0, currency, unix seconds (8) | `candle::Candle`s |
 //!
 //! Each kind's file says how long its rows live, and roughly what one costs on the disk. What a stranger
 //! makes for nothing is a quote, a transaction that is looked for, and nothing else; both are forgotten
@@ -53,6 +54,7 @@
 //! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
 
 mod any;
+pub mod candle;
 pub mod claim;
 pub mod consumption;
 pub mod cursor;
@@ -132,9 +134,10 @@ pub const HISTORY: Kind = Kind(40);
 pub const VERSION: Kind = Kind(41);
 pub const QUOTE: Kind = Kind(42);
 pub const LARGE: Kind = Kind(43);
+pub const CANDLE: Kind = Kind(44);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 34] = [
+pub const KINDS: [(Kind, &str); 35] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -169,6 +172,7 @@ pub const KINDS: [(Kind, &str); 34] = [
     (VERSION, "version"),
     (QUOTE, "quote"),
     (LARGE, "large"),
+    (CANDLE, "candle"),
 ];
 
 /// Whether rows of `kind` are the journal's: they have a store of their own, with a committer and a

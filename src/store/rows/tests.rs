@@ -862,3 +862,152 @@ fn witnesses_are_read_as_written_and_nothing_else_is() {
         assert!(witness::decode_seen(bytes).is_err());
     }
 }
+
+fn candles() -> Vec<candle::Candle> {
+    let first = candle::Candle {
+        at: 300,
+        open: 5,
+        high: 300,
+        low: 4,
+        close: 6,
+    };
+    // 10^36, the largest price that there is.
+    let most = 1_000_000_000_000_000_000_000_000_000_000_000_000;
+    let last = candle::Candle {
+        at: 601,
+        open: most,
+        high: most,
+        low: most,
+        close: most,
+    };
+    vec![first, last]
+}
+
+const SERIES: candle::Series<'static> = candle::Series {
+    network: "base",
+    currency: "0xAb",
+};
+
+#[test]
+fn layouts_of_candles_never_change() {
+    use candle::Step;
+    let bytes = candle::encode(&candles()).unwrap();
+    assert!(
+        hex(&bytes).starts_with("0102ac0205ac020406d904"),
+        "{}",
+        hex(&bytes)
+    );
+    assert_eq!(candle::decode(&bytes), Ok(candles()));
+    let month = 32 * 86_400;
+    for (step, at, name) in [
+        (
+            Step::Minutes,
+            7_199,
+            "0062617365007800 01ab0000000000000e10",
+        ),
+        (Step::Hour, 86_399, "0162617365007800 01ab0000000000000000"),
+        (Step::Day, month, "0262617365007800 01ab00000000002a3000"),
+    ] {
+        let key = candle::key(step, SERIES, at);
+        assert_eq!(hex(&key.name), name.replace(' ', ""), "{step:?}");
+        let network = "base".to_owned();
+        let start = at - at % step.page();
+        let page = candle::Page {
+            step,
+            network,
+            start,
+        };
+        assert_eq!((key.kind.0, candle::page(&key)), (44, Ok(page)));
+    }
+}
+
+#[test]
+fn what_is_no_page_of_candles_is_refused() {
+    use crate::store::Key;
+    let whole = candle::key(candle::Step::Minutes, SERIES, 3_600).name;
+    let changed = |at: usize, byte: u8| {
+        let mut name = whole.clone();
+        name[at] = byte;
+        name
+    };
+    for name in [
+        Vec::new(),
+        vec![0],
+        whole[..whole.len() - 1].to_vec(),
+        [&whole[..], &[0]].concat(),
+        // No step, no network, another kind and another length of name, no beginning of a page.
+        changed(0, 3),
+        changed(1, 0),
+        changed(6, b'y'),
+        changed(8, 2),
+        changed(whole.len() - 1, 0x11),
+    ] {
+        assert!(candle::page(&Key::new(CANDLE, &*name)).is_err(), "{name:?}");
+    }
+    let good = candle::encode(&candles()).unwrap();
+    for bytes in [&[][..], &[2, 0], &[1], &[1, 1], &good[..good.len() - 1]] {
+        assert!(candle::decode(bytes).is_err());
+    }
+}
+
+#[tokio::test]
+async fn pages_of_a_currency_are_found_from_any_time_on_and_back_from_any() {
+    use crate::store::{Batch, Range, Store, memory::MemoryStore};
+    use candle::{Series, Step};
+    let (store, row) = (MemoryStore::new(), candle::encode(&candles()).unwrap());
+    let others = [
+        Series {
+            network: "base2",
+            ..SERIES
+        },
+        Series {
+            currency: "0xabcd",
+            ..SERIES
+        },
+    ];
+    let mut batch = Batch::new();
+    for start in [0, 3_600, 10_800] {
+        batch = batch.put(candle::key(Step::Minutes, SERIES, start), row.clone());
+        for other in others {
+            batch = batch.put(
+                candle::key(Step::Minutes, other, start + 7_200),
+                row.clone(),
+            );
+        }
+        batch = batch.put(candle::key(Step::Hour, SERIES, start), row.clone());
+    }
+    store.commit(batch).await.unwrap();
+    let starts = async |range: Range| -> Vec<u64> {
+        let rows = store.scan(range).await.unwrap();
+        let start = |(key, _): &(crate::store::Key, Vec<u8>)| candle::page(key).unwrap().start;
+        rows.iter().map(start).collect()
+    };
+    for (from, wanted) in [
+        (0, vec![0, 3_600, 10_800]),
+        (3_599, vec![0, 3_600, 10_800]),
+        (3_600, vec![3_600, 10_800]),
+        (7_199, vec![3_600, 10_800]),
+        (7_200, vec![10_800]),
+        (14_400, vec![]),
+    ] {
+        let range = candle::since(Step::Minutes, SERIES, from);
+        assert_eq!(starts(range).await, wanted, "from {from}");
+    }
+    for (until, wanted) in [
+        (0, vec![0]),
+        (3_599, vec![0]),
+        (3_600, vec![3_600]),
+        (10_799, vec![3_600]),
+        (u64::MAX, vec![10_800]),
+    ] {
+        let range = candle::newest(Step::Minutes, SERIES, until);
+        assert_eq!(starts(range).await, wanted, "until {until}");
+    }
+    // Hex has no case.
+    let spelled = Series {
+        currency: "0XAB",
+        ..SERIES
+    };
+    let range = candle::since(Step::Hour, spelled, 0);
+    assert_eq!(starts(range).await, [0]);
+}

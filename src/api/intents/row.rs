@@ -1,0 +1,147 @@
+//! How the rows of the table are made: what those of a kind have in common.
+
+use hyper::Method;
+
+use super::{State, access, error, retirement};
+use crate::http::{Access, Docs, Handler, Query, Route, Shape, error::Described};
+
+/// The group of a route, its title, and what it does.
+type Said = (&'static str, &'static str, &'static str);
+
+/// A POST that anybody may send.
+pub const fn post(
+    path: &'static str,
+    (group, summary, text): Said,
+    (body, answer): (Shape, Shape),
+    handler: Handler<State>,
+) -> Route<State> {
+    Route {
+        method: Method::POST,
+        path,
+        access: Access::Counted,
+        handler,
+        docs: Some(Docs {
+            summary,
+            text,
+            group,
+            query: Query::NONE,
+            body: Some(body),
+            answer,
+            also: &[],
+        }),
+    }
+}
+
+/// What says no with a body of its own, which has more in it.
+static REFUSED: [Described; 6] = [
+    Described::of::<error::QuoteFailure>(
+        "400",
+        "There is no such quote; `errorCode` says why",
+        false,
+    ),
+    Described::of::<error::QuoteFailure>(
+        "401",
+        "The key is not known, or `subsidizeFees` needs one",
+        true,
+    ),
+    Described::of::<error::QuoteFailure>("403", "The key may not do this", true),
+    Described::of::<error::QuoteFailure>(
+        "429",
+        "Too many requests, or too many quotes with much data that nobody acted on",
+        true,
+    ),
+    Described::of::<error::QuoteFailure>("500", "A fault of the service's own", true),
+    Described::of::<error::QuoteFailure>(
+        "503",
+        "Prices, chains or the store cannot be used now",
+        true,
+    ),
+];
+
+/// A quote or a price.
+pub const fn quoted(
+    path: &'static str,
+    (group, summary, text): Said,
+    (body, answer): (Shape, Shape),
+    handler: Handler<State>,
+) -> Route<State> {
+    Route {
+        method: Method::POST,
+        path,
+        access: access::QUOTE,
+        handler,
+        docs: Some(Docs {
+            summary,
+            text,
+            group,
+            query: Query::NONE,
+            body: Some(body),
+            answer,
+            also: &REFUSED,
+        }),
+    }
+}
+
+/// What a route that is being retired answers besides.
+static RETIRED: [Described; 2] = [
+    Described::of::<retirement::Refused>("410", "It has been retired", true),
+    Described::of::<retirement::Refused>("429", "Too many requests: fewer every month", true),
+];
+
+/// A listing that is being retired.
+pub const fn retiring(
+    path: &'static str,
+    (group, summary, text): Said,
+    (query, answer): (Query, Shape),
+    handler: Handler<State>,
+) -> Route<State> {
+    Route {
+        method: Method::GET,
+        path,
+        access: access::LISTING,
+        handler,
+        docs: Some(Docs {
+            summary,
+            text,
+            group,
+            query,
+            body: None,
+            answer,
+            also: &RETIRED,
+        }),
+    }
+}
+
+/// A GET that anybody may send.
+pub const fn get<S>(
+    path: &'static str,
+    said: Said,
+    shapes: (Query, Shape),
+    handler: Handler<S>,
+) -> Route<S> {
+    got((path, Access::Counted), said, shapes, handler)
+}
+
+/// A GET with terms of its own.
+pub const fn got<S>(
+    (path, access): (&'static str, Access),
+    (group, summary, text): Said,
+    (query, answer): (Query, Shape),
+    handler: Handler<S>,
+) -> Route<S> {
+    Route {
+        method: Method::GET,
+        path,
+        access,
+        handler,
+        docs: Some(Docs {
+            summary,
+            text,
+            group,
+            query,
+            body: None,
+            answer,
+            also: &[],
+        }),
+    }
+}

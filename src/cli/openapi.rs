@@ -1,0 +1,47 @@
+//! `intentd openapi`: what a listener publishes under `/documentation/json`, without a daemon.
+
+use clap::ValueEnum;
+
+use crate::{
+    api::{intents, oracle},
+    http::{Router, openapi, plain, system},
+};
+
+/// Whose description.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Listener {
+    Integrator,
+    Oracle,
+    Operations,
+}
+
+pub fn run(listener: Listener) -> anyhow::Result<()> {
+    let router = Router::default();
+    let (router, about, errors) = match listener {
+        Listener::Integrator => (
+            router
+                .describing(&system::LIVES)
+                .describing(intents::ROUTES)
+                .describing(&intents::events::ROUTES)
+                .describing(&intents::figures::ROUTES),
+            intents::ABOUT,
+            intents::error::ERRORS,
+        ),
+        Listener::Oracle => (
+            router.describing(&system::ALIVE).describing(oracle::ROUTES),
+            oracle::ABOUT,
+            oracle::ERRORS,
+        ),
+        Listener::Operations => (
+            router.describing(&system::OPERATIONS),
+            system::ABOUT,
+            plain::PLAIN,
+        ),
+    };
+    let description = openapi::described(&router, about, errors)?;
+    #[allow(clippy::print_stdout)]
+    {
+        println!("{description}");
+    }
+    Ok(())
+}
