@@ -20,7 +20,10 @@ use std::{
 };
 
 use anyhow::Context;
-use futures::{FutureExt, future::join_all};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use vm::EvmAddress;
@@ -184,12 +187,16 @@ impl Daemon {
     }
 
     /// Answers until `shutdown`, drains, and closes the store. A background task that dies is a
-    /// shutdown too, and an error.
-    pub async fn serve(
+    /// shutdown too, and an error. In a box: else each crate that calls it compiles all of it again.
+    pub fn serve(
         self,
         listeners: Listeners,
         shutdown: CancellationToken,
-    ) -> anyhow::Result<()> {
+    ) -> BoxFuture<'static, anyhow::Result<()>> {
+        self.answer(listeners, shutdown).boxed()
+    }
+
+    async fn answer(self, listeners: Listeners, shutdown: CancellationToken) -> anyhow::Result<()> {
         // The store is ours by now, so a socket that lies there belongs to nobody.
         let admin = Admin::bind(&self.data_dir).context("cannot open the admin socket")?;
         tracing::info!(address = %listeners.ops.local_addr()?, "operations listening");

@@ -1,5 +1,5 @@
 //! Holds the map of README.md: who may use whom, which rooms are pure, and how large a function, a
-//! file or a trait may grow.
+//! file or a trait may grow. A program of its own: nothing of the daemon is in it.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,6 @@
 //! Known answers of what the daemon itself decides. See `vm/tests/vectors/harness.rs` for how it is
-//! run, and the runner of the same name in `vm` for the wire formats.
+//! run, and the runner of the same name in `vm` for the wire formats. A program of its own: its tests
+//! are the cases of files, so it has no harness of the compiler's.
 
 #[path = "vectors/attest.rs"]
 mod attest;

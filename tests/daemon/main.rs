@@ -1,7 +1,10 @@
-//! The daemon in this process, against real local nodes, the recorded world, and what others wrote. One program: what is
-//! generic in the daemon is compiled and linked once for all of these.
+//! The daemon: in this process, against real local nodes, the recorded world, and what others wrote; as a process that
+//! is started, killed and asked for its verbs; and its HTTP layer and its trading by themselves. One program: what is
+//! generic in the daemon is compiled and linked once for all of these. Metrics are of each test's runtime, log lines of
+//! the process.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "a failed unwrap is a failed test"
 )]
@@ -12,8 +15,11 @@ mod support;
 mod bitcoin_fills;
 mod clients;
 mod conflicts;
+mod crash;
+mod description;
 mod fee_tokens;
 mod halts;
+mod http;
 mod index;
 mod integrators;
 mod limits;
@@ -21,9 +27,13 @@ mod operations;
 mod orders;
 mod peers;
 mod prices;
+mod providers;
 mod recorded;
 mod reorg;
 mod sdk;
 mod settlement;
 mod settler;
+mod start;
+mod store;
 mod swaps;
+mod trade;

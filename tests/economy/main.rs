@@ -3,6 +3,8 @@
 //!
 //! `INTENTD_SEED=… cargo test --test economy replay -- --nocapture` prints one history;
 //! `INTENTD_HISTORIES=n` sets how many are tried.
+//!
+//! A program of its own: it takes all cores for long, and `.ci/patches` builds it alone, once for each rule.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,6 @@
 //! Known answers of the wire formats. See `vectors/harness.rs` for how it is run, and the root
-//! crate's runner of the same name for the daemon's own answers.
+//! crate's runner of the same name for the daemon's own answers. A program of its own: its tests are
+//! the cases of files, so it has no harness of the compiler's.
 
 #[path = "vectors/harness.rs"]
 mod harness;

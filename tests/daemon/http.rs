@@ -1,0 +1,11 @@
+//! The HTTP layer over real sockets: what hostile callers get, and how connections end.
+
+mod crowds;
+mod figures;
+mod hostile;
+mod keys;
+mod lifetime;
+mod pages;
+mod rig;
+mod sockets;
+mod surfaces;

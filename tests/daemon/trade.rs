@@ -1,0 +1,8 @@
+//! Trading on a real chain: deposits are found, transactions are sent and followed, accounts are
+//! read, through a provider that may lie.
+
+mod accounts;
+mod rig;
+mod scan;
+mod witness;
+mod write;

@@ -1,0 +1,18 @@
+//! Chains, contracts and the proxy by themselves, and the program `devnet` over all of them. One program: what is
+//! generic is compiled and linked once for all of these.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what a test finds broken ends it"
+)]
+
+mod attacks;
+mod depository;
+mod logs;
+mod node;
+mod orders;
+mod proxy;
+mod router;
+mod settlement;
+mod story;

@@ -1,0 +1,188 @@
+//! The README's first command, as a visitor runs it.
+
+use std::{process::Stdio, time::Duration};
+
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines},
+    net::TcpStream,
+    process::{Child, ChildStdout, Command},
+};
+
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Whatever it leaves on disk when it is killed goes with the returned directory.
+fn devnet(arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_devnet"))
+        .args(arguments)
+        .env("TMPDIR", directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, lines, directory)
+}
+
+async fn complaint(child: &mut Child) -> String {
+    let mut text = String::new();
+    let stderr = child.stderr.as_mut().unwrap();
+    stderr.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+#[tokio::test]
+async fn story_goes_from_quotes_to_settlement() {
+    let (mut child, mut lines, _directory) = devnet(&["--once"]);
+    let mut told = Vec::new();
+    let reading = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            told.push(line);
+        }
+        child.wait().await.unwrap()
+    };
+    let status = tokio::time::timeout(PATIENCE, reading).await.unwrap();
+    assert!(status.success(), "{}", complaint(&mut child).await);
+    let count = |what: &str| told.iter().filter(|line| line.contains(what)).count();
+    // By hand: asked, shown and submitted by the story.
+    assert_eq!(count("hub accepts 2 of 3"), 6);
+    assert_eq!(count("oracle signs"), 18);
+    assert_eq!(count("hub rejects"), 4);
+    // Requests: by the daemon, found on the hub by the key of what the oracles sign.
+    assert_eq!(count("hub takes the deposit"), 3);
+    assert_eq!(count("hub takes the fill"), 2);
+    assert_eq!(count("hub takes the refund"), 1);
+    assert_eq!(count("user sends approve"), 1);
+    let last = &told[told.len() - 2..];
+    assert!(last[0].contains("0.55 ETH = 0.55 ETH"), "{last:?}");
+    assert!(last[1].contains("425 USD = 425 USD"), "{last:?}");
+    lives(&told);
+}
+
+/// Each request goes through its states in their order, and the hub pays the solver what went in.
+fn lives(told: &[String]) {
+    let filled = ["waiting", "pending", "submitted", "success"];
+    let refunded = ["waiting", "pending", "refund"];
+    let acts = [
+        ("1. ", &filled[..], "0 ETH -> 0.1 ETH"),
+        ("2. ", &filled[..], "0 USD -> 25 USD"),
+        ("3. ", &refunded[..], "0.1 ETH -> 0.15 ETH"),
+    ];
+    for (title, states, earned) in acts {
+        let act: Vec<_> = told
+            .iter()
+            .skip_while(|line| !line.starts_with(title))
+            .take_while(|line| !line.is_empty())
+            .collect();
+        let seen = act.iter().filter(|line| line.starts_with("  status "));
+        let seen: Vec<_> = seen
+            .map(|line| line.split_whitespace().nth(3).unwrap())
+            .collect();
+        assert_eq!(seen, states, "{act:?}");
+        let hub = act.iter().filter(|line| line.contains("hub, solver"));
+        let hub: Vec<_> = hub.collect();
+        assert!(hub.len() == 1 && hub[0].ends_with(earned), "{hub:?}");
+    }
+}
+
+/// What a visitor pastes works as it stands.
+#[tokio::test]
+async fn lines_to_paste_quote_send_and_follow_a_request() {
+    let (mut child, mut lines, _directory) = devnet(&[]);
+    let mut pasted = Vec::new();
+    let reading = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.starts_with("curl ") || line.starts_with("node ") {
+                pasted.push(line);
+            } else if line.starts_with("Ctrl-C") {
+                return true;
+            }
+        }
+        false
+    };
+    let up = tokio::time::timeout(PATIENCE, reading).await.unwrap();
+    assert!(up, "{}", complaint(&mut child).await);
+    let first = |what: &str| pasted.iter().position(|line| line.contains(what)).unwrap();
+    let send = first("node -e");
+    assert!(paste(&pasted[first("/chains")]).await.contains("31001"));
+    assert!(
+        paste(&pasted[first("requestId=0x")])
+            .await
+            .contains("\"success\"")
+    );
+    let listed = paste(&pasted[first("/requests/v3")]).await;
+    assert!(listed.contains("\"status\":\"refund\""), "{listed}");
+    // It goes on for as long as it is let.
+    let heard = pasted[first("/events")].replace("curl ", "curl --max-time 2 ");
+    let heard = paste(&format!("{heard} || test $? = 28")).await;
+    assert!(heard.contains("\"submitted\""), "{heard}");
+    assert_eq!(paste(&pasted[send - 1]).await, "");
+    assert!(paste(&pasted[send]).await.contains("\"result\":\"0x"));
+    let success = async { while !paste(&pasted[send + 1]).await.contains("\"success\",") {} };
+    tokio::time::timeout(PATIENCE, success).await.unwrap();
+    let id = child.id().unwrap().to_string();
+    let told = Command::new("kill").arg(id).status().await.unwrap();
+    assert!(told.success());
+    let ended = child.wait().await.unwrap();
+    assert!(ended.success(), "{ended}: {}", complaint(&mut child).await);
+}
+
+/// What a shell prints for a line.
+async fn paste(line: &str) -> String {
+    let done = Command::new("sh")
+        .args(["-c", line])
+        .output()
+        .await
+        .unwrap();
+    assert!(done.status.success(), "{line}: {done:?}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn killed_devnet_leaves_no_chain_behind() {
+    let (mut child, mut lines, _directory) = devnet(&["--once"]);
+    let mut addresses = Vec::new();
+    let reading = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains("(chain id ") {
+                let url = line.split_whitespace().nth(1).unwrap();
+                let url = url::Url::parse(url).unwrap();
+                addresses.push(url.socket_addrs(|| None).unwrap()[0]);
+            }
+            if line.starts_with("1. ") {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.unwrap();
+    assert_eq!(addresses.len(), 3);
+    for address in &addresses {
+        TcpStream::connect(address)
+            .await
+            .expect("the chain is not up");
+    }
+    child.kill().await.unwrap();
+    let gone = async {
+        for address in &addresses {
+            while TcpStream::connect(address).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone)
+        .await
+        .expect("a chain outlived the devnet");
+}
+
+#[tokio::test]
+async fn unknown_arguments_are_answered_with_the_usage() {
+    let (mut child, _, _directory) = devnet(&["--twice"]);
+    assert_eq!(child.wait().await.unwrap().code(), Some(2));
+    assert!(
+        complaint(&mut child)
+            .await
+            .contains("usage: devnet [--once | --attacks")
+    );
+}

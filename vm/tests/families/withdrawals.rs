@@ -1,0 +1,429 @@
+//! Withdrawals come back as they were encoded, each has one encoding, and no outside bytes or
+//! JSON make a codec panic.
+
+use alloy::{hex, sol_types::SolValue};
+use proptest::{collection::vec, prelude::*, sample::select};
+use serde_json::{Value, json};
+use vm::{
+    FAMILIES, U256, WithdrawalCodec,
+    bitcoin::{partial, psbt::Payload},
+    protocol::request::{PayloadRequest, WithdrawCall, WithdrawRequest},
+};
+
+fn codec(family: &str) -> &'static dyn WithdrawalCodec {
+    vm::family(family).unwrap().withdrawals.unwrap()
+}
+
+fn codecs() -> impl Iterator<Item = &'static dyn WithdrawalCodec> {
+    FAMILIES.iter().filter_map(|family| family.withdrawals)
+}
+
+/// The texts of an address of `family`, from enough random bytes.
+fn address(family: &'static str, bytes: &[u8; 32]) -> String {
+    let bytes = match family {
+        "tron-vm" => [&[0x41], &bytes[..20]].concat(),
+        "ethereum-vm" | "xrp-vm" => bytes[..20].to_vec(),
+        _ => bytes.to_vec(),
+    };
+    let codec = vm::family(family).unwrap().codec;
+    codec.decode_address(&bytes).unwrap()
+}
+
+fn number() -> impl Strategy<Value = U256> {
+    any::<[u8; 32]>().prop_map(U256::from_be_bytes)
+}
+
+fn hex_text(length: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = String> {
+    vec(any::<u8>(), length).prop_map(hex::encode_prefixed)
+}
+
+fn calls(family: &'static str) -> impl Strategy<Value = Value> {
+    let call = (any::<[u8; 32]>(), hex_text(0..80), number(), any::<bool>());
+    let call = call.prop_map(move |(to, data, value, allow_failure)| {
+        let to = match family {
+            "tron-vm" => format!("41{}", hex::encode(&to[..20])),
+            _ => address(family, &to),
+        };
+        json!({"to": to, "data": data, "value": value.to_string(), "allowFailure": allow_failure})
+    });
+    let expiration = prop_oneof![
+        any::<u32>().prop_map(|seconds| json!(seconds)),
+        number().prop_map(|n| json!(n.to_string())),
+    ];
+    (vec(call, 0..4), number(), expiration).prop_map(|(calls, nonce, expiration)| {
+        json!({"calls": calls, "nonce": nonce.to_string(), "expiration": expiration})
+    })
+}
+
+fn solana() -> impl Strategy<Value = Value> {
+    let keys = any::<[[u8; 32]; 4]>();
+    let numbers = (any::<u64>(), any::<u64>(), any::<i64>());
+    (keys, any::<bool>(), numbers).prop_map(|(keys, native, (amount, nonce, expiration))| {
+        let token = if native { [0; 32] } else { keys[2] };
+        json!({
+            "domain": hex::encode_prefixed(keys[0]),
+            "recipient": address("solana-vm", &keys[1]),
+            "token": address("solana-vm", &token),
+            "amount": amount.to_string(),
+            "nonce": nonce.to_string(),
+            "expiration": expiration,
+            "vaultAddress": address("solana-vm", &keys[3]),
+        })
+    })
+}
+
+fn hyperliquid() -> impl Strategy<Value = Value> {
+    (any::<bool>(), vec(".{0,40}", 7), any::<u64>()).prop_map(|(usd, texts, last)| {
+        let last = last.to_string();
+        if usd {
+            return json!({"txType": 0, "parameters": {
+                "type": "UsdSend", "hyperliquidChain": texts[0], "destination": texts[1],
+                "amount": texts[2], "time": last,
+            }});
+        }
+        json!({"txType": 1, "parameters": {
+            "type": "SendAsset", "hyperliquidChain": texts[0], "destination": texts[1],
+            "sourceDex": texts[2], "destinationDex": texts[3], "token": texts[4],
+            "amount": texts[5], "fromSubAccount": texts[6], "nonce": last,
+        }})
+    })
+}
+
+fn lighter() -> impl Strategy<Value = Value> {
+    (any::<[u64; 10]>(), any::<[u8; 32]>()).prop_map(|(numbers, memo)| {
+        let text = |at: usize| numbers[at].to_string();
+        json!({"actionType": 0, "parameters": {
+            "type": "Transfer", "nonce": text(0), "fromAccountIndex": text(1),
+            "fromRouteType": text(2), "apiKeyIndex": text(3), "toAccountIndex": text(4),
+            "toRouteType": text(5), "assetIndex": text(6), "amount": text(7),
+            "usdcFee": text(8), "lighterChainId": text(9), "memo": hex::encode(memo),
+        }})
+    })
+}
+
+fn ton() -> impl Strategy<Value = Value> {
+    (any::<[u8; 32]>(), any::<u128>(), any::<[u32; 4]>()).prop_map(|(receiver, amount, numbers)| {
+        json!({
+            "receiver": format!("0:{}", hex::encode(receiver)), "amount": amount.to_string(),
+            "createdAt": numbers[0], "queryId": numbers[1], "subwalletId": numbers[2],
+            "timeout": numbers[3],
+        })
+    })
+}
+
+fn xrp() -> impl Strategy<Value = Value> {
+    let keys = (any::<[[u8; 32]; 2]>(), hex_text(0..70));
+    let numbers = (any::<[u64; 2]>(), any::<[u32; 3]>(), any::<Option<u32>>());
+    (keys, numbers).prop_map(|((accounts, key), (amounts, numbers, tag))| {
+        let mut withdrawal = json!({
+            "account": address("xrp-vm", &accounts[0]),
+            "destination": address("xrp-vm", &accounts[1]),
+            "amount": amounts[0].to_string(), "fee": amounts[1].to_string(),
+            "sequence": numbers[0], "lastLedgerSequence": numbers[1], "flags": numbers[2],
+            "signingPubKey": key,
+        });
+        if let Some(tag) = tag {
+            withdrawal["destinationTag"] = json!(tag);
+        }
+        withdrawal
+    })
+}
+
+mod abi {
+    alloy::sol! {
+        struct Input { bytes txid; bytes index; bytes script; bytes value; }
+        struct Output { bytes value; bytes script; }
+        struct Payload { Input[] inputs; Output[] outputs; }
+    }
+}
+
+const SATOSHIS: std::ops::Range<u64> = 0..2_100_000_000_000_000;
+
+/// A payload of the allocator, with inputs that differ.
+fn payload() -> impl Strategy<Value = Vec<u8>> {
+    let input = (
+        any::<[u8; 32]>(),
+        any::<u32>(),
+        vec(any::<u8>(), 0..40),
+        SATOSHIS,
+    );
+    let output = (SATOSHIS, vec(any::<u8>(), 0..40));
+    (vec(input, 1..4), vec(output, 0..4)).prop_map(|(inputs, outputs)| {
+        let input = |(mut txid, index, script, value): ([u8; 32], u32, Vec<u8>, u64), at: usize| {
+            txid[0] = at as u8;
+            abi::Input {
+                txid: txid.into(),
+                index: index.to_le_bytes().into(),
+                script: script.into(),
+                value: value.to_le_bytes().into(),
+            }
+        };
+        let output = |(value, script): (u64, Vec<u8>)| abi::Output {
+            value: value.to_le_bytes().into(),
+            script: script.into(),
+        };
+        let payload = abi::Payload {
+            inputs: inputs
+                .into_iter()
+                .zip(0..)
+                .map(|(i, at)| input(i, at))
+                .collect(),
+            outputs: outputs.into_iter().map(output).collect(),
+        };
+        payload.abi_encode()
+    })
+}
+
+fn bitcoin() -> impl Strategy<Value = Value> {
+    payload().prop_map(|payload| {
+        let psbt = Payload::decode(&payload).unwrap().psbt().unwrap();
+        json!({"psbt": hex::encode(psbt.serialize())})
+    })
+}
+
+fn withdrawal() -> impl Strategy<Value = (&'static str, Value)> {
+    let of = |name: &'static str, each: BoxedStrategy<Value>| each.prop_map(move |v| (name, v));
+    prop_oneof![
+        of("ethereum-vm", calls("ethereum-vm").boxed()),
+        of("tron-vm", calls("tron-vm").boxed()),
+        of("solana-vm", solana().boxed()),
+        of("hyperliquid-vm", hyperliquid().boxed()),
+        of("lighter-vm", lighter().boxed()),
+        of("ton-vm", ton().boxed()),
+        of("xrp-vm", xrp().boxed()),
+        of("bitcoin-vm", bitcoin().boxed()),
+    ]
+}
+
+/// Some JSON, with the keys that codecs look for.
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,20}".prop_map(Value::from),
+        hex_text(0..40).prop_map(Value::from),
+        Just(json!("11111111111111111111111111111111")),
+        Just(json!("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4")),
+        number().prop_map(|n| n.to_string().into()),
+    ];
+    const KEYS: &[&str] = &[
+        "calls",
+        "to",
+        "data",
+        "value",
+        "nonce",
+        "type",
+        "parameters",
+        "psbt",
+        "amount",
+        "memo",
+        "allocatorUtxos",
+        "feeUtxos",
+        "feeRate",
+        "txid",
+        "vout",
+        "currentTime",
+        "sequence",
+        "fee",
+        "bitcoin-vm",
+        "hyperliquid-vm",
+        "lighter-vm",
+        "xrp-vm",
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        let object = vec((select(KEYS), inner.clone()), 0..6)
+            .prop_map(|pairs| pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
+        prop_oneof![
+            vec(inner, 0..4).prop_map(Value::Array),
+            object.prop_map(Value::Object)
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn decoding_undoes_encoding((family, withdrawal) in withdrawal()) {
+        let codec = codec(family);
+        let encoded = codec.encode(&withdrawal).unwrap();
+        prop_assert_eq!(codec.decode(&encoded), Ok(withdrawal));
+    }
+
+    #[test]
+    fn a_changed_byte_is_refused_or_another_withdrawal(
+        (family, withdrawal) in withdrawal(), at in any::<prop::sample::Index>(), by in 1..=255_u8,
+    ) {
+        let codec = codec(family);
+        let mut encoded = codec.encode(&withdrawal).unwrap();
+        let at = at.index(encoded.len());
+        encoded[at] ^= by;
+        if let Ok(other) = codec.decode(&encoded) {
+            let again = codec.encode(&other);
+            prop_assert_eq!(again, Ok(encoded));
+            prop_assert_ne!(other, withdrawal);
+        }
+    }
+
+    #[test]
+    fn a_cut_withdrawal_is_refused((family, withdrawal) in withdrawal(), keep in any::<prop::sample::Index>()) {
+        let encoded = codec(family).encode(&withdrawal).unwrap();
+        let keep = keep.index(encoded.len());
+        prop_assert!(codec(family).decode(&encoded[..keep]).is_err());
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in vec(any::<u8>(), 0..600)) {
+        for codec in codecs() {
+            if let Ok(withdrawal) = codec.decode(&bytes) {
+                let _ = codec.describe(&withdrawal);
+                let again = codec.encode(&withdrawal);
+                prop_assert_eq!(again, Ok(bytes.clone()));
+            }
+        }
+        let _ = Payload::decode(&bytes).map(|payload| payload.psbt());
+        let _ = partial::normalise(&bytes);
+        let _ = partial::extract(&bytes);
+    }
+
+    #[test]
+    fn random_psbts_never_panic(bytes in vec(any::<u8>(), 0..300)) {
+        let bytes = [b"psbt\xff\x01\x00", &bytes[..]].concat();
+        let _ = codec("bitcoin-vm").decode(&bytes);
+    }
+
+    #[test]
+    fn random_json_never_panics(value in anything(), extra in anything()) {
+        for codec in codecs() {
+            let _ = codec.encode(&value);
+            let _ = codec.describe(&value);
+        }
+        let body = json!({
+            "chainId": "1", "depository": "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+            "currency": "0x", "amount": "1", "spender": "0x", "spenderChainId": "a",
+            "recipient": "1BoatSLRHtKNngkdXEeobR76b53LETtpyT", "receiver": "0x", "nonce": "0x",
+            "additionalData": extra,
+        });
+        if let Ok(request) = serde_json::from_value::<PayloadRequest>(body.clone()) {
+            codecs().for_each(|codec| { let _ = codec.normalize_payload(&request); });
+        }
+        if let Ok(call) = serde_json::from_value::<WithdrawCall>(body) {
+            for family in FAMILIES {
+                let _ = family.withdrawals.map(|codec| codec.request_data(&call));
+                let _ = WithdrawRequest::new(&call, family, family);
+            }
+        }
+    }
+
+    #[test]
+    fn signatures_survive_normalisation(r in 1..u128::MAX, s in 1..u128::MAX, recovery in select(&[0_u8, 1, 27, 28][..])) {
+        let word = |n: u128| U256::from(n).to_be_bytes::<32>();
+        let compact = [word(r), word(s)].concat();
+        let plain = partial::normalise(&compact).unwrap();
+        let der = plain.to_vec();
+        prop_assert_eq!(partial::normalise(&der).unwrap(), plain);
+        let behind = [compact, vec![recovery]].concat();
+        prop_assert_eq!(partial::normalise(&behind).unwrap(), plain);
+    }
+}
+
+/// One input of the allocator's key, spent into one output of 900 with a fee of 100.
+fn spend() -> (Payload, bitcoin::PublicKey) {
+    let key: bitcoin::PublicKey =
+        "028c44f0392284dc61eba60b27d52585fe94d46f0524b3f0c6e9a817ae45ad6ed6"
+            .parse()
+            .unwrap();
+    let script = bitcoin::ScriptBuf::new_p2wpkh(&key.wpubkey_hash().unwrap());
+    let payload = abi::Payload {
+        inputs: vec![abi::Input {
+            txid: [7; 32].into(),
+            index: [0; 4].into(),
+            script: script.to_bytes().into(),
+            value: 1000_u64.to_le_bytes().into(),
+        }],
+        outputs: vec![abi::Output {
+            value: 900_u64.to_le_bytes().into(),
+            script: script.to_bytes().into(),
+        }],
+    };
+    (Payload::decode(&payload.abi_encode()).unwrap(), key)
+}
+
+fn described(psbt: &bitcoin::Psbt) -> vm::WithdrawalInfo {
+    codec("bitcoin-vm").describe(&json!({"psbt": hex::encode(psbt.serialize())}))
+}
+
+#[test]
+fn a_signed_psbt_says_what_leaves_with_its_fee() {
+    let (payload, key) = spend();
+    let signed = payload.signed(&key, &[vec![1; 64]]).unwrap();
+    assert_eq!(described(&signed).amount, Ok("1000".to_owned()));
+    let recipient = described(&signed).recipient;
+    assert_eq!(recipient, described(&payload.psbt().unwrap()).recipient);
+    assert!(recipient.is_ok());
+}
+
+#[test]
+fn unsigned_and_foreign_signatures_have_no_amount() {
+    let (payload, _) = spend();
+    assert!(described(&payload.psbt().unwrap()).amount.is_err());
+    let other = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+    let foreign = payload
+        .signed(&other.parse().unwrap(), &[vec![1; 64]])
+        .unwrap();
+    assert!(described(&foreign).amount.is_err());
+    let (payload, key) = spend();
+    assert!(payload.signed(&key, &[]).is_err());
+}
+
+#[test]
+fn inputs_twice_or_missing_are_refused() {
+    let input = || abi::Input {
+        txid: [7; 32].into(),
+        index: [0; 4].into(),
+        script: vec![].into(),
+        value: [0; 8].into(),
+    };
+    let payload = |inputs| {
+        abi::Payload {
+            inputs,
+            outputs: vec![],
+        }
+        .abi_encode()
+    };
+    assert!(Payload::decode(&payload(vec![input()])).is_ok());
+    assert!(Payload::decode(&payload(vec![input(), input()])).is_err());
+    assert!(Payload::decode(&payload(vec![])).is_err());
+    let short = abi::Input {
+        value: [0; 7].into(),
+        ..input()
+    };
+    assert!(Payload::decode(&payload(vec![short])).is_err());
+}
+
+#[test]
+fn wallet_ranges_and_all_the_xrp_bound_an_id() {
+    let ton = |field: &str, value: Value| {
+        let mut withdrawal = json!({
+            "receiver": format!("0:{}", "11".repeat(32)), "amount": "1", "createdAt": 1,
+            "queryId": 1, "subwalletId": 1, "timeout": 1,
+        });
+        withdrawal[field] = value;
+        codec("ton-vm").describe(&withdrawal).id
+    };
+    assert!(ton("queryId", json!((1_u32 << 23) - 1)).is_ok());
+    assert!(ton("queryId", json!(1_u32 << 23)).is_err());
+    assert!(ton("timeout", json!(1_u32 << 22)).is_err());
+    assert!(ton("amount", json!(((1_u128 << 120) - 1).to_string())).is_ok());
+    assert!(ton("amount", json!((1_u128 << 120).to_string())).is_err());
+    let xrp = |amount: u64| {
+        let withdrawal = json!({
+            "account": address("xrp-vm", &[1; 32]), "destination": address("xrp-vm", &[2; 32]),
+            "amount": amount.to_string(), "fee": "1", "sequence": 1, "lastLedgerSequence": 1,
+            "flags": 0, "signingPubKey": "0x02",
+        });
+        codec("xrp-vm").describe(&withdrawal).id
+    };
+    assert!(xrp(100_000_000_000_000_000).is_ok());
+    assert!(xrp(100_000_000_000_000_001).is_err());
+}
