@@ -36,7 +36,11 @@ pub fn family() -> &'static Family {
 }
 
 pub fn families(chain: &str) -> Option<&'static Family> {
-    ["ethereum", "base"].contains(&chain).then(family)
+    match chain {
+        "ethereum" | "base" => Some(family()),
+        "bitcoin" => Some(&vm::bitcoin::FAMILY),
+        _ => None,
+    }
 }
 
 pub fn address(text: &str) -> Address {

@@ -1,6 +1,8 @@
 //! The judges over the hostile histories of fills, refunds and deposits, each with the case that
 //! holds beside those that do not.
 
+mod bitcoin;
+
 use alloy::primitives::aliases::U1024;
 use vm::{FillRouters, PaymentKind, Transaction, U256};
 

@@ -285,6 +285,31 @@ fn secrets_are_not_printed() {
 }
 
 #[test]
+fn a_price_holds_for_a_minute_or_for_as_long_as_the_operator_says() {
+    let with = |set: &'static [(&str, &str)]| {
+        let mut all = vec![
+            ("INTEGRATOR_HTTP_PORT", "1"),
+            ("MARKET_FILE", "market.json"),
+            ("SOLVER_PRIVATE_KEY", KEY),
+        ];
+        all.extend(set);
+        read(&all)
+            .map(|config| config.integrator.unwrap().quote_validity)
+            .map_err(|mistakes| mistakes.concern("QUOTE_VALIDITY"))
+    };
+    assert_eq!(with(&[]), Ok(60));
+    assert_eq!(with(&[("QUOTE_VALIDITY", "1")]), Ok(1));
+    assert_eq!(with(&[("QUOTE_VALIDITY", "3600")]), Ok(3_600));
+    for wrong in [
+        &[("QUOTE_VALIDITY", "0")],
+        &[("QUOTE_VALIDITY", "3601")],
+        &[("QUOTE_VALIDITY", "a minute")],
+    ] {
+        assert_eq!(with(wrong), Err(true), "{wrong:?}");
+    }
+}
+
+#[test]
 fn the_dates_of_an_old_route_are_days() {
     let with = |date: &'static [(&str, &str)]| {
         let mut all = vec![

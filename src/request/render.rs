@@ -407,6 +407,8 @@ mod tests {
                 named_by_other,
                 ..deposit(1, Standing::Final)
             };
+            // At the latest after seven days.
+            let from = show::iso((deposit.place.time + 7 * 86_400) * 1_000);
             let mut facts = Facts::default();
             facts.end(Ending {
                 deposit: deposit.onchain_id,
@@ -418,6 +420,7 @@ mod tests {
             let told = serde_json::to_value(v3(&request, &facts)).unwrap();
             let told = told["details"].as_str().unwrap();
             assert!(told.contains(RECOVER), "{told}");
+            assert!(told.contains(&format!("from {from} on")), "{told}");
             told.contains("at once with its order and the signature of that")
         };
         for (reason, named_by_other, at_once) in [

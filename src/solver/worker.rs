@@ -116,7 +116,11 @@ impl Worker {
     pub async fn run(self, stop: CancellationToken) {
         let mut background = JoinSet::new();
         let lanes: BTreeMap<_, _> = self.solver.lanes.iter().collect();
-        for lane in lanes.into_values().chain(&self.solver.former) {
+        // A settlement chain that is not traded on has nonces that are nobody's, too.
+        let settling = self.settler.as_ref().map(|settler| &settler.lane);
+        let settling = settling.filter(|lane| !self.solver.lanes.contains_key(&lane.site.name));
+        let lanes = lanes.into_values().chain(&self.solver.former);
+        for lane in lanes.chain(settling) {
             let (solver, lane) = (self.solver.clone(), lane.clone());
             background.spawn(Self::tend(solver, lane, self.pace.poll, self.clock));
         }

@@ -17,7 +17,7 @@ use devnet::{
     proxy::{Lie, LyingProxy, rules},
     world::{Devnet, Files, Options, Site},
 };
-use intentd::admin::{self, solver};
+use intentd::admin::{self, lanes, solver};
 use serde_json::{Value, json};
 use tokio::time::{interval, timeout};
 
@@ -231,6 +231,36 @@ impl Scene {
         let question = admin::Question::Solver(question);
         match self.daemon.operator(&question).await {
             admin::Answer::Solver(answer) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The operator sees what the solver's account did on the destination, and that nothing is to be healed.
+    async fn lanes(&self) {
+        let asked = async |question: lanes::Question| {
+            let question = admin::Question::Lanes(question);
+            match self.daemon.operator(&question).await {
+                admin::Answer::Lanes(answer) => answer,
+                other => panic!("{other:?}"),
+            }
+        };
+        let network = || "destination".to_owned();
+        let show = lanes::Question::Show {
+            network: Some(network()),
+        };
+        match asked(show).await {
+            lanes::Answer::Shown { lanes } => {
+                assert_eq!(lanes.len(), 1);
+                assert!(lanes[0].next > Some(0) && lanes[0].gaps.is_empty());
+                assert!(lanes[0].mined.is_ok(), "{lanes:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        let heal = lanes::Question::Heal { network: network() };
+        match asked(heal).await {
+            lanes::Answer::Healed { lanes } => {
+                assert_eq!((lanes.len(), lanes[0].nonces.len()), (1, 0));
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -502,6 +532,7 @@ async fn a_paused_solver_gives_no_quotes_until_it_is_resumed() {
     let resumed = scene.operator(solver::Question::Resume {}).await;
     assert_eq!(resumed, solver::Answer::Resumed { was: true });
     scene.another(1).await;
+    scene.lanes().await;
     scene.daemon.stop().await;
 }
 

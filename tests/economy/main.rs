@@ -29,6 +29,7 @@ mod process;
 mod promises;
 mod recovery;
 mod rival;
+mod rotation;
 mod strangers;
 mod sums;
 mod talkers;

@@ -32,7 +32,7 @@ use crate::{
     chain::{Chain, provider::Provider},
     clock,
     market::{self, CHAINS},
-    world::{Asked, FORCER, PEER, SIGNER, SOLVER, World, key},
+    world::{Asked, FORCER, PEER, SIGNER, World, key},
 };
 
 /// How long a start waits for chains to confirm the market file.
@@ -153,8 +153,8 @@ impl World {
     fn trading(&self) -> Trading {
         Trading {
             market: self.market.clone(),
-            signer: key(SOLVER),
-            previous: Vec::new(),
+            signer: self.signer.clone(),
+            previous: self.former.clone(),
             solver_chain: "alpha".into(),
             oracle: None,
             production: false,
@@ -169,7 +169,8 @@ impl World {
         }
     }
 
-    fn opened(&self) -> Chains {
+    /// The chains as the process opens them.
+    pub fn opened(&self) -> Chains {
         let mut opened = self
             .chains
             .iter()

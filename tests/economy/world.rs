@@ -48,6 +48,9 @@ pub struct World {
     pub prices: Arc<Prices>,
     pub store: Arc<Mortal>,
     pub solver: Address,
+    /// The solver's key, and those that it had before.
+    pub signer: Arc<dyn Signer>,
+    pub former: Vec<Arc<dyn Signer>>,
     pub market: Arc<Market>,
     /// What the peer of the solver's oracle has signed.
     pub peer: Arc<MemoryStore>,
@@ -81,6 +84,8 @@ impl World {
             prices,
             store: Mortal::new(),
             solver,
+            signer: key(SOLVER),
+            former: Vec::new(),
             market: market::market(cap),
             peer: Arc::default(),
             process: None,

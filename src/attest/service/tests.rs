@@ -771,6 +771,30 @@ async fn forced_claim_moves_nothing_but_what_was_deposited_for_it() {
 }
 
 #[tokio::test]
+async fn forced_refund_gives_back_nothing_but_what_was_deposited_for_it() {
+    let forcing = async |scene: &Scene, change: fn(&mut OrderClaim)| {
+        let world = world().playing(scene);
+        let mut claim = refund_claim(scene);
+        claim.order.force = true;
+        claim.refunds.clear();
+        change(&mut claim.order);
+        word(world.oracle.refund(&claim, None).await)
+    };
+    let scene = Scene::new();
+    assert_eq!(forcing(&scene, |_| {}).await, "OK");
+    let unsigned = forcing(&scene, |claim| claim.signature = "0x".into());
+    assert_eq!(unsigned.await, "ORDER_SIGNATURE_INVALID");
+    let nothing = forcing(&scene, |claim| claim.inputs.clear());
+    assert_eq!(nothing.await, "DEPOSIT_MISSING");
+    let foreign = scene
+        .clone()
+        .with(|s| s.deposits[0].deposits()[0].id = "0x12".into());
+    assert_eq!(forcing(&foreign, |_| {}).await, "DEPOSIT_MISSING");
+    let reverted = scene.with(|s| s.deposits[0].found = scene::failed());
+    assert_eq!(forcing(&reverted, |_| {}).await, "TRANSACTION_REVERTED");
+}
+
+#[tokio::test]
 async fn forced_claim_waits_for_finality_is_watched_and_halts_with_its_chain() {
     let scene = Scene::ordering(with_fee);
     let mut claim = fill_claim(&scene);

@@ -716,6 +716,8 @@ struct Other {
     world: Arc<World>,
     /// Shows no deposits.
     deaf: AtomicBool,
+    /// Shows the first deposit of a transaction only.
+    partial: AtomicBool,
     /// Blocks that it is behind.
     behind: AtomicU64,
     /// Shows deposits of another amount.
@@ -733,6 +735,7 @@ impl Other {
         Arc::new(Self {
             world: world.clone(),
             deaf: AtomicBool::default(),
+            partial: AtomicBool::default(),
             behind: AtomicU64::default(),
             forging: AtomicBool::default(),
             dead: AtomicBool::default(),
@@ -790,6 +793,11 @@ impl Scanner for Other {
         let mut found = self.world.deposits(blocks).await?;
         if self.deaf.load(Ordering::Relaxed) {
             found.clear();
+        }
+        if self.partial.load(Ordering::Relaxed) {
+            for sighting in &mut found {
+                sighting.deposits.truncate(1);
+            }
         }
         found.retain(|one| one.number != self.denies.load(Ordering::Relaxed));
         if self.forging.load(Ordering::Relaxed) {
@@ -1015,6 +1023,99 @@ async fn where_there_is_one_provider_its_own_blocks_bear_it_out() {
             "{stepped:?}"
         );
         assert_eq!(bench.cursor().await, before);
+    }
+}
+
+/// Of a transaction with several deposits it shows the first one only, without the log that names its order: what is
+/// left reads as another order's.
+struct Partly {
+    world: Arc<World>,
+    misread: B256,
+}
+
+#[async_trait::async_trait]
+impl Scanner for Partly {
+    async fn head(&self) -> Result<Block, ReadError> {
+        self.world.head().await
+    }
+
+    async fn block(&self, number: u64) -> Result<Option<Block>, ReadError> {
+        self.world.block(number).await
+    }
+
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+        let mut found = self.world.deposits(blocks).await?;
+        for sighting in found.iter_mut().filter(|one| one.deposits.len() > 1) {
+            sighting.deposits.truncate(1);
+            sighting.deposits[0].id = self.misread.to_string().into();
+        }
+        Ok(found)
+    }
+
+    async fn omitted(
+        &self,
+        from: u64,
+        end: &Block,
+        shown: &[Sighting],
+    ) -> Result<Vec<Sighting>, ScanError> {
+        self.world.omitted(from, end, shown).await
+    }
+}
+
+/// Three requests: what one provider shows in part is the second's and the third's, and reads as the first's. Where
+/// their deposits are, and where another transaction's is, which is shown as it is.
+async fn in_part(bench: &Bench) -> ([Request; 4], u64) {
+    let requests = [
+        bench.request(1).await,
+        bench.request(2).await,
+        bench.request(3).await,
+        bench.request(4).await,
+    ];
+    let [_, first, second, alone] = requests.each_ref().map(|one| one.order_id);
+    let both = vec![scene::deposit(first, 0), scene::deposit(second, 1)];
+    let number = bench.world.deposit(1, both);
+    bench.world.deposit(2, vec![scene::deposit(alone, 0)]);
+    (requests, number)
+}
+
+#[tokio::test]
+async fn a_transaction_that_the_only_provider_shows_in_part_is_what_its_block_has() {
+    let bench = Bench::new(World::at(200), None);
+    settle(&mut bench.tail()).await;
+    let ([misread, first, second, alone], number) = in_part(&bench).await;
+    let partly = Partly {
+        world: bench.world.clone(),
+        misread: misread.order_id,
+    };
+    settle(&mut bench.tail_over(bench.rows.clone(), vec![Arc::new(partly)])).await;
+    // Not what is shown of it, and not that besides.
+    assert_eq!(bench.told(&misread).await, []);
+    assert!(!bench.is_open(&misread).await);
+    for request in [&first, &second] {
+        assert_eq!(bench.told(request).await, [(number, Standing::Included)]);
+        assert_eq!(bench.facts(request).await.version, 1);
+    }
+    // What is shown whole counts as before.
+    assert_eq!(bench.told(&alone).await, [(number + 1, Standing::Included)]);
+    assert_eq!(bench.cursor().await.next, number + 2);
+}
+
+#[tokio::test]
+async fn a_transaction_that_one_of_three_shows_in_part_hides_no_deposit() {
+    for at in 0..3 {
+        let (bench, others, mut tail) = three(None).await;
+        settle(&mut tail).await;
+        others[at].partial.store(true, Ordering::Relaxed);
+        let (requests, number) = in_part(&bench).await;
+        bench.world.mine(AGAIN + 1);
+        settle(&mut tail).await;
+        for request in &requests[1..3] {
+            let told = bench.told(request).await;
+            assert_eq!(told, [(number, Standing::Included)], "{at}");
+        }
+        let told = bench.told(&requests[3]).await;
+        assert_eq!(told, [(number + 1, Standing::Included)], "{at}");
+        assert_eq!(bench.cursor().await.next, bench.world.head_number() + 1);
     }
 }
 

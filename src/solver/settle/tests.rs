@@ -408,6 +408,34 @@ async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
     assert_eq!(lane.slots().await.unwrap(), []);
 }
 
+/// Whether its transaction is in a block or forgotten.
+#[tokio::test]
+async fn what_a_former_account_was_to_settle_the_present_one_settles() {
+    for forgotten in [false, true] {
+        let mut rig = Rig::new();
+        let request = filled(&mut rig).await;
+        let (first, _, _) = oracle(both(&rig, &request).await).await;
+        settler(&rig, first).await.round(rig.now).await.unwrap();
+        let sent = row(&rig, &request).await.unwrap().deposited;
+        assert!(matches!(sent, Part::Sent { .. }), "{sent:?}");
+        match forgotten {
+            true => rig.origin.forget(),
+            false => rig.mine(1),
+        }
+        rig.rotate();
+        let (second, _, asked) = oracle(both(&rig, &request).await).await;
+        let settler = settler(&rig, second).await;
+        for _ in 0..30 {
+            settler.round(rig.now).await.unwrap();
+            rig.mine(1);
+        }
+        assert_eq!(row(&rig, &request).await, None, "{forgotten}");
+        let told = rig.facts(&request).await.settlement.unwrap();
+        assert!(told.deposit.is_some() && told.outcome.is_some());
+        assert_eq!(asked.lock().unwrap().len(), 2);
+    }
+}
+
 /// An answer that is no execution, or not this order's, is no reason to give up, and none to send.
 #[tokio::test]
 async fn rubbish_is_neither_sent_nor_the_end() {

@@ -8,7 +8,7 @@ use vm::trade::Fees;
 
 use super::{
     chain::Lies,
-    rig::{Rig, refundee},
+    rig::{Rig, recipient, refundee},
 };
 use crate::{
     request::{Request, fact::State, reason::FailReason, status::Status},
@@ -495,6 +495,51 @@ async fn what_an_unknown_key_promised_is_not_paid() {
     solver.advance(&request.id, rig.now).await.unwrap();
     assert_eq!(rig.claim(&request).await.parked.len(), 1);
     assert_eq!(rig.origin.paid(request.order_id), []);
+}
+
+/// Its nonce may have been used since it was quoted, or its account has a queue.
+#[tokio::test]
+async fn a_fill_whose_authorization_no_node_takes_any_more_takes_no_nonce() {
+    for (nonce, taken) in [(0, true), (1, false)] {
+        let mut rig = Rig::new();
+        let change = |request: &mut Request| {
+            request.authorizations = vec![serde_json::json!({
+                "chainId": 31_002, "address": recipient(9), "nonce": nonce,
+                "yParity": 0, "r": "1", "s": "1",
+            })];
+        };
+        let request = rig.quote(1, change).await;
+        rig.deposit(&request, |_| ()).await;
+        rig.settle(&request).await;
+        let solver = rig.solver().await;
+        let shown = solver.lanes["destination"].show().await.unwrap();
+        assert_eq!(shown.next.is_some(), taken, "{nonce}");
+        if taken {
+            rig.filled(request.order_id, 1);
+            continue;
+        }
+        let failure = rig.facts(&request).await.failure;
+        assert_eq!(failure, Some(FailReason::TransactionSubmissionFailed));
+        rig.refunded(request.order_id, 1);
+    }
+}
+
+/// The lanes here may pay 100,000 for a unit of gas, tip included.
+#[tokio::test]
+async fn above_the_operators_limit_for_gas_nothing_is_sent() {
+    for (base, sent) in [(99_990, 1), (99_991, 0)] {
+        let mut rig = Rig::new();
+        let request = rig.funded(1).await;
+        rig.destination.with(|world| world.base = base);
+        let solver = rig.solver().await;
+        let _dear = solver.advance(&request.id, rig.now).await;
+        assert_eq!(rig.destination.waiting(), sent, "{base}");
+        assert_eq!(rig.facts(&request).await.failure, None);
+        drop(solver);
+        rig.destination.with(|world| world.base = 100);
+        rig.settle(&request).await;
+        rig.filled(request.order_id, 1);
+    }
 }
 
 #[tokio::test]

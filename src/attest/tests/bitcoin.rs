@@ -1,0 +1,88 @@
+//! Refunds on a chain without senders: whose money it is is told from what a transaction spends.
+
+use serde_json::{Value, json};
+use vm::{
+    ChainSpec, Transaction,
+    bitcoin::{
+        decode::{Rules, decode},
+        raw::RawTransaction,
+        script::of_address,
+    },
+};
+
+use super::{
+    refunded,
+    scene::{self, Read, Scene},
+};
+
+const USER: &str = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46";
+const STRANGER: &str = "bc1qs34tc3mtzq4w9s2ea7klr2jmxm8p78rsdjzvl0";
+const SOMEBODY: &str = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT";
+const DEPOSITORY: &str = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
+/// What the order's refund is at least: 900 satoshis.
+const WHOLE: f64 = 9e-6;
+
+fn bitcoin() -> &'static vm::Family {
+    scene::families("bitcoin").unwrap()
+}
+
+/// An order that is given back on Bitcoin, and what `payers` sent there: all of it to its user, the rest to the first
+/// of themselves, with its id beside it. Nobody shows a signature.
+fn paid_by(payers: &[&str]) -> Scene {
+    let mut scene = Scene::ordering(|order| {
+        let refund = &mut order.inputs[0].refunds[0];
+        refund.chain_id = "bitcoin".into();
+        refund.recipient = USER.into();
+        refund.currency = bitcoin().codec.native().into();
+        refund.extra_data = "0x".into();
+    });
+    let spec = ChainSpec {
+        family: bitcoin(),
+        depository: Some(bitcoin().address(DEPOSITORY).unwrap()),
+        ..scene::spec("bitcoin")
+    };
+    let script = |address: &str| of_address(address).unwrap();
+    let to = |n: u8, address: &str| {
+        let hex = script(address).to_hex_string();
+        json!({ "value": WHOLE, "n": n, "scriptPubKey": { "hex": hex } })
+    };
+    let named = alloy::hex::encode(scene.id().to_string());
+    let note = json!({ "value": 0.0, "n": 2, "scriptPubKey": { "hex": format!("6a42{named}") } });
+    let input = json!({ "txid": "11".repeat(32), "scriptSig": { "hex": "" } });
+    let vin: Vec<Value> = payers.iter().map(|_| input.clone()).collect();
+    let vout = [to(0, USER), to(1, payers[0]), note];
+    let raw = json!({ "txid": "e1".repeat(32), "vin": vin, "vout": vout });
+    let raw: RawTransaction = serde_json::from_value(raw).unwrap();
+    let spent = payers.iter().copied().map(|payer| Some(script(payer)));
+    let spent: Vec<_> = spent.collect();
+    let rules = Rules::new(&spec).unwrap();
+    let receipt = decode(&rules, &raw, &spent, scene::block(10));
+    scene.refunded = vec![Read {
+        spec,
+        tx: bitcoin().tx(&"e1".repeat(32), None).unwrap(),
+        found: Transaction::Succeeded(receipt),
+        ..Read::new("ethereum", 0xe1)
+    }];
+    scene
+}
+
+#[test]
+fn nobodys_bitcoin_refunds_for_the_solver_without_its_word() {
+    let vouched = |payers: &[&str]| refunded(&paid_by(payers).with(|s| s.vouched = true));
+    // Whoever pays it, and the user himself: without its word nothing of it is the solver's.
+    for payers in [&[STRANGER][..], &[SOMEBODY], &[USER]] {
+        let unvouched = paid_by(payers);
+        assert_eq!(refunded(&unvouched), "REFUND_INSUFFICIENT", "{payers:?}");
+    }
+    assert_eq!(vouched(&[STRANGER]), "OK");
+    assert_eq!(vouched(&[STRANGER, STRANGER]), "OK");
+    // Its word makes no payment of what comes back to who paid, of a withdrawal, or of several owners' money.
+    for payers in [
+        &[USER][..],
+        &[DEPOSITORY],
+        &[STRANGER, USER],
+        &[STRANGER, SOMEBODY],
+    ] {
+        assert_eq!(vouched(payers), "REFUND_INSUFFICIENT", "{payers:?}");
+    }
+}

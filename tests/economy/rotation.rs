@@ -1,0 +1,107 @@
+//! Nonces on a settlement chain that is no network of the market: the solver's, and those of keys that it had before.
+
+use std::{sync::Arc, time::Duration};
+
+use alloy::primitives::{B256, Bytes, U256};
+use intentd::{
+    solver::{
+        lane::{Gas, Lane, Plan},
+        site::Site,
+    },
+    store::{Outcome, Store, rows::lane::Owner},
+};
+use vm::trade::Call;
+
+use crate::{
+    clock,
+    market::CHAINS,
+    world::{SOLVER, World, key},
+};
+
+/// The solver's key from now on.
+const NEXT: &str = "0x2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6";
+
+/// Something of `owner` has a nonce and a signed transaction, and the process dies before it is sent.
+async fn promised(world: &World, owner: Owner) -> B256 {
+    let chains = world.opened();
+    let hub = chains.hub().unwrap();
+    let (name, number, _) = CHAINS[2];
+    let providers = (hub.trades.clone(), hub.required);
+    let site = Site::plain((name, number), hub.chain.clone(), providers).unwrap();
+    let store: Arc<dyn Store> = world.store.clone();
+    let (signer, now) = (key(SOLVER), clock::millis());
+    let lane = Lane::open(Arc::new(site), store.clone(), signer, Gas::default(), now);
+    let lane = lane.await.unwrap();
+    let plan = Plan {
+        owner,
+        call: Call {
+            from: lane.owner.clone(),
+            to: lane.owner.clone(),
+            data: Bytes::new(),
+            value: U256::ZERO,
+        },
+        authorizations: Vec::new(),
+        gas: 100_000,
+        spends: Vec::new(),
+    };
+    let mut taken = lane.take(&plan, now / 1_000).await.unwrap();
+    let batch = std::mem::take(&mut taken.batch);
+    let committed = store.commit(batch).await.unwrap();
+    assert!(matches!(committed, Outcome::Applied { .. }));
+    taken.slot.versions[0].hash
+}
+
+async fn sent_within_minutes(world: &World, sent: B256) {
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        for chain in &world.chains {
+            chain.mine_until(clock::seconds());
+        }
+    }
+    let relay = world.chain(CHAINS[2].0);
+    assert!(relay.lock().find(&sent).is_some(), "it is sent by nobody");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_former_key_was_to_send_to_the_settlement_chain_is_sent_and_ends() {
+    clock::begin(0);
+    let mut world = World::new(&[], None);
+    let sent = promised(&world, Owner::Settlement(B256::repeat_byte(5))).await;
+    let before = std::mem::replace(&mut world.signer, key(NEXT));
+    world.former.push(before);
+    world.start().await;
+    sent_within_minutes(&world, sent).await;
+    let on = |name: &str| {
+        let lanes = world.lanes().iter();
+        let lanes = lanes.filter(|lane| lane.site.name == name);
+        lanes.cloned().collect::<Vec<_>>()
+    };
+    // The former account's and the present one's, whose nonces are none of the other's.
+    let lanes = on(CHAINS[2].0);
+    let (former, present): (Vec<Arc<Lane>>, Vec<Arc<Lane>>) =
+        lanes.into_iter().partition(|lane| lane.name == CHAINS[2].0);
+    assert_eq!((former.len(), present.len()), (1, 1));
+    assert_eq!(former[0].slots().await.unwrap(), []);
+    assert_eq!(former[0].show().await.unwrap().next, Some(1));
+    assert_eq!(present[0].show().await.unwrap().next, None);
+    // Where it never sent anything the former account has no lane.
+    for (name, ..) in CHAINS.into_iter().take(2) {
+        assert_eq!(on(name).len(), 1, "{name}");
+    }
+    world.stop().await;
+}
+
+/// As `intentd lane heal` leaves it.
+#[tokio::test(start_paused = true)]
+async fn a_nonce_that_is_nobodys_is_used_up_on_the_settlement_chain_too() {
+    clock::begin(0);
+    let mut world = World::new(&[], None);
+    let sent = promised(&world, Owner::Gap).await;
+    world.start().await;
+    sent_within_minutes(&world, sent).await;
+    let mut lanes = world.lanes().iter();
+    let lane = lanes.find(|lane| lane.name == CHAINS[2].0).unwrap();
+    assert_eq!(lane.slots().await.unwrap(), []);
+    assert_eq!(lane.show().await.unwrap().next, Some(1));
+    world.stop().await;
+}
