@@ -43,7 +43,7 @@ pub struct Body {
     /// Second-choice exchanges are asked where no other has an offer.
     pub use_fallbacks: Option<Flag>,
     pub use_permit: Option<Flag>,
-    /// Seconds. Of permits only, which are not supported yet.
+    /// Seconds for which a permit may be used. No step asks for one: only 600, the usual, is taken.
     pub permit_expiry: Option<Number>,
     pub include_protocol_data: Option<Flag>,
     pub use_deposit_address: Option<Flag>,
@@ -77,13 +77,14 @@ pub struct Body {
     #[schema(max_items = 64)]
     pub included_destination_swap_sources: Option<Vec<String>>,
     pub origin_gas_overhead: Option<Number>,
-    /// Of Solana origins only, where it differs from the user.
+    /// Who pays for the deposit's transaction. Of Solana origins: elsewhere whoever sends it pays for it, and only
+    /// the user is taken.
     pub deposit_fee_payer: Option<String>,
-    /// Pools on the way of an exchange. Of Solana origins only.
+    /// Pools that each exchange of the route goes through at most, one or more. Wrapping goes through none.
     pub max_route_length: Option<Number>,
-    /// Of Solana origins only.
+    /// Of Solana origins: elsewhere only false is taken.
     pub use_shared_accounts: Option<Flag>,
-    /// Of Solana origins only.
+    /// Of Solana origins: elsewhere only false is taken.
     pub include_compute_unit_limit: Option<Flag>,
     pub override_price_impact: Option<Flag>,
     pub disable_swap_provider_preference: Option<Flag>,

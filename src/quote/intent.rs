@@ -5,7 +5,7 @@ mod later;
 mod sources;
 mod text;
 
-use std::sync::Arc;
+use std::{num::NonZero, sync::Arc};
 
 use alloy::primitives::U256;
 use serde_json::Value;
@@ -73,6 +73,8 @@ pub struct Intent<'m> {
     pub override_price_impact: bool,
     pub use_fallbacks: bool,
     pub disable_origin_swaps: bool,
+    /// Pools that an exchange may go through.
+    pub most_pools: Option<NonZero<u64>>,
     pub include_protocol_data: bool,
     pub origin_gas_overhead: u64,
     pub ttl: Option<u64>,
@@ -88,6 +90,7 @@ impl<'m> Intent<'m> {
         let trade_type = trade_type(&body.trade_type)?;
         let (origin, destination) = sides(body, ground)?;
         let user = text::account(&origin.spec, "user", &body.user)?;
+        later::of_solana(body, &origin.spec, &user)?;
         let recipient = match &body.recipient {
             Some(given) => recipient(given, &destination, ground)?,
             None if user == *ground.solver => {
@@ -120,6 +123,7 @@ impl<'m> Intent<'m> {
             override_price_impact: on(body.override_price_impact),
             use_fallbacks: on(body.use_fallbacks),
             disable_origin_swaps: on(body.disable_origin_swaps),
+            most_pools: text::most_pools(number(body.max_route_length))?,
             include_protocol_data: on(body.include_protocol_data),
             origin_gas_overhead: text::gas("originGasOverhead", number(body.origin_gas_overhead))?
                 .unwrap_or_default(),

@@ -115,6 +115,7 @@ fn terms(wanted: Wanted<'_, '_>, amount: U256, exact_input: bool) -> SwapTerms {
         output: wanted.output.address.clone(),
         amount,
         exact_input,
+        most_pools: wanted.intent.most_pools,
     }
 }
 

@@ -174,7 +174,9 @@ pub struct World {
     pub settlement: U256,
     /// Basis points that the swap source loses; `None`: it has no way.
     pub loss: Option<u64>,
-    /// The same of the second choice.
+    /// Pools on that way.
+    pub pools: u64,
+    /// The loss of the second choice.
     pub second_loss: Option<u64>,
     pub store: Arc<MemoryStore>,
     pub reserve: Arc<Reserve>,
@@ -227,6 +229,7 @@ impl Default for Scene {
             prices: cents,
             settlement: U256::ZERO,
             loss: Some(0),
+            pools: 1,
             second_loss: None,
             store: Arc::new(MemoryStore::default()),
             reserve: Arc::default(),

@@ -646,6 +646,39 @@ async fn user_swaps_into_what_can_be_deposited() {
 }
 
 #[tokio::test]
+async fn no_exchange_goes_through_more_pools_than_were_allowed() {
+    let scene = Scene::default();
+    scene.with(|world| world.pools = 2);
+    let own = json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN});
+    for (changes, code) in [
+        (
+            json!({"originCurrency": TOKEN, "amount": ETH}),
+            Code::NoSwapRoutesFound,
+        ),
+        (
+            json!({"destinationCurrency": TOKEN}),
+            Code::NoInternalSwapRoutesFound,
+        ),
+        (own, Code::NoSwapRoutesFound),
+    ] {
+        let at_most = |pools: u64| {
+            let mut changes = changes.clone();
+            changes["maxRouteLength"] = json!(pools);
+            changes
+        };
+        let refused = refused(&scene, at_most(1)).await;
+        assert_eq!(refused.code, code, "{changes}");
+        for pools in [2, 3, u64::from(u32::MAX)] {
+            let quoted = scene.quote(at_most(pools)).await;
+            assert!(quoted.is_ok(), "{pools} {changes}: {quoted:?}");
+        }
+    }
+    // What needs no exchange goes through none.
+    let plain = scene.quote(json!({"maxRouteLength": 1})).await;
+    assert!(plain.is_ok(), "{plain:?}");
+}
+
+#[tokio::test]
 async fn exchanges_that_were_named_are_kept_with_the_request() {
     let named = json!({
         "destinationCurrency": TOKEN, "includedSwapSources": ["exchange", "unknown"],

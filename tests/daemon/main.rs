@@ -30,6 +30,7 @@ mod prices;
 mod providers;
 mod recorded;
 mod reorg;
+mod scripts;
 mod sdk;
 mod settlement;
 mod settler;

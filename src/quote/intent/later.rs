@@ -1,8 +1,13 @@
 //! Features that this version does not have: refused, never ignored.
 
-use super::super::{
-    body::{Body, on},
-    code::{Code, Refused},
+use vm::{Address, ChainSpec};
+
+use super::{
+    super::{
+        body::{Body, on},
+        code::{Code, Refused},
+    },
+    text,
 };
 
 /// Chains of other families (integrator-api.md 1): known to integrators, not traded yet.
@@ -18,9 +23,10 @@ const CHAINS: &[u64] = &[
     543_210,
 ];
 
-/// Refuses a body that asks for what is not here yet. Fields that only tune what is refused itself ask for nothing:
-/// `permitExpiry` is of permits; `depositFeePayer`, `maxRouteLength`, `useSharedAccounts` and
-/// `includeComputeUnitLimit` are of Solana origins, which clients may send with every body.
+/// Seconds for which a permit counts where nobody says (interface.md): whoever writes them asks for nothing.
+const PERMIT_EXPIRY: u64 = 600;
+
+/// Refuses a body that asks for what is not here yet.
 pub fn refuse(body: &Body, keyed: bool) -> Result<(), Refused> {
     if on(body.subsidize_fees) && !keyed {
         let what = "subsidizeFees: expected an API key, whose wallet pays";
@@ -30,6 +36,7 @@ pub fn refuse(body: &Body, keyed: bool) -> Result<(), Refused> {
         let what = "useExternalLiquidity: no canonical route is connected";
         return Err(Refused::new(Code::UnsupportedRoute, what));
     }
+    let expiry = body.permit_expiry.map(|given| given.0);
     let asked = [
         ("subsidizeFees", on(body.subsidize_fees)),
         (
@@ -42,6 +49,10 @@ pub fn refuse(body: &Body, keyed: bool) -> Result<(), Refused> {
         ),
         ("subsidizeRent", on(body.subsidize_rent)),
         ("usePermit", on(body.use_permit)),
+        (
+            "permitExpiry",
+            expiry.is_some_and(|seconds| seconds != PERMIT_EXPIRY),
+        ),
         ("topupGas", on(body.topup_gas)),
         ("topupGasAmount", body.topup_gas_amount.is_some()),
         ("useDepositAddress", on(body.use_deposit_address)),
@@ -58,6 +69,32 @@ pub fn refuse(body: &Body, keyed: bool) -> Result<(), Refused> {
             Code::InvalidField,
             "protocolVersion: expected v2",
         )),
+    }
+}
+
+/// Refuses what only Solana origins can be asked for, of which none is traded. What would happen anyway may be said:
+/// the user pays for the deposit, and nothing is added to it.
+pub fn of_solana(body: &Body, origin: &ChainSpec, user: &Address) -> Result<(), Refused> {
+    if let Some(given) = &body.deposit_fee_payer
+        && text::account(origin, "depositFeePayer", given)? != *user
+    {
+        let what =
+            "depositFeePayer: expected the user, who pays for the deposit on the origin chain";
+        return Err(unsupported(what));
+    }
+    let asked = [
+        ("useSharedAccounts", on(body.use_shared_accounts)),
+        (
+            "includeComputeUnitLimit",
+            on(body.include_compute_unit_limit),
+        ),
+    ];
+    match asked.iter().find(|(_, asked)| *asked) {
+        None => Ok(()),
+        Some((field, _)) => {
+            let what = format!("{field}: expected false: the origin chain has nothing of the kind");
+            Err(unsupported(&what))
+        }
     }
 }
 

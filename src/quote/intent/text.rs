@@ -1,5 +1,7 @@
 //! Texts of a body as values.
 
+use std::num::NonZero;
+
 use alloy::primitives::U256;
 use vm::{Address, ChainSpec, protocol::text::evm_address};
 
@@ -130,6 +132,12 @@ pub fn gas(field: &str, gas: Option<u64>) -> Result<Option<u64>, Refused> {
         return Err(invalid(what));
     }
     Ok(gas)
+}
+
+pub fn most_pools(length: Option<u64>) -> Result<Option<NonZero<u64>>, Refused> {
+    let most =
+        |length| NonZero::new(length).ok_or_else(|| invalid("maxRouteLength: expected at least 1"));
+    length.map(most).transpose()
 }
 
 pub fn ttl(ttl: Option<u64>) -> Result<Option<u64>, Refused> {

@@ -19,8 +19,9 @@ impl SwapSource for Scene {
 
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
         self.with(|world| world.searches += 1);
-        let loss = self.with(|world| world.loss).ok_or(SwapError::NoRoute)?;
-        Ok(offer("exchange", terms, loss))
+        let (loss, pools) = self.with(|world| (world.loss, world.pools));
+        let loss = loss.filter(|_| terms.allow(pools));
+        Ok(offer("exchange", terms, loss.ok_or(SwapError::NoRoute)?))
     }
 
     async fn again(&self, _: &SwapOffer, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {

@@ -7,6 +7,8 @@ mod routing;
 mod uniswap;
 mod wrap;
 
+use std::num::NonZero;
+
 use alloy::primitives::U256;
 use async_trait::async_trait;
 use vm::{Address, trade::Call};
@@ -26,6 +28,15 @@ pub struct SwapTerms {
     pub amount: U256,
     /// `amount` is what goes in; otherwise what must come out.
     pub exact_input: bool,
+    /// Pools that the way may lead through; any number where nobody says.
+    pub most_pools: Option<NonZero<u64>>,
+}
+
+impl SwapTerms {
+    /// Whether a way may lead through so many pools.
+    pub fn allow(&self, pools: u64) -> bool {
+        self.most_pools.is_none_or(|most| pools <= most.get())
+    }
 }
 
 /// An exchange that a source offers now.

@@ -1,39 +1,18 @@
 // Drives one published version of the TypeScript client, unmodified, through what an app does with it:
 // quote and execute (the native currency, a token), a refusal, a refund, the list of chains.
 //
-// Usage: node drive.mjs < job.json, with node_modules beside this file.
+// Usage: node drive.mjs < job.json, with client.mjs and node_modules beside this file.
 // The job: {sdk, base, key, chains: [{id, name, rpc}], native, token, wrong}; the last three are quotes to ask.
 // Prints one JSON object, a field for each thing done: {ok: true, ...} or {ok: false, error}.
 
-import { text } from 'node:stream/consumers'
-import * as viem from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
+import { chains, job, overheard, report, signer, stepsOf } from './client.mjs'
 
-const job = JSON.parse(await text(process.stdin))
 const sdk = await import(job.sdk)
 // Since version 6 the function is in a module of its own.
 const { configureDynamicChains } = sdk.configureDynamicChains ? sdk : await import(`${job.sdk}/chain-utils`)
 
-const requests = []
-sdk.axios.interceptors.request.use((config) => {
-  const path = (config.url ?? '').replace(job.base, '').split('?')[0]
-  requests.push(`${(config.method ?? 'get').toUpperCase()} ${path}`)
-  return config
-})
-
-const chains = job.chains.map(({ id, name, rpc }) =>
-  viem.defineChain({
-    id,
-    name,
-    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
-    // Receipts are looked for twice per block.
-    blockTime: 1000,
-    rpcUrls: { default: { http: [rpc] } },
-  }),
-)
-const [chain] = chains
-const [{ rpc }] = job.chains
-const wallet = viem.createWalletClient({ account: privateKeyToAccount(job.key), chain, transport: viem.http(rpc) })
+const requests = overheard(sdk.axios)
+const { wallet } = signer(chains[0].id)
 
 const told = {}
 const client = as('acceptance.test')
@@ -53,8 +32,7 @@ await tell('wrong', () => client.actions.getQuote(job.wrong))
 as('debug-force-refund')
 await tell('refund', () => life(job.native))
 await tell('chains', async () => ({ ids: (await configureDynamicChains()).map(({ id }) => id) }))
-const big = (_, value) => (typeof value === 'bigint' ? value.toString() : value)
-process.stdout.write(JSON.stringify({ ...told, requests }, big) + '\n', () => process.exit(0))
+report({ ...told, requests })
 
 // The client is one object of its module; a second call changes it.
 function as(source) {
@@ -74,8 +52,7 @@ async function life(wanted) {
   const quote = await client.actions.getQuote(wanted)
   try {
     const done = await client.actions.execute({ quote, wallet })
-    const steps = done.data?.steps ?? []
-    return { quote, steps: steps.map(({ id, items }) => ({ id, items: items.map(({ status }) => status) })) }
+    return { quote, steps: stepsOf(done) }
   } catch (error) {
     throw Object.assign(error, { quote })
   }

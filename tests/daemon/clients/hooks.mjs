@@ -2,7 +2,8 @@
 // answer against what the package's own declarations say that the function returns.
 //
 // Usage: node hooks.mjs < job.json, with node_modules beside this file, where it writes what is compiled.
-// The job: {base, key, quote, wrong, user, request, currency}. Prints one JSON object: {answers, refused, faults}.
+// The job: {base, key, quote, wrong, user, request, currency}; `wrong` is a quote for a currency that nobody lists.
+// Prints one JSON object: {answers, refused, faults}.
 
 import { writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -50,6 +51,10 @@ const queries = {
     'requests/0/data/metadata/currencyOut/currency/symbol',
   ],
   queryDepositAddressStatus: [[{ depositAddress: user }], 'status', 'txHashes/0', 'inTxHashes/0'],
+  queryTrendingCurrencies: [
+    [{ chainId: destinationChainId, sortBy: 'relay24hBuyUsdVolume', limit: 5 }],
+    ...['0/chainId', '0/address', '0/symbol', '0/name', '0/decimals', '0/vmType', '0/metadata/logoURI'],
+  ],
 }
 
 const answers = {}
@@ -61,11 +66,7 @@ for (const [name, [options]] of Object.entries(queries)) {
     faults.push(`${name}: ${error.response ? JSON.stringify(error.response.data) : error.message}`)
   }
 }
-// What is refused: a route that is not served yet, a quote for a currency that nobody lists.
-const refused = {
-  trending: await hooks.queryTrendingCurrencies(job.base, {}).catch(({ message }) => message),
-  quote: await hooks.queryQuote(job.base, job.wrong).catch(({ response }) => response?.data),
-}
+const refused = await hooks.queryQuote(job.base, job.wrong).catch(({ response }) => response?.data)
 
 const lines = [
   "import type * as hooks from '@relayprotocol/relay-kit-hooks'",

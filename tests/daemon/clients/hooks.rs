@@ -25,6 +25,7 @@ pub async fn read_what_they_declare(rig: Rig, who: &Account, request: &str) {
     let opened = rig.with_old_listing().await;
     let base = opened.daemon.integrator_url();
     quoting(base, &quote).await;
+    tallied(base).await;
     let key = opened.daemon.integrator("hooks").await;
     let job = json!({
         "base": base, "key": key, "user": user,
@@ -47,15 +48,13 @@ pub async fn read_what_they_declare(rig: Rig, who: &Account, request: &str) {
     let quoted = &answers["queryQuote"]["details"]["currencyIn"]["amount"];
     assert_eq!(quoted, &json!((100 * MILLI).to_string()));
     assert_eq!(answers["queryTokenPrice"]["price"], 2500);
+    // More dollars' worth of the native currency was bought than of the token.
+    let trending = answers["queryTrendingCurrencies"].as_array().unwrap();
+    let symbols: Vec<_> = trending.iter().map(|one| one["symbol"].clone()).collect();
+    assert_eq!(symbols, ["ETH", "USD"], "{trending:?}");
+    assert!(trending.iter().all(|one| one["chainId"] == there));
     let refused = &told["refused"];
-    assert_eq!(
-        refused["trending"],
-        "GET /currencies/trending is not served yet"
-    );
-    assert_eq!(
-        refused["quote"]["errorCode"], "UNSUPPORTED_CURRENCY",
-        "{refused}"
-    );
+    assert_eq!(refused["errorCode"], "UNSUPPORTED_CURRENCY", "{refused}");
     opened.daemon.stop().await;
 }
 
@@ -67,6 +66,21 @@ async fn quoting(base: &str, quote: &Value) {
             let request = request.header("content-type", "application/json");
             let answer = request.body(quote.to_string()).send().await.unwrap();
             if answer.status().is_success() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asked).await.unwrap();
+}
+
+/// Waits until it has read what was bought before it started.
+async fn tallied(base: &str) {
+    let asked = async {
+        loop {
+            let answer = reqwest::get(format!("{base}/currencies/trending")).await;
+            let listed: Value = answer.unwrap().json().await.unwrap();
+            if listed.as_array().is_some_and(|listed| listed.len() == 2) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -15,7 +15,7 @@ pub async fn lives(rig: &Rig, who: &Account) {
     let key = app.daemon.integrator("python").await;
     let job = json!({
         "base": app.daemon.integrator_url(), "key": key,
-        "chains": rig.chains(), "user": hex(address), "currency": ETH,
+        "chains": app.chains(), "user": hex(address), "currency": ETH,
         "amount": (100 * MILLI).to_string(), "wrong": format!("0x{}", "77".repeat(20)),
     });
     let told = rig.python("client.py", &job).await;

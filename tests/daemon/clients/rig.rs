@@ -1,17 +1,12 @@
 //! Chains, a daemon, and the clients' packages, installed once.
 
-use std::{
-    path::{Path, PathBuf},
-    process::{Command as Blocking, Stdio},
-    time::Duration,
-};
+use std::{io, path::PathBuf, process::Command};
 
 use devnet::{tools, world::Devnet};
-use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::{io::AsyncWriteExt, process::Command};
+use serde_json::Value;
 
 use crate::{
+    scripts::Scripts,
     sdk::app::App,
     support::daemon::{Daemon, daemon},
 };
@@ -26,12 +21,14 @@ const SCRIPTS: [(&str, &str); 3] = [
     ("client.py", include_str!("client.py")),
 ];
 
-/// How long a client may take for all that it does.
-const PATIENCE: Duration = Duration::from_secs(150);
+/// What a machine needs for the Python client.
+const NEEDED: &str = "python3 with venv and pip is needed (Debian: apt-get install python3-venv)";
 
 pub struct Rig {
     pub app: App,
     scripts: Scripts,
+    /// Has the packages of the Python client.
+    python: PathBuf,
 }
 
 /// The same, with the listing that has an end.
@@ -41,25 +38,16 @@ pub struct Opened {
     _world: Devnet,
 }
 
-/// The scripts, with the packages that they stand on.
-pub struct Scripts {
-    directory: TempDir,
-    python: PathBuf,
-}
-
 impl Rig {
     pub async fn start() -> Self {
         let installed = tokio::task::spawn_blocking(install);
         let (app, installed) = tokio::join!(App::start(), installed);
-        let (packages, python) = installed.unwrap();
-        let directory = TempDir::new().unwrap();
-        for (name, script) in SCRIPTS {
-            std::fs::write(directory.path().join(name), script).unwrap();
+        let (scripts, python) = installed.unwrap();
+        Self {
+            app,
+            scripts,
+            python,
         }
-        let modules = directory.path().join("node_modules");
-        std::os::unix::fs::symlink(packages.join("node_modules"), modules).unwrap();
-        let scripts = Scripts { directory, python };
-        Self { app, scripts }
     }
 
     /// What `node` prints for a job.
@@ -69,16 +57,7 @@ impl Rig {
 
     /// What `python` prints for a job.
     pub async fn python(&self, script: &str, job: &Value) -> Value {
-        self.scripts.run(&self.scripts.python, script, job).await
-    }
-
-    /// The chains as a client is told of them.
-    pub fn chains(&self) -> Value {
-        let world = &self.app.world;
-        let sites = [&world.origin, &world.destination];
-        let told = sites
-            .map(|site| json!({"id": site.node.chain_id, "name": site.id, "rpc": site.node.url}));
-        json!(told)
+        self.scripts.run(&self.python, script, job).await
     }
 
     /// The daemon again over the same store, long before `/requests/v2` slows down and ends.
@@ -102,52 +81,45 @@ impl Rig {
     }
 }
 
-impl Scripts {
-    pub async fn node(&self, script: &str, job: &Value) -> Value {
-        self.run(Path::new("node"), script, job).await
-    }
-
-    async fn run(&self, program: &Path, script: &str, job: &Value) -> Value {
-        let mut client = Command::new(program)
-            .arg(self.directory.path().join(script))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut stdin = client.stdin.take().unwrap();
-        stdin.write_all(job.to_string().as_bytes()).await.unwrap();
-        drop(stdin);
-        let output = tokio::time::timeout(PATIENCE, client.wait_with_output());
-        let output = output.await.unwrap().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let last = text.lines().last().unwrap_or_default();
-        serde_json::from_str(last).unwrap_or_else(|_| panic!("{script} printed {text}"))
-    }
-}
-
-/// The npm packages, and the Python that has its own.
-fn install() -> (PathBuf, PathBuf) {
+/// The scripts beside the npm packages, and the Python that has its own.
+fn install() -> (Scripts, PathBuf) {
     let files = [("package.json", PACKAGE), ("package-lock.json", LOCK)];
     let packages = tools::packages("clients", &files).unwrap();
     let made = tools::build_once("python-client", REQUIREMENTS.as_bytes(), |directory| {
-        run(Blocking::new("python3").args(["-m", "venv"]).arg(directory));
+        run(Command::new("python3").args(["-m", "venv"]).arg(directory))?;
         let list = directory.join("requirements.txt");
         std::fs::write(&list, REQUIREMENTS)?;
         let pip = ["-m", "pip", "install", "--quiet", "-r"];
-        run(Blocking::new(directory.join("bin/python"))
+        run(Command::new(directory.join("bin/python"))
             .args(pip)
-            .arg(list));
+            .arg(list))?;
         Ok(())
     });
-    (packages, made.unwrap().join("bin/python"))
+    let scripts = Scripts::beside(&packages, &SCRIPTS);
+    (scripts, made.unwrap().join("bin/python"))
 }
 
-fn run(command: &mut Blocking) {
-    let output = command.output().unwrap();
-    let told = [output.stdout, output.stderr].concat();
-    let told = String::from_utf8_lossy(&told);
-    assert!(output.status.success(), "{command:?}\n{told}");
+/// Runs what only Python can do; an error says what is needed and what was said.
+fn run(command: &mut Command) -> io::Result<()> {
+    let output = match command.output() {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(output) => [output.stdout, output.stderr].concat(),
+        Err(error) => error.to_string().into_bytes(),
+    };
+    Err(io::Error::other(format!(
+        "{NEEDED}: {command:?}: {}",
+        String::from_utf8_lossy(&output)
+    )))
+}
+
+#[test]
+fn who_has_no_python_is_told_what_is_needed() {
+    for (program, said) in [("/nowhere/python3", "No such file"), ("false", "")] {
+        let error = run(&mut Command::new(program)).unwrap_err().to_string();
+        assert!(error.starts_with(NEEDED), "{error}");
+        assert!(error.contains(program) && error.contains(said), "{error}");
+    }
+    assert!(run(&mut Command::new("true")).is_ok());
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub async fn lives(rig: &Rig, sdk: &str, who: &Account) -> String {
     let there = held(site, Address::ZERO, address).await;
     let tokens_there = held(site, site.token, address).await;
     let job = json!({
-        "sdk": sdk, "base": app.daemon.integrator_url(), "key": who.key(), "chains": rig.chains(),
+        "sdk": sdk, "base": app.daemon.integrator_url(), "key": who.key(), "chains": app.chains(),
         "native": native, "token": token, "wrong": wrong,
     });
     let told = rig.node("drive.mjs", &job).await;

@@ -1,6 +1,6 @@
 //! Chains, a daemon with its solver, and the client that is driven against it.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::time::Duration;
 
 use alloy::{
     primitives::{Address, B256, U256},
@@ -12,10 +12,12 @@ use devnet::{
     world::{Devnet, Options, Site},
 };
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::{io::AsyncWriteExt, process::Command};
+use tokio::time::{sleep, timeout};
 
-use crate::support::daemon::{Daemon, daemon};
+use crate::{
+    scripts::Scripts,
+    support::daemon::{Daemon, daemon},
+};
 
 const PACKAGE: &str = include_str!("package.json");
 const LOCK: &str = include_str!("package-lock.json");
@@ -28,6 +30,14 @@ pub const MILLI: u64 = 1_000_000_000_000_000;
 pub const USD: u64 = 1_000_000;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// All customers have one address: however long a slow machine takes, none is told to come back later.
+const RATES: &str =
+    "keyless.quotes=300/m,keyless.others=6000/m,default.quotes=50/m,default.others=6000/m";
+/// What of an error is told in a line.
+const SHORT: usize = 300;
 
 sol! {
     function allowance(address owner, address spender) view returns (uint256);
@@ -40,7 +50,7 @@ pub struct App {
     /// The client shows none to a host like ours; what tests ask beside it must not count as its
     /// questions.
     key: String,
-    directory: TempDir,
+    scripts: Scripts,
 }
 
 /// Which way a customer's money goes.
@@ -73,24 +83,22 @@ impl App {
             .chains(&files)
             .signer(&world.oracles[0])
             .solver(&world.solver, "destination")
+            .with("RATE_LIMITS", RATES)
             .start()
             .await;
-        let packages = tokio::task::spawn_blocking(install).await.unwrap();
-        let directory = TempDir::new().unwrap();
-        std::fs::write(directory.path().join("drive.mjs"), DRIVE).unwrap();
-        let modules = directory.path().join("node_modules");
-        std::os::unix::fs::symlink(packages.join("node_modules"), modules).unwrap();
+        let scripts = tokio::task::spawn_blocking(install).await.unwrap();
         let app = Self {
             world,
             key: daemon.integrator("beside").await,
             daemon,
-            directory,
+            scripts,
         };
         app.prepared(&app.world.destination).await;
         app
     }
 
-    /// The solver prepares for fills by itself; the chain needs a block for it.
+    /// The solver prepares for fills by itself; the chain needs a block for it, and makes one every second. Blocks
+    /// made here would run ahead of everybody's clock, and be many where the machine is slow.
     async fn prepared(&self, site: &Site) {
         let question = allowanceCall {
             owner: self.world.solver.address(),
@@ -103,7 +111,7 @@ impl App {
             .unwrap()
             .is_zero()
         {
-            site.node.mine(1, 1).await.unwrap();
+            sleep(PAUSE).await;
         }
     }
 
@@ -112,36 +120,29 @@ impl App {
         &self.world.customers[number]
     }
 
+    /// The chains as a client is told of them.
+    pub fn chains(&self) -> Value {
+        let sites = [&self.world.origin, &self.world.destination];
+        let told = sites
+            .map(|site| json!({"id": site.node.chain_id, "name": site.id, "rpc": site.node.url}));
+        json!(told)
+    }
+
     /// What the client says to a job, as the world's user unless the job has a `key`.
     pub async fn drive(&self, mut job: Value) -> Value {
-        let site =
-            |site: &Site| json!({"id": site.node.chain_id, "name": site.id, "rpc": site.node.url});
         job["base"] = self.daemon.integrator_url().into();
-        job["chains"] = json!([site(&self.world.origin), site(&self.world.destination)]);
+        job["chains"] = self.chains();
         if job["key"].is_null() {
             job["key"] = self.world.user.key().into();
         }
-        let mut node = Command::new("node")
-            .arg(self.directory.path().join("drive.mjs"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut stdin = node.stdin.take().unwrap();
-        stdin.write_all(job.to_string().as_bytes()).await.unwrap();
-        drop(stdin);
-        let output = node.wait_with_output().await.unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let last = text.lines().last().unwrap_or_default();
-        serde_json::from_str(last).unwrap_or_else(|_| panic!("the client printed {text}"))
+        self.scripts.node("drive.mjs", &job).await
     }
 
     /// Executes `quote` and demands success.
     pub async fn execute_as(&self, who: &Account, quote: Value) -> Value {
         let job = json!({"what": "execute", "key": who.key(), "quote": quote});
         let done = self.drive(job).await;
-        assert_eq!(done["ok"], true, "{done}");
+        self.succeeded(&done).await;
         let steps = done["steps"].as_array().unwrap();
         let complete = |step: &Value| {
             let mut items = step["items"].as_array().unwrap().iter();
@@ -149,6 +150,19 @@ impl App {
         };
         assert!(steps.iter().all(complete), "{done}");
         done
+    }
+
+    /// Demands that the client did what it was told; otherwise one short line has what it and the daemon say of it,
+    /// as a log leaves out what is long.
+    pub async fn succeeded(&self, done: &Value) {
+        if done["ok"] == true {
+            return;
+        }
+        let status = match done["request"].as_str() {
+            Some(id) => self.status_of(id).await,
+            None => Value::Null,
+        };
+        panic!("{}", failure(done, &status));
     }
 
     /// From origin to destination, `currency` to `to`, by the world's user.
@@ -180,6 +194,10 @@ impl App {
     /// Where the request of a quote stands, as the API says.
     pub async fn status(&self, quoted: &Value) -> Value {
         let id = quoted["steps"][0]["requestId"].as_str().unwrap();
+        self.status_of(id).await
+    }
+
+    async fn status_of(&self, id: &str) -> Value {
         let url = self.daemon.integrator_url();
         let url = format!("{url}/intents/status/v3?requestId={id}");
         let asked = reqwest::Client::new()
@@ -197,10 +215,10 @@ impl App {
                 if !["waiting", "pending"].contains(&status["status"].as_str().unwrap()) {
                     return status;
                 }
-                tokio::task::yield_now().await;
+                sleep(PAUSE).await;
             }
         };
-        tokio::time::timeout(PATIENCE, ended).await.unwrap()
+        timeout(PATIENCE, ended).await.unwrap()
     }
 
     /// The oracle signs that the order of a quote, asked with `includeProtocolData`, was filled.
@@ -247,6 +265,21 @@ impl App {
     }
 }
 
+/// What the client says, and the daemon, in a line.
+fn failure(done: &Value, status: &Value) -> String {
+    let error: String = done["error"].to_string().chars().take(SHORT).collect();
+    let asked = done["requests"].as_array();
+    let (count, last) = asked.map_or((0, None), |asked| (asked.len(), asked.last()));
+    format!(
+        "client: {} {error}, last of {count} requests {}; daemon: {} {} {}",
+        done["name"],
+        last.unwrap_or(&Value::Null),
+        status["status"],
+        status["failReason"],
+        status["details"],
+    )
+}
+
 /// What somebody has of a currency; zero is the native one.
 pub async fn held(site: &Site, currency: Address, who: Address) -> U256 {
     match currency {
@@ -259,12 +292,10 @@ pub fn hex(address: Address) -> String {
     format!("{address:#x}")
 }
 
-fn install() -> PathBuf {
-    tools::packages(
-        "sdk",
-        &[("package.json", PACKAGE), ("package-lock.json", LOCK)],
-    )
-    .unwrap()
+fn install() -> Scripts {
+    let files = [("package.json", PACKAGE), ("package-lock.json", LOCK)];
+    let packages = tools::packages("sdk", &files).unwrap();
+    Scripts::beside(&packages, &[("drive.mjs", DRIVE)])
 }
 
 pub fn step_ids(done: &Value) -> Vec<&str> {
@@ -287,4 +318,26 @@ pub fn amount(done: &Value, pointer: &str) -> U256 {
         .unwrap_or_else(|| panic!("{pointer} in {done}"))
         .parse()
         .unwrap()
+}
+
+#[test]
+fn what_failed_is_told_in_a_short_line() {
+    let done = json!({
+        "ok": false, "error": format!("late\n{}", "x".repeat(9_000)), "name": "SolverStatusTimeoutError",
+        "requests": ["POST /quote/v2", "GET /intents/status/v3"], "request": "0x12",
+    });
+    let status = json!({"status": "waiting", "failReason": "N/A"});
+    let line = failure(&done, &status);
+    assert!(line.len() < 500 && !line.contains('\n'), "{line}");
+    for said in [
+        "SolverStatusTimeoutError",
+        "late",
+        "of 2",
+        "/status/v3",
+        "waiting",
+    ] {
+        assert!(line.contains(said), "{said}: {line}");
+    }
+    let quoted = json!({"ok": false, "error": "no"});
+    assert!(failure(&quoted, &Value::Null).starts_with("client: null \"no\""));
 }

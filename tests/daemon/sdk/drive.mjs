@@ -1,33 +1,16 @@
 // Drives the published client, unmodified, against one daemon, as an app would.
 //
-// Usage: node drive.mjs < job.json, with node_modules beside this file.
+// Usage: node drive.mjs < job.json, with client.mjs and node_modules beside this file.
 // The job: {base, source, key, chains: [{id, name, rpc}], what, quote, ...}. Prints one JSON object:
 // {ok: true, ...} or {ok: false, error}. `quoted` is a quote from before; without it `quote` is asked.
 
 import { createClient, convertViemChainToRelayChain, getClient, axios } from '@relayprotocol/relay-sdk'
 import { configureDynamicChains } from '@relayprotocol/relay-sdk/chain-utils'
 import * as viem from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
 import WebSocket from 'ws'
+import { chains, job, overheard, report, signer, stepsOf } from './client.mjs'
 
-const job = JSON.parse(await text(process.stdin))
-const requests = []
-axios.interceptors.request.use((config) => {
-  const path = (config.url ?? '').replace(job.base, '').split('?')[0]
-  requests.push(`${(config.method ?? 'get').toUpperCase()} ${path}`)
-  return config
-})
-
-const chains = job.chains.map(({ id, name, rpc }) =>
-  viem.defineChain({
-    id,
-    name,
-    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
-    // Receipts are looked for twice per block.
-    blockTime: 1000,
-    rpcUrls: { default: { http: [rpc] } },
-  }),
-)
+const requests = overheard(axios)
 
 // What a browser has, and all that the client asks of one.
 const heard = []
@@ -46,12 +29,14 @@ createClient({
   websocket: { enabled: Boolean(job.websocket), url: job.websocket },
   source: job.source ?? 'acceptance.test',
   chains: chains.map(convertViemChainToRelayChain),
-  // Several of these share an address, and with it 300 questions a minute.
+  // Several of these share an address.
   pollingInterval: 300,
   confirmationPollingInterval: 50,
   maxPollingAttemptsBeforeTimeout: job.attempts ?? 300,
 })
 
+// The one that is executed, for whoever asks why it failed.
+let request
 const jobs = {
   // The chains as the daemon lists them.
   async chains() {
@@ -64,24 +49,25 @@ const jobs = {
   // A quote, and every step of it, until the client says that it is done.
   async execute() {
     const quoted = job.quoted ?? (await quote())
+    request = quoted.steps.at(-1)?.requestId
     const seen = []
     const done = await getClient().actions.execute({
       quote: quoted,
-      wallet: wallet(job.chains.find(({ id }) => id === job.quote.chainId)),
+      wallet: wallet(job.quote.chainId),
       onProgress: ({ currentStep, txHashes }) =>
         seen.push({ step: currentStep?.id, transactions: txHashes?.length ?? 0 }),
     })
-    const steps = done.data?.steps ?? []
-    return { quote: quoted, seen, steps: steps.map(({ id, items }) => ({ id, items: items.map(({ status }) => status) })) }
+    return { quote: quoted, seen, steps: stepsOf(done) }
   },
 }
 
+let told
 try {
-  report({ ok: true, ...(await jobs[job.what]()) })
+  told = { ok: true, ...(await jobs[job.what]()) }
 } catch (error) {
-  report({ ok: false, error: error.message, name: error.name, raw: error.rawError })
+  told = { ok: false, error: error.message ?? error, name: error.name, raw: error.rawError, request }
 }
-process.exit(0)
+report({ ...told, requests, heard })
 
 function quote() {
   return getClient().actions.getQuote({ ...job.quote, wallet: undefined })
@@ -89,10 +75,8 @@ function quote() {
 
 // A local account; with `rejecting` one whose owner refuses to sign; with `batching` a wallet that takes several calls at once (EIP-5792) and is
 // answered by the node in one transaction each, nothing told to the daemon.
-function wallet({ id, rpc }) {
-  const chain = chains.find((one) => one.id === id)
-  const account = privateKeyToAccount(job.key)
-  const plain = viem.createWalletClient({ account, chain, transport: viem.http(rpc) })
+function wallet(id) {
+  const { account, chain, rpc, wallet: plain } = signer(id)
   const reader = viem.createPublicClient({ chain, transport: viem.http(rpc) })
   const over = (request) =>
     viem.createWalletClient({ account: account.address, chain, transport: viem.custom({ request }) })
@@ -131,15 +115,4 @@ function wallet({ id, rpc }) {
     return { id: batch }
   }
   return over(request)
-}
-
-function report(result) {
-  const big = (_, value) => (typeof value === 'bigint' ? value.toString() : value)
-  process.stdout.write(JSON.stringify({ ...result, requests, heard }, big) + '\n')
-}
-
-async function text(stream) {
-  let all = ''
-  for await (const part of stream) all += part
-  return all
 }

@@ -82,7 +82,7 @@ impl<'a> Trader<'a> {
         let (site, who) = (&self.app.world.origin, self.who.address());
         let before = held(site, to, who).await;
         let done = self.app.drive(job).await;
-        assert_eq!(done["ok"], true, "{done}");
+        self.app.succeeded(&done).await;
         let least = amount(&done, "/details/currencyOut/minimumAmount");
         assert!(held(site, to, who).await - before >= least, "{done}");
     }

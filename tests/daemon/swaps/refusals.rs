@@ -1,5 +1,7 @@
 //! What is not offered, what is not built, and what the chain turns down.
 
+use std::num::NonZero;
+
 use alloy::{
     primitives::{Address, U256},
     sol_types::{Revert, SolError, SolValue},
@@ -36,6 +38,11 @@ async fn what_nobody_can_exchange() {
         SwapTerms {
             network: "elsewhere".to_owned(),
             ..rig.terms(weth, usd, ETHER, true)
+        },
+        // There are two pools on the way.
+        SwapTerms {
+            most_pools: NonZero::new(1),
+            ..rig.terms(weth, rig.third, ETHER, true)
         },
     ] {
         let offers = rig.routing.offers(&terms, |_| true).await;

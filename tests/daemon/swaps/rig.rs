@@ -94,6 +94,7 @@ impl Rig {
             output: vm_address(to),
             amount: U256::from(amount),
             exact_input,
+            most_pools: None,
         }
     }
 

@@ -56,6 +56,7 @@ fn terms(network: &str, exact_input: bool) -> SwapTerms {
         output: address(),
         amount: U256::from(1),
         exact_input,
+        most_pools: None,
     }
 }
 

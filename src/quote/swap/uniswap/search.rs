@@ -49,7 +49,9 @@ struct Over {
 pub async fn search(venue: &Venue, terms: &SwapTerms) -> Result<(Route, Quote), SwapError> {
     let (input, output) = venue.pair(terms)?;
     let exact = terms.exact_input;
-    let (straight, overs) = ways(venue, (input, output)).await?;
+    // Over a hub there are two.
+    let hubs: &[Token] = if terms.allow(2) { &venue.hubs } else { &[] };
+    let (straight, overs) = ways(venue, (input, output), hubs).await?;
     let mut asked: Vec<Hop> = hops((input, output), &straight, terms.amount).collect();
     // What goes in is known of the first pool, what must come out of the last.
     for over in &overs {
@@ -131,12 +133,13 @@ async fn answers<'h>(
     Ok(told)
 }
 
-/// The fees of the pools that there are, straight and over each hub, as far as they are asked.
+/// The fees of the pools that there are, straight and over each of the hubs, as far as they are asked.
 async fn ways(
     venue: &Venue,
     (input, output): (Token, Token),
+    hubs: &[Token],
 ) -> Result<(Vec<u32>, Vec<Over>), SwapError> {
-    let hubs = venue.hubs.iter().copied();
+    let hubs = hubs.iter().copied();
     let hubs: Vec<Token> = hubs.filter(|hub| ![input, output].contains(hub)).collect();
     let legs = hubs.iter().flat_map(|hub| [(input, *hub), (*hub, output)]);
     let pairs: Vec<_> = std::iter::once((input, output)).chain(legs).collect();

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    num::NonZero,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -228,6 +229,7 @@ fn terms(amount: u64, exact_input: bool) -> SwapTerms {
         output: address(OUTPUT),
         amount: U256::from(amount),
         exact_input,
+        most_pools: None,
     }
 }
 
@@ -328,6 +330,35 @@ async fn a_search_asks_each_pool_once_and_a_way_that_is_known_alone() {
             (1, 1)
         );
         assert_eq!(node.looks.load(Relaxed), 36);
+    }
+}
+
+/// However much better a way over a hub is, it is not looked for where one pool is all that is allowed.
+#[tokio::test]
+async fn a_bound_on_pools_leaves_longer_ways_out() {
+    let hub = Token::with_last_byte(4);
+    let over = [((INPUT, hub, 500), 1_000), ((hub, OUTPUT, 500), 1_000)];
+    let straight = ((INPUT, OUTPUT, 500), 500);
+    for exact in [true, false] {
+        let bounded = |pools: u64| SwapTerms {
+            most_pools: NonZero::new(pools),
+            ..terms(1_000, exact)
+        };
+        let both = node(over.into_iter().chain([straight]).collect());
+        let uniswap = exchange(&both);
+        for (most, pools) in [(1, 1), (2, 2), (9, 2)] {
+            let offer = uniswap.offer(&bounded(most)).await.unwrap();
+            let way = Route::decode(&offer.route[1..]).unwrap();
+            assert_eq!(way.fees.len(), pools, "{most}");
+        }
+        let long = exchange(&node(Pools::from(over)));
+        assert_eq!(long.offer(&bounded(1)).await, Err(SwapError::NoRoute));
+        assert!(long.offer(&bounded(2)).await.is_ok());
+        // Pools beside the straight ones are not even asked.
+        let all = node(everywhere());
+        exchange(&all).offer(&bounded(1)).await.unwrap();
+        let asked = (all.quotes.load(Relaxed), all.looks.load(Relaxed));
+        assert_eq!(asked, (FEES.len(), FEES.len()));
     }
 }
 
