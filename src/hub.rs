@@ -1,4 +1,4 @@
-//! The settlement contracts: their settings (the hub file, oracle.md 1.3) and their state, read
+//! The settlement contracts: their settings (the hub file, guide: protocol 10.5) and their state, read
 //! through the same quorum as any chain. It judges nothing.
 
 use alloy::{primitives::Bytes, sol, sol_types::SolCall};
@@ -118,7 +118,7 @@ pub struct Hub {
     contract: OnceCell<EvmAddress>,
 }
 
-/// The contract that decides which withdrawals depositories make (settlement.md 7.1).
+/// The contract that decides which withdrawals depositories make (guide: protocol 8.2).
 pub struct Allocator {
     chain: Chain,
     contract: EvmAddress,
@@ -207,7 +207,7 @@ impl Hub {
         Ok((settled.min(now) >= amount).then_some(block))
     }
 
-    /// Whether the hub's rate limiter lets `amount` of a currency of `chain` through now (oracle.md
+    /// Whether the hub's rate limiter lets `amount` of a currency of `chain` through now (guide: protocol
     /// 7.1); without a limiter nothing is let through. The limiter's interface is not published: its
     /// parameters are taken to be spelled as in the hub's other calls, the chain as its name and the
     /// currency as its family's bytes.

@@ -54,7 +54,7 @@ pub struct Key {
     pub expires_at: Option<u64>,
 }
 
-/// What a key opens (integrator-api.md 2).
+/// What a key opens (guide: protocol 11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -73,7 +73,7 @@ pub enum Scope {
     Admin,
 }
 
-/// How much a key may ask for (integrator-api.md 2).
+/// How much a key may ask for (guide: protocol 11.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {

@@ -1,4 +1,5 @@
-//! intentd: a cross-chain intent service in one daemon. See README.md for the map.
+//! intentd: a cross-chain intent service in one daemon. README.md is the front door, [`guide`] has the rest; the
+//! map of the source is in [`guide::develop`].
 
 pub mod admin;
 pub mod api;
@@ -7,6 +8,7 @@ pub mod chains;
 pub mod chart;
 pub mod cli;
 pub mod config;
+pub mod guide;
 pub mod http;
 pub mod hub;
 pub mod index;

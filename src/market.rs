@@ -197,7 +197,7 @@ pub struct Currency {
     pub prices: Vec<PriceFeed>,
 }
 
-/// What a currency is to those who price risk (integrator-api.md 16: 1, 6 or 15 basis points).
+/// What a currency is to those who price risk (guide: protocol 11.9: 1, 6 or 15 basis points).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {

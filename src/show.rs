@@ -1,4 +1,4 @@
-//! Numbers and times as the API writes them (integrator-api.md 1, 3). Nowhere else are texts made of
+//! Numbers and times as the API writes them (guide: protocol 11.1). Nowhere else are texts made of
 //! amounts. Pure.
 
 use alloy::primitives::{I256, U256};

@@ -1,4 +1,4 @@
-//! Holds the map of README.md: who may use whom, which rooms are pure, and how large a function, a
+//! Holds the map (src/guide/develop.md): who may use whom, which rooms are pure, and how large a function, a
 //! file or a trait may grow. A program of its own: nothing of the daemon is in it.
 
 #![allow(clippy::unwrap_used)]
@@ -29,7 +29,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("integrator", &[]),
     ("store", &["request", "integrator"]),
     ("sign", &[]),
-    ("http", &["redact", "json"]),
+    ("guide", &[]),
+    ("http", &["redact", "json", "guide"]),
     ("stream", &["integrator", "request", "store", "http"]),
     ("chains", &["config"]),
     ("hub", &["chains"]),
@@ -529,5 +530,164 @@ fn tests_that_the_guide_names_are_there() {
         rows += usize::from(directed);
     }
     assert!(rows > 100, "{rows} rows");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// README.md and the guides, as paths from the top.
+fn pages() -> Vec<PathBuf> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![PathBuf::from("README.md")];
+    for entry in std::fs::read_dir(top.join("src/guide")).unwrap() {
+        pages.push(Path::new("src/guide").join(entry.unwrap().file_name()));
+    }
+    assert!(pages.len() > 5);
+    pages
+}
+
+/// What a page says outside its blocks of code.
+fn prose(path: &Path) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut code = false;
+    let mut kept = Vec::new();
+    for line in text.lines() {
+        let fence = line.trim_start().starts_with("```");
+        code ^= fence;
+        if !code && !fence {
+            kept.push(line.to_owned());
+        }
+    }
+    kept
+}
+
+/// What links call a page's headings: letters, digits, `-` and `_` stay, spaces become `-`.
+fn headings(path: &Path) -> BTreeSet<String> {
+    let lines = prose(path).into_iter();
+    let titles = lines.filter_map(|line| {
+        let title = line.strip_prefix('#')?.trim_start_matches('#').trim();
+        let kept = title
+            .chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        let id: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+        Some(id.to_lowercase())
+    });
+    titles.collect()
+}
+
+#[test]
+fn links_of_readme_and_guides_lead_somewhere() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut wrong, mut links) = (Vec::new(), 0);
+    for page in pages() {
+        let text = prose(&page).join("\n");
+        for link in text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap();
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let file = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            let known = top.join(&file).exists()
+                && (heading.is_empty() || headings(&file).contains(heading));
+            if !known {
+                wrong.push(format!("{}: {link}", page.display()));
+            }
+            links += 1;
+        }
+    }
+    assert!(links > 20, "{links} links");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The sections that comments cite as `guide: protocol 4, 7.1 and 7.3`; an empty text for a citation of none.
+fn cited(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim);
+    let comments = lines.map(|line| line.trim_start_matches(['/', '!']).trim());
+    let text = comments.collect::<Vec<_>>().join(" ");
+    let mut found = Vec::new();
+    for mark in ["guide: protocol", "guide's protocol"] {
+        for behind in text.split(mark).skip(1) {
+            let before = found.len();
+            for word in behind.split_whitespace().filter(|word| *word != "and") {
+                let number = word.trim_end_matches(|c: char| !c.is_ascii_digit());
+                let is_number = |c: char| c.is_ascii_digit() || c == '.';
+                if number.is_empty() || !number.chars().all(is_number) {
+                    break;
+                }
+                found.push(number.to_owned());
+                if !matches!(&word[number.len()..], "" | ",") {
+                    break;
+                }
+            }
+            if found.len() == before {
+                found.push(String::new());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn citations_are_read_as_they_are_written() {
+    for (text, found) in [
+        ("// (guide: protocol 4, 7.1 and 7.3). Pure", "4 7.1 7.3"),
+        ("//! by the guide's protocol 10.1. What", "10.1"),
+        ("/// now (guide: protocol\n    /// 7.1); without 3", "7.1"),
+        ("// guide: protocol 11.9, over 2 answers", "11.9"),
+        ("// guide: protocol of old", ""),
+    ] {
+        assert_eq!(cited(text).join(" "), found, "{text}");
+    }
+    assert!(cited("// no guide").is_empty());
+}
+
+/// Whoever has the repository has every document that a comment names, and every section that it cites.
+#[test]
+fn comments_cite_what_is_here() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let titles = prose(Path::new("src/guide/protocol.md")).into_iter();
+    let titles = titles.filter_map(|line| {
+        let title = line.strip_prefix("##")?.trim_start_matches('#').trim();
+        title.split(' ').next().map(str::to_owned)
+    });
+    let sections: BTreeSet<String> = titles.collect();
+    let (mut wrong, mut citations) = (Vec::new(), 0);
+    let files = [
+        "src",
+        "vm/src",
+        "vm/tests",
+        "vm/fuzz/fuzz_targets",
+        "tests",
+        "benches",
+    ];
+    for entry in files
+        .iter()
+        .flat_map(|root| walkdir::WalkDir::new(top.join(root)))
+    {
+        let path: PathBuf = entry.unwrap().into_path();
+        let source = path.extension().is_some_and(|e| e == "rs" || e == "sol");
+        if !source || path.ends_with("tests/architecture.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for section in cited(&text) {
+            citations += 1;
+            if !sections.contains(&section) {
+                wrong.push(format!("{}: protocol has no {section:?}", path.display()));
+            }
+        }
+        let comments = text
+            .lines()
+            .filter(|line| line.trim_start().starts_with("//"));
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+        let words = comments.flat_map(|line| line.split(move |c| !is_part(c)));
+        for named in words.filter(|word| word.ends_with(".md") && *word != ".md") {
+            let known = top.join(named).exists() || top.join("src/guide").join(named).exists();
+            if !known {
+                wrong.push(format!("{}: there is no {named}", path.display()));
+            }
+        }
+    }
+    assert!(citations > 100, "{citations} citations");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

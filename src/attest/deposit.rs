@@ -1,4 +1,4 @@
-//! A transaction's deposits, judged (oracle.md 7.1, 8). Pure: no I/O, no clock.
+//! A transaction's deposits, judged (guide: protocol 4 and 7.1). Pure: no I/O, no clock.
 
 use std::{
     collections::{HashMap, HashSet},

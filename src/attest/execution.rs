@@ -1,5 +1,5 @@
-//! What the hub is to do about a claim: actions and idempotency keys (oracle.md 7.1, 7.5, 7.6,
-//! settlement.md 5). Pure: no I/O, no clock.
+//! What the hub is to do about a claim: actions and idempotency keys (guide: protocol 5, 7.1, 7.5 and 8.5).
+//! Pure: no I/O, no clock.
 
 use std::collections::HashMap;
 
@@ -175,7 +175,7 @@ pub struct Escrow {
 
 impl Escrow {
     /// An executed withdrawal's money is gone. The key is that of a claim that names no transaction
-    /// (oracle.md 7.6): what callers name differs, and two oracles have to reach one key.
+    /// (guide: protocol 8.5): what callers name differs, and two oracles have to reach one key.
     pub fn burned(&self, withdrawal: B256) -> Execution {
         let burn = Action::Burn {
             from: self.address,

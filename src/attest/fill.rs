@@ -1,4 +1,4 @@
-//! Whether a transaction fills an order (oracle.md 7.3). Pure: no I/O, no clock.
+//! Whether a transaction fills an order (guide: protocol 7.3). Pure: no I/O, no clock.
 
 use alloy::primitives::aliases::U1024;
 use vm::{Address, OrderCall, Receipt, RouterCall, Seen};

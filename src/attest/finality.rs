@@ -1,5 +1,5 @@
 //! How final a deposit must be before it is attested: the chain's rule, or the weaker tiers of fast
-//! mode (oracle.md 7.1). Pure: no I/O, no clock.
+//! mode (guide: protocol 7.1). Pure: no I/O, no clock.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Entries of the hub's generic mapping that clients sign for (oracle.md 5, settlement.md 6): which
+//! Entries of the hub's generic mapping that clients sign for (guide: protocol 6.2 and 9.1): which
 //! deposit a wallet's transfer is, and that a solver gives an order up. Pure: no I/O, no clock.
 
 use vm::{

@@ -1,4 +1,4 @@
-//! What fills and refunds of an order have in common (oracle.md 7.2). Pure: no I/O, no clock.
+//! What fills and refunds of an order have in common (guide: protocol 7.2). Pure: no I/O, no clock.
 
 use std::{collections::HashSet, fmt};
 

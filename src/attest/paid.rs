@@ -1,4 +1,4 @@
-//! Which payments of a transaction count for an order, each once (oracle.md 7.3, 7.4, 8).
+//! Which payments of a transaction count for an order, each once (guide: protocol 4, 7.3 and 7.4).
 //! Pure: no I/O, no clock.
 //!
 //! A transaction's payments are sorted into [`Pot`]s once, so that the work grows with what the

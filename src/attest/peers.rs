@@ -1,4 +1,4 @@
-//! Peers: other oracles that are asked for their signature while this one works (oracle.md 4).
+//! Peers: other oracles that are asked for their signature while this one works (guide: protocol 10.3).
 //!
 //! Best effort: a peer that is slow, wrong or hostile is left out, with a line in the log and a
 //! count; it never makes an answer fail. Nothing of a peer's answer is believed before its

@@ -1,4 +1,4 @@
-//! Whether a deposit may go back to its depositor out of its order's hub account (oracle.md 7.6).
+//! Whether a deposit may go back to its depositor out of its order's hub account (guide: protocol 7.6).
 //! Pure: no I/O, no clock.
 //!
 //! What nobody can be paid from goes back at once: no claim is attested for a deposit in another

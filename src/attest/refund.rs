@@ -1,4 +1,4 @@
-//! Whether transactions refund an order (oracle.md 7.4). Pure: no I/O, no clock.
+//! Whether transactions refund an order (guide: protocol 7.4). Pure: no I/O, no clock.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Withdrawals out of a depository, and what the hub holds for them (oracle.md 7.6, 10).
+//! Withdrawals out of a depository, and what the hub holds for them (guide: protocol 8.5).
 //! Pure: no I/O, no clock.
 
 use alloy::primitives::keccak256;
@@ -185,7 +185,7 @@ pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdraw
 }
 
 /// The id under which the allocator keeps the withdrawal of `amount` that `owned` asks for: the
-/// hash of its payload params (settlement.md 7.1). The spender is the owner's hub account.
+/// hash of its payload params (guide: protocol 8.2). The spender is the owner's hub account.
 pub fn payload_id(spec: &ChainSpec, owned: &Owned, amount: Amount) -> Result<B256, Refusal> {
     let codec = spec
         .family

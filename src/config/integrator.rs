@@ -56,7 +56,7 @@ fn split(list: Option<&SecretString>) -> Vec<SecretString> {
     keys.map(SecretString::from).collect()
 }
 
-/// The dates of the listing's second version (interface.md, Versioning).
+/// The dates of the listing's second version (guide: protocol 11.12).
 const DATES: [(&str, &str); 3] = [
     ("REQUESTS_V2_DEPRECATED_AT", "2026-07-22"),
     ("REQUESTS_V2_THROTTLED_FROM", "2026-09-01"),

@@ -11,6 +11,7 @@ mod crowd;
 pub mod error;
 pub mod forwarded;
 mod framing;
+mod guide;
 pub mod limit;
 mod line;
 pub mod openapi;

@@ -1,7 +1,11 @@
-//! The documentation page, the description behind it, and a page for each code of an error. Everything that a
-//! page loads comes from this process; its content security policy lets the browser ask nobody else.
+//! The documentation page, the description behind it, a page for each code of an error and one for each guide.
+//! Everything that a page loads comes from this process; its content security policy lets the browser ask
+//! nobody else.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, OnceLock},
+};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -11,9 +15,11 @@ use super::{
     ApiError, Request, Response, Route, Router,
     codes::{self, Code, Codes},
     error::Errors,
+    guide,
     openapi::{self, About},
     router::{Access, RouteError},
 };
+use crate::guide::GUIDES;
 
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
@@ -26,8 +32,14 @@ const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=u
 const PAGE: &str = concat!(
     "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">",
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
-    "<title>API reference</title><link rel=\"icon\" href=\"data:,\"></head>",
-    "<body><div id=\"app\"></div><noscript><a href=\"documentation/json\">OpenAPI</a></noscript>",
+    "<title>API reference</title><link rel=\"icon\" href=\"data:,\"><style>",
+    // The reference begins below the line of links.
+    ":root{--scalar-custom-header-height:40px}",
+    "nav{position:sticky;top:0;z-index:100;height:40px;line-height:40px;padding:0 1em;background:#fff;",
+    "border-bottom:1px solid #ddd;font-family:sans-serif}nav a{margin-right:1em;color:#04c}",
+    "</style></head><body><nav><a href=\"documentation/guide\">Guides</a>",
+    "<a href=\"documentation/errors\">Errors</a><a href=\"documentation/json\">OpenAPI</a></nav>",
+    "<div id=\"app\"></div>",
     "<script src=\"documentation/static/scalar.js\"></script>",
     "<script src=\"documentation/static/start.js\"></script></body></html>",
 );
@@ -44,14 +56,18 @@ const START: &str = r#"Scalar.createApiReference('#app', {
 });
 "#;
 
-/// What stands around the text of a page without scripts.
+/// What stands around the text of a page without scripts; its title comes in between.
 const HEAD: &str = concat!(
     "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">",
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
-    "<title>Errors</title><link rel=\"icon\" href=\"data:,\"><style>",
-    "body{font:16px/1.5 sans-serif;max-width:42em;margin:2em auto;padding:0 1em}h1,li{overflow-wrap:anywhere}",
-    "</style></head><body>",
+    "<link rel=\"icon\" href=\"data:,\"><style>",
+    "body{font:16px/1.5 sans-serif;max-width:54em;margin:2em auto;padding:0 1em}h1,li,td,p{overflow-wrap:anywhere}",
+    "pre{overflow-x:auto;padding:.8em;background:#f4f4f4;font-size:13px}code{font-size:.9em}",
+    "table{border-collapse:collapse;display:block;overflow-x:auto}",
+    "td,th{border:1px solid #ccc;padding:.3em .6em;text-align:left;vertical-align:top}",
+    "</style><title>",
 );
+const BODY: &str = "</title></head><body>";
 const TAIL: &str = "</body></html>\n";
 
 /// The description of one listener's API, as bytes, and the codes of its errors.
@@ -60,7 +76,7 @@ pub struct Documentation {
     codes: Codes,
 }
 
-static ROUTES: [Route<Documentation>; 6] = [
+static ROUTES: [Route<Documentation>; 8] = [
     route("/documentation", |_, _| {
         async { Ok(html(StatusCode::OK, Bytes::from_static(PAGE.as_bytes()))) }.boxed()
     }),
@@ -69,6 +85,12 @@ static ROUTES: [Route<Documentation>; 6] = [
     }),
     route("/documentation/errors/{code}", |documentation, request| {
         async move { Ok(code(documentation.codes, &request)) }.boxed()
+    }),
+    route(guide::PATH, |_, _| {
+        async { Ok(html(StatusCode::OK, guides())) }.boxed()
+    }),
+    route("/documentation/guide/{name}", |_, request| {
+        async move { Ok(named_guide(&request)) }.boxed()
     }),
     route("/documentation/json", |documentation, _| {
         async move { Ok(described(&documentation)) }.boxed()
@@ -111,25 +133,29 @@ fn html(status: StatusCode, body: Bytes) -> Response {
         .with("referrer-policy", HeaderValue::from_static("no-referrer"))
 }
 
+/// A page without scripts. `title` is text, `body` is HTML.
+fn plain(title: &str, body: &str) -> Bytes {
+    format!("{HEAD}{}{BODY}{body}{TAIL}", escaped(title)).into()
+}
+
 fn list(codes: Codes) -> Response {
     let links = links(codes, "errors/");
     let body = format!(
-        "{HEAD}<h1>Errors</h1><p>What the codes of this listener's errors mean. \
-         <a href=\"../documentation\">Reference</a></p>{links}{TAIL}"
+        "<h1>Errors</h1><p>What the codes of this listener's errors mean. \
+         <a href=\"../documentation\">Reference</a></p>{links}"
     );
-    html(StatusCode::OK, body.into())
+    html(StatusCode::OK, plain("Errors", &body))
 }
 
 /// The page of the code in the path; of no code, 404 and those that there are.
 fn code(codes: Codes, request: &Request) -> Response {
     let named = request.param("code").unwrap_or_default();
     match codes::find(codes, named) {
-        Some(code) => html(StatusCode::OK, explained(code).into()),
+        Some(code) => html(StatusCode::OK, plain(code.text, &explained(code))),
         None => {
             let links = links(codes, "");
-            let body =
-                format!("{HEAD}<h1>No such code</h1><p>These are known here:</p>{links}{TAIL}");
-            html(StatusCode::NOT_FOUND, body.into())
+            let body = format!("<h1>No such code</h1><p>These are known here:</p>{links}");
+            html(StatusCode::NOT_FOUND, plain("No such code", &body))
         }
     }
 }
@@ -137,11 +163,50 @@ fn code(codes: Codes, request: &Request) -> Response {
 fn explained(code: &Code) -> String {
     let [happened, advice, retry] = [code.happened, code.advice, code.retry.text()].map(escaped);
     format!(
-        "{HEAD}<h1>{}</h1><p>{happened}</p><h2>What to do</h2><p>{advice}</p>\
+        "<h1>{}</h1><p>{happened}</p><h2>What to do</h2><p>{advice}</p>\
          <h2>Try again?</h2><p>{retry}</p>\
-         <p><a href=\"../errors\">All codes</a> · <a href=\"../../documentation\">Reference</a></p>{TAIL}",
+         <p><a href=\"../errors\">All codes</a> · <a href=\"../../documentation\">Reference</a></p>",
         code.text
     )
+}
+
+fn guides() -> Bytes {
+    let links = guide_links("guide/");
+    let reference = "<p><a href=\"../documentation\">Reference</a></p>";
+    plain("Guides", &format!("<h1>Guides</h1>{links}{reference}"))
+}
+
+/// The page of the guide in the path; of no guide, 404 and those that there are.
+fn named_guide(request: &Request) -> Response {
+    /// Made once: a text takes longer than a request may cost that counts in no limit.
+    static PAGES: LazyLock<HashMap<&str, Bytes>> = LazyLock::new(|| {
+        let pages = GUIDES.iter().map(|guide| {
+            let body = format!(
+                "<p><a href=\"../guide\">All guides</a> · <a href=\"../../documentation\">Reference</a></p>{}",
+                guide::rendered(guide)
+            );
+            (guide.name, plain(guide.name, &body))
+        });
+        pages.collect()
+    });
+    let named = request.param("name").unwrap_or_default();
+    match PAGES.get(named) {
+        Some(page) => html(StatusCode::OK, page.clone()),
+        None => {
+            let links = guide_links("");
+            let body = format!("<h1>No such guide</h1><p>These are here:</p>{links}");
+            html(StatusCode::NOT_FOUND, plain("No such guide", &body))
+        }
+    }
+}
+
+/// A list of links; a guide's page is behind `before`.
+fn guide_links(before: &str) -> String {
+    let items = GUIDES.iter().map(|guide| {
+        let (name, about) = (guide.name, escaped(guide.about));
+        format!("<li><a href=\"{before}{name}\">{name}</a>: {about}</li>")
+    });
+    format!("<ul>{}</ul>", items.collect::<String>())
 }
 
 /// A list of links; a code's page is behind `before`.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, error::Category};
 use super::ApiError;
 use crate::json::{Cause, Fault, short};
 
-/// A body that must be a JSON object, by the content-type rules of oracle.md section 2.
+/// A body that must be a JSON object, by the content-type rules of the guide's protocol 10.1.
 pub fn object(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
     match media(content_type) {
         Media::Json if body.is_empty() => Err(ApiError::refused(

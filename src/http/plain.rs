@@ -1,4 +1,4 @@
-//! How the oracle says no: shapes and field order of oracle.md section 2. What was recorded without a
+//! How the oracle says no: shapes and field order of the guide's protocol 10.1. What was recorded without a
 //! code has one here, and every body says whether a later try may succeed.
 
 use serde::Serialize;

@@ -76,7 +76,7 @@ impl Request {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The JSON object in the body, unknown fields kept: 415 and 400 as in oracle.md section 2,
+    /// The JSON object in the body, unknown fields kept: 415 and 400 (guide: protocol 10.1);
     /// 400 also for duplicate fields.
     pub fn value(&self) -> Result<Value, ApiError> {
         parse::object(self.header(CONTENT_TYPE.as_str()), &self.body)

@@ -26,7 +26,7 @@ pub struct Surface {
     pub router: Router,
     /// Whether clients may be wrong about paths and methods: slashes in front of a path are one, as they
     /// come from a base URL that ends in one, and another method of a known path is 405. Without it paths
-    /// are exact, and both are 404 (oracle.md section 2).
+    /// are exact, and both are 404 (guide: protocol 10.1).
     pub lenient: bool,
     pub gate: Gate,
     pub limits: Limits,

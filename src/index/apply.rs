@@ -22,7 +22,7 @@ const MOST_KEPT: usize = 1_024;
 /// Own transactions of one request that are kept: each does the same again.
 const MOST_OWN: usize = 16;
 
-/// The protocol's id of the deposit at `index` of a transaction (oracle.md 7).
+/// The protocol's id of the deposit at `index` of a transaction (guide: protocol 2.3).
 pub fn onchain_id(network: &str, transaction: &str, index: u32) -> B256 {
     id::deterministic(&[network, transaction, &index.to_string()])
 }

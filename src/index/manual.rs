@@ -1,4 +1,4 @@
-//! Transactions that somebody tells of (integrator-api.md 12): looked for at once and again until
+//! Transactions that somebody tells of (guide: protocol 11.13): looked for at once and again until
 //! the network's quorum shows them, however fresh they were. What they hold is recorded as the tail
 //! records it, and of nobody but the depositor or sender whose request it is. What the teller says of
 //! them changes nothing: it only makes the search last longer.

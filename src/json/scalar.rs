@@ -1,4 +1,4 @@
-//! The scalars of bodies and queries, as lenient as existing clients rely on (oracle.md section 2) and
+//! The scalars of bodies and queries, as lenient as existing clients rely on (guide: protocol 10.1) and
 //! never lossy: numbers, booleans and null for texts; numeric texts, decimal or hex, for numbers; `"true"`,
 //! `"false"`, 0, 1 and null for flags; an array of one element for any of them. An amount is digits: hex
 //! quantities and small whole numbers are taken for them.

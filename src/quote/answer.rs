@@ -1,4 +1,4 @@
-//! What a quote answers, in the fields and order of interface.md. Every amount is a text already.
+//! What a quote answers, in the fields and order of the guide's protocol 11.4. Every amount is a text already.
 
 use serde::Serialize;
 use utoipa::{

@@ -1,4 +1,4 @@
-//! The body of `POST /quote/v2`, `/quote` and `/price` as it comes (interface.md, Quote request body).
+//! The body of `POST /quote/v2`, `/quote` and `/price` as it comes (guide: protocol 11.3).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -194,7 +194,7 @@ fn objects(body: &Value) -> Result<(), Refused> {
     found.map_or(Ok(()), |found| Err(wrong(found)))
 }
 
-/// The code of a cause. A tolerance that is no number has a code of its own (integrator-api.md 21).
+/// The code of a cause. A tolerance that is no number has a code of its own (guide: protocol 11.8).
 fn code_of(fault: &Fault) -> Code {
     let tolerance = ["slippageTolerance", "latePaymentSlippageTolerance"].contains(&fault.field());
     match fault.cause {

@@ -1,4 +1,4 @@
-//! Why there is no quote: the wire's codes and what goes with them (integrator-api.md 4.3, 21).
+//! Why there is no quote: the wire's codes and what goes with them (guide: protocol 11.8).
 
 use serde::Serialize;
 use utoipa::ToSchema;

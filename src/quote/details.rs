@@ -1,5 +1,5 @@
 //! Fees and details of an answer: amounts as texts, and the impacts, which add up in millionths of a
-//! dollar (integrator-api.md 16). Pure.
+//! dollar (guide: protocol 11.9). Pure.
 
 mod joint;
 

@@ -1,4 +1,4 @@
-//! What a request costs (integrator-api.md 16), in units of the currency that is deposited. Pure.
+//! What a request costs (guide: protocol 11.9), in units of the currency that is deposited. Pure.
 //!
 //! What stays of a deposit after all fees is what the solver gives, at market: nothing is lost in
 //! between, so that `paid = gas + flat + relay + app + worth of what is given`.

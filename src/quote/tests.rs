@@ -867,7 +867,7 @@ fn micro(value: &Value, pointer: &str) -> i128 {
     sign * format!("{whole}{fraction:0<6}").parse::<i128>().unwrap()
 }
 
-/// integrator-api.md 16, over one answer.
+/// guide: protocol 11.9, over one answer.
 fn identities(answer: &Value) {
     let details = |field: &str| micro(answer, &format!("/details/{field}"));
     let fees = |field: &str| micro(answer, &format!("/fees/{field}/amountUsd"));

@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn two_cents_of_a_coin_below_its_peg() {
-        // integrator-api.md 3: $0.02 printed 20003 at price 0.999832.
+        // guide: protocol 11.1: $0.02 printed 20003 at price 0.999832.
         let usdc = worth(999_832, 6);
         let cents = DOLLAR / U256::from(50);
         assert_eq!(usdc.units(cents), Some(U256::from(20_003)));

@@ -1,4 +1,4 @@
-//! What is told of a request when its status changes (interface.md, Events; integrator-api.md 14, 15).
+//! What is told of a request when its status changes (guide: protocol 11.15 and 11.16).
 //! Webhooks and sockets send the same data; it is written once, when the change is committed.
 
 use std::borrow::Cow;
@@ -83,7 +83,7 @@ pub fn now(request: &Request, facts: &Facts) -> Event {
     }
 }
 
-/// Fields in the order of interface.md. No number is above 2^53, no key looks like one.
+/// Fields in the order of the guide's protocol 11.15. No number is above 2^53, no key looks like one.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {

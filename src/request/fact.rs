@@ -41,7 +41,7 @@ pub struct Place {
 /// A deposit that named the order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deposit {
-    /// The protocol's onchain id (settlement.md 2).
+    /// The protocol's onchain id (guide: protocol 2.3).
     pub onchain_id: B256,
     pub network: String,
     /// As the chain's explorers spell it.

@@ -1,4 +1,4 @@
-//! Whether a deposit pays for its order (integrator-api.md 20).
+//! Whether a deposit pays for its order (guide: protocol 11.10).
 
 use alloy::primitives::U256;
 use vm::spelled_alike;

@@ -1,4 +1,4 @@
-//! Why requests end badly: the wire's words (integrator-api.md 20).
+//! Why requests end badly: the wire's words (guide: protocol 11.10).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The three versions of the status body (integrator-api.md 7.1, 7.2).
+//! The three versions of the status body (guide: protocol 11.6).
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -142,7 +142,7 @@ fn body(request: &Request, facts: &Facts, verdict: Verdict) -> Body {
 
 /// Route of the oracles through which a depositor takes back what nobody gives back.
 pub(super) const RECOVER: &str = "/attestations/recover/v1";
-/// Seconds after a deposit from which that needs no signature of the solver's (oracle.md 7.6).
+/// Seconds after a deposit from which that needs no signature of the solver's (guide: protocol 7.6).
 const UNSIGNED: u64 = 604_800;
 
 /// The deposits that are neither filled nor given back, with why and from when on (unix seconds) their

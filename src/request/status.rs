@@ -1,5 +1,5 @@
-//! Facts → status: the whole transition table in one function (interface.md, States; integrator-api.md
-//! 7). Versions of the status API are renderings of this.
+//! Facts → status: the whole transition table in one function (guide: protocol 11.7). Versions of
+//! the status API are renderings of this.
 
 use serde::{Deserialize, Serialize};
 use vm::spelled_alike;

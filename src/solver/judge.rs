@@ -27,7 +27,7 @@ use crate::{
     store::rows::claim::{Claim, Leg, Stage},
 };
 
-/// A `referrer` that asks for the refund path (integrator-api.md 22.4).
+/// A `referrer` that asks for the refund path (guide: protocol 11.3).
 pub const FORCE_REFUND: &str = "debug-force-refund";
 
 /// Seconds for which an order waits whose deposit came in time, while a network or the market is away. Its

@@ -1,4 +1,4 @@
-//! The messages of the WebSocket (integrator-api.md 15), both ways. Pure.
+//! The messages of the WebSocket (guide: protocol 11.16), both ways. Pure.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! One WebSocket (integrator-api.md 15): what its client asks for, and what it is told.
+//! One WebSocket (guide: protocol 11.16): what its client asks for, and what it is told.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

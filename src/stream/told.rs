@@ -47,7 +47,7 @@ impl Told {
             .get_or_init(|| frame(Some(self.number), &self.event, own))
     }
 
-    /// For WebSockets (integrator-api.md 15).
+    /// For WebSockets (guide: protocol 11.16).
     pub fn message(&self, key: Option<&KeyLabel>) -> &Utf8Bytes {
         let (own, wires) = self.wires(key);
         wires.message.get_or_init(|| self.event.message(own).into())

@@ -1,5 +1,5 @@
 //! Tells integrators of events: at least once each, with the same id at every try, whatever becomes
-//! of this process meanwhile (interface.md, Events; integrator-api.md 14).
+//! of this process meanwhile (guide: protocol 11.15).
 //!
 //! The log of events is followed under a mark. One commit moves the mark and writes a row for each
 //! delivery that is owed ([`fan`]); what is sent is sent because of such a row, and the row goes when

@@ -1,7 +1,7 @@
 //! When a delivery is tried again, and when it is given up. Pure.
 //!
-//! Ten tries (interface.md, Limits); between them 10 s × 2ⁿ, give or take a fifth, never more than an
-//! hour (integrator-api.md 14).
+//! Ten tries (guide: protocol 11.15); between them 10 s × 2ⁿ, give or take a fifth, never more than an
+//! hour (guide: protocol 11.15).
 
 use std::time::{Duration, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! How a delivery proves who sent it (interface.md, Events). Pure.
+//! How a delivery proves who sent it (guide: protocol 11.15). Pure.
 
 use alloy::hex;
 use hmac::{Hmac, Mac};

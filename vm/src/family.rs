@@ -148,7 +148,7 @@ impl std::fmt::Debug for Family {
 #[error("{0}")]
 pub struct CodecError(pub String);
 
-/// Addresses, currencies and transaction ids of a family (settlement.md 1).
+/// Addresses, currencies and transaction ids of a family (guide: protocol 2.2).
 pub trait Codec: Send + Sync {
     /// The native currency's sentinel text.
     fn native(&self) -> &'static str;
@@ -158,7 +158,7 @@ pub trait Codec: Send + Sync {
     fn decode_transaction_id(&self, bytes: &[u8]) -> Result<String, CodecError>;
 }
 
-/// Order calls and extra data (settlement.md 3).
+/// Order calls and extra data (guide: protocol 3.2).
 pub trait OrderCodec: Send + Sync {
     /// `{to, data, value}` out of an order call; `None` where the family has no calls.
     fn decode_call(&self, call: &[u8]) -> Result<OrderCall, CodecError>;
@@ -178,16 +178,16 @@ pub struct OrderCall {
     pub value: U256,
 }
 
-/// Depository withdrawals of a family (settlement.md 7). `withdrawal` is the JSON object of the
+/// Depository withdrawals of a family (guide: protocol 8.1). `withdrawal` is the JSON object of the
 /// vectors and of the API; the bytes are what allocators sign.
 pub trait WithdrawalCodec: Send + Sync {
     fn encode(&self, withdrawal: &Value) -> Result<Vec<u8>, CodecError>;
     fn decode(&self, encoded: &[u8]) -> Result<Value, CodecError>;
     /// What the encoded withdrawal says; each part fails on its own.
     fn describe(&self, withdrawal: &Value) -> WithdrawalInfo;
-    /// v2.2: the spelling of a request that the Aurora allocator hashes (settlement.md 7.1).
+    /// v2.2: the spelling of a request that the Aurora allocator hashes (guide: protocol 8.2).
     fn normalize_payload(&self, request: &PayloadRequest) -> Result<PayloadParams, CodecError>;
-    /// v2.3: the `data` bytes of a hub allocator request (settlement.md 7.2); the whole request is
+    /// v2.3: the `data` bytes of a hub allocator request (guide: protocol 8.3); the whole request is
     /// made by [`WithdrawRequest::new`](crate::protocol::request::WithdrawRequest::new).
     fn request_data(&self, request: &WithdrawCall) -> Result<Vec<u8>, CodecError>;
 }
@@ -218,7 +218,7 @@ impl WithdrawalInfo {
     }
 }
 
-/// What an owner signed, and with what (oracle.md 5).
+/// What an owner signed, and with what (guide: protocol 6.3).
 #[derive(Clone, Debug, Default)]
 pub struct OwnerClaim<'a> {
     /// sha256 of the canonical operation.
@@ -230,7 +230,7 @@ pub struct OwnerClaim<'a> {
     pub context: Option<&'a Value>,
 }
 
-/// Owner signatures of a family (oracle.md 5).
+/// Owner signatures of a family (guide: protocol 6.3).
 pub trait OwnerVerifier: Send + Sync {
     /// `Err` holds the oracle's own text for the caller.
     fn verify(&self, claim: &OwnerClaim<'_>) -> Result<(), crate::types::Refusal>;

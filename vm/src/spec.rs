@@ -1,4 +1,4 @@
-//! A chain's entry in the chains file → [`ChainSpec`] (oracle.md 1.2). Pure: variables are resolved
+//! A chain's entry in the chains file → [`ChainSpec`] (guide: protocol 10.4). Pure: variables are resolved
 //! by the caller, nothing is opened here.
 
 use std::sync::Arc;

@@ -147,7 +147,7 @@ impl Call {
     }
 }
 
-/// Why a call did not do what it was for (interface.md, execute-simulation error).
+/// Why a call did not do what it was for (guide: protocol 11.17).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revert {
     /// What the contract said, readable: an error string, `Panic(0x11)`, an error's selector; empty
@@ -257,7 +257,7 @@ pub enum Fate {
 }
 
 /// What a user signs on an origin chain. Pure. The order id stands where the family's decoder finds
-/// it (integrator-api.md 6).
+/// it (guide: protocol 3.4).
 pub trait StepBuilder: Send + Sync {
     /// Calls that put `terms.amount` into the depository: allowance first where one is needed.
     fn deposit(&self, terms: &DepositTerms<'_>) -> Result<Vec<StepCall>, CodecError>;
@@ -339,7 +339,7 @@ pub struct StepCall {
     pub call: Call,
 }
 
-/// What a step is called (interface.md, Step).
+/// What a step is called (guide: protocol 11.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Approve,

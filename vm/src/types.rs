@@ -232,7 +232,7 @@ pub struct Execution {
     pub id: B256,
 }
 
-/// Where a withdrawal stands (oracle.md 7.6). The numbers are the wire's.
+/// Where a withdrawal stands (guide: protocol 8.5). The numbers are the wire's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithdrawalStatus {
     Pending = 0,

@@ -1,4 +1,4 @@
-//! Which routes ask what of keys, and how much of them a key may have (integrator-api.md 2).
+//! Which routes ask what of keys, and how much of them a key may have (guide: protocol 11.2).
 
 use crate::{
     http::{
@@ -131,7 +131,7 @@ impl Plans {
 mod tests {
     use super::*;
 
-    /// integrator-api.md 2: requests per window, and which routes share one.
+    /// guide: protocol 11.2: requests per window, and which routes share one.
     #[test]
     fn limits_are_those_of_the_document() {
         let plans = Plans::of(&[]);

@@ -1,4 +1,4 @@
-//! `GET /chains`, `/chains/liquidity`, `/chains/health` (integrator-api.md 13, Appendix A).
+//! `GET /chains`, `/chains/liquidity`, `/chains/health` (guide: protocol 11.14).
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! `POST /currencies/v1` and `/v2` (integrator-api.md 13), and what is said of a currency that is not listed.
+//! `POST /currencies/v1` and `/v2` (guide: protocol 11.14), and what is said of a currency that is not listed.
 
 use std::collections::BTreeMap;
 

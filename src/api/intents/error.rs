@@ -1,5 +1,5 @@
 //! How the integrator API says no: `message`, `errorCode`, and `statusCode`, since the published client
-//! reads the status from the body only (integrator-api.md 4.3).
+//! reads the status from the body only (guide: protocol 11.8).
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -46,7 +46,7 @@ pub const ERRORS: Errors = Errors {
 };
 
 /// The body of every refusal. The code stands under the three names that clients of different routes
-/// read it by (integrator-api.md, Appendix A).
+/// read it by (guide: protocol 11.8).
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = IntegratorFailure)]

@@ -1,4 +1,4 @@
-//! What happens to requests, as it happens: a WebSocket at `/` and `/ws` (integrator-api.md 15) and
+//! What happens to requests, as it happens: a WebSocket at `/` and `/ws` (guide: protocol 11.16) and
 //! Server-Sent Events at `/events`.
 
 use std::{future::ready, sync::Arc};

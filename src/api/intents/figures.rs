@@ -1,5 +1,5 @@
-//! `GET /currencies/trending`, `/chains/{chainId}/currencies/{address}` and its `/chart` (integrator-api.md 13,
-//! Appendix A). What the network's own service has from markets elsewhere is not known here and left out.
+//! `GET /currencies/trending`, `/chains/{chainId}/currencies/{address}` and its `/chart` (guide: protocol 11.14).
+//! What the network's own service has from markets elsewhere is not known here and left out.
 
 mod chart;
 mod currency;

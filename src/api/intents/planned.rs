@@ -1,4 +1,4 @@
-//! The routes that integrators of the network know (integrator-api.md) and that this version does not
+//! The routes that integrators of the network know (guide: protocol 11.19) and that this version does not
 //! serve: each says so, with 501 and `NOT_SUPPORTED_YET`. A route that is built leaves this table, and the
 //! list in README.md.
 

@@ -1,5 +1,5 @@
 //! How `GET /requests/v2` goes: announced on every answer, then slower every month, then gone
-//! (integrator-api.md 11.2). What it is at a time is a pure function of that time.
+//! (guide: protocol 11.12). What it is at a time is a pure function of that time.
 
 use std::{
     net::IpAddr,
@@ -29,7 +29,7 @@ use crate::{
 pub const PATH: &str = "/requests/v2";
 const SUCCESSOR: &str = "/requests/v3";
 const GUIDE: &str = "/documentation";
-/// Requests of a caller per minute before they become fewer (integrator-api.md 2).
+/// Requests of a caller per minute before they become fewer (guide: protocol 11.2).
 const FULL: u32 = 200;
 const LEAST: u32 = 5;
 

@@ -1,5 +1,5 @@
 //! `POST /transactions/index`, `/transactions/single`, `GET /transactions/status`
-//! (integrator-api.md 12).
+//! (guide: protocol 11.13).
 
 use serde::{Deserialize, Serialize};
 use utoipa::{

@@ -128,11 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn readme_description_and_refusals_agree_on_what_may_be_retried() {
+    fn guide_description_and_refusals_agree_on_what_may_be_retried() {
         let known = BTreeSet::from_iter(RETRYABLE.iter().copied());
         assert_eq!(codes(REFUSED), known);
-        let readme = include_str!("../../../README.md");
-        let rows = readme.lines().filter(|line| line.starts_with("| 400"));
+        let guide = include_str!("../../guide/oracle.md");
+        let rows = guide.lines().filter(|line| line.starts_with("| 400"));
         let (yes, no): (Vec<_>, Vec<_>) = rows.partition(|row| row.ends_with("| yes |"));
         assert_eq!(codes(&yes.concat()), known);
         assert_eq!(yes.len(), 1);

@@ -1,4 +1,4 @@
-//! Deposits that go back to their depositors through the hub (oracle.md 7.6).
+//! Deposits that go back to their depositors through the hub (guide: protocol 7.6).
 
 use serde_json::Value;
 use vm::{

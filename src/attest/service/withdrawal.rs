@@ -1,4 +1,4 @@
-//! Withdrawals: what waits for them at the hub, and how they ended (oracle.md 7.6, 10).
+//! Withdrawals: what waits for them at the hub, and how they ended (guide: protocol 8.5).
 
 use serde_json::Value;
 use vm::{

@@ -10,7 +10,7 @@ use super::{
     text,
 };
 
-/// Chains of other families (integrator-api.md 1): known to integrators, not traded yet.
+/// Chains of other families (guide: protocol 2.1): known to integrators, not traded yet.
 const CHAINS: &[u64] = &[
     1337,
     8_253_038,
@@ -23,7 +23,7 @@ const CHAINS: &[u64] = &[
     543_210,
 ];
 
-/// Seconds for which a permit counts where nobody says (interface.md): whoever writes them asks for nothing.
+/// Seconds for which a permit counts where nobody says: whoever writes them asks for nothing.
 const PERMIT_EXPIRY: u64 = 600;
 
 /// Refuses a body that asks for what is not here yet.

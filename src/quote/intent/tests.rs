@@ -73,7 +73,7 @@ fn changed(field: &str, value: &Value) -> Value {
     json!({"authorizationList": [authorization]})
 }
 
-/// hostile.md, "Quotes": what is wrong, and the one code that says so.
+/// guide: protocol 12.5: what is wrong, and the one code that says so.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn refusals() -> Vec<(Code, Vec<Value>)> {
     use Code::*;

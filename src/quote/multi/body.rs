@@ -1,5 +1,5 @@
 //! The body of `POST /execute/swap/multi-input` as it comes: that of a quote, with several origins in place of one
-//! (integrator-api.md 23, and the published client's types, 5.1). Each origin becomes the body of a quote. Pure.
+//! (guide: protocol 11.18, and the published client's types, 5.1). Each origin becomes the body of a quote. Pure.
 
 use serde::Deserialize;
 use serde_json::Value;

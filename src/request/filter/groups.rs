@@ -1,4 +1,4 @@
-//! `filters`: a JSON array of groups (interface.md, Request listing). What could be made to cost more
+//! `filters`: a JSON array of groups (guide: protocol 11.11). What could be made to cost more
 //! than a query is refused before it is looked at.
 
 use std::fmt;

@@ -1,5 +1,4 @@
-//! What a listing is asked for, and whether a request is meant (interface.md, Request listing;
-//! integrator-api.md 11).
+//! What a listing is asked for, and whether a request is meant (guide: protocol 11.11).
 //!
 //! Everything that stands in [`Query`] must hold. Quotes that nobody acted on are meant by `status=waiting`
 //! and by their own ids only; by `status=waiting` the caller's own, or a named user's. `pending` means

@@ -203,7 +203,7 @@ fn groups_are_ored_and_their_fields_anded() {
     ]));
 }
 
-/// hostile.md, "Quotes, listing".
+/// guide: protocol 12.5.
 #[test]
 fn bombs_are_refused_cheaply() {
     let group = |n: usize| {

@@ -1,5 +1,5 @@
-//! A request as the listing shows it, in three editions (interface.md, Request record;
-//! integrator-api.md 11). One reading ([`Case`]), three renderings.
+//! A request as the listing shows it, in three editions (guide: protocol 11.11). One
+//! reading ([`Case`]), three renderings.
 
 mod fees;
 mod old;

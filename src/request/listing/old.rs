@@ -1,5 +1,5 @@
 //! `GET /requests/v2` and `GET /requests`: the record before its fields were renamed
-//! (integrator-api.md 11.2). What is not known is left out; null stands only where the published type
+//! (guide: protocol 11.12). What is not known is left out; null stands only where the published type
 //! has it.
 
 use serde::Serialize;

@@ -249,7 +249,7 @@ fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     list.into_iter().flatten()
 }
 
-/// `mint`, `burn`, `transfer` or `mixed`, by the first word of each action: it is its kind (settlement.md 5).
+/// `mint`, `burn`, `transfer` or `mixed`, by the first word of each action: it is its kind (guide: protocol 5.1).
 fn operation(applied: &Applied) -> &'static str {
     let kind = |action: &Value| {
         let action = hex::decode(action.as_str()?).ok()?;

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// A request. What is not known, or comes with another feature, is null where the documentation's own
-/// example or the published type has null (integrator-api.md 11.1), and left out elsewhere.
+/// example or the published type has null (guide: protocol 11.11), and left out elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RecordRequest)]

@@ -299,7 +299,7 @@ fn null_stands_only_where_the_published_types_have_it() {
         })],
         ..filled()
     };
-    // integrator-api.md, Appendix A.
+    // guide: protocol 11.11.
     let old = [
         "depositAddress",
         "supersededByRequestId",

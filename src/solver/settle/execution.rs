@@ -1,4 +1,4 @@
-//! An oracle's execution as the settlement contract takes it (settlement.md 5). Pure.
+//! An oracle's execution as the settlement contract takes it (guide: protocol 5). Pure.
 
 use alloy::{
     primitives::{B256, Bytes},
@@ -41,7 +41,7 @@ pub enum Unusable {
     Other(B256),
 }
 
-/// The idempotency key of a deposit's execution (settlement.md 2).
+/// The idempotency key of a deposit's execution (guide: protocol 5.2).
 pub fn deposit_key(deposit: &Deposit) -> B256 {
     id::deterministic(&[&deposit.network, &deposit.transaction])
 }

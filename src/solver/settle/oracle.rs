@@ -1,4 +1,4 @@
-//! Asks an oracle for executions (oracle.md 3), over HTTP or within the process.
+//! Asks an oracle for executions (guide: protocol 10.2), over HTTP or within the process.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,6 @@
 //! The routes about the process itself, and the documentation.
 
+use intentd::guide::GUIDES;
 use serde_json::Value;
 
 use super::rig::{Setup, post};
@@ -198,4 +199,86 @@ async fn each_code_has_a_page_and_no_other_has_one() {
     let failure = &answer["content"]["application/json"]["schema"];
     let codes = failure["properties"]["code"]["enum"].as_array().unwrap();
     assert!(codes.contains(&refused["code"]) && codes.contains(&"INVALID_FIELD".into()));
+}
+
+#[tokio::test]
+async fn each_guide_has_a_page_and_no_other_name_has_one() {
+    let rig = Setup::default().start().await;
+    let reference = rig.get("/documentation").await;
+    assert!(reference.body.contains("href=\"documentation/guide\""));
+    let list = rig.get("/documentation/guide").await;
+    assert_eq!(list.status, 200);
+    for guide in GUIDES {
+        let link = format!("href=\"guide/{}\"", guide.name);
+        assert!(list.body.contains(&link), "{link}");
+        let page = rig
+            .get(&format!("/documentation/guide/{}", guide.name))
+            .await;
+        assert_eq!(page.status, 200, "{}", guide.name);
+        assert!(page.body.contains("<h1 id=\""), "{}", guide.name);
+        alone(&page.body);
+    }
+    for name in [
+        "nothing",
+        "Operate",
+        "operate.md",
+        "%3Cscript%3E",
+        "..%2f..%2fCargo.toml",
+    ] {
+        let path = format!("/documentation/guide/{name}");
+        let answer = rig.get(&path).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.body.contains("href=\"operate\""), "{path}");
+        alone(&answer.body);
+    }
+    for path in ["/documentation/guide/", "/documentation/guide/operate/x"] {
+        assert_eq!(rig.get(path).await.status, 404, "{path}");
+    }
+    let policy = list.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert_eq!(
+        list.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+}
+
+/// A page loads nothing, and leads to this process only.
+fn alone(page: &str) {
+    assert!(!page.contains("<script") && !page.contains(" src="));
+    for link in page.split("href=\"").skip(1) {
+        let link = link.split('"').next().unwrap();
+        let icon = link == "data:,";
+        assert!(
+            icon || !link.contains(':') && !link.starts_with('/'),
+            "{link}"
+        );
+    }
+}
+
+/// Where a link of a guide's page leads, the page has what it names.
+#[tokio::test]
+async fn links_of_guides_lead_somewhere() {
+    let rig = Setup::default().start().await;
+    let mut links = 0;
+    for guide in GUIDES {
+        let path = format!("/documentation/guide/{}", guide.name);
+        let page = rig.get(&path).await;
+        for link in page.body.split("href=\"").skip(1) {
+            let link = link.split('"').next().unwrap();
+            if link.starts_with("..") || link == "data:," {
+                continue;
+            }
+            let (name, heading) = link.split_once('#').unwrap_or((link, ""));
+            let name = if name.is_empty() { guide.name } else { name };
+            let other = rig.get(&format!("/documentation/guide/{name}")).await;
+            assert_eq!(other.status, 200, "{path}: {link}");
+            let id = format!(" id=\"{heading}\">");
+            assert!(
+                heading.is_empty() || other.body.contains(&id),
+                "{path}: {link}"
+            );
+            links += 1;
+        }
+    }
+    assert!(links > 20, "{links} links");
 }

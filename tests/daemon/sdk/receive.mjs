@@ -1,5 +1,5 @@
-// An integrator's receiver of webhooks, behind the README's `genuine` with its imports: verifies what
-// was parsed and written again, as the README and as the published example do, and prints what came.
+// An integrator's receiver of webhooks, behind the guide's `genuine` with its imports: verifies what
+// was parsed and written again, as the guide and as the published example do, and prints what came.
 // KEY is the API key; the first line is the port.
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'

@@ -22,7 +22,7 @@ use super::app::{ETH, MILLI};
 use crate::support::daemon::{Daemon, daemon};
 
 const RECEIVE: &str = include_str!("receive.mjs");
-const README: &str = include_str!("../../../README.md");
+const GUIDE: &str = include_str!("../../../src/guide/integrate.md");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A key as they are given out.
@@ -30,9 +30,9 @@ fn key() -> String {
     format!("ik_{}0123", "5a".repeat(32))
 }
 
-/// The check that README.md shows.
+/// The check that the guide shows.
 fn documented() -> &'static str {
-    let mut blocks = README.split("```js\n").skip(1);
+    let mut blocks = GUIDE.split("```js\n").skip(1);
     let check = blocks.find(|block| block.contains("function genuine"));
     check.unwrap().split("```").next().unwrap()
 }

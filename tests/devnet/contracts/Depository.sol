@@ -27,7 +27,7 @@ struct CallResult {
 }
 
 /// Takes deposits and pays out what its allocator signed. Interface, events and typed data are
-/// those of settlement.md 9; the domain is `RelayDepository` version 1.
+/// those of the guide's protocol 4.1; the domain is `RelayDepository` version 1.
 contract Depository is Typed("RelayDepository", "1") {
     event RelayNativeDeposit(address from, uint256 amount, bytes32 id);
     event RelayErc20Deposit(address from, address token, uint256 amount, bytes32 id);

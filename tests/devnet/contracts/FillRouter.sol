@@ -15,7 +15,7 @@ library Calls {
     }
 }
 
-/// Pays recipients and makes an order's calls in one transaction (settlement.md 9). The order id
+/// Pays recipients and makes an order's calls in one transaction (guide: protocol 4.1). The order id
 /// follows the calldata: the decoder ignores what stands behind the arguments.
 ///
 /// Anybody may have it call anything: what it holds between transactions is anybody's, and nobody may allow

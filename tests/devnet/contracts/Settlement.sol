@@ -3,7 +3,7 @@ pragma solidity 0.8.30;
 
 import {Quorum, Typed} from "./Typed.sol";
 
-/// Balances per account and token id (settlement.md 2). Only the oracle contract moves them.
+/// Balances per account and token id (guide: protocol 2.4). Only the oracle contract moves them.
 contract Hub {
     event Transfer(address caller, address indexed from, address indexed to, uint256 indexed id, uint256 amount);
 
@@ -51,7 +51,7 @@ contract Hub {
     }
 }
 
-/// Applies executions (settlement.md 5) that enough oracles signed: domain `RelayOracle`, the
+/// Applies executions (guide: protocol 5) that enough oracles signed: domain `RelayOracle`, the
 /// version given at deployment. An idempotency key acts once.
 contract Oracle is Quorum {
     event Executed(bytes32 indexed idempotencyKey, bytes[] actions);
@@ -98,7 +98,7 @@ contract Oracle is Quorum {
     }
 }
 
-/// Entries that enough oracles signed (settlement.md 6): domain `RelayGenericMapping` version 1.
+/// Entries that enough oracles signed (guide: protocol 9.1): domain `RelayGenericMapping` version 1.
 contract GenericMapping is Quorum {
     event EntrySet(address indexed user, bytes32 indexed id, bytes data);
 

@@ -10,10 +10,10 @@ contract PayloadBuilder {
     }
 }
 
-/// The views of the hub allocator and of the older allocator that oracle.md 7.6 reads. Whoever
+/// The views of the hub allocator and of the older allocator that the oracle reads (guide: protocol 8.5). Whoever
 /// runs the devnet fills them in; there is no allocation logic here.
 contract Allocator {
-    /// Topic 0 of the event whose further topics are payload id and hash (oracle.md 7.6).
+    /// Topic 0 of the event whose further topics are payload id and hash (guide: protocol 8.5).
     bytes32 private constant SIGNED = 0x0442d576de21d369ae594c20a06e751211e214c91de4b237e5f66edd1900f1f9;
 
     mapping(bytes32 => address) private builders;

@@ -1,4 +1,4 @@
-//! Bodies of the oracle's routes for deposits, fills and refunds (oracle.md 3), and what comes back.
+//! Bodies of the oracle's routes for deposits, fills and refunds (guide: protocol 10.2), and what comes back.
 
 use alloy::primitives::{B256, Bytes};
 use anyhow::{Context, Result};

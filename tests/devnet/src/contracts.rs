@@ -110,7 +110,7 @@ sol! {
         function execute(bytes32 idempotencyKey, bytes[] actions, bytes[] signatures) external;
     }
 
-    /// What oracles sign for [`Oracle`] (settlement.md 5).
+    /// What oracles sign for [`Oracle`] (guide: protocol 5).
     struct Execution {
         bytes32 idempotencyKey;
         bytes[] actions;
@@ -143,7 +143,7 @@ sol! {
         function setSigned(bytes32 id, bytes32 hash, bytes signature) external;
     }
 
-    /// What a payload's id is the hash of (settlement.md 7.1).
+    /// What a payload's id is the hash of (guide: protocol 8.2).
     struct SubmitWithdrawRequest {
         uint256 chainId;
         string depository;

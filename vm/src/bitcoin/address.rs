@@ -1,4 +1,4 @@
-//! Addresses, currencies and transaction ids of `bitcoin-vm` (settlement.md 1).
+//! Addresses, currencies and transaction ids of `bitcoin-vm` (guide: protocol 2.2).
 //!
 //! Base58 addresses are `ff`, version and hash; witness addresses are version and program. The
 //! leading `ff` keeps a key hash apart from a version 0 program of the same bytes.

@@ -1,4 +1,4 @@
-//! A Bitcoin transaction and the outputs that it spends → [`Receipt`] (oracle.md 8.3). Pure.
+//! A Bitcoin transaction and the outputs that it spends → [`Receipt`] (guide: protocol 4.3). Pure.
 //!
 //! Bitcoin has no events: a deposit is an output to a depository, told from change by what the
 //! transaction spends; the order id stands in an OP_RETURN. Addresses are made from scripts, never

@@ -1,5 +1,5 @@
 //! Owner signatures of `bitcoin-vm` over the digest's hex text: BIP-137 (P2PKH, P2SH-P2WPKH,
-//! P2WPKH) or BIP-322 simple (P2WPKH, P2SH-P2WPKH, P2TR) (oracle.md 5).
+//! P2WPKH) or BIP-322 simple (P2WPKH, P2SH-P2WPKH, P2TR) (guide: protocol 6.3).
 
 use std::str::FromStr;
 

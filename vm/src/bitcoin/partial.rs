@@ -1,4 +1,4 @@
-//! Partial signatures of the allocator's key: the forms that they arrive in (settlement.md 7.3).
+//! Partial signatures of the allocator's key: the forms that they arrive in (guide: protocol 8.4).
 //! Pure; nothing is verified here.
 
 use alloy::hex;

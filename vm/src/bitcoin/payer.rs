@@ -1,4 +1,4 @@
-//! Who paid for a transaction, told from what it spends and how that was signed (hostile.md). Pure.
+//! Who paid for a transaction, told from what it spends and how that was signed (guide: protocol 12.3). Pure.
 //!
 //! Bitcoin has no sender. Its place is taken by those who own what is spent, as long as they signed
 //! the transaction as a whole: an input whose signature leaves outputs or inputs open can be built

@@ -1,4 +1,4 @@
-//! The allocator's Bitcoin transaction, from its ABI payload to a PSBT (settlement.md 7.3). Pure.
+//! The allocator's Bitcoin transaction, from its ABI payload to a PSBT (guide: protocol 8.4). Pure.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
 //! Withdrawals of `bitcoin-vm`: PSBTs of the allocator, and the unspent outputs that a request
-//! names (settlement.md 7). Pure.
+//! names (guide: protocol 8.1). Pure.
 
 use alloy::{hex, sol_types::SolValue};
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -1,4 +1,4 @@
-//! The contract functions that trading calls (settlement.md 9).
+//! The contract functions that trading calls (guide: protocol 4.1).
 #![allow(missing_docs, reason = "generated from the contracts' own names")]
 
 alloy::sol! {

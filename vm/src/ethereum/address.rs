@@ -1,4 +1,4 @@
-//! Addresses, currencies and transaction ids of `ethereum-vm` (settlement.md 1).
+//! Addresses, currencies and transaction ids of `ethereum-vm` (guide: protocol 2.2).
 
 use crate::{Address, Codec, CodecError, EvmAddress, protocol::text};
 

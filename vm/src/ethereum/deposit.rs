@@ -1,4 +1,4 @@
-//! Which deposits a transaction made (oracle.md 8.1, hostile.md "EVM deposits"). Pure.
+//! Which deposits a transaction made (guide: protocol 4.2 and 12.3). Pure.
 //!
 //! Amounts come only from the depository's own native event or from a token's own `Transfer` to
 //! the depository; the depository's ERC-20 event names who deposited, and for what, but moves nothing.

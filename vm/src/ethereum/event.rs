@@ -1,4 +1,4 @@
-//! The events of depositories, fill routers and ERC-20 tokens (oracle.md 8.1), one log at a time.
+//! The events of depositories, fill routers and ERC-20 tokens (guide: protocol 4.1), one log at a time.
 //!
 //! A log becomes an event only when its emitter, its topics and the length of its data are exactly
 //! those of the event. Nothing is judged across logs here.

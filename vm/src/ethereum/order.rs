@@ -1,4 +1,4 @@
-//! Order calls and extra data of `ethereum-vm` (settlement.md 3).
+//! Order calls and extra data of `ethereum-vm` (guide: protocol 3.2).
 
 use alloy::sol_types::{SolCall, SolValue, sol_data};
 

@@ -1,4 +1,4 @@
-//! Owner signatures of `ethereum-vm`: personal_sign over the digest's raw bytes (oracle.md 5).
+//! Owner signatures of `ethereum-vm`: personal_sign over the digest's raw bytes (guide: protocol 6.3).
 
 use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::verify_personal};
 

@@ -31,7 +31,7 @@ use crate::{
 };
 
 sol! {
-    /// A withdrawal, as its depository hashes it (settlement.md 7).
+    /// A withdrawal, as its depository hashes it (guide: protocol 8.1).
     struct Call { address to; bytes data; uint256 value; bool allowFailure; }
     struct CallRequest { Call[] calls; uint256 nonce; uint256 expiration; }
 }

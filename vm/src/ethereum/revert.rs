@@ -1,4 +1,4 @@
-//! What a revert's data says (interface.md, execute-simulation error). Pure.
+//! What a revert's data says (guide: protocol 11.17). Pure.
 
 use alloy::{
     hex,

@@ -1,4 +1,4 @@
-//! Order ids that ride behind calldata (oracle.md 8.1). Pure.
+//! Order ids that ride behind calldata (guide: protocol 3.4). Pure.
 //!
 //! The scan runs over hex digits, not over bytes, because the network's other oracles do so and
 //! every oracle must find the same id.

@@ -1,4 +1,4 @@
-//! Withdrawals of `ethereum-vm`: call requests of the depository (settlement.md 7). Pure.
+//! Withdrawals of `ethereum-vm`: call requests of the depository (guide: protocol 8.1). Pure.
 
 use serde_json::Value;
 

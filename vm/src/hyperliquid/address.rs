@@ -1,4 +1,4 @@
-//! Addresses, currencies and transaction ids of `hyperliquid-vm` (settlement.md 1).
+//! Addresses, currencies and transaction ids of `hyperliquid-vm` (guide: protocol 2.2).
 
 use crate::{Codec, CodecError, protocol::text};
 

@@ -1,5 +1,5 @@
 //! Owner signatures of `hyperliquid-vm`, whose accounts are EVM accounts: personal_sign over the
-//! digest's raw bytes (oracle.md 5).
+//! digest's raw bytes (guide: protocol 6.3).
 
 use crate::{OwnerClaim, OwnerVerifier, Refusal, protocol::signature::verify_personal};
 

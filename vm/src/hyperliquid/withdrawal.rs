@@ -1,4 +1,4 @@
-//! Withdrawals of `hyperliquid-vm`: user-signed actions, ABI-encoded (settlement.md 7). Pure.
+//! Withdrawals of `hyperliquid-vm`: user-signed actions, ABI-encoded (guide: protocol 8.1). Pure.
 
 use alloy::{hex, primitives::keccak256, sol_types::SolValue};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Addresses, currencies and transaction ids of `lighter-vm` (settlement.md 1): account and asset
+//! Addresses, currencies and transaction ids of `lighter-vm` (guide: protocol 2.2): account and asset
 //! indexes as 16 big-endian bytes.
 
 use crate::{Codec, CodecError, protocol::text};

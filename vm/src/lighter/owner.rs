@@ -1,5 +1,5 @@
 //! Owner signatures of `lighter-vm`: personal_sign by the account's address on Ethereum, which the
-//! caller reads from the chain (oracle.md 5).
+//! caller reads from the chain (guide: protocol 6.3).
 
 use serde_json::Value;
 

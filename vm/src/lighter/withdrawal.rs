@@ -1,5 +1,5 @@
 //! Withdrawals of `lighter-vm`: transfers between accounts, ABI-encoded; the id is the hash of the
-//! text that the account's L1 key signs (settlement.md 7). Pure.
+//! text that the account's L1 key signs (guide: protocol 8.1). Pure.
 
 use alloy::{hex, primitives::keccak256, sol_types::SolValue};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Hub actions: MINT, BURN, TRANSFER, FAST_MINT (settlement.md 5).
+//! Hub actions: MINT, BURN, TRANSFER, FAST_MINT (guide: protocol 5.1).
 
 use alloy::sol_types::{Error, SolValue};
 

@@ -1,4 +1,4 @@
-//! Call requests: what the EVM and Tron depositories execute (settlement.md 7 and 9).
+//! Call requests: what the EVM and Tron depositories execute (guide: protocol 4.1 and 8.1).
 //!
 //! The two families share the bytes and the id; only the spelling of an address differs, which
 //! a [`Spelling`] holds.

@@ -1,4 +1,4 @@
-//! Hub identifiers: aliases, token ids, order and withdrawal addresses (settlement.md 2).
+//! Hub identifiers: aliases, token ids, order and withdrawal addresses (guide: protocol 2.4).
 //!
 //! The hub knows a chain by its name's UTF-8 bytes and everything on it by the family's bytes. The
 //! `safe` variants are `abi.encode` instead of packed, so that no two inputs share one preimage.

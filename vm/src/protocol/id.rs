@@ -1,4 +1,4 @@
-//! Deterministic ids: sha256 of joined texts (oracle.md 7).
+//! Deterministic ids: sha256 of joined texts (guide: protocol 2.3).
 
 use sha2::{Digest, Sha256};
 

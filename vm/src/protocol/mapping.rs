@@ -1,4 +1,4 @@
-//! Generic mapping entries: nonce mapping, no fill or refund (settlement.md 6).
+//! Generic mapping entries: nonce mapping, no fill or refund (guide: protocol 9.1).
 //!
 //! Pure. The texts are hashed as they are given, so their spelling counts.
 

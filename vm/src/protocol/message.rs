@@ -1,4 +1,4 @@
-//! The typed data (EIP-712) that oracles sign, and that clients sign for them (oracle.md 5).
+//! The typed data (EIP-712) that oracles sign, and that clients sign for them (guide: protocol 6).
 //!
 //! Pure: values in, digests out. The domains' contracts and chains come from the caller's
 //! configuration. Text is read strictly here, so that nothing malformed reaches a digest.

@@ -1,4 +1,4 @@
-//! The order, its id and its wire form (settlement.md 3).
+//! The order, its id and its wire form (guide: protocol 3.1).
 //!
 //! Amounts, salts and addresses stay the texts that they came as: answers echo them byte for byte,
 //! and only [`Order::typed`] says what they mean.

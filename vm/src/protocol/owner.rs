@@ -1,4 +1,4 @@
-//! Owner operations and their digest (oracle.md 5).
+//! Owner operations and their digest (guide: protocol 6.3).
 //!
 //! Pure. What an owner signs is the digest of a canonical JSON text; the families say how.
 

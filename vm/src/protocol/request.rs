@@ -1,5 +1,5 @@
 //! Withdraw requests in their two spellings: payload params (v2.2, the Aurora allocator) and
-//! withdraw requests (v2.3, the hub's allocator). Pure; settlement.md 7.1 and 7.2.
+//! withdraw requests (v2.3, the hub's allocator). Pure; guide: protocol 8.2 and 8.3.
 //!
 //! Field order is the wire's: the API echoes these structs.
 

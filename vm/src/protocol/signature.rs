@@ -1,4 +1,4 @@
-//! secp256k1 signatures over digests: parse, recover, EIP-191 (oracle.md 5).
+//! secp256k1 signatures over digests: parse, recover, EIP-191 (guide: protocol 6.2).
 //!
 //! Pure. Makes no signatures: that is the signer's business.
 

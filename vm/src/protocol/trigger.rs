@@ -1,5 +1,5 @@
 //! Deposit address triggers: what a solver's oracle says about a payment to a deposit address
-//! (settlement.md 8). Pure; field order is the wire's.
+//! (guide: protocol 9.2). Pure; field order is the wire's.
 
 use alloy::{primitives::keccak256, sol_types::SolValue};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Addresses, currencies and transaction ids of `solana-vm` (settlement.md 1): base58 throughout.
+//! Addresses, currencies and transaction ids of `solana-vm` (guide: protocol 2.2): base58 throughout.
 
 use crate::{Codec, CodecError, protocol::text};
 

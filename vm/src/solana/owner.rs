@@ -1,4 +1,4 @@
-//! Owner signatures of `solana-vm`: ed25519 over the digest's hex text (oracle.md 5).
+//! Owner signatures of `solana-vm`: ed25519 over the digest's hex text (guide: protocol 6.3).
 
 use alloy::hex;
 use ed25519_dalek::{Signature, VerifyingKey};

@@ -1,4 +1,4 @@
-//! Withdrawals of `solana-vm`: the depository's transfer request in Borsh (settlement.md 7). Pure.
+//! Withdrawals of `solana-vm`: the depository's transfer request in Borsh (guide: protocol 8.1). Pure.
 
 use alloy::hex;
 use borsh::{BorshDeserialize, BorshSerialize};

@@ -1,4 +1,4 @@
-//! Addresses, currencies and transaction ids of `ton-vm` (settlement.md 1): the account hash in the
+//! Addresses, currencies and transaction ids of `ton-vm` (guide: protocol 2.2): the account hash in the
 //! basechain, raw (`0:<hex>`) or friendly (base64 of tag, workchain, hash and CRC-16).
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};

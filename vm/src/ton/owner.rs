@@ -1,4 +1,4 @@
-//! Owner signatures of `ton-vm`: TonConnect signData over the digest's hex text (oracle.md 5).
+//! Owner signatures of `ton-vm`: TonConnect signData over the digest's hex text (guide: protocol 6.3).
 //!
 //! The wallet's public key comes from its contract, which the caller reads.
 

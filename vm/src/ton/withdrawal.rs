@@ -1,5 +1,5 @@
 //! Withdrawals of `ton-vm`: external messages of a highload v3 wallet, ABI-encoded; the id is the
-//! hash of the cell that the wallet's key signs (settlement.md 7). Pure.
+//! hash of the cell that the wallet's key signs (guide: protocol 8.1). Pure.
 
 use alloy::{hex, sol_types::SolValue};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Addresses, currencies and transaction ids of `tron-vm` (settlement.md 1): `41` and the 20 bytes
+//! Addresses, currencies and transaction ids of `tron-vm` (guide: protocol 2.2): `41` and the 20 bytes
 //! of an EVM address, written in base58check.
 
 use crate::{Codec, CodecError, protocol::text};

@@ -1,4 +1,4 @@
-//! Order calls and extra data of `tron-vm` (settlement.md 3): the fill contract as on EVM chains,
+//! Order calls and extra data of `tron-vm` (guide: protocol 3.2): the fill contract as on EVM chains,
 //! written in base58check. There are no order calls.
 
 use alloy::sol_types::SolValue;

@@ -1,4 +1,4 @@
-//! Owner signatures of `tron-vm`: TIP-191 over the digest's hex text (oracle.md 5).
+//! Owner signatures of `tron-vm`: TIP-191 over the digest's hex text (guide: protocol 6.3).
 
 use alloy::{hex, primitives::keccak256};
 

@@ -1,5 +1,5 @@
 //! Withdrawals of `tron-vm`: call requests of the depository, addresses as `41` and 40 hex digits
-//! (settlement.md 7). Pure.
+//! (guide: protocol 8.1). Pure.
 
 use alloy::hex;
 use serde_json::Value;

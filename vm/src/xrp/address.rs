@@ -1,4 +1,4 @@
-//! Addresses, currencies and transaction ids of `xrp-vm` (settlement.md 1): the 20-byte account id,
+//! Addresses, currencies and transaction ids of `xrp-vm` (guide: protocol 2.2): the 20-byte account id,
 //! written as a classic address or as an X-address, which may carry a destination tag.
 
 use bs58::Alphabet;

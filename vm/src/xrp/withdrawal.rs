@@ -1,5 +1,5 @@
 //! Withdrawals of `xrp-vm`: payments of native XRP, ABI-encoded; the id is the hash that the
-//! account's key signs (settlement.md 7). Pure.
+//! account's key signs (guide: protocol 8.1). Pure.
 
 use alloy::{hex, primitives::FixedBytes, sol_types::SolValue};
 use serde::{Deserialize, Serialize};

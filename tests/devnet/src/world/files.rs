@@ -1,4 +1,4 @@
-//! The configuration of a daemon that is to watch this world (oracle.md 1.2 and 1.3).
+//! The configuration of a daemon that is to watch this world (guide: protocol 10.4 and 10.5).
 
 use alloy::primitives::Address;
 use serde_json::{Value, json};

@@ -108,7 +108,7 @@ impl Withdrawal<'_> {
         Ok(keccak256(request.abi_encode()))
     }
 
-    /// Body of `withdrawal-initiation/v1`, with the owner's signature (oracle.md 10).
+    /// Body of `withdrawal-initiation/v1`, with the owner's signature (guide: protocol 8.5).
     pub fn initiation(&self) -> Result<Value> {
         let amount = self.money.amount;
         let packed = (self.alias()?, amount, self.nonce).abi_encode_packed();

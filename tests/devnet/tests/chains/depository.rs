@@ -1,4 +1,4 @@
-//! The depository emits what settlement.md 9 says, and every token does its own kind of harm.
+//! The depository emits what the guide's protocol 4.1 says, and every token does its own kind of harm.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The v2.1 message ids (settlement.md 4): struct hashes without a domain, which older clients know
+//! The v2.1 message ids (guide: protocol 6.5): struct hashes without a domain, which older clients know
 //! messages by. Nothing signs them any more.
 
 use super::{TypedMessage, hash};

@@ -24,7 +24,7 @@ pub(super) mod wire {
     }
 }
 
-/// A v2.2 withdraw request for the allocator on Aurora, normalised (settlement.md 7.1).
+/// A v2.2 withdraw request for the allocator on Aurora, normalised (guide: protocol 8.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayloadParams {
     /// The hub's number of the withdrawal's chain.
@@ -133,7 +133,7 @@ impl TypedMessage for Inclusion {
     }
 }
 
-/// A v2.3 withdraw request for the hub's allocator, normalised (settlement.md 7.2).
+/// A v2.3 withdraw request for the hub's allocator, normalised (guide: protocol 8.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorization {
     pub chain_id: String,

@@ -1,4 +1,4 @@
-//! What a key-management service answers: DER signatures and DER public keys (oracle.md 6).
+//! What a key-management service answers: DER signatures and DER public keys (guide: protocol 6.4).
 
 use k256::elliptic_curve::sec1::ToEncodedPoint;
 use k256::pkcs8::DecodePublicKey;

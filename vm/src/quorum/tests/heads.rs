@@ -1,4 +1,4 @@
-//! Who lies about heads, and who is only slow or behind (hostile.md, "RPC lies").
+//! Who lies about heads, and who is only slow or behind (guide: protocol 12.1).
 
 use std::sync::Mutex;
 

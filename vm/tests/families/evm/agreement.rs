@@ -1,4 +1,4 @@
-//! Three nodes over HTTP, two of which must agree (hostile.md, "RPC lies" and "RPC loss").
+//! Three nodes over HTTP, two of which must agree (guide: protocol 12.1).
 
 use serde_json::{Value, json};
 use vm::{

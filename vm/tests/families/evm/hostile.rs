@@ -1,4 +1,4 @@
-//! Logs and calldata that only look like deposits or payments (hostile.md, "EVM deposits").
+//! Logs and calldata that only look like deposits or payments (guide: protocol 12.3).
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
