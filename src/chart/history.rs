@@ -250,16 +250,16 @@ mod tests {
     async fn who_was_away_has_a_gap_and_no_other_hour_is_lost() {
         let rig = Rig::new();
         rig.fill(BEGIN, BEGIN + 90 * 60).await;
-        rig.fill(BEGIN + 40 * DAY, BEGIN + 40 * DAY + 600).await;
-        let now = BEGIN + 40 * DAY + 600;
+        rig.fill(BEGIN + 20 * DAY, BEGIN + 20 * DAY + 600).await;
+        let now = BEGIN + 20 * DAY + 600;
         let hours = rig.points(Step::Hour, BEGIN, now).await;
-        let wanted = [BEGIN, BEGIN + HOUR, BEGIN + 40 * DAY];
+        let wanted = [BEGIN, BEGIN + HOUR, BEGIN + 20 * DAY];
         assert_eq!(starts(Step::Hour, &hours), wanted);
         let days = rig.points(Step::Day, 0, now).await;
-        assert_eq!(starts(Step::Day, &days), [BEGIN, BEGIN + 40 * DAY]);
+        assert_eq!(starts(Step::Day, &days), [BEGIN, BEGIN + 20 * DAY]);
         assert_eq!(days[0], candle::whole(hours[..2].to_vec()).unwrap());
         let week = rig.points(Step::Hour, now - 7 * DAY, now).await;
-        assert_eq!(starts(Step::Hour, &week), [BEGIN + 40 * DAY]);
+        assert_eq!(starts(Step::Hour, &week), [BEGIN + 20 * DAY]);
     }
 
     #[tokio::test]
