@@ -130,13 +130,18 @@ pub fn currency(chain: &str, address: Address) -> Option<(&'static str, u8)> {
 
 /// The market file, with so many dollars an hour on each network.
 pub fn market(cap: Option<u64>) -> Arc<Market> {
-    let [alpha, beta, _] = CHAINS;
-    let mut file = json!([network(alpha), network(beta)]);
-    for network in file.as_array_mut().into_iter().flatten() {
+    changed(|network| {
         if let Some(cap) = cap {
             network["caps"] = json!({ "hourly": cap.to_string() });
         }
-    }
+    })
+}
+
+/// The market file, each network as `change` leaves it.
+pub fn changed(change: impl Fn(&mut Value)) -> Arc<Market> {
+    let [alpha, beta, _] = CHAINS;
+    let mut file = json!([network(alpha), network(beta)]);
+    file.as_array_mut().into_iter().flatten().for_each(change);
     Arc::new(Market::parse(&file.to_string(), |_| Some(vm::SETTLEMENT)).unwrap())
 }
 

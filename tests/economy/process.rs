@@ -195,8 +195,17 @@ impl World {
 
     /// A request to the integrator API, as a stranger sends it.
     pub async fn api(&self, method: Method, target: &str, body: &Value) -> (StatusCode, Value) {
+        self.api_by(None, (method, target, body)).await
+    }
+
+    /// The same, with the key of a label, or none.
+    pub async fn api_by(
+        &self,
+        label: Option<&str>,
+        asked: (Method, &str, &Value),
+    ) -> (StatusCode, Value) {
         let router = &self.process.as_ref().unwrap().api;
-        ask(router, (method, target, body), None).await
+        ask(router, asked, label.map(KeyLabel::new)).await
     }
 
     /// A request to the solver's oracle, or to its peer; with the key of a label, or none.

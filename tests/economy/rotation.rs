@@ -1,6 +1,6 @@
 //! Nonces on a settlement chain that is no network of the market: the solver's, and those of keys that it had before.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use alloy::primitives::{B256, Bytes, U256};
 use intentd::{
@@ -52,12 +52,7 @@ async fn promised(world: &World, owner: Owner) -> B256 {
 }
 
 async fn sent_within_minutes(world: &World, sent: B256) {
-    for _ in 0..60 {
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        for chain in &world.chains {
-            chain.mine_until(clock::seconds());
-        }
-    }
+    world.pass(120).await;
     let relay = world.chain(CHAINS[2].0);
     assert!(relay.lock().find(&sent).is_some(), "it is sent by nobody");
 }

@@ -11,6 +11,26 @@ use crate::{
     plan::Trade,
 };
 
+/// The transactions that a quote wants sent.
+pub fn steps(answer: &Value) -> Vec<Step> {
+    let steps = answer["steps"].as_array().into_iter().flatten();
+    let items = steps.flat_map(|step| step["items"].as_array().into_iter().flatten());
+    let step = |item: &Value| {
+        let data = &item["data"];
+        Step {
+            chain: data["chainId"].as_u64().unwrap(),
+            to: text(&data["to"]).parse().unwrap(),
+            value: text(&data["value"]).parse().unwrap(),
+            data: text(&data["data"]).parse().unwrap(),
+        }
+    };
+    items.map(step).collect()
+}
+
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
 impl History {
     pub async fn quote(&mut self, who: Who) {
         let (account, recipient, pause, trade) = self.wants(who);
@@ -63,18 +83,6 @@ impl History {
         quoted: u64,
     ) -> Deal {
         let v2 = &answer["protocol"]["v2"];
-        let items = answer["steps"].as_array().into_iter().flatten();
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let steps = items.flat_map(|step| step["items"].as_array().into_iter().flatten());
-        let step = |item: &Value| {
-            let data = &item["data"];
-            Step {
-                chain: data["chainId"].as_u64().unwrap(),
-                to: text(&data["to"]).parse().unwrap(),
-                value: text(&data["value"]).parse().unwrap(),
-                data: text(&data["data"]).parse().unwrap(),
-            }
-        };
         let gas = self.world.chains.iter().map(|chain| {
             let world = chain.lock();
             (chain.name, world.base + world.tip)
@@ -85,8 +93,8 @@ impl History {
             request: text(&answer["steps"][0]["requestId"]).parse().unwrap(),
             order: text(&v2["orderId"]).parse().unwrap(),
             wire: v2["orderData"].clone(),
-            signature: text(&v2["orderSignature"]),
-            steps: steps.map(step).collect(),
+            signature: text(&v2["orderSignature"]).to_owned(),
+            steps: steps(answer),
             minimum: text(&answer["details"]["currencyOut"]["minimumAmount"])
                 .parse()
                 .unwrap(),
