@@ -161,6 +161,8 @@ pub struct World {
     pub mute: bool,
     pub market: fn() -> Value,
     pub revert: Option<Revert>,
+    /// The market file says that transactions carry authorizations.
+    pub authorizations: bool,
     /// The authorizations of each estimate.
     pub carried: Vec<Vec<Authorization>>,
     /// Of each exchange that was built.
@@ -222,6 +224,7 @@ impl Default for Scene {
             mute: false,
             market: market_file,
             revert: None,
+            authorizations: true,
             carried: Vec::new(),
             deadlines: Vec::new(),
             fails: |_| false,
@@ -298,7 +301,7 @@ impl Scene {
                 number: if name == "origin" { 31_001 } else { 31_002 },
                 codec: vm::SETTLEMENT.transactions.unwrap(),
                 limits: Limits {
-                    authorizations: true,
+                    authorizations: self.with(|world| world.authorizations),
                     data_fees: charges.then(|| address(DATA_FEES)),
                     ..Limits::default()
                 },

@@ -394,11 +394,14 @@ async fn nothing_is_promised_that_no_node_takes() {
     let scene = Scene::default();
     let mut forged = authorization(|_| ());
     forged["r"] = json!("0x5");
-    for one in [
-        authorization(|one| one.nonce = 1),
-        authorization(|one| one.chain_id = U256::from(31_001)),
-        forged,
+    let good = authorization(|_| ());
+    for (one, taken) in [
+        (authorization(|one| one.nonce = 1), true),
+        (authorization(|one| one.chain_id = U256::from(31_001)), true),
+        (forged, true),
+        (good, false),
     ] {
+        scene.with(|world| world.authorizations = taken);
         let refused = refused(&scene, json!({"authorizationList": [one]})).await;
         assert_eq!(refused.code, Code::InvalidExtraTxs);
         assert!(refused.message.contains("authorization"), "{refused}");

@@ -93,6 +93,8 @@ pub struct World {
     /// Fill routers whose word counts; unset: anybody's.
     pub routers: Option<Vec<String>>,
     pub broadcasts: Vec<B256>,
+    /// The market file says that transactions carry authorizations.
+    pub authorizations: bool,
     /// Wei that receipts say any transaction's gas cost; unset where they say nothing.
     pub spent: Option<u64>,
 }
@@ -168,6 +170,7 @@ impl FakeChain {
             plain: GAS,
             byte: BYTE,
             decimals: Some(6),
+            authorizations: true,
             router: super::rig::ROUTER,
             blocks: vec![(0, Vec::new()); 20],
             ..World::default()
@@ -304,7 +307,7 @@ impl FakeChain {
             codec: &Codec,
             limits: Limits {
                 bytes: 2_000,
-                authorizations: true,
+                authorizations: self.with(|world| world.authorizations),
                 data_fees: self.with(|world| world.data_fee).map(|_| {
                     let oracle = "0x00000000000000000000000000000000000000f0";
                     vm::SETTLEMENT.address(oracle).unwrap()
@@ -816,7 +819,7 @@ impl Scanner for FakeChain {
     }
 }
 
-/// Drafts as JSON.
+/// Drafts as JSON; what nodes take is what the family says.
 pub struct Codec;
 
 impl TransactionCodec for Codec {
@@ -825,8 +828,12 @@ impl TransactionCodec for Codec {
         if bytes > most {
             return Err(Unfit::Large { bytes, most });
         }
-        let signed = draft.authorizations.iter();
-        Ok(signed.map(|one| one.address.clone()).collect())
+        let limits = Limits {
+            bytes: usize::MAX,
+            ..limits.clone()
+        };
+        let real = vm::SETTLEMENT.transactions.unwrap();
+        real.admit(chain, draft, &limits)
     }
 
     fn data_fee(

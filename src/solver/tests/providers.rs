@@ -3,12 +3,17 @@
 
 use std::time::Duration;
 
+use alloy::{
+    eips::eip7702::Authorization as Delegation,
+    primitives::{B256, U256},
+    signers::{SignerSync, local::PrivateKeySigner},
+};
 use tokio::time::Instant;
 use vm::trade::Fees;
 
 use super::{
     chain::Lies,
-    rig::{Rig, recipient, refundee},
+    rig::{RICH, Rig, native, recipient, refundee},
 };
 use crate::{
     request::{Request, fact::State, reason::FailReason, status::Status},
@@ -497,23 +502,65 @@ async fn what_an_unknown_key_promised_is_not_paid() {
     assert_eq!(rig.origin.paid(request.order_id), []);
 }
 
-/// Its nonce may have been used since it was quoted, or its account has a queue.
+/// Whose authorizations orders carry.
+fn delegator() -> PrivateKeySigner {
+    PrivateKeySigner::from_bytes(&B256::repeat_byte(7)).unwrap()
+}
+
+/// An order with an authorization for a chain, of a nonce.
+fn delegating(request: &mut Request, chain: u64, nonce: u64) {
+    let address = recipient(9);
+    let delegation = Delegation {
+        chain_id: U256::from(chain),
+        address: address.parse().unwrap(),
+        nonce,
+    };
+    let signed = delegator().sign_hash_sync(&delegation.signature_hash());
+    let signed = signed.unwrap();
+    request.authorizations = vec![serde_json::json!({
+        "chainId": chain, "address": address, "nonce": nonce,
+        "yParity": u8::from(signed.v()), "r": signed.r(), "s": signed.s(),
+    })];
+}
+
+/// The delegator has sent something since the order was quoted.
+fn delegator_acts(rig: &mut Rig) {
+    let account = format!("{:#x}", delegator().address());
+    rig.destination.give(&account, native(), RICH);
+    rig.destination.intrude(&account, 0);
+    rig.mine(1);
+}
+
+/// The operator's market file says by now that the chain takes none.
+fn chain_takes_none(rig: &mut Rig) {
+    rig.destination.with(|world| world.authorizations = false);
+}
+
+/// What was quoted may be stale when the deposit comes.
 #[tokio::test]
 async fn a_fill_whose_authorization_no_node_takes_any_more_takes_no_nonce() {
-    for (nonce, taken) in [(0, true), (1, false)] {
+    type Happens = fn(&mut Rig);
+    let cases: [(&str, (u64, u64), Happens, bool); 7] = [
+        ("as it should be", (31_002, 0), |_| (), true),
+        ("of any chain", (0, 0), |_| (), true),
+        ("of another chain", (31_001, 0), |_| (), false),
+        ("of a later nonce", (31_002, 1), |_| (), false),
+        ("of the nonce by now", (31_002, 1), delegator_acts, true),
+        ("of a nonce before", (31_002, 0), delegator_acts, false),
+        ("on a chain of none", (31_002, 0), chain_takes_none, false),
+    ];
+    for (name, (chain, nonce), happens, taken) in cases {
         let mut rig = Rig::new();
-        let change = |request: &mut Request| {
-            request.authorizations = vec![serde_json::json!({
-                "chainId": 31_002, "address": recipient(9), "nonce": nonce,
-                "yParity": 0, "r": "1", "s": "1",
-            })];
-        };
+        let change = |request: &mut Request| delegating(request, chain, nonce);
         let request = rig.quote(1, change).await;
+        happens(&mut rig);
         rig.deposit(&request, |_| ()).await;
         rig.settle(&request).await;
         let solver = rig.solver().await;
         let shown = solver.lanes["destination"].show().await.unwrap();
-        assert_eq!(shown.next.is_some(), taken, "{nonce}");
+        assert_eq!(shown.next.is_some(), taken, "{name}");
+        let sent = rig.destination.with(|world| world.broadcasts.len());
+        assert_eq!(sent > 0, taken, "{name}");
         if taken {
             rig.filled(request.order_id, 1);
             continue;
