@@ -16,6 +16,7 @@ use super::{
 };
 use crate::request::{Execution, Operation, Request};
 
+mod kept;
 mod late;
 mod multi;
 mod strangers;
@@ -529,21 +530,6 @@ async fn solver_swaps_what_it_does_not_hold() {
     assert_eq!(calls(&kept), calls(&answer) + 1);
     assert_eq!(call_of(&kept, 2), swept_to(USDC, SOLVER));
     assert_eq!(last_call(&kept), swept(NATIVE));
-}
-
-#[tokio::test]
-async fn a_usual_quote_is_kept_in_less_than_two_kilobytes() {
-    use crate::store::rows::quote;
-    let data = format!("0x{}", "12".repeat(100));
-    for changes in [
-        json!({}),
-        json!({"destinationCurrency": TOKEN}),
-        json!({"txs": [{"to": OTHER, "data": data}]}),
-    ] {
-        let (scene, answer) = quoted(changes.clone()).await;
-        let row = quote::encode(&stored(&scene, &answer).await).unwrap();
-        assert!(!quote::is_large(&row), "{} bytes: {changes}", row.len());
-    }
 }
 
 /// The solver takes and gives dollars of one group: what the user gets for them is the exchange's business.
