@@ -47,7 +47,8 @@
 //! | 43 large | request id | `large::Large` |
 //! | 44 candle | step (1), network ‖0, currency, unix seconds (8) | `candle::Candle`s |
 //!
-//! Each kind's file says how long its rows live, and roughly what one costs on the disk. What a stranger
+//! Each kind's file says how long its rows live, and roughly what one costs on the disk; for operators that
+//! is a table in the guide operate.md. What a stranger
 //! makes for nothing is a quote, a transaction that is looked for, and nothing else; both are forgotten
 //! ([`super::retention`]).
 //!

@@ -1011,3 +1011,51 @@ async fn pages_of_a_currency_are_found_from_any_time_on_and_back_from_any() {
     let range = candle::since(Step::Hour, spelled, 0);
     assert_eq!(starts(range).await, [0]);
 }
+
+/// The kinds that are constants, by their names.
+fn constants() -> Vec<(Kind, String)> {
+    let lines = include_str!("mod.rs").lines();
+    let constants = lines.filter_map(|line| {
+        line.strip_prefix("pub const ")?
+            .split_once(": Kind = Kind(")
+    });
+    let kinds = constants.map(|(name, number)| {
+        let number = number.trim_end_matches(");").parse().unwrap();
+        (Kind(number), name.to_lowercase())
+    });
+    kinds.collect()
+}
+
+/// The guide's table of what is kept: kind, what it is, for how long.
+fn retention() -> Vec<[&'static str; 3]> {
+    let guide = include_str!("../../guide/operate.md");
+    let (_, section) = guide
+        .split_once("### What is kept, and for how long")
+        .unwrap();
+    let section = section.split("\n#").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let cells = rows.map(|row| {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        <[&str; 3]>::try_from(cells).unwrap()
+    });
+    cells.collect()
+}
+
+#[test]
+fn every_kind_of_row_has_its_retention_in_the_guide() {
+    let constants = constants();
+    let known: Vec<_> = constants
+        .iter()
+        .map(|(kind, name)| (*kind, name.as_str()))
+        .collect();
+    assert_eq!(known, KINDS);
+    let mut told = Vec::new();
+    for [kind, what, kept] in retention() {
+        told.push(kind.trim_matches('`'));
+        assert!(!what.is_empty() && !kept.is_empty(), "{kind}");
+    }
+    let mut names: Vec<_> = known.iter().map(|(_, name)| *name).collect();
+    told.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(told, names);
+}
