@@ -80,10 +80,10 @@ pub enum Unread {
 
 /// Transactions of one chain that one request reads at a time: each is asked of all its providers.
 const AT_ONCE: usize = 8;
-/// The same of all requests together: half of what is asked of a provider at a time.
-const OF_ALL: usize = 32;
-/// The same of callers without a key.
-const OF_STRANGERS: usize = OF_ALL / 2;
+/// The same of all requests together: three quarters of what is asked of a provider at a time.
+const OF_ALL: usize = 48;
+/// The same of callers without a key: the others are for keys.
+const OF_STRANGERS: usize = 32;
 /// How long the read of a caller without a key waits for its place.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -91,7 +91,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Places(Mutex<HashMap<ChainId, Arc<Line>>>);
 
-/// Who waits to read a chain: callers without a key have half of its places.
+/// Who waits to read a chain: callers without a key have two thirds of its places.
 #[derive(Debug)]
 struct Line {
     all: Semaphore,
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn strangers_leave_half_of_the_places_to_keys_and_wait_for_seconds() {
+    async fn strangers_leave_a_third_of_the_places_to_keys_and_wait_for_seconds() {
         let quick = Arc::new(Counting::default());
         let hanging = Arc::new(Counting {
             hangs: true,
