@@ -1,4 +1,4 @@
-//! Questions about the solver's nonces.
+//! Questions about the solver's accounts and what they have on its way.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::solver::{
 pub enum Question {
     /// Every lane, or those of `network`.
     Show { network: Option<String> },
-    /// Nonces of `network` that the chain waits for and nobody has are to be used up.
+    /// What the chain of `network` waits for and nobody holds is to be used up.
     Heal { network: String },
 }
 
@@ -32,20 +32,20 @@ pub enum Answer {
 pub struct Row {
     pub network: String,
     pub account: String,
-    /// The nonce that the next transaction takes; `None` before the first one.
-    pub next: Option<u64>,
-    /// The chain's count, by agreement of its providers, or why there is none.
-    pub mined: Result<u64, String>,
-    pub gaps: Vec<u64>,
+    /// What the next attempt holds; `None` before the first one.
+    pub next: Option<String>,
+    /// How far the chain is, by agreement of its providers, or why nobody says it.
+    pub mined: Result<String, String>,
+    pub gaps: Vec<String>,
     pub open: Vec<Open>,
 }
 
-/// A nonce that is not done with.
+/// An attempt that is not done with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
-    pub nonce: u64,
+    pub attempt: String,
     pub of: String,
-    /// The newest transaction that has it.
+    /// Its newest transaction.
     pub transaction: Option<String>,
     pub versions: usize,
     /// Unix seconds of the newest.
@@ -58,7 +58,7 @@ pub struct Open {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Healed {
     pub account: String,
-    pub nonces: Vec<u64>,
+    pub used_up: Vec<String>,
 }
 
 /// Why nothing was healed.
@@ -98,7 +98,7 @@ impl Question {
                 for lane in of(&network)? {
                     healed.push(Healed {
                         account: lane.owner.text().to_owned(),
-                        nonces: lane.heal(now).await?,
+                        used_up: lane.heal(now).await?,
                     });
                 }
                 Ok(Answer::Healed { lanes: healed })
@@ -108,20 +108,20 @@ impl Question {
 }
 
 fn row(shown: Shown) -> Row {
-    let open = shown.slots.into_iter().map(|(nonce, slot)| Open {
-        nonce,
-        of: Shown::owner(&slot),
-        transaction: slot.versions.last().map(|newest| newest.hash.to_string()),
-        versions: slot.versions.len(),
-        since: slot.sent_at,
-        refused: slot.refused,
-        cancelled: slot.versions.last().is_some_and(|newest| newest.cancels),
+    let open = shown.attempts.into_iter().map(|(name, attempt)| Open {
+        attempt: name,
+        of: Shown::owner(&attempt),
+        transaction: attempt.signed.last().map(|newest| newest.id.clone()),
+        versions: attempt.signed.len(),
+        since: attempt.sent_at,
+        refused: attempt.refused,
+        cancelled: attempt.signed.last().is_some_and(|newest| newest.cancels),
     });
     Row {
         network: shown.network,
         account: shown.account,
         next: shown.next,
-        mined: shown.mined,
+        mined: shown.reached,
         gaps: shown.gaps,
         open: open.collect(),
     }

@@ -43,18 +43,16 @@ fn shown(lanes: &[Row]) -> String {
         let Row {
             network, account, ..
         } = row;
-        let next = row
-            .next
-            .map_or_else(|| "-".to_owned(), |next| next.to_string());
+        let next = row.next.as_deref().unwrap_or("-");
         let mined = match &row.mined {
-            Ok(mined) => mined.to_string(),
+            Ok(mined) => mined.clone(),
             Err(why) => format!("unknown ({why})"),
         };
         let mut lines = vec![format!("{network}  {account}  next {next}  mined {mined}")];
         if !row.gaps.is_empty() {
             lines.push(format!(
-                "  MISSING {:?}: intentd lane heal {network}",
-                row.gaps
+                "  MISSING [{}]: intentd lane heal {network}",
+                row.gaps.join(", ")
             ));
         }
         for open in &row.open {
@@ -62,7 +60,7 @@ fn shown(lanes: &[Row]) -> String {
             let cancelled = if open.cancelled { "  cancelled" } else { "" };
             lines.push(format!(
                 "  {}  {}  {transaction}  versions {}  since {}  refused {}{cancelled}",
-                open.nonce, open.of, open.versions, open.since, open.refused
+                open.attempt, open.of, open.versions, open.since, open.refused
             ));
         }
         lines.join("\n")
@@ -74,9 +72,13 @@ fn shown(lanes: &[Row]) -> String {
 }
 
 fn healed(lanes: &[Healed]) -> String {
-    let lane = |healed: &Healed| match healed.nonces.is_empty() {
+    let lane = |healed: &Healed| match healed.used_up.is_empty() {
         true => format!("{}: nothing was missing", healed.account),
-        false => format!("{}: used up {:?}", healed.account, healed.nonces),
+        false => format!(
+            "{}: used up [{}]",
+            healed.account,
+            healed.used_up.join(", ")
+        ),
     };
     lanes.iter().map(lane).collect::<Vec<_>>().join("\n")
 }

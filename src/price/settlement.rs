@@ -82,19 +82,18 @@ impl OnChain {
         }
         let asked = self.writers.iter().map(|writer| async move {
             let fees = tokio::time::timeout(PATIENCE, writer.fees()).await;
-            let fees = fees.ok()?.ok()?;
-            Some(U256::from(fees.base).saturating_add(U256::from(fees.priority)))
+            Some(fees.ok()?.ok()?.of(GAS))
         });
         let bytes = tokio::time::timeout(PATIENCE, self.bytes.byte_fee(calldata()));
         let (said, bytes) = futures::join!(futures::future::join_all(asked), bytes);
-        let price = middle(said.into_iter().flatten().collect());
-        let Some((price, bytes)) = price.zip(bytes.ok().flatten()) else {
+        let gas = middle(said.into_iter().flatten().collect());
+        let Some((gas, bytes)) = gas.zip(bytes.ok().flatten()) else {
             let known = self.known(LINGER, now);
             return known.ok_or_else(|| unavailable("no provider answers".to_owned()));
         };
         // Two transactions.
         let bytes = bytes.saturating_mul(U256::from(2));
-        let wei = price.saturating_mul(U256::from(GAS)).saturating_add(bytes);
+        let wei = gas.saturating_add(bytes);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some((wei, now));
         Ok(wei)

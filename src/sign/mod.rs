@@ -3,9 +3,14 @@
 
 pub mod raw;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use vm::protocol::signature::Signature;
-use vm::types::{B256, EvmAddress};
+use vm::{
+    trade::{Message, Unsigned},
+    types::{B256, Bytes, EvmAddress},
+};
 
 /// A secp256k1 key, here or in a key service.
 #[async_trait]
@@ -26,4 +31,24 @@ pub enum SignError {
     /// The signature is not by the signer's own address over this digest.
     #[error("the signer answered with a signature that is not its own")]
     Foreign,
+}
+
+/// A signer as VM families ask for it: it signs what they hand it.
+pub struct ForFamilies(pub Arc<dyn Signer>);
+
+#[async_trait]
+impl vm::trade::Signer for ForFamilies {
+    fn account(&self) -> Bytes {
+        Bytes::copy_from_slice(self.0.address().as_slice())
+    }
+
+    async fn sign(&self, message: Message<'_>) -> Result<Bytes, Unsigned> {
+        let Message::Secp256k1(digest) = message;
+        let refused = |error: SignError| Unsigned(error.to_string());
+        let signature = self.0.sign(digest).await.map_err(refused)?;
+        if signature.recover(digest) != Ok(self.0.address()) {
+            return Err(refused(SignError::Foreign));
+        }
+        Ok(Bytes::copy_from_slice(signature.as_bytes()))
+    }
 }

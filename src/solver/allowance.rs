@@ -1,13 +1,16 @@
 //! What the approval proxies may take of the solver's tokens. They take from their caller only, so an
 //! allowance without end gives nobody anything; it is made ahead, since quotes are simulated with it.
 
-use vm::{Address, Amount, CodecError, trade::Spend};
+use vm::{
+    Address, Amount, CodecError,
+    trade::{Intent, Spend},
+};
 
 use super::{
     Solver, SolverError,
     lane::{Lane, Plan},
 };
-use crate::store::{Outcome, requests::RequestsError, rows::lane::Owner};
+use crate::store::{Outcome, requests::RequestsError, rows::attempt::Owner};
 
 /// Units below which an allowance is made anew ahead of need: tokens that count in 96 bits cannot be
 /// allowed more than twice as many.
@@ -74,8 +77,8 @@ impl Solver {
             spender: spender.text().to_owned(),
             currency: currency.text().to_owned(),
         };
-        let mut slots = lane.slots().await?.into_iter();
-        if slots.any(|(_, slot)| slot.owner == owner) {
+        let mut attempts = lane.attempts().await?.into_iter();
+        if attempts.any(|(_, attempt)| attempt.owner == owner) {
             return Ok(false);
         }
         let listed = site.listed(currency.text());
@@ -104,10 +107,12 @@ impl Solver {
             .map_err(|revert| CodecError(format!("allowance would revert: {}", revert.reason)))?;
         let plan = Plan {
             owner,
-            call,
-            authorizations: Vec::new(),
-            gas,
-            spends: Vec::new(),
+            intent: Intent {
+                call,
+                authorizations: Vec::new(),
+                limit: gas,
+                spends: Vec::new(),
+            },
         };
         let mut taken = lane.take(&plan, now / 1_000).await?;
         let batch = std::mem::take(&mut taken.batch);
@@ -115,9 +120,9 @@ impl Solver {
             Outcome::Applied { .. } => {}
             Outcome::Refused { .. } => return Err(RequestsError::Refused.into()),
         }
-        let slot = taken.slot.clone();
+        let (id, attempt) = (taken.id.clone(), taken.attempt.clone());
         drop(taken);
-        lane.send(&slot).await?;
+        lane.send(&id, &attempt).await?;
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ impl Solver {
     ) -> Result<bool, SolverError> {
         let (request, order) = (&view.request, view.request.order_id);
         let fees = lane.fees().await?;
-        let price = Amount::from(fees.base.saturating_add(fees.priority));
+        let price = Amount::from(fees.price());
         let gas = Amount::from(request.fill_gas);
         let charged = request.fill_price.saturating_mul(gas);
         let more = price.saturating_sub(request.fill_price).saturating_mul(gas);
@@ -47,7 +47,7 @@ impl Solver {
         if asked.is_zero() {
             return Ok(false);
         }
-        let room = price.saturating_mul(Amount::from(GAS_ROOM));
+        let room = fees.of(GAS_ROOM);
         let charged = request.fill_data.saturating_mul(Amount::from(FOLD));
         let most = charged.saturating_add(room);
         if asked > most {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use vm::{
     Address, Amount, CodecError, OrderCall, U256,
     protocol::text,
-    trade::{Authorization, Call, FillTerms, Payout},
+    trade::{Authorization, Call, FillTerms, Intent, Payout},
 };
 
 use super::{
@@ -20,8 +20,8 @@ use crate::{
     attest::Refusal,
     request::{Request, fact::Purpose, reason::FailReason},
     store::rows::{
+        attempt::Owner,
         claim::{Leg, Stage},
-        lane::Owner,
     },
 };
 
@@ -193,10 +193,12 @@ impl Solver {
     ) -> Result<Paid, SolverError> {
         let plan = Plan {
             owner: Owner::Request(view.request.id),
-            call: payment.call,
-            authorizations: payment.authorizations,
-            gas,
-            spends: payment.spends,
+            intent: Intent {
+                call: payment.call,
+                authorizations: payment.authorizations,
+                limit: gas,
+                spends: payment.spends,
+            },
         };
         if !self.stake(view, lane, &plan).await? {
             return Ok(Paid::Held);
@@ -213,7 +215,7 @@ impl Solver {
             reason: None,
             network: lane.site.name.clone(),
             lane: lane.name.clone(),
-            nonce: taken.nonce,
+            attempt: taken.id.clone(),
             currency: payment.currency,
             amount: payment.amount,
             payments: payment.amounts,
@@ -234,13 +236,12 @@ impl Solver {
         payment: &Payment,
     ) -> Result<bool, SolverError> {
         let fees = lane.fees().await?;
-        let price = Amount::from(fees.base.saturating_add(fees.priority));
-        let gas = price.saturating_mul(Amount::from(most_gas(request)));
+        let gas = fees.of(most_gas(request));
         let mut needed = payment.call.value.saturating_add(gas);
         // Refunds and plain payments of tokens have half of what quotes keep back: several of those may have
         // been given at once.
         if !payment.call.value.is_zero() || payment.router.is_some() {
-            needed = needed.saturating_add(price.saturating_mul(Amount::from(KEPT_GAS)));
+            needed = needed.saturating_add(fees.of(KEPT_GAS));
         }
         let native = (lane.site.native.clone(), needed);
         for (currency, amount) in payment.spends.iter().chain([&native]) {

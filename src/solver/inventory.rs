@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use vm::{Address, Amount, U256};
+use vm::{Address, Amount};
 
 use super::{SolverError, lane::Lane, site::Site};
 use crate::store::{
     Batch, Store,
-    rows::{lane::Slot, reservation},
+    rows::{attempt::Attempt, reservation},
 };
 
 /// Rows read at once.
@@ -45,44 +45,37 @@ pub async fn reserved(
     }
 }
 
-/// What a slot may take: of the native currency for gas, bytes and value, and of others.
-pub fn needs(site: &Site, slot: &Slot) -> Result<Vec<(Address, Amount)>, SolverError> {
-    let gas = slot
-        .versions
-        .iter()
-        .map(|version| U256::from(version.gas).saturating_mul(U256::from(version.max_fee)));
-    let gas = gas.max().unwrap_or_default();
-    let fees = gas.saturating_add(slot.data_fee);
-    let mut needs = vec![(site.native.clone(), fees.saturating_add(slot.value))];
-    for (currency, amount) in &slot.spends {
-        needs.push((site.family().address(currency)?, *amount));
-    }
-    Ok(needs)
+/// What an attempt may take, the native currency first.
+pub fn needs(site: &Site, attempt: &Attempt) -> Result<Vec<(Address, Amount)>, SolverError> {
+    let family = site.family();
+    let needs = attempt.spends.iter();
+    let needs = needs.map(|(currency, amount)| Ok((family.address(currency)?, *amount)));
+    needs.collect()
 }
 
-/// Adds the slot's reservations to a commit.
+/// Adds an attempt's reservations to a commit.
 pub fn reserve(
     mut batch: Batch,
     lane: &Lane,
-    slot: &Slot,
-    nonce: u64,
+    attempt: &Attempt,
+    id: &[u8],
 ) -> Result<Batch, SolverError> {
-    for (currency, amount) in needs(&lane.site, slot)? {
-        let key = reservation::key(&lane.name, currency.bytes(), nonce);
+    for (currency, amount) in needs(&lane.site, attempt)? {
+        let key = reservation::key(&lane.name, currency.bytes(), id);
         batch = batch.put(key, reservation::encode(amount));
     }
     Ok(batch)
 }
 
-/// Adds to a commit that the slot takes nothing any more.
+/// Adds to a commit that an attempt takes nothing any more.
 pub fn release(
     mut batch: Batch,
     lane: &Lane,
-    slot: &Slot,
-    nonce: u64,
+    attempt: &Attempt,
+    id: &[u8],
 ) -> Result<Batch, SolverError> {
-    for (currency, _) in needs(&lane.site, slot)? {
-        batch = batch.delete(reservation::key(&lane.name, currency.bytes(), nonce));
+    for (currency, _) in needs(&lane.site, attempt)? {
+        batch = batch.delete(reservation::key(&lane.name, currency.bytes(), id));
     }
     Ok(batch)
 }

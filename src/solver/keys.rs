@@ -63,7 +63,7 @@ impl Solver {
         family.is_some_and(|family| self.keys.of(family, &request.order.solver).is_some())
     }
 
-    /// The lane that a payment has its nonce of.
+    /// The lane that a payment is an attempt of.
     pub(super) fn lane_of(&self, leg: &Leg) -> Result<&Arc<Lane>, SolverError> {
         let lanes = self.lanes.values().chain(&self.former);
         let found = lanes.into_iter().find(|lane| lane.name == leg.lane);

@@ -1,21 +1,20 @@
-//! One chain's nonces. A nonce is taken by the commit that stores the transaction that has it, so no
-//! nonce is without a stored transaction and no transaction goes out that is not stored.
+//! The solver's account on one chain. Its family prepares attempts, of which each lands at most once; what an
+//! attempt holds is taken by the commit that stores it with everything that was signed for it, so nothing is
+//! held without a stored transaction and no transaction goes out that is not stored.
 //!
-//! [`Lane::tend`] brings a slot forward: it looks for any of the slot's versions on the chain, sends
-//! the same bytes again, and replaces a stuck version with one that pays more. A slot whose
-//! transaction nodes refuse for good is cancelled by a transaction with the same nonce.
+//! [`Lane::tend`] brings an attempt forward: it looks for any of its transactions on the chain, sends the same
+//! bytes again, and has a stuck one replaced. An attempt that nodes refuse for good is cancelled.
 
+mod estimate;
 mod heal;
-mod sign;
 mod tend;
 
 use std::sync::Arc;
 
-use futures::TryFutureExt;
 use tokio::sync::{Mutex, MutexGuard};
 use vm::{
-    Address, Amount,
-    trade::{Authorization, Broadcast, Call, Fees, Intended, Revert, Unfit},
+    Address, Amount, Bytes,
+    trade::{self, Broadcast, Goal, Intent, Jump, SubmitError},
 };
 
 pub use heal::Shown;
@@ -23,34 +22,28 @@ pub use tend::{Depth, Landing, Push};
 
 use super::{SolverError, inventory, site::Site};
 use crate::{
-    sign::Signer,
+    sign::{ForFamilies, Signer},
     store::{
         Batch, Expect, Store,
         lease::Held,
         rows::{
             self,
-            lane::{Owner, Slot},
+            attempt::{self, Attempt, Owner, Signed},
         },
     },
 };
 
-/// More slots than any lane has open.
-const MOST_SLOTS: usize = 4_096;
-/// Nonces that the chain may be ahead of the lane by before an operator has to look: somebody else uses
-/// the key, or providers lie.
-const MOST_JUMP: u64 = 16;
-
-/// How many times what a chain asks for a transaction's bytes is kept for them.
-const DATA_ROOM: Amount = Amount::from_limbs([2, 0, 0, 0]);
+/// More attempts than any lane has open.
+const MOST_ATTEMPTS: usize = 4_096;
 
 /// How gas is paid for.
 #[derive(Clone, Copy, Debug)]
 pub struct Gas {
     /// Seconds after which a transaction that is in no block is replaced.
     pub stuck_after: u64,
-    /// Wei per gas unit above which no transaction is made.
+    /// What a unit of work may cost above which no transaction is made.
     pub most: u128,
-    /// Refusals by nodes after which a nonce is cancelled.
+    /// Refusals by nodes after which an attempt is cancelled.
     pub most_refusals: u32,
 }
 
@@ -64,15 +57,15 @@ impl Default for Gas {
     }
 }
 
-/// See the module. There is one per chain number and key: two would take each other's nonces.
+/// See the module. There is one per chain number and key: two would take each other's resources.
 pub struct Lane {
     pub site: Arc<Site>,
     /// What its rows are called.
     pub name: String,
-    /// The account whose nonces they are.
+    /// The account's address.
     pub owner: Address,
+    account: trade::Account,
     store: Arc<dyn Store>,
-    signer: Arc<dyn Signer>,
     gas: Gas,
     /// Every commit demands it.
     held: Held,
@@ -81,23 +74,18 @@ pub struct Lane {
     turn: Mutex<()>,
 }
 
-/// A transaction before it has a nonce.
+/// What is to land, and whose it is.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub owner: Owner,
-    pub call: Call,
-    pub authorizations: Vec<Authorization>,
-    /// Gas units.
-    pub gas: u64,
-    /// What it takes of currencies other than the native one.
-    pub spends: Vec<(Address, Amount)>,
+    pub intent: Intent,
 }
 
-/// A nonce, a signed transaction that has it, and the commit that takes it. Until that commit is
-/// applied nothing has happened; nobody else takes a nonce meanwhile.
+/// An attempt, and the commit that takes what it holds. Until that commit is applied nothing has happened;
+/// nobody else takes anything of the account meanwhile.
 pub struct Taken<'a> {
-    pub nonce: u64,
-    pub slot: Slot,
+    pub id: Bytes,
+    pub attempt: Attempt,
     pub batch: Batch,
     _turn: MutexGuard<'a, ()>,
 }
@@ -111,15 +99,16 @@ impl Lane {
         gas: Gas,
         now: u64,
     ) -> Result<Self, SolverError> {
-        let owner = site.family().address(&format!("{:#x}", signer.address()))?;
+        let account = site.account(Arc::new(ForFamilies(signer)), gas.most)?;
+        let owner = account.address.clone();
         let (name, _) = name(&*store, &site.name, &owner).await?;
         let held = Held::take(&*store, &format!("lane/{name}"), now).await?;
         Ok(Self {
             site,
             name,
             owner,
+            account,
             store,
-            signer,
             gas,
             held: held.ok_or(SolverError::Fenced)?,
             retired: false,
@@ -135,8 +124,8 @@ impl Lane {
         gas: Gas,
         now: u64,
     ) -> Result<Option<Self>, SolverError> {
-        let owner = site.family().address(&format!("{:#x}", signer.address()))?;
-        if !name(&*store, &site.name, &owner).await?.1 {
+        let account = site.account(Arc::new(ForFamilies(signer.clone())), gas.most)?;
+        if !name(&*store, &site.name, &account.address).await?.1 {
             return Ok(None);
         }
         let mut lane = Self::open(site, store, signer, gas, now).await?;
@@ -149,41 +138,52 @@ impl Lane {
         self.held.batch()
     }
 
-    /// Prepares a transaction with the next nonce. [`SolverError::Short`] if the account cannot pay
-    /// for it beside what is reserved. `now` in unix seconds.
+    /// Prepares an attempt. [`SolverError::Short`] if the account cannot pay for it beside what is reserved.
+    /// `now` in unix seconds.
     pub async fn take(&self, plan: &Plan, now: u64) -> Result<Taken<'_>, SolverError> {
         // Asked before it is this one's turn: nobody waits for another's providers.
-        let fresh = self.row().await?.1.is_none();
-        // Also a stored lane looks at the chain: the key may have been used elsewhere meanwhile.
-        let mined = self.site.nonce(&self.owner, fresh).err_into();
-        let data_fee = self.most_data_fee(&plan.call, &plan.authorizations);
-        let (mined, fees, data_fee) = futures::try_join!(mined, self.fees(), data_fee)?;
+        let first = self.row().await?.1.is_none();
+        let asked = self.account.submitter.look(Goal::Land(&plan.intent), first);
+        let outlook = asked.await.map_err(|error| self.told(error))?;
         let turn = self.turn.lock().await;
         let (found, stored) = self.row().await?;
-        let (nonce, skipped) = self.next(stored, mined)?;
-        let slot = self.first(plan, nonce, (fees, data_fee, now)).await?;
-        self.check_funds(&slot).await?;
-        let next = nonce + 1;
-        let lane = rows::lane::Lane {
-            next,
-            skipped,
-            account: self.owner.text().to_owned(),
-        };
+        let known = stored.as_ref().map(|lane| &lane.own[..]);
+        let prepared = outlook.prepare(known).await;
+        let prepared = prepared.map_err(|error| self.told(error))?;
+        if let Some(jump) = prepared.jump {
+            self.tell(jump);
+        }
+        let id = prepared.attempt.id.clone();
+        let attempt = kept(&prepared.attempt, (plan.owner.clone(), now));
+        self.check_funds(&attempt).await?;
         let key = rows::lane::key(&self.name);
-        let slot_key = rows::lane::slot_key(&self.name, nonce);
-        let batch = self
+        let mut batch = self
             .batch()
-            .expect(key.clone(), found.map_or(Expect::Absent, Expect::Equals))
-            .expect(slot_key.clone(), Expect::Absent)
-            .put(key, lane.encode()?)
-            .put(slot_key, slot.encode()?);
-        let batch = inventory::reserve(batch, self, &slot, nonce)?;
+            .expect(key.clone(), found.map_or(Expect::Absent, Expect::Equals));
+        if let Some(own) = prepared.account {
+            batch = batch.put(key, self.known(own).encode()?);
+        }
         Ok(Taken {
-            nonce,
-            slot,
-            batch,
+            batch: self.begin(batch, &id, &attempt)?,
+            id,
+            attempt,
             _turn: turn,
         })
+    }
+
+    /// Adds to a commit that an attempt is kept, and with it all that it holds, which nobody else may.
+    fn begin(&self, mut batch: Batch, id: &Bytes, attempt: &Attempt) -> Result<Batch, SolverError> {
+        let key = attempt::key(&self.name, id);
+        batch = batch
+            .expect(key.clone(), Expect::Absent)
+            .put(key, attempt.encode()?);
+        for resource in &attempt.resources {
+            let key = attempt::resource(&self.name, resource);
+            batch = batch
+                .expect(key.clone(), Expect::Absent)
+                .put(key, attempt::holder(id));
+        }
+        inventory::reserve(batch, self, attempt, id)
     }
 
     /// The lane's row, as bytes and as what it says.
@@ -194,72 +194,78 @@ impl Lane {
         Ok((found, stored))
     }
 
-    /// The nonce to take where a quorum has `mined` transactions, and the nonces that were somebody
-    /// else's.
-    fn next(
-        &self,
-        stored: Option<rows::lane::Lane>,
-        mined: u64,
-    ) -> Result<(u64, Vec<u64>), SolverError> {
-        let Some(rows::lane::Lane {
-            next, mut skipped, ..
-        }) = stored
-        else {
-            return Ok((mined, Vec::new()));
-        };
-        if mined <= next {
-            return Ok((next, skipped));
+    fn known(&self, own: Bytes) -> rows::lane::Lane {
+        rows::lane::Lane {
+            account: self.owner.text().to_owned(),
+            family: self.site.family().name.to_owned(),
+            own,
         }
+    }
+
+    fn told(&self, error: SubmitError) -> SolverError {
+        let network = || self.site.name.clone();
+        match error {
+            SubmitError::Read(error) => error.into(),
+            SubmitError::Codec(error) => error.into(),
+            SubmitError::Unsigned(error) => error.into(),
+            SubmitError::Dear => SolverError::Dear(network()),
+            SubmitError::Jumped(jump) => {
+                self.tell(jump);
+                let network = network();
+                SolverError::Jumped { network, jump }
+            }
+        }
+    }
+
+    fn tell(&self, Jump { next, mined }: Jump) {
         let network = self.site.name.clone();
         tracing::error!(network, next, mined, "the solver's key is used elsewhere");
-        metrics::counter!("intentd_solver_nonce_jumps_total", "network" => network.clone())
-            .increment(1);
-        if mined - next > MOST_JUMP {
-            return Err(SolverError::Jumped {
-                network,
-                next,
-                mined,
-            });
-        }
-        skipped.extend(next..mined);
-        Ok((mined, skipped))
+        metrics::counter!("intentd_solver_nonce_jumps_total", "network" => network).increment(1);
     }
 
-    /// Hands the newest version to the network. What nodes say is no proof of anything: `tend` looks.
-    pub async fn send(&self, slot: &Slot) -> Result<Option<Broadcast>, SolverError> {
-        let Some(version) = slot.versions.last() else {
-            return Ok(None);
-        };
-        let said = self.site.broadcast(&version.raw).await?;
-        if said != Broadcast::Accepted {
-            let (network, hash) = (self.site.name.as_str(), version.hash);
-            tracing::warn!(network, %hash, ?said, "transaction was not taken");
+    /// Hands the newest transaction to the network. What nodes say is no proof of anything: `tend` looks.
+    pub async fn send(
+        &self,
+        id: &Bytes,
+        attempt: &Attempt,
+    ) -> Result<Option<Broadcast>, SolverError> {
+        let made = self.made(id, attempt)?;
+        let said = self.account.submitter.send(&made).await;
+        let said = said.map_err(|error| self.told(error))?;
+        if let (Some(said), Some(newest)) = (&said, attempt.signed.last())
+            && *said != Broadcast::Accepted
+        {
+            let (network, id) = (self.site.name.as_str(), newest.id.as_str());
+            tracing::warn!(network, id, ?said, "transaction was not taken");
         }
-        Ok(Some(said))
+        Ok(said)
     }
 
-    /// The transaction of a nonce, until it has been freed.
-    pub async fn slot(&self, nonce: u64) -> Result<Option<Slot>, SolverError> {
-        let key = rows::lane::slot_key(&self.name, nonce);
+    /// An attempt, until it is done with.
+    pub async fn attempt(&self, id: &[u8]) -> Result<Option<Attempt>, SolverError> {
+        let key = attempt::key(&self.name, id);
         let found = self.store.read(&key).await?;
-        Ok(found.as_deref().map(Slot::decode).transpose()?)
+        Ok(found.as_deref().map(Attempt::decode).transpose()?)
     }
 
-    /// Every nonce that is not done with, lowest first.
-    pub async fn slots(&self) -> Result<Vec<(u64, Slot)>, SolverError> {
-        let range = rows::lane::slots(&self.name, MOST_SLOTS);
-        let mut slots = Vec::new();
+    /// Every attempt that is not done with, lowest id first.
+    pub async fn attempts(&self) -> Result<Vec<(Bytes, Attempt)>, SolverError> {
+        let range = attempt::range(&self.name, MOST_ATTEMPTS);
+        let mut attempts = Vec::new();
         for (key, value) in self.store.scan(range).await? {
-            let nonce = rows::lane::nonce(&self.name, &key)?;
-            slots.push((nonce, Slot::decode(&value)?));
+            let id = attempt::id(&self.name, &key)?;
+            attempts.push((id, Attempt::decode(&value)?));
         }
-        Ok(slots)
+        Ok(attempts)
     }
 
-    /// Adds to a commit that a nonce is done with.
-    pub fn free(&self, batch: Batch, nonce: u64, slot: &Slot) -> Result<Batch, SolverError> {
-        let batch = batch.delete(rows::lane::slot_key(&self.name, nonce));
-        inventory::release(batch, self, slot, nonce)
+    /// Adds to a commit that an attempt is done with.
+    pub fn free(&self, batch: Batch, id: &[u8], attempt: &Attempt) -> Result<Batch, SolverError> {
+        let mut batch = batch.delete(attempt::key(&self.name, id));
+        for resource in &attempt.resources {
+            batch = batch.delete(attempt::resource(&self.name, resource));
+        }
+        inventory::release(batch, self, attempt, id)
     }
 
     /// What the account can spend of a currency.
@@ -272,97 +278,23 @@ impl Lane {
         inventory::reserved(&self.store, &self.name, currency).await
     }
 
-    /// Gas units of a call as it will be sent, with room for what changes until it is included; or why it
-    /// would revert, by agreement.
-    pub async fn estimate(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, SolverError> {
-        let most = self.site.providers.limits().gas;
-        let estimate = self.bare_estimate(call, authorizations).await?;
-        Ok(estimate.map(|gas| gas.saturating_add(gas / 4).min(most)))
+    /// A stored attempt as the family has it.
+    fn made(&self, id: &[u8], attempt: &Attempt) -> Result<trade::Attempt, SolverError> {
+        let signed = attempt.signed.iter().map(|one| trade::SignedTx {
+            id: one.id.clone(),
+            cancels: one.cancels,
+        });
+        Ok(trade::Attempt {
+            id: Bytes::copy_from_slice(id),
+            resources: attempt.resources.clone(),
+            spends: inventory::needs(&self.site, attempt)?,
+            signed: signed.collect(),
+            own: attempt.own.clone(),
+        })
     }
 
-    /// Whether nodes take a call with authorizations as a transaction at all.
-    pub async fn admit(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Result<(), Unfit>, SolverError> {
-        let intended = Intended {
-            authorizations,
-            ..Intended::free(call)
-        };
-        Ok(self.site.admit(&intended).await?)
-    }
-
-    /// As [`Self::estimate`], without room.
-    pub async fn bare_estimate(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Result<u64, Revert>, SolverError> {
-        // Nothing is planned above the operator's limit.
-        let fees = self.fees().await?;
-        let most = self.site.providers.limits().gas;
-        let intended = Intended {
-            call,
-            authorizations,
-            fees: Some(fees),
-            most: Some(most),
-        };
-        Ok(self.site.estimate(&intended).await?)
-    }
-
-    /// What gas costs now; an error above the operator's limit.
-    pub async fn fees(&self) -> Result<Fees, SolverError> {
-        let fees = self.site.fees().await?;
-        if fees.base.saturating_add(fees.priority) > self.gas.most {
-            return Err(SolverError::Dear(self.site.name.clone()));
-        }
-        Ok(fees)
-    }
-
-    /// What a call that takes `gas` units costs now in the native currency, with what the chain charges
-    /// for its bytes.
-    pub async fn cost(&self, call: &Call, gas: u64) -> Result<Amount, SolverError> {
-        let fees = self.fees().await?;
-        let intended = Intended {
-            fees: Some(fees),
-            most: Some(gas),
-            ..Intended::free(call)
-        };
-        let data = self.site.data_fee(&intended).await?;
-        let price = Amount::from(fees.base.saturating_add(fees.priority));
-        Ok(price.saturating_mul(Amount::from(gas)).saturating_add(data))
-    }
-
-    /// What the chain charges for the bytes of a call besides gas.
-    pub async fn data_fee(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Amount, SolverError> {
-        let intended = Intended {
-            authorizations,
-            ..Intended::free(call)
-        };
-        Ok(self.site.data_fee(&intended).await?)
-    }
-
-    /// The same, as much as it may be by the time at which the call is in a block.
-    async fn most_data_fee(
-        &self,
-        call: &Call,
-        authorizations: &[Authorization],
-    ) -> Result<Amount, SolverError> {
-        let fee = self.data_fee(call, authorizations).await?;
-        Ok(fee.saturating_mul(DATA_ROOM))
-    }
-
-    async fn check_funds(&self, slot: &Slot) -> Result<(), SolverError> {
-        for (currency, needed) in inventory::needs(&self.site, slot)? {
+    async fn check_funds(&self, attempt: &Attempt) -> Result<(), SolverError> {
+        for (currency, needed) in inventory::needs(&self.site, attempt)? {
             let available = self.available(&currency).await?;
             if available < needed {
                 return Err(SolverError::Short {
@@ -374,6 +306,26 @@ impl Lane {
             }
         }
         Ok(())
+    }
+}
+
+/// An attempt as it is stored: whose it is, and since when, in unix seconds.
+fn kept(made: &trade::Attempt, (owner, sent_at): (Owner, u64)) -> Attempt {
+    let spends = made.spends.iter();
+    let signed = made.signed.iter().map(|one| Signed {
+        id: one.id.clone(),
+        cancels: one.cancels,
+    });
+    Attempt {
+        owner,
+        resources: made.resources.clone(),
+        spends: spends
+            .map(|(currency, amount)| (currency.text().to_owned(), *amount))
+            .collect(),
+        signed: signed.collect(),
+        own: made.own.clone(),
+        sent_at,
+        refused: 0,
     }
 }
 

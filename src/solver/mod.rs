@@ -3,7 +3,7 @@
 //!
 //! [`Solver::advance`] looks at one request and does the next thing; [`judge`] decides, everything
 //! else carries out. It may be called by anybody, as often as they like, and die at any point: what
-//! was begun stands in the claim's row and in the lane's, and is found there.
+//! was begun stands in the claim's row and in its attempt's, and is found there.
 
 mod allowance;
 pub mod books;
@@ -42,7 +42,10 @@ use std::{
 
 use alloy::primitives::B256;
 use tokio::sync::watch;
-use vm::{Amount, CodecError, ReadError};
+use vm::{
+    Amount, CodecError, ReadError,
+    trade::{Jump, Unsigned},
+};
 
 use self::{
     books::Books,
@@ -61,14 +64,12 @@ use crate::{
         fact::{Attempt, Facts, Purpose, State},
         reason::{FailReason, RefundFailReason},
     },
-    sign::SignError,
     store::{
         Batch, Expect, StoreError,
         requests::{Requests, RequestsError},
         rows::{
-            self, RowError,
+            self, RowError, attempt,
             claim::{Claim, Leg},
-            lane::Slot,
         },
     },
 };
@@ -90,7 +91,7 @@ pub enum SolverError {
     #[error(transparent)]
     Codec(#[from] CodecError),
     #[error(transparent)]
-    Sign(#[from] SignError),
+    Unsigned(#[from] Unsigned),
     #[error(transparent)]
     Claim(#[from] ClaimError),
     #[error(transparent)]
@@ -106,14 +107,8 @@ pub enum SolverError {
         needed: Amount,
     },
     /// The chain counts more of the account's transactions than anybody here has made.
-    #[error(
-        "{network}: the account's nonce is {mined}, ours is {next}: intentd lane heal {network}"
-    )]
-    Jumped {
-        network: String,
-        next: u64,
-        mined: u64,
-    },
+    #[error("{network}: {jump}: intentd lane heal {network}")]
+    Jumped { network: String, jump: Jump },
     /// The market file is not what the chain says, or nobody knows yet.
     #[error("{network}: nothing is traded: {why}")]
     Unsound { network: String, why: String },
@@ -326,7 +321,7 @@ impl Solver {
         Ok(())
     }
 
-    /// Stores a payment with the transaction and the nonce that it has, then sends it.
+    /// Stores a payment with its attempt and what that holds, then sends it.
     async fn begin(
         &self,
         view: &View,
@@ -335,7 +330,7 @@ impl Solver {
         next: Claim,
     ) -> Result<Paid, SolverError> {
         let mut batch = std::mem::take(&mut taken.batch);
-        let slot = taken.slot.clone();
+        let (id, kept) = (taken.id.clone(), taken.attempt.clone());
         // Who pauses the solver while this was judged is heard.
         if next
             .legs
@@ -346,7 +341,7 @@ impl Solver {
         }
         self.decide(view, batch, &next, |facts| {
             let Some(leg) = next.legs.last() else { return };
-            facts.attempts.extend(attempts(leg, &slot));
+            facts.attempts.extend(attempts(leg, &kept));
             if leg.purpose == Purpose::Refund {
                 view.give_back(facts, leg);
             }
@@ -354,7 +349,7 @@ impl Solver {
         .await?;
         drop(taken);
         // Stored is sent: whoever looks next sends it again if this fails.
-        lane.send(&slot).await?;
+        lane.send(&id, &kept).await?;
         Ok(Paid::Sent)
     }
 
@@ -376,12 +371,12 @@ impl Solver {
 }
 
 /// The attempts that a payment's transactions are.
-fn attempts<'a>(leg: &'a Leg, slot: &'a Slot) -> impl Iterator<Item = Attempt> + 'a {
-    let paying = slot.versions.iter().filter(|version| !version.cancels);
-    paying.map(|version| Attempt {
+fn attempts<'a>(leg: &'a Leg, kept: &'a attempt::Attempt) -> impl Iterator<Item = Attempt> + 'a {
+    let paying = kept.signed.iter().filter(|signed| !signed.cancels);
+    paying.map(|signed| Attempt {
         purpose: leg.purpose,
         network: leg.network.clone(),
-        transaction: version.hash.to_string(),
+        transaction: signed.id.clone(),
         currency: leg.currency.clone(),
         amount: leg.amount,
         state: State::Broadcast,

@@ -10,7 +10,7 @@ use super::{
     lane::Lane,
     late,
 };
-use vm::{Amount, U256};
+use vm::Amount;
 
 use crate::{
     request::reason::FailReason,
@@ -182,6 +182,5 @@ impl Solver {
 
 async fn unpromised(lane: &Lane) -> Result<Amount, SolverError> {
     let fees = lane.fees().await?;
-    let price = U256::from(fees.base.saturating_add(fees.priority));
-    Ok(price.saturating_mul(U256::from(KEPT_GAS.saturating_mul(2))))
+    Ok(fees.of(KEPT_GAS.saturating_mul(2)))
 }

@@ -5,7 +5,7 @@ mod bill;
 use alloy::primitives::B256;
 use vm::{
     Address, Amount, CodecError, spelled_alike,
-    trade::{Call, PaymentTerms, Payout},
+    trade::{Call, Intent, PaymentTerms, Payout},
 };
 
 use super::{
@@ -21,8 +21,8 @@ use crate::{
         reason::{FailReason, RefundFailReason},
     },
     store::rows::{
+        attempt::Owner,
         claim::{Leg, Stage},
-        lane::Owner,
     },
 };
 
@@ -122,13 +122,15 @@ impl Solver {
         let native = currency == lane.site.native;
         let plan = Plan {
             owner: Owner::Request(view.request.id),
-            call,
-            authorizations: Vec::new(),
-            gas,
-            spends: if native {
-                Vec::new()
-            } else {
-                vec![(currency.clone(), amount)]
+            intent: Intent {
+                call,
+                authorizations: Vec::new(),
+                limit: gas,
+                spends: if native {
+                    Vec::new()
+                } else {
+                    vec![(currency.clone(), amount)]
+                },
             },
         };
         let given = (&**lane, gift.deposit.onchain_id);
@@ -228,7 +230,7 @@ impl Solver {
             reason: gift.reason,
             network: lane.site.name.clone(),
             lane: lane.name.clone(),
-            nonce: taken.nonce,
+            attempt: taken.id.clone(),
             currency: gift.deposit.currency.clone(),
             amount,
             payments: Vec::new(),

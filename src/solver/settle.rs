@@ -15,7 +15,7 @@ use futures::{StreamExt, stream};
 use serde_json::Value;
 use vm::{
     Address, Amount,
-    trade::{Call, Revert},
+    trade::{Call, Intent, Revert},
 };
 
 use self::oracle::{Oracle, Refused};
@@ -34,7 +34,7 @@ use crate::{
         Batch, Expect, Key,
         requests::Requests,
         rows::{
-            lane::Owner,
+            attempt::Owner,
             outlay,
             settlement::{self as row, Part, Settlement},
         },
@@ -237,63 +237,63 @@ impl Settler {
     ) -> Result<(), SolverError> {
         let plan = Plan {
             owner: Owner::Settlement(task.request.id),
-            call,
-            authorizations: Vec::new(),
-            gas,
-            spends: Vec::new(),
+            intent: Intent {
+                call,
+                authorizations: Vec::new(),
+                limit: gas,
+                spends: Vec::new(),
+            },
         };
         let mut taken = self.lane.take(&plan, task.now / 1_000).await?;
         let batch = std::mem::take(&mut taken.batch);
-        let nonce = taken.nonce;
-        let lane = self.lane.name.clone();
+        let (id, attempt) = (taken.id.clone(), taken.attempt.clone());
         let sent = Part::Sent {
-            lane,
-            nonce,
+            lane: self.lane.name.clone(),
+            attempt: id.clone(),
             execution,
         };
         let mut next = task.with(side, sent);
         (next.tries, next.why, next.refused) = (0, None, false);
         self.keep(task, &next, batch, |_| ()).await?;
-        let slot = taken.slot.clone();
         drop(taken);
-        self.lane.send(&slot).await?;
+        self.lane.send(&id, &attempt).await?;
         Ok(())
     }
 
     /// What became of an execution that was sent.
     async fn follow(&self, task: &Task, side: Side, sent: &Part) -> Result<(), SolverError> {
-        let slot = match sent {
+        let found = match sent {
             Part::Sent {
                 lane,
-                nonce,
+                attempt: id,
                 execution,
             } if *lane == self.lane.name => {
-                let slot = self.lane.slot(*nonce).await?;
-                slot.map(|slot| (slot, *nonce, execution))
+                let attempt = self.lane.attempt(id).await?;
+                attempt.map(|attempt| (attempt, id, execution))
             }
             _ => None,
         };
-        let Some((slot, nonce, execution)) = slot else {
+        let Some((attempt, id, execution)) = found else {
             // A former account's. The contract acts once on it, whoever sends it.
             let next = task.with(side, Part::Pending);
             return self.keep(task, &next, self.lane.batch(), |_| ()).await;
         };
         let tended = self
             .lane
-            .tend(nonce, &slot, task.now / 1_000, Push::Send)
+            .tend(id, &attempt, task.now / 1_000, Push::Send)
             .await;
-        let (slot, landing) = tended?;
+        let (attempt, landing) = tended?;
         let applied = match &landing {
             Landing::Landed {
-                version,
+                signed,
                 success,
                 depth: Depth::Final,
                 ..
-            } => (*success && !version.cancels).then(|| version.hash.to_string()),
+            } => (*success && !signed.cancels).then(|| signed.id.clone()),
             Landing::Lost => None,
             Landing::Waiting | Landing::Landed { .. } => return Ok(()),
         };
-        let batch = self.lane.free(self.lane.batch(), nonce, &slot)?;
+        let batch = self.lane.free(self.lane.batch(), id, &attempt)?;
         let Some(transaction) = applied else {
             // Perhaps somebody else's came first: the next try's estimate says so.
             let later = task.later("its transaction was not executed");

@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::OnceCell, time::Instant};
+use tokio::time::Instant;
 use vm::{
-    Address, Amount, B256, Bytes, Chain, CodecError, Family, Head, ReadError, Transaction,
+    Address, Amount, Chain, CodecError, Family, Head, ReadError, Transaction,
     trade::{
-        Broadcast, Failover, Fate, Fees, Ground, Intended, Revert, StepBuilder, Trade,
+        Account, Failover, Fees, Ground, Intended, Landing, Revert, Signer, StepBuilder, Trade,
         TransactionCodec, Unfit,
     },
 };
@@ -33,18 +33,20 @@ pub struct Site {
     pub market: Option<Network>,
     pub chain: Chain,
     pub steps: &'static dyn StepBuilder,
-    pub transactions: &'static dyn TransactionCodec,
+    pub landing: &'static dyn Landing,
     pub native: Address,
     pub providers: Failover,
     pub(super) survey: Survey,
-    /// Who says what bytes cost where no market file does, once that was asked.
-    bytes: Arc<OnceCell<Option<Address>>>,
     /// When the newest block was made, unix seconds, and when that was asked.
     newest: Arc<Mutex<Option<(Instant, u64)>>>,
 }
 
-/// What a family makes calls and transactions with.
-type Codecs = (&'static dyn StepBuilder, &'static dyn TransactionCodec);
+/// What a family makes calls and transactions with, and lands them.
+pub(super) struct Abilities {
+    pub steps: &'static dyn StepBuilder,
+    pub transactions: &'static dyn TransactionCodec,
+    pub landing: &'static dyn Landing,
+}
 
 /// Why a chain cannot be traded on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +66,7 @@ pub fn providers(
     (trades, required): (Vec<Trade>, usize),
 ) -> Result<Failover, SiteError> {
     let (name, number) = (network.name.clone(), network.chain_id);
-    let (_, codec) = codecs(&name, chain)?;
+    let codec = abilities(&name, chain)?.transactions;
     let ground = Ground {
         limits: network.limits.of(chain.spec.family)?,
         name,
@@ -83,8 +85,8 @@ fn opened(ground: Ground, trades: Vec<Trade>) -> Result<Failover, SiteError> {
 impl Site {
     /// A network of the market.
     pub fn traded(network: &Network, chain: Chain, providers: Failover) -> Result<Self, SiteError> {
-        let codecs = codecs(&network.name, &chain)?;
-        Self::made(network, chain, providers, codecs)
+        let abilities = abilities(&network.name, &chain)?;
+        Self::made(network, chain, providers, abilities)
     }
 
     /// A chain without currencies to trade: the settlement chain. So many of its providers must agree.
@@ -93,15 +95,15 @@ impl Site {
         chain: Chain,
         (trades, required): (Vec<Trade>, usize),
     ) -> Result<Self, SiteError> {
-        let codecs = codecs(name, &chain)?;
+        let abilities = abilities(name, &chain)?;
         let ground = Ground {
             name: name.to_owned(),
             number,
-            codec: codecs.1,
+            codec: abilities.transactions,
             limits: Default::default(),
             required,
         };
-        let providers = opened(ground, trades)?;
+        let providers = opened(ground, trades)?.asking_for_bytes();
         Ok(Self {
             name: name.to_owned(),
             number,
@@ -109,11 +111,10 @@ impl Site {
             market: None,
             native: chain.spec.family.native()?,
             chain,
-            steps: codecs.0,
-            transactions: codecs.1,
+            steps: abilities.steps,
+            landing: abilities.landing,
             providers,
             survey: Survey::sound(),
-            bytes: Arc::default(),
             newest: Arc::default(),
         })
     }
@@ -122,7 +123,7 @@ impl Site {
         network: &Network,
         chain: Chain,
         providers: Failover,
-        (steps, transactions): Codecs,
+        abilities: Abilities,
     ) -> Result<Self, SiteError> {
         Ok(Self {
             name: network.name.clone(),
@@ -131,11 +132,10 @@ impl Site {
             market: Some(network.clone()),
             native: chain.spec.family.native()?,
             chain,
-            steps,
-            transactions,
+            steps: abilities.steps,
+            landing: abilities.landing,
             providers,
             survey: Survey::default(),
-            bytes: Arc::default(),
             newest: Arc::default(),
         })
     }
@@ -143,7 +143,8 @@ impl Site {
     #[cfg(test)]
     #[must_use]
     pub fn without_market(mut self) -> Self {
-        (self.market, self.bytes) = (None, Arc::default());
+        self.market = None;
+        self.providers = self.providers.asking_for_bytes();
         self
     }
 
@@ -222,59 +223,33 @@ impl Site {
         self.providers.fees().await
     }
 
-    /// What the chain charges for a transaction's bytes besides gas. Of a chain without a market file it is
-    /// asked once whether it has the contract that most such chains have.
+    /// What the chain charges for a transaction's bytes besides gas.
     pub async fn data_fee(&self, intended: &Intended<'_>) -> Result<Amount, ReadError> {
-        if self.market.is_some() {
-            return self.providers.data_fee(intended).await;
-        }
-        let ask = || self.providers.data_fees(&self.native);
-        match self.bytes.get_or_try_init(ask).await? {
-            None => Ok(Amount::ZERO),
-            Some(contract) => self.providers.data_fee_by(contract, intended).await,
-        }
+        self.providers.data_fee(intended).await
     }
 
-    pub async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
-        self.providers.nonce(owner, waiting).await
-    }
-
-    pub async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
-        self.providers.broadcast(raw).await
-    }
-
-    pub async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
-        self.providers.fate(transaction).await
+    /// The account of a key here. No transaction is made whose unit of work costs more than `most`.
+    pub fn account(&self, key: Arc<dyn Signer>, most: u128) -> Result<Account, CodecError> {
+        self.landing.open(&self.chain, &self.providers, key, most)
     }
 
     /// A transaction as a quorum of the chain's providers has it now.
     pub async fn agreed(&self, id: &str) -> Result<(Transaction, Head), ReadError> {
         let head = self.chain.reader.fresh_head().await?;
-        Ok((self.at(id, &head).await?, head))
-    }
-
-    /// A transaction as a quorum has it at `head`.
-    pub async fn at(&self, id: &str, head: &Head) -> Result<Transaction, ReadError> {
         let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
         let tx = self.family().tx(id, None).map_err(doubtful)?;
-        self.chain.reader.transaction(&tx, head).await
-    }
-
-    /// How many of `owner`'s transactions a quorum has in final blocks as seen from `head`; `None` where
-    /// nobody can say so.
-    pub async fn settled(&self, owner: &Address, head: &Head) -> Result<Option<u64>, ReadError> {
-        let Some(state) = &self.chain.state else {
-            return Ok(None);
-        };
-        let Some(block) = state.settled(head).await? else {
-            return Ok(None);
-        };
-        state.sequence(owner, &block).await.map(Some)
+        Ok((self.chain.reader.transaction(&tx, &head).await?, head))
     }
 }
 
-fn codecs(name: &str, chain: &Chain) -> Result<Codecs, SiteError> {
+fn abilities(name: &str, chain: &Chain) -> Result<Abilities, SiteError> {
     let family = chain.spec.family;
-    let codecs = family.steps.zip(family.transactions);
-    codecs.ok_or_else(|| SiteError::Unsupported(name.to_owned()))
+    let codecs = family.steps.zip(family.transactions).zip(family.landing);
+    let ((steps, transactions), landing) =
+        codecs.ok_or_else(|| SiteError::Unsupported(name.to_owned()))?;
+    Ok(Abilities {
+        steps,
+        transactions,
+        landing,
+    })
 }

@@ -10,7 +10,7 @@ use super::{
     Solver, SolverError, View,
     lane::{Lane, Plan},
     stakes::{Id, Pot, Stake},
-    waste::{at_most, reverted_at},
+    waste::reverted_at,
 };
 use crate::{
     price::PriceError,
@@ -74,13 +74,12 @@ impl Solver {
 
     /// What a payment on its way may cost at most, in wei.
     async fn most(&self, lane: &Lane, leg: &Leg) -> Result<Amount, SolverError> {
-        let slot = lane.slot(leg.nonce).await?.ok_or(SolverError::Fenced)?;
-        let Some(version) = slot.versions.last() else {
+        let found = lane.attempt(&leg.attempt).await?;
+        let attempt = found.ok_or(SolverError::Fenced)?;
+        let Some(newest) = attempt.signed.len().checked_sub(1) else {
             return Ok(Amount::ZERO);
         };
-        let fees = lane.site.fees().await?;
-        let price = fees.base.saturating_add(fees.priority);
-        Ok(at_most(lane, (&slot, version), price).await)
+        lane.at_most((&leg.attempt, &attempt), newest).await
     }
 
     async fn pot_of(&self, view: &View, lane: &Lane, leg: &Leg) -> Option<Pot> {
@@ -129,7 +128,7 @@ impl Solver {
         let Some(pot) = self.pot(&view.request).await else {
             return Ok(true);
         };
-        let most = lane.cost(&plan.call, plan.gas).await?;
+        let most = lane.cost(&plan.intent.call, plan.intent.limit).await?;
         let cost = self.milli(lane, most, view.now).await?;
         let begun = self.begin_stake(view, (lane, None), (pot, cost));
         if !begun {
@@ -150,7 +149,7 @@ impl Solver {
         let Some(pot) = pot_back(lane, key, (to, currency)).await else {
             return Ok(true);
         };
-        let most = lane.cost(&plan.call, plan.gas).await?;
+        let most = lane.cost(&plan.intent.call, plan.intent.limit).await?;
         let most = most.saturating_add(failed_back(view, &deposit));
         let cost = self.milli(lane, most, view.now).await.unwrap_or_default();
         Ok(self.begin_stake(view, (lane, Some(deposit)), (pot, cost)))

@@ -39,7 +39,7 @@ const PAID: u64 = 99_900_000;
 impl Rig {
     /// Nothing is held back and no nonce is open once everything is done.
     async fn is_clean(&self) {
-        for kind in [rows::RESERVATION, rows::OPEN] {
+        for kind in [rows::RESERVATION, rows::RESOURCE, rows::OPEN] {
             let range = crate::store::Range {
                 kind,
                 prefix: Vec::new(),
@@ -51,7 +51,7 @@ impl Rig {
         }
         let solver = self.solver().await;
         for lane in solver.lanes.values() {
-            assert_eq!(lane.slots().await.unwrap(), []);
+            assert_eq!(lane.attempts().await.unwrap(), []);
         }
     }
 
@@ -646,8 +646,8 @@ async fn replacements_stop_at_the_operators_limit() {
         rig.mine(20);
         solver.advance(&request.id, rig.now).await.unwrap();
     }
-    let slots = solver.lanes["destination"].slots().await.unwrap();
-    let versions = &slots[0].1.versions;
+    let attempts = solver.lanes["destination"].attempts().await.unwrap();
+    let versions = vm::ethereum::trade::priced(&attempts[0].1.own).unwrap();
     assert!(versions.len() > 1);
     for pair in versions.windows(2) {
         assert!(pair[1].max_fee * 8 >= pair[0].max_fee * 9);
@@ -1229,7 +1229,7 @@ async fn unsettled_payments_are_listed_tried_at_once_and_written_off() {
     row.not_before = u64::MAX;
     row.outcome = rows::settlement::Part::Sent {
         lane: "origin".into(),
-        nonce: 1,
+        attempt: 1_u64.to_be_bytes().to_vec().into(),
         execution: serde_json::Value::Null,
     };
     let put = crate::store::Batch::new().put(key.clone(), row.encode().unwrap());

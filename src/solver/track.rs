@@ -20,8 +20,8 @@ use crate::{
         requests::RequestsError,
         rows::{
             self,
+            attempt::Attempt,
             claim::{Claim, Leg, Stage},
-            lane::Slot,
             outlay,
             settlement::{Part, Settlement},
         },
@@ -49,17 +49,18 @@ impl Solver {
 
     async fn track_one(&self, view: &View, at: usize, leg: &Leg) -> Result<bool, SolverError> {
         let lane = self.lane_of(leg)?;
-        let Some(slot) = lane.slot(leg.nonce).await? else {
-            // The slot goes with the commit that ends the payment: this view is an old one.
+        let Some(attempt) = lane.attempt(&leg.attempt).await? else {
+            // It goes with the commit that ends the payment: this view is an old one.
             return Ok(true);
         };
         let now = view.now / 1_000;
-        let (mut slot, mut landing) = lane.tend(leg.nonce, &slot, now, Push::Hold).await?;
+        let tended = lane.tend(&leg.attempt, &attempt, now, Push::Hold);
+        let (mut attempt, mut landing) = tended.await?;
         if landing == Landing::Waiting {
             let push = self.push(view, leg).await?;
-            (slot, landing) = lane.tend(leg.nonce, &slot, now, push).await?;
+            (attempt, landing) = lane.tend(&leg.attempt, &attempt, now, push).await?;
         }
-        self.follow(view, at, (&slot, &landing)).await
+        self.follow(view, at, (&attempt, &landing)).await
     }
 
     /// Stores how far a payment is.
@@ -67,7 +68,7 @@ impl Solver {
         &self,
         view: &View,
         at: usize,
-        (slot, landing): (&Slot, &Landing),
+        (attempt, landing): (&Attempt, &Landing),
     ) -> Result<bool, SolverError> {
         let (leg, mut next) = (&view.claim.legs[at], view.claim.clone());
         let lane = self.lane_of(leg)?;
@@ -75,10 +76,10 @@ impl Solver {
         let stage = stage(landing, paid);
         next.legs[at].stage = stage;
         next.legs[at].transaction = match landing {
-            Landing::Landed { version, .. } => Some(version.hash.to_string()),
+            Landing::Landed { signed, .. } => Some(signed.id.clone()),
             Landing::Waiting | Landing::Lost => None,
         };
-        next.legs[at].wasted = match self.wasted(lane, leg, (slot, landing)).await {
+        next.legs[at].wasted = match self.wasted(lane, leg, (attempt, landing)).await {
             Some(wasted) => wasted,
             None if stage == Stage::Failed => return Err(SolverError::Read(unpriced())),
             None => Amount::ZERO,
@@ -89,12 +90,12 @@ impl Solver {
             next = self.failed(view, next, (at, landing, unpaid.is_some()))?;
         }
         let mut facts = view.facts.clone();
-        reflect(&mut facts, leg, slot, (landing, stage));
+        reflect(&mut facts, leg, attempt, (landing, stage));
         facts.failure = facts.failure.or(next.failure);
         if next == view.claim && facts == view.facts {
             return Ok(false);
         }
-        let mut batch = self.accounted(lane, leg, (slot, stage))?;
+        let mut batch = self.accounted(lane, leg, (attempt, stage))?;
         if let Some(parking) = &unpaid {
             batch = park::list(view, parking, batch)?;
             park::tell(view, &next, &mut facts, parking);
@@ -147,18 +148,18 @@ impl Solver {
         })
     }
 
-    /// Reservations and the nonce's row follow the stage.
+    /// Reservations, and what the attempt holds, follow the stage.
     fn accounted(
         &self,
         lane: &Lane,
         leg: &Leg,
-        (slot, stage): (&Slot, Stage),
+        (attempt, stage): (&Attempt, Stage),
     ) -> Result<Batch, SolverError> {
         let batch = lane.batch();
         match stage {
-            Stage::Open => inventory::reserve(batch, lane, slot, leg.nonce),
-            Stage::Confirmed => inventory::release(batch, lane, slot, leg.nonce),
-            Stage::Final | Stage::Failed => lane.free(batch, leg.nonce, slot),
+            Stage::Open => inventory::reserve(batch, lane, attempt, &leg.attempt),
+            Stage::Confirmed => inventory::release(batch, lane, attempt, &leg.attempt),
+            Stage::Final | Stage::Failed => lane.free(batch, &leg.attempt, attempt),
         }
     }
 
@@ -219,8 +220,8 @@ impl Solver {
         match landing {
             Landing::Lost | Landing::Waiting => FailReason::TransactionNotIncluded,
             Landing::Landed {
-                version, success, ..
-            } if !version.cancels => match success {
+                signed, success, ..
+            } if !signed.cancels => match success {
                 true => FailReason::TooLittleReceived,
                 false => FailReason::ExecutionReverted,
             },
@@ -234,14 +235,14 @@ impl Solver {
     /// cannot be said.
     fn is_paid(&self, view: &View, leg: &Leg, landing: &Landing) -> Option<bool> {
         let Landing::Landed {
-            version,
+            signed,
             receipt: Some(receipt),
             ..
         } = landing
         else {
             return None;
         };
-        if version.cancels {
+        if signed.cancels {
             return None;
         }
         let wanted = self.lane(&leg.network).and_then(|lane| match leg.purpose {
@@ -267,8 +268,8 @@ impl Solver {
             })
         });
         if paid != Some(true) {
-            let (order, hash) = (view.request.order_id, version.hash);
-            tracing::error!(%order, %hash, "transaction succeeded and did not pay");
+            let (order, id) = (view.request.order_id, &signed.id);
+            tracing::error!(%order, id, "transaction succeeded and did not pay");
             metrics::counter!("intentd_solver_unpaid_total").increment(1);
         }
         paid
@@ -309,7 +310,7 @@ fn unpriced() -> ReadError {
 
 /// What it does, as anybody may have made it fail.
 fn is_reverted(landing: &Landing) -> bool {
-    matches!(landing, Landing::Landed { version, success: false, .. } if !version.cancels)
+    matches!(landing, Landing::Landed { signed, success: false, .. } if !signed.cancels)
 }
 
 fn is_reorged(view: &View, leg: &Leg) -> bool {
@@ -332,11 +333,11 @@ fn stage(landing: &Landing, paid: Option<bool>) -> Stage {
         Landing::Lost => Stage::Failed,
         Landing::Waiting => Stage::Open,
         Landing::Landed {
-            version,
+            signed,
             success,
             depth,
             ..
-        } => match (*success && !version.cancels, depth) {
+        } => match (*success && !signed.cancels, depth) {
             (false, Depth::Final) => Stage::Failed,
             (true, Depth::Confirmed) if paid == Some(true) => Stage::Confirmed,
             (true, Depth::Final) if paid == Some(true) => Stage::Final,
@@ -346,15 +347,13 @@ fn stage(landing: &Landing, paid: Option<bool>) -> Stage {
     }
 }
 
-/// Facts follow the slot's versions: one of them landed, or any may.
-fn reflect(facts: &mut Facts, leg: &Leg, slot: &Slot, (landing, stage): (&Landing, Stage)) {
-    for mut attempt in attempts(leg, slot) {
+/// Facts follow what was signed: one of it landed, or any may.
+fn reflect(facts: &mut Facts, leg: &Leg, kept: &Attempt, (landing, stage): (&Landing, Stage)) {
+    for mut attempt in attempts(leg, kept) {
         attempt.state = match landing {
             Landing::Waiting => State::Broadcast,
             Landing::Lost => State::Replaced,
-            Landing::Landed { version, .. } if version.hash.to_string() != attempt.transaction => {
-                State::Replaced
-            }
+            Landing::Landed { signed, .. } if signed.id != attempt.transaction => State::Replaced,
             Landing::Landed { block, success, .. } => {
                 let place = Place {
                     number: block.number,

@@ -5,7 +5,7 @@
 use std::{collections::HashSet, sync::PoisonError};
 
 use alloy::primitives::B256;
-use vm::{Amount, U256, spelled_alike};
+use vm::{Amount, spelled_alike};
 
 use super::{
     Solver, SolverError, View,
@@ -18,53 +18,42 @@ use crate::{
         quoted::Quoted,
     },
     store::rows::{
+        attempt::Attempt,
         claim::{Leg, Stage},
-        lane::{Slot, Version},
     },
 };
 
 impl Solver {
     /// What a payment cost that paid nobody, in native units: its own gas and bytes where it reverted, those
-    /// of what used its nonce up where no node took it. As its receipt says, or else at most; `None` while
+    /// of what cancelled it where no node took it. As its receipt says, or else at most; `None` while
     /// neither is known.
     pub(super) async fn wasted(
         &self,
         lane: &Lane,
         leg: &Leg,
-        (slot, landing): (&Slot, &Landing),
+        (attempt, landing): (&Attempt, &Landing),
     ) -> Option<Amount> {
         let Landing::Landed {
-            version,
+            at,
+            signed,
             success,
-            spent,
+            wasted,
             ..
         } = landing
         else {
             return Some(Amount::ZERO);
         };
-        if *success && !version.cancels {
+        if *success && !signed.cancels {
             return Some(Amount::ZERO);
         }
         // It was asked for as soon as the payment was in a block.
         if !leg.wasted.is_zero() {
             return Some(leg.wasted);
         }
-        if let Some(spent) = spent {
-            let data = match spent.data {
-                Some(data) => data,
-                None => lane.slot_data_fee(slot, version).await,
-            };
-            return Some(spent.gas.saturating_add(data));
+        match wasted {
+            Some(wasted) => Some(*wasted),
+            None => lane.at_most((&leg.attempt, attempt), *at).await.ok(),
         }
-        let fees = lane.site.fees().await.ok()?;
-        Some(
-            at_most(
-                lane,
-                (slot, version),
-                fees.base.saturating_add(fees.priority),
-            )
-            .await,
-        )
     }
 
     /// What giving `deposit`, or what of it was too much, back pays for payments that failed.
@@ -201,16 +190,6 @@ pub(super) fn reverted_at(view: &View, leg: &Leg) -> Option<u64> {
         }
         _ => None,
     })
-}
-
-/// What a version may cost at `price`, in native units.
-pub(super) async fn at_most(
-    lane: &Lane,
-    (slot, version): (&Slot, &Version),
-    price: u128,
-) -> Amount {
-    let gas = U256::from(version.gas).saturating_mul(U256::from(version.max_fee.min(price)));
-    gas.saturating_add(lane.slot_data_fee(slot, version).await)
 }
 
 /// What the user was charged for gas on the destination, in units of the deposit.

@@ -173,7 +173,8 @@ impl Desk<'_> {
             | Row::Witness(..) => self.index(row).await,
             Row::Claim(..)
             | Row::Lane(..)
-            | Row::LaneSlot { .. }
+            | Row::Attempt { .. }
+            | Row::Resource { .. }
             | Row::Reservation { .. }
             | Row::Lease(..)
             | Row::Settlement { .. }

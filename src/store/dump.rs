@@ -4,6 +4,7 @@
 //! JSON objects, and each line ends with a newline. Rows come in the order of kind and name. `sha256`
 //! of the foot is over every byte before the foot's line: a file that was cut or changed is refused.
 
+mod nonces;
 mod older;
 
 use std::{
@@ -27,7 +28,7 @@ pub const VERSION: u32 = 1;
 /// Longer than the line of the greatest row.
 const MAX_LINE: u64 = 4 * (MAX_KEY + MAX_VALUE) as u64;
 
-/// `{"dump":"intentd store","version":1,"format":3}`
+/// `{"dump":"intentd store","version":1,"format":4}`
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
@@ -35,7 +36,7 @@ pub struct Head {
     pub dump: String,
     /// [`VERSION`].
     pub version: u32,
-    /// The store's [`FORMAT`]; [`OLDER`] is read too.
+    /// The store's [`FORMAT`]; those of [`OLDER`] are read too.
     pub format: u8,
 }
 
@@ -72,7 +73,8 @@ pub enum DumpError {
     #[error("this is no export of a store")]
     Foreign,
     #[error(
-        "the export has version {version} and format {format}, this version knows {VERSION}, and formats {FORMAT} and {OLDER}: it was written by {}",
+        "the export has version {version} and format {format}, this version knows {VERSION}, and formats {FORMAT}, {} and {}: it was written by {}",
+        OLDER[1], OLDER[0],
         match *version > VERSION || *format > FORMAT {
             true => "a newer version, which imports it",
             false => "an older version: go on with that one, or begin in an empty DATA_DIR with another signing key",
@@ -188,11 +190,24 @@ pub async fn write(store: &dyn Store, out: &mut impl Write) -> Result<u64, DumpE
     Ok(out.rows)
 }
 
-/// Puts every row of `input` into `store`, of an older version what is carried over ([`older`]). After an
-/// error some may be there.
+/// How rows become those of this version.
+enum Carrying {
+    Nothing,
+    /// See [`nonces`].
+    Nonces,
+    /// See [`older`].
+    Journal(Box<Older>),
+}
+
+/// Puts every row of `input` into `store`, of an older version what is carried over ([`older`], [`nonces`]).
+/// After an error some may be there.
 pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<Imported, DumpError> {
     let mut input = Seal::new(input);
-    let mut older = (head(&mut input)? == OLDER).then(Older::default);
+    let mut carrying = match head(&mut input)? {
+        FORMAT => Carrying::Nothing,
+        nonces::STORE => Carrying::Nonces,
+        _ => Carrying::Journal(Box::default()),
+    };
     let (mut filling, mut last) = (Filling::new(store), None);
     loop {
         let bytes = input.next()?.ok_or(DumpError::Cut)?;
@@ -201,9 +216,9 @@ pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<Importe
             foot(&mut input, &bytes)?;
             filling.flush().await?;
             let rows = input.rows;
-            return match older {
-                Some(older) => older.end(store).await,
-                None => Ok(Imported {
+            return match carrying {
+                Carrying::Journal(older) => older.end(store).await,
+                Carrying::Nothing | Carrying::Nonces => Ok(Imported {
                     rows,
                     left_out: Vec::new(),
                 }),
@@ -220,11 +235,12 @@ pub async fn read(store: &dyn Store, input: &mut impl BufRead) -> Result<Importe
         input.rows += 1;
         last = Some(key.clone());
         let row = (key, line.value.to_vec());
-        let row = match &mut older {
-            Some(older) => older.row(row)?,
-            None => Some(row),
+        let rows = match &mut carrying {
+            Carrying::Nothing => vec![row],
+            Carrying::Nonces => nonces::row(row)?,
+            Carrying::Journal(older) => older.row(row)?.into_iter().collect(),
         };
-        if let Some(row) = row {
+        for row in rows {
             filling.put(row).await?;
         }
     }
@@ -242,7 +258,7 @@ fn head(input: &mut Seal<impl BufRead>) -> Result<u8, DumpError> {
     if dump != DUMP {
         return Err(DumpError::Foreign);
     }
-    if version != VERSION || ![FORMAT, OLDER].contains(&format) {
+    if version != VERSION || !(format == FORMAT || OLDER.contains(&format)) {
         return Err(DumpError::Version { version, format });
     }
     input.hash.update(&bytes);

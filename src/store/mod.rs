@@ -31,9 +31,9 @@ pub use self::sled::{Making, OpenError, ReplaceError, home};
 
 /// The layout of a store as a whole: which kinds of rows there are and what they mean to each other.
 /// A store of another one is not opened.
-pub const FORMAT: u8 = 3;
-/// The older layout whose export is carried over ([`dump`]).
-pub const OLDER: u8 = 1;
+pub const FORMAT: u8 = 4;
+/// The older layouts whose exports are carried over ([`dump`]).
+pub const OLDER: [u8; 2] = [1, 3];
 
 /// The greatest key and value that a store takes, in bytes.
 pub const MAX_KEY: usize = 4 << 10;

@@ -7,6 +7,7 @@ use vm::protocol::signature::Signature;
 use super::{
     Batch, Key, Store,
     rows::{
+        attempt,
         claim::{Claim, Leg, Stage},
         consumption,
         cursor::{Again, Cursor, Mark},
@@ -15,8 +16,7 @@ use super::{
         entry::{self, Consumed, Entry, Fact},
         event, facts,
         halt::{self, Halt},
-        history, integrator,
-        lane::{self, Owner, Slot, Version},
+        history, integrator, lane,
         lease::{self, Lease},
         mark, open, order, outlay,
         parked::{self, Parked},
@@ -40,10 +40,14 @@ use crate::{
 };
 
 mod charted;
+mod landing;
 mod listed;
 
-pub use self::listed::{leading, summary};
 use self::listed::{listed as listing, quoted};
+pub use self::{
+    landing::{attempt, attempt_id, lane},
+    listed::{leading, summary},
+};
 
 /// The statement that stands.
 pub const STATEMENT: &str = "deposit/base/0x1";
@@ -84,29 +88,6 @@ pub fn statement() -> Entry {
     }
 }
 
-pub fn lane_slot() -> Slot {
-    Slot {
-        owner: Owner::Request(id()),
-        to: scene::USER.into(),
-        data: Vec::new().into(),
-        value: U256::from(5),
-        authorizations: Vec::new(),
-        gas: 21_000,
-        data_fee: U256::ZERO,
-        spends: Vec::new(),
-        versions: vec![Version {
-            hash: b(5),
-            raw: vec![1].into(),
-            gas: 21_000,
-            max_fee: 1,
-            max_priority_fee: 1,
-            cancels: false,
-        }],
-        sent_at: 4,
-        refused: 0,
-    }
-}
-
 fn deposit() -> B256 {
     scene::deposit(1, Standing::Final).onchain_id
 }
@@ -118,7 +99,7 @@ fn leg(purpose: Purpose, nonce: u64, stage: Stage) -> Leg {
         reason: None,
         network: NETWORK.into(),
         lane: NETWORK.into(),
-        nonce,
+        attempt: attempt_id(nonce),
         currency: scene::USDC.into(),
         amount: U256::from(5),
         payments: Vec::new(),
@@ -283,18 +264,21 @@ fn solver() -> Vec<(Key, Vec<u8>)> {
         why: "a drill".into(),
         since: 1,
     };
-    let next = lane::Lane::new(NONCE + 1, "a");
     let lease = Lease { fence: 1, since: 1 };
     vec![
         (super::rows::claim::key(&id()), claim().encode().unwrap()),
-        (lane::key(NETWORK), next.encode().unwrap()),
+        (lane::key(NETWORK), lane(NONCE + 1).encode().unwrap()),
         (outlay::key(&id()), outlay::sample().encode().unwrap()),
         (
-            lane::slot_key(NETWORK, NONCE),
-            lane_slot().encode().unwrap(),
+            attempt::key(NETWORK, &attempt_id(NONCE)),
+            attempt().encode().unwrap(),
         ),
         (
-            reservation::key(NETWORK, &[0xab], NONCE),
+            attempt::resource(NETWORK, &attempt_id(NONCE)),
+            attempt::holder(&attempt_id(NONCE)),
+        ),
+        (
+            reservation::key(NETWORK, &[0xab], &attempt_id(NONCE)),
             reservation::encode(U256::from(5)),
         ),
         (lease::key("lane/origin"), lease.encode().unwrap()),

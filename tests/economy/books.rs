@@ -138,7 +138,7 @@ pub async fn open(world: &World) -> String {
 
 /// The nonces that are not done with.
 async fn slots(world: &World) -> Vec<String> {
-    let rows = scan(world, rows::LANE).await;
+    let rows = scan(world, rows::ATTEMPT).await;
     let slot = |name: &[u8]| {
         let at = name.iter().position(|byte| *byte == 0)?;
         let nonce = u64::from_be_bytes(name.get(at + 1..)?.try_into().ok()?);

@@ -39,7 +39,7 @@ fn received(world: &World) -> U256 {
 async fn begun(world: &World) -> usize {
     let mut lanes = world.lanes().iter();
     let lane = lanes.find(|lane| lane.site.name == TO).unwrap();
-    lane.slots().await.unwrap().len()
+    lane.attempts().await.unwrap().len()
 }
 
 #[tokio::test(start_paused = true)]

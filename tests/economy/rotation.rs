@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use alloy::primitives::{B256, Bytes, U256};
+use alloy::primitives::B256;
 use intentd::{
     solver::{
         lane::{Gas, Lane, Plan},
         site::Site,
     },
-    store::{Outcome, Store, rows::lane::Owner},
+    store::{Outcome, Store, rows::attempt::Owner},
 };
-use vm::trade::Call;
+use vm::trade::{Call, Intent};
 
 use crate::{
     clock,
@@ -34,21 +34,18 @@ async fn promised(world: &World, owner: Owner) -> B256 {
     let lane = lane.await.unwrap();
     let plan = Plan {
         owner,
-        call: Call {
-            from: lane.owner.clone(),
-            to: lane.owner.clone(),
-            data: Bytes::new(),
-            value: U256::ZERO,
+        intent: Intent {
+            call: Call::nothing(&lane.owner),
+            authorizations: Vec::new(),
+            limit: 100_000,
+            spends: Vec::new(),
         },
-        authorizations: Vec::new(),
-        gas: 100_000,
-        spends: Vec::new(),
     };
     let mut taken = lane.take(&plan, now / 1_000).await.unwrap();
     let batch = std::mem::take(&mut taken.batch);
     let committed = store.commit(batch).await.unwrap();
     assert!(matches!(committed, Outcome::Applied { .. }));
-    taken.slot.versions[0].hash
+    taken.attempt.signed[0].id.parse().unwrap()
 }
 
 async fn sent_within_minutes(world: &World, sent: B256) {
@@ -76,8 +73,8 @@ async fn what_a_former_key_was_to_send_to_the_settlement_chain_is_sent_and_ends(
     let (former, present): (Vec<Arc<Lane>>, Vec<Arc<Lane>>) =
         lanes.into_iter().partition(|lane| lane.name == CHAINS[2].0);
     assert_eq!((former.len(), present.len()), (1, 1));
-    assert_eq!(former[0].slots().await.unwrap(), []);
-    assert_eq!(former[0].show().await.unwrap().next, Some(1));
+    assert_eq!(former[0].attempts().await.unwrap(), []);
+    assert_eq!(former[0].show().await.unwrap().next, Some("1".into()));
     assert_eq!(present[0].show().await.unwrap().next, None);
     // Where it never sent anything the former account has no lane.
     for (name, ..) in CHAINS.into_iter().take(2) {
@@ -96,7 +93,7 @@ async fn a_nonce_that_is_nobodys_is_used_up_on_the_settlement_chain_too() {
     sent_within_minutes(&world, sent).await;
     let mut lanes = world.lanes().iter();
     let lane = lanes.find(|lane| lane.name == CHAINS[2].0).unwrap();
-    assert_eq!(lane.slots().await.unwrap(), []);
-    assert_eq!(lane.show().await.unwrap().next, Some(1));
+    assert_eq!(lane.attempts().await.unwrap(), []);
+    assert_eq!(lane.show().await.unwrap().next, Some("1".into()));
     world.stop().await;
 }

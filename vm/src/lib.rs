@@ -1,7 +1,8 @@
 //! The protocol's wire formats and every VM family that intentd knows.
 //!
 //! - [`types`]: chain-neutral facts (receipts, deposits, payments).
-//! - [`family`]: the seam: what a family offers, and the reader traits.
+//! - [`family`]: the seam: what a family offers.
+//! - [`oracle`]: reading: the reader traits.
 //! - [`finality`]: when a block counts.
 //! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
 //! - [`trade`]: what trading needs besides: scanning, accounts, writing, steps.
@@ -13,6 +14,7 @@ mod aside;
 pub mod family;
 pub mod finality;
 pub mod http;
+pub mod oracle;
 pub mod protocol;
 pub mod quorum;
 mod seen;
@@ -42,6 +44,7 @@ pub mod xrp;
 pub use aside::{Kept, LARGE_BYTES, LARGE_EVENTS, Large, aside};
 pub use family::*;
 pub use finality::{Finality, FinalityTag};
+pub use oracle::*;
 pub use seen::{Seen, Unusable};
 pub use spec::{ChainEntry, FinalityDefaults};
 pub use types::*;

@@ -9,7 +9,7 @@ fn leg(purpose: Purpose, deposit: u8, stage: Stage) -> Leg {
         reason: Some(FailReason::TtlExpired),
         network: "n".into(),
         lane: "n".into(),
-        nonce: 0,
+        attempt: Default::default(),
         currency: "c".into(),
         amount: U256::ONE,
         payments: Vec::new(),

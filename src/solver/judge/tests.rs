@@ -52,7 +52,7 @@ fn leg(purpose: Purpose, deposit: u8, stage: Stage) -> Leg {
         reason: None,
         network: "destination".into(),
         lane: "destination".into(),
-        nonce: 0,
+        attempt: Default::default(),
         currency: scene::USDC.into(),
         amount: U256::ONE,
         payments: Vec::new(),

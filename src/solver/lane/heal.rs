@@ -1,139 +1,166 @@
-//! Nonces that the chain waits for and that no transaction of ours has: nothing behind them lands.
+//! Resources that the chain waits for and that no attempt of ours holds: nothing behind them lands.
 //!
 //! They come from a jump that did not last (another user of the key whom a reorg took away, a provider
-//! that lied), or from a reorg deeper than a chain's finality, which takes a nonce with it. The former
+//! that lied), or from a reorg deeper than a chain's finality, which takes them with it. The former
 //! never had a payment of ours and are used up without asking; the latter may have had one, so that an
 //! operator decides.
 
-use super::{Lane, MOST_JUMP};
+use vm::{
+    Bytes,
+    trade::{self, Goal, Standing},
+};
+
+use super::{Lane, attempt::Attempt, kept};
 use crate::{
     solver::SolverError,
     store::{
-        Expect, Outcome,
-        rows::{
-            self,
-            lane::{self as row, Owner, Slot},
-        },
+        Outcome,
+        rows::{self, attempt::Owner},
     },
 };
-
-/// Skipped nonces that are remembered this far below the chain's count.
-const REMEMBERED: u64 = 1_024;
 
 /// A lane as an operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     pub network: String,
     pub account: String,
-    /// The nonce that the next transaction takes; unset before the first one.
-    pub next: Option<u64>,
-    /// The chain's count, by agreement of its providers, or why there is none.
-    pub mined: Result<u64, String>,
-    /// What has a nonce and is not done with.
-    pub slots: Vec<(u64, Slot)>,
-    /// Nonces that the chain waits for and nobody has.
-    pub gaps: Vec<u64>,
+    /// What the next attempt holds; unset before the first one.
+    pub next: Option<String>,
+    /// How far the chain is, by agreement of its providers, or why nobody says it.
+    pub reached: Result<String, String>,
+    /// What is not done with, by what it is called.
+    pub attempts: Vec<(String, Attempt)>,
+    /// What the chain waits for and nobody holds.
+    pub gaps: Vec<String>,
 }
 
 impl Lane {
     pub async fn show(&self) -> Result<Shown, SolverError> {
-        let mined = self.site.nonce(&self.owner, false).await;
-        let mined = mined.map_err(|error| error.to_string());
+        let reached = self.account.submitter.reached().await;
+        let reached = reached.map_err(|error| error.to_string());
         let (_, stored) = self.row().await?;
-        let slots = self.slots().await?;
-        let next = stored.map(|lane| lane.next);
+        let attempts = self.attempts().await?;
+        let landing = self.site.landing;
+        let next = stored
+            .as_ref()
+            .map(|lane| self.text(&landing.next(&lane.own)?));
+        let gaps = match (&reached, &stored) {
+            (Ok(reached), Some(lane)) => standing(landing, lane, reached, &attempts)?.gaps,
+            _ => Vec::new(),
+        };
+        let reached = match reached {
+            Ok(reached) => Ok(self.text(&reached)?),
+            Err(why) => Err(why),
+        };
+        let named = attempts.into_iter();
+        let named = named.map(|(id, attempt)| Ok((self.text(&id)?, attempt)));
         Ok(Shown {
             network: self.site.name.clone(),
             account: self.owner.text().to_owned(),
-            next,
-            gaps: match &mined {
-                Ok(mined) => gaps(*mined, next, &slots),
-                Err(_) => Vec::new(),
-            },
-            mined,
-            slots,
+            next: next.transpose()?,
+            reached,
+            attempts: named.collect::<Result<_, SolverError>>()?,
+            gaps: self.texts(&gaps)?,
         })
     }
 
-    /// Uses up the nonces that the chain waits for and nobody has, and goes on behind what is the
-    /// chain's count where that is ahead, however far. What was used up. `now` in unix seconds.
-    pub async fn heal(&self, now: u64) -> Result<Vec<u64>, SolverError> {
-        let mined = self.site.nonce(&self.owner, false).await?;
-        let _turn = self.turn.lock().await;
-        let (_, stored) = self.row().await?;
-        let Some(mut lane) = stored else {
-            return Ok(Vec::new());
-        };
-        if mined > lane.next {
-            lane.skipped
-                .extend(lane.next.max(mined.saturating_sub(MOST_JUMP))..mined);
-            lane.next = mined;
-            self.put(&lane).await?;
-        }
-        let gaps = gaps(mined, Some(lane.next), &self.slots().await?);
-        for nonce in &gaps {
-            self.fill_gap(*nonce, now).await?;
-        }
-        Ok(gaps)
+    fn text(&self, resource: &[u8]) -> Result<String, SolverError> {
+        Ok(self.site.landing.label(resource)?.text)
     }
 
-    /// Uses up skipped nonces that the chain waits for after all; tells of other gaps.
+    fn texts(&self, resources: &[Bytes]) -> Result<Vec<String>, SolverError> {
+        let texts = resources.iter().map(|resource| self.text(resource));
+        texts.collect()
+    }
+
+    /// Uses up what the chain waits for and nobody holds, and goes on behind what it has reached where that is
+    /// ahead, however far. What was used up. `now` in unix seconds.
+    pub async fn heal(&self, now: u64) -> Result<Vec<String>, SolverError> {
+        let reached = self.reached().await?;
+        let _turn = self.turn.lock().await;
+        let (_, stored) = self.row().await?;
+        let Some(lane) = stored else {
+            return Ok(Vec::new());
+        };
+        let attempts = self.attempts().await?;
+        let found = standing(self.site.landing, &lane, &reached, &attempts)?;
+        if let Some(own) = found.believing {
+            self.put(own).await?;
+        }
+        for resource in &found.gaps {
+            self.use_up(resource, now).await?;
+        }
+        self.texts(&found.gaps)
+    }
+
+    /// Uses up what was passed and the chain waits for after all; tells of other gaps.
     pub(super) async fn unskip(&self, now: u64) -> Result<(), SolverError> {
+        if self.row().await?.1.is_none() {
+            return Ok(());
+        }
+        let reached = self.reached().await?;
+        let _turn = self.turn.lock().await;
         let (_, stored) = self.row().await?;
         let Some(lane) = stored else {
             return Ok(());
         };
-        let mined = self.site.nonce(&self.owner, false).await?;
-        let gaps = gaps(mined, Some(lane.next), &self.slots().await?);
-        let (skipped, lost): (Vec<_>, Vec<_>) =
-            gaps.into_iter().partition(|gap| lane.skipped.contains(gap));
+        let attempts = self.attempts().await?;
+        let found = standing(self.site.landing, &lane, &reached, &attempts)?;
+        self.tell_lost(&found)?;
+        for resource in &found.spare {
+            self.use_up(resource, now).await?;
+        }
+        match found.tidied {
+            Some(own) => self.put(own).await,
+            None => Ok(()),
+        }
+    }
+
+    fn tell_lost(&self, found: &Standing) -> Result<(), SolverError> {
+        let gaps = found.gaps.iter();
+        let lost: Vec<_> = gaps
+            .filter(|gap| !found.spare.contains(gap))
+            .cloned()
+            .collect();
         let network = self.site.name.clone();
         metrics::gauge!("intentd_solver_nonce_gaps", "network" => network.clone())
             .set(u32::try_from(lost.len()).unwrap_or(u32::MAX));
         if !lost.is_empty() {
+            let lost = self.texts(&lost)?;
             tracing::error!(
                 network,
                 ?lost,
                 "the chain waits for nonces of the solver's: intentd lane heal"
             );
         }
-        let _turn = self.turn.lock().await;
-        for nonce in &skipped {
-            self.fill_gap(*nonce, now).await?;
-        }
-        let (_, stored) = self.row().await?;
-        let Some(mut lane) = stored.filter(|lane| !lane.skipped.is_empty()) else {
-            return Ok(());
-        };
-        let known = lane.skipped.len();
-        let kept = |nonce: &u64| !skipped.contains(nonce) && *nonce + REMEMBERED > mined;
-        lane.skipped.retain(kept);
-        match lane.skipped.len() == known {
-            true => Ok(()),
-            false => self.put(&lane).await,
-        }
-    }
-
-    /// Only in turn.
-    async fn fill_gap(&self, nonce: u64, now: u64) -> Result<(), SolverError> {
-        let slot = self.plug(nonce, now).await?;
-        let key = rows::lane::slot_key(&self.name, nonce);
-        let batch = self
-            .batch()
-            .expect(key.clone(), Expect::Absent)
-            .put(key, slot.encode()?);
-        let batch = super::inventory::reserve(batch, self, &slot, nonce)?;
-        if let Outcome::Refused { .. } = self.store.commit(batch).await? {
-            return Err(SolverError::Fenced);
-        }
-        tracing::warn!(network = self.site.name, nonce, "a nonce is used up");
-        self.send(&slot).await?;
         Ok(())
     }
 
-    async fn put(&self, lane: &row::Lane) -> Result<(), SolverError> {
+    async fn reached(&self) -> Result<Bytes, SolverError> {
+        let reached = self.account.submitter.reached().await;
+        reached.map_err(|error| self.told(error))
+    }
+
+    /// Only in turn.
+    async fn use_up(&self, resource: &Bytes, now: u64) -> Result<(), SolverError> {
+        let asked = self.account.submitter.look(Goal::UseUp(resource), false);
+        let outlook = asked.await.map_err(|error| self.told(error))?;
+        let prepared = outlook.prepare(None).await;
+        let made = prepared.map_err(|error| self.told(error))?.attempt;
+        let attempt = kept(&made, (Owner::Gap, now));
+        let batch = self.begin(self.batch(), &made.id, &attempt)?;
+        if let Outcome::Refused { .. } = self.store.commit(batch).await? {
+            return Err(SolverError::Fenced);
+        }
+        let (network, resource) = (self.site.name.as_str(), self.text(resource)?);
+        tracing::warn!(network, resource, "a nonce is used up");
+        self.send(&made.id, &attempt).await?;
+        Ok(())
+    }
+
+    async fn put(&self, own: Bytes) -> Result<(), SolverError> {
         let key = rows::lane::key(&self.name);
-        let batch = self.batch().put(key, lane.encode()?);
+        let batch = self.batch().put(key, self.known(own).encode()?);
         match self.store.commit(batch).await? {
             Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(SolverError::Fenced),
@@ -142,9 +169,9 @@ impl Lane {
 }
 
 impl Shown {
-    /// Whose a nonce is, for people.
-    pub fn owner(slot: &Slot) -> String {
-        match &slot.owner {
+    /// Whose an attempt is, for people.
+    pub fn owner(attempt: &Attempt) -> String {
+        match &attempt.owner {
             Owner::Request(id) => format!("request {id}"),
             Owner::Settlement(id) => format!("settlement of {id}"),
             Owner::Allowance { spender, currency } => {
@@ -155,9 +182,15 @@ impl Shown {
     }
 }
 
-/// The nonces that the chain waits for one after the other until it finds a slot of ours.
-fn gaps(mined: u64, next: Option<u64>, slots: &[(u64, Slot)]) -> Vec<u64> {
-    let taken = |nonce: &u64| slots.iter().any(|(slot, _)| slot == nonce);
-    let waited = mined..next.unwrap_or(mined);
-    waited.take(64).filter(|nonce| !taken(nonce)).collect()
+fn standing(
+    landing: &dyn trade::Landing,
+    lane: &rows::lane::Lane,
+    reached: &[u8],
+    attempts: &[(Bytes, Attempt)],
+) -> Result<Standing, SolverError> {
+    let held = attempts.iter();
+    let held: Vec<_> = held
+        .flat_map(|(_, attempt)| attempt.resources.iter().cloned())
+        .collect();
+    Ok(landing.standing(&lane.own, reached, &held)?)
 }

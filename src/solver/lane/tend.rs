@@ -1,8 +1,8 @@
-//! Bringing a slot forward, and saying how far it is.
+//! Bringing an attempt forward, and saying how far it is.
 
 use vm::{
-    Block, Head, Receipt, Transaction,
-    trade::{Broadcast, Fate, Spent},
+    Amount, Block, Bytes, Head, Receipt, Transaction,
+    trade::{Broadcast, Included, Status},
 };
 
 use super::Lane;
@@ -10,30 +10,29 @@ use crate::{
     solver::{SolverError, inventory},
     store::{
         Expect, Outcome,
-        rows::{
-            self,
-            lane::{Owner, Slot, Version},
-        },
+        rows::attempt::{self, Attempt, Owner, Signed},
     },
 };
 
-/// How far a slot is.
+/// How far an attempt is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Landing {
-    /// Any of its versions may land.
+    /// Any of its transactions may land.
     Waiting,
-    /// This version is in a block. Nothing else can be, unless the block leaves the chain.
+    /// This one is in a block. No other can be, unless the block leaves the chain.
     Landed {
-        version: Box<Version>,
+        /// Which of [`Attempt::signed`].
+        at: usize,
+        signed: Signed,
         block: Block,
         success: bool,
         depth: Depth,
         /// As a quorum has it, for a success that a quorum has seen.
         receipt: Option<Box<Receipt>>,
-        /// As its receipt says.
-        spent: Option<Spent>,
+        /// What it cost although it paid nobody, as its receipt says.
+        wasted: Option<Amount>,
     },
-    /// A foreign transaction has the nonce, for good: no version can land.
+    /// Something foreign has used what it holds, for good: none of its transactions can land.
     Lost,
 }
 
@@ -47,14 +46,14 @@ pub enum Depth {
     Final,
 }
 
-/// What to do for a slot that is in no block.
+/// What to do for an attempt that is in no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push {
     /// Get it into one.
     Send,
     /// Leave it alone: nobody knows yet whether it is still wanted.
     Hold,
-    /// Get a version into one that does nothing.
+    /// Get a transaction into one that does nothing.
     Cancel,
 }
 
@@ -62,86 +61,91 @@ impl Lane {
     /// See the module. `now` in unix seconds.
     pub async fn tend(
         &self,
-        nonce: u64,
-        slot: &Slot,
+        id: &Bytes,
+        attempt: &Attempt,
         now: u64,
         push: Push,
-    ) -> Result<(Slot, Landing), SolverError> {
-        let versions = slot.versions.iter().rev();
-        let fates = versions.map(|version| self.site.fate(&version.hash));
-        let (fates, mined) = futures::try_join!(
-            futures::future::try_join_all(fates),
-            self.site.nonce(&self.owner, false)
-        )?;
-        let mut known = false;
-        for (version, fate) in slot.versions.iter().rev().zip(fates) {
-            match fate {
-                Fate::Included {
-                    block,
-                    success,
-                    spent,
-                    ..
-                } => {
-                    let landing = self.landed(version, (block, success), spent).await?;
-                    return Ok((slot.clone(), landing));
-                }
-                Fate::Waiting => known = true,
-                Fate::Unknown => {}
+    ) -> Result<(Attempt, Landing), SolverError> {
+        let made = self.made(id, attempt)?;
+        let status = self.account.submitter.status(&made).await;
+        let known = match status.map_err(|error| self.told(error))? {
+            Status::Waiting { known } => known,
+            Status::Doubtful => return Ok((attempt.clone(), Landing::Waiting)),
+            Status::Lost => return Ok((attempt.clone(), Landing::Lost)),
+            Status::Included(seen) => {
+                let landing = self.landed(attempt, *seen)?;
+                return Ok((attempt.clone(), landing));
             }
-        }
-        if mined > nonce {
-            let landing = self.foreign(nonce, slot).await?;
-            return Ok((slot.clone(), landing));
-        }
-        let mut slot = slot.clone();
+        };
+        let mut attempt = attempt.clone();
         if push != Push::Hold {
             let cancel = push == Push::Cancel;
-            slot = self.press(nonce, slot, now, (known, cancel)).await?;
+            attempt = self.press(id, attempt, now, (known, cancel)).await?;
         }
-        Ok((slot, Landing::Waiting))
+        Ok((attempt, Landing::Waiting))
     }
 
-    /// The same bytes again; a dearer or a cancelling version where it is time.
+    /// The same bytes again; a replacement or a cancellation where it is time.
     async fn press(
         &self,
-        nonce: u64,
-        mut slot: Slot,
+        id: &Bytes,
+        mut attempt: Attempt,
         now: u64,
         (known, cancel): (bool, bool),
-    ) -> Result<Slot, SolverError> {
-        let said = if known { None } else { self.send(&slot).await? };
-        let refused = match said {
-            Some(Broadcast::Rejected(_) | Broadcast::Refused(_)) => slot.refused.saturating_add(1),
-            Some(Broadcast::Accepted) => 0,
-            _ => slot.refused,
+    ) -> Result<Attempt, SolverError> {
+        let said = match known {
+            true => None,
+            false => self.send(id, &attempt).await?,
         };
-        if refused != slot.refused {
-            slot.refused = refused;
-            self.keep(nonce, &slot).await?;
+        let refused = match said {
+            Some(Broadcast::Rejected(_) | Broadcast::Refused(_)) => {
+                attempt.refused.saturating_add(1)
+            }
+            Some(Broadcast::Accepted) => 0,
+            _ => attempt.refused,
+        };
+        if refused != attempt.refused {
+            attempt.refused = refused;
+            self.keep(id, &attempt).await?;
         }
-        let cancelled = slot.versions.last().is_some_and(|newest| newest.cancels);
+        let cancelled = attempt.signed.last().is_some_and(|newest| newest.cancels);
         // What no node will ever take holds up whoever comes behind it.
         let never = matches!(said, Some(Broadcast::Refused(_)));
-        let cancel = !cancelled && (cancel || never || slot.refused >= self.gas.most_refusals);
-        let stuck = now.saturating_sub(slot.sent_at) >= self.gas.stuck_after;
+        let cancel = !cancelled && (cancel || never || attempt.refused >= self.gas.most_refusals);
+        let stuck = now.saturating_sub(attempt.sent_at) >= self.gas.stuck_after;
         if !(cancel || stuck || said == Some(Broadcast::Underpriced)) {
-            return Ok(slot);
+            return Ok(attempt);
         }
-        let Some(next) = self.dearer(&slot, nonce, now, cancel).await? else {
-            return Ok(slot);
+        let Some(next) = self.replaced(id, &attempt, (now, cancel)).await? else {
+            return Ok(attempt);
         };
-        self.keep(nonce, &next).await?;
+        self.keep(id, &next).await?;
         metrics::counter!("intentd_solver_replacements_total", "network" => self.site.name.clone())
             .increment(1);
-        self.send(&next).await?;
+        self.send(id, &next).await?;
         Ok(next)
     }
 
-    /// Looks after the nonces that belong to nobody's payment. `now` in unix seconds.
+    async fn replaced(
+        &self,
+        id: &Bytes,
+        attempt: &Attempt,
+        (now, cancel): (u64, bool),
+    ) -> Result<Option<Attempt>, SolverError> {
+        let made = self.made(id, attempt)?;
+        let next = self.account.submitter.replace(&made, cancel).await;
+        let next = next.map_err(|error| self.told(error))?;
+        Ok(next.map(|next| Attempt {
+            refused: attempt.refused,
+            ..super::kept(&next, (attempt.owner.clone(), now))
+        }))
+    }
+
+    /// Looks after the attempts that belong to nobody's payment. `now` in unix seconds.
     pub async fn sweep(&self, now: u64) -> Result<(), SolverError> {
         self.unskip(now).await?;
-        for (nonce, slot) in self.slots().await? {
-            let ours = match slot.owner {
+        for (id, attempt) in self.attempts().await? {
+            let ours = match attempt.owner {
                 Owner::Allowance { .. } | Owner::Gap => true,
                 // Its row is followed with the present account.
                 Owner::Settlement(_) => self.retired,
@@ -150,69 +154,66 @@ impl Lane {
             if !ours {
                 continue;
             }
-            let (slot, landing) = self.tend(nonce, &slot, now, Push::Send).await?;
+            let (attempt, landing) = self.tend(&id, &attempt, now, Push::Send).await?;
             let over = match landing {
                 Landing::Waiting => false,
                 Landing::Landed { depth, .. } => depth == Depth::Final,
                 Landing::Lost => true,
             };
             if over {
-                let batch = self.free(self.batch(), nonce, &slot)?;
+                let batch = self.free(self.batch(), &id, &attempt)?;
                 self.store.commit(batch).await?;
             }
         }
         Ok(())
     }
 
-    /// Stores a changed slot with what it may take now.
-    async fn keep(&self, nonce: u64, slot: &Slot) -> Result<(), SolverError> {
-        let key = rows::lane::slot_key(&self.name, nonce);
+    /// Stores a changed attempt with what it may take now.
+    async fn keep(&self, id: &Bytes, attempt: &Attempt) -> Result<(), SolverError> {
+        let key = attempt::key(&self.name, id);
         let Some(found) = self.store.read(&key).await? else {
             return Err(SolverError::Fenced);
         };
+        // What is held is held from the first commit on: it never changes.
+        let before = Attempt::decode(&found)?;
+        if before.resources != attempt.resources {
+            return Err(SolverError::Fenced);
+        }
         let batch = self
             .batch()
             .expect(key.clone(), Expect::Equals(found))
-            .put(key, slot.encode()?);
-        let batch = inventory::reserve(batch, self, slot, nonce)?;
+            .put(key, attempt.encode()?);
+        let batch = inventory::reserve(batch, self, attempt, id)?;
         match self.store.commit(batch).await? {
             Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(SolverError::Fenced),
         }
     }
 
-    /// Providers have the version in a block: what does the quorum say of its receipt?
-    async fn landed(
-        &self,
-        version: &Version,
-        (block, success): (Block, bool),
-        spent: Option<Spent>,
-    ) -> Result<Landing, SolverError> {
-        let seen = Landing::Landed {
-            version: Box::new(version.clone()),
+    /// What the quorum says of a transaction that providers have in a block, where it says anything.
+    fn landed(&self, attempt: &Attempt, seen: Included) -> Result<Landing, SolverError> {
+        let signed = attempt.signed.get(seen.signed).cloned();
+        let signed = signed.ok_or(SolverError::Fenced)?;
+        let (block, success, depth, receipt) = match seen.agreed {
+            None => (seen.block, seen.success, Depth::Included, None),
+            Some((agreed, head)) => self.settled(agreed, &head).ok_or(SolverError::Fenced)?,
+        };
+        Ok(Landing::Landed {
+            at: seen.signed,
+            signed,
             block,
             success,
-            depth: Depth::Included,
-            receipt: None,
-            spent,
-        };
-        let agreed = match self.site.agreed(&version.hash.to_string()).await {
-            Ok((agreed, head)) => self.settled(version, (agreed, spent), &head),
-            Err(error) => {
-                let network = self.site.name.as_str();
-                tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
-                None
-            }
-        };
-        Ok(agreed.unwrap_or(seen))
+            depth,
+            receipt,
+            wasted: seen.wasted,
+        })
     }
 
     fn settled(
         &self,
-        version: &Version,
-        (agreed, spent): (Transaction, Option<Spent>),
+        agreed: Transaction,
         head: &Head,
-    ) -> Option<Landing> {
+    ) -> Option<(Block, bool, Depth, Option<Box<Receipt>>)> {
         let (block, receipt) = match agreed {
             Transaction::Missing => return None,
             Transaction::Failed(failure) => (failure.block, None),
@@ -228,31 +229,6 @@ impl Lane {
         } else {
             Depth::Included
         };
-        Some(Landing::Landed {
-            version: Box::new(version.clone()),
-            success: receipt.is_some(),
-            block,
-            depth,
-            receipt,
-            spent,
-        })
-    }
-
-    /// The nonce is used, and by none of ours that the providers show. It is lost when a quorum has the
-    /// account's transactions up to this one in final blocks, and none of ours anywhere: then another
-    /// one has it, for good.
-    async fn foreign(&self, nonce: u64, slot: &Slot) -> Result<Landing, SolverError> {
-        let head = self.site.chain.reader.fresh_head().await?;
-        for version in &slot.versions {
-            let agreed = self.site.at(&version.hash.to_string(), &head).await?;
-            if let Some(landing) = self.settled(version, (agreed, None), &head) {
-                return Ok(landing);
-            }
-        }
-        let settled = self.site.settled(&self.owner, &head).await?;
-        Ok(match settled.is_some_and(|used| used > nonce) {
-            true => Landing::Lost,
-            false => Landing::Waiting,
-        })
+        Some((block, receipt.is_some(), depth, receipt))
     }
 }

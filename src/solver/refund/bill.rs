@@ -52,7 +52,7 @@ impl Solver {
         let Ok(gas) = lane.estimate(call, &[]).await? else {
             return Ok(None);
         };
-        if gas > MOST_GAS && gas > lane.plain_gas().await?.saturating_add(MOST_GAS) {
+        if gas > MOST_GAS && gas > lane.idle().await?.saturating_add(MOST_GAS) {
             tracing::warn!(to = call.to.text(), gas, "a refund takes too much gas");
             return Ok(None);
         }

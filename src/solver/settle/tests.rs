@@ -183,7 +183,7 @@ async fn deposit_and_fill_are_attested_submitted_and_told() {
         json!(facts.deposits[0].onchain_id)
     );
     assert_eq!(asked[1].1["orderSignature"], json!(request.order_signature));
-    assert_eq!(settler.lane.slots().await.unwrap(), []);
+    assert_eq!(settler.lane.attempts().await.unwrap(), []);
 }
 
 /// What was paid stays listed with why it is not settled, and is tried again: the oracle may be mended.
@@ -365,7 +365,10 @@ async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
     let settler_before = settler(&rig, first).await;
     settler_before.round(rig.now).await.unwrap();
     let sent = row(&rig, &request).await.unwrap().deposited;
-    assert!(matches!(sent, Part::Sent { nonce: 0, .. }), "{sent:?}");
+    assert!(
+        matches!(&sent, Part::Sent { attempt, .. } if attempt[..] == [0; 8]),
+        "{sent:?}"
+    );
     rig.origin.forget();
     rig.rotate();
     let (silent, _, _) = oracle(Vec::new()).await;
@@ -374,21 +377,23 @@ async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
     let key = key(&rig, &request, Side::Outcome).await;
     let plan = Plan {
         owner: Owner::Settlement(B256::repeat_byte(5)),
-        call: Call {
-            from: settler.lane.owner.clone(),
-            to: settler.contract.clone(),
-            data: execution::encode(&answer["execution"], key).unwrap(),
-            value: Amount::ZERO,
+        intent: Intent {
+            call: Call {
+                from: settler.lane.owner.clone(),
+                to: settler.contract.clone(),
+                data: execution::encode(&answer["execution"], key).unwrap(),
+                value: Amount::ZERO,
+            },
+            authorizations: Vec::new(),
+            limit: 200_000,
+            spends: Vec::new(),
         },
-        authorizations: Vec::new(),
-        gas: 200_000,
-        spends: Vec::new(),
     };
     let mut taken = settler.lane.take(&plan, rig.now / 1_000).await.unwrap();
-    assert_eq!(taken.nonce, 0);
+    assert_eq!(taken.id[..], [0; 8]);
     let batch = std::mem::take(&mut taken.batch);
     rig.store.commit(batch).await.unwrap();
-    settler.lane.send(&taken.slot).await.unwrap();
+    settler.lane.send(&taken.id, &taken.attempt).await.unwrap();
     drop(taken);
     for _ in 0..20 {
         rig.mine(1);
@@ -400,12 +405,12 @@ async fn what_a_former_account_sent_is_not_what_the_present_one_did() {
     let former = rig.solver().await.former;
     let lane = former.iter().find(|lane| lane.site.name == "origin");
     let lane = lane.unwrap();
-    assert_eq!(lane.slots().await.unwrap().len(), 1);
+    assert_eq!(lane.attempts().await.unwrap().len(), 1);
     for _ in 0..20 {
         lane.sweep(rig.now / 1_000).await.unwrap();
         rig.mine(1);
     }
-    assert_eq!(lane.slots().await.unwrap(), []);
+    assert_eq!(lane.attempts().await.unwrap(), []);
 }
 
 /// Whether its transaction is in a block or forgotten.

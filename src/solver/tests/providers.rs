@@ -9,7 +9,7 @@ use alloy::{
     signers::{SignerSync, local::PrivateKeySigner},
 };
 use tokio::time::Instant;
-use vm::trade::Fees;
+use vm::trade::{Fees, Jump};
 
 use super::{
     chain::Lies,
@@ -126,7 +126,11 @@ async fn one_liar_of_three_changes_no_fill_and_no_refund() {
         let solver = rig.solver().await;
         for lane in solver.lanes.values() {
             let shown = lane.show().await.unwrap();
-            assert_eq!((shown.next, shown.gaps), (Some(1), vec![]), "{name}");
+            assert_eq!(
+                (shown.next.as_deref(), shown.gaps),
+                (Some("1"), vec![]),
+                "{name}"
+            );
         }
         let attempts = rig.facts(&filled).await.attempts;
         assert_eq!(attempts.len(), 1, "{name}");
@@ -202,8 +206,10 @@ async fn a_jump_of_nonces_is_bounded_and_healed_by_the_operator() {
         matches!(
             said,
             Err(SolverError::Jumped {
-                next: 1,
-                mined: 1_001,
+                jump: Jump {
+                    next: 1,
+                    mined: 1_001
+                },
                 ..
             })
         ),
@@ -222,12 +228,18 @@ async fn a_jump_of_nonces_is_bounded_and_healed_by_the_operator() {
     let solver = rig.solver().await;
     let said = solver.advance(&third.id, rig.now).await;
     assert!(
-        matches!(said, Err(SolverError::Jumped { mined: 40, .. })),
+        matches!(
+            said,
+            Err(SolverError::Jumped {
+                jump: Jump { mined: 40, .. },
+                ..
+            })
+        ),
         "{said:?}"
     );
     let lane = &solver.lanes["destination"];
     assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec![]));
-    assert_eq!(lane.show().await.unwrap().next, Some(40));
+    assert_eq!(lane.show().await.unwrap().next, Some("40".into()));
     rig.settle(&third).await;
     rig.filled(third.order_id, 3);
 }
@@ -245,7 +257,10 @@ async fn a_nonce_that_was_skipped_for_a_lie_is_used_up_when_the_chain_waits_for_
     });
     let solver = rig.solver().await;
     solver.advance(&second.id, rig.now).await.unwrap();
-    assert_eq!(rig.claim(&second).await.legs[0].nonce, 2);
+    assert_eq!(
+        rig.claim(&second).await.legs[0].attempt[..],
+        2_u64.to_be_bytes()
+    );
     rig.lie(Lies::default());
     rig.mine(3);
     solver.advance(&second.id, rig.now).await.unwrap();
@@ -272,8 +287,8 @@ async fn a_nonce_that_a_deep_reorg_took_is_used_up_by_the_operator() {
     solver.advance(&second.id, rig.now).await.unwrap();
     assert_eq!(rig.destination.paid(second.order_id), []);
     let lane = &solver.lanes["destination"];
-    assert_eq!(lane.show().await.unwrap().gaps, [0]);
-    assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec![0]));
+    assert_eq!(lane.show().await.unwrap().gaps, ["0"]);
+    assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec!["0".into()]));
     assert_eq!(lane.heal(rig.now / 1_000).await, Ok(vec![]));
     rig.settle(&second).await;
     rig.filled(second.order_id, 2);
@@ -289,8 +304,8 @@ async fn what_no_node_ever_takes_frees_its_place_at_once_and_costs_its_order() {
     let solver = rig.solver().await;
     solver.advance(&first.id, rig.now).await.unwrap();
     // The nonce is being used up already: nobody waits for twenty refusals.
-    let slots = solver.lanes["destination"].slots().await.unwrap();
-    assert!(slots[0].1.versions.last().unwrap().cancels);
+    let attempts = solver.lanes["destination"].attempts().await.unwrap();
+    assert!(attempts[0].1.signed.last().unwrap().cancels);
     rig.destination.with(|world| world.never = false);
     rig.deposit(&second, |_| ()).await;
     rig.settle(&second).await;
@@ -377,8 +392,9 @@ async fn a_fill_burns_no_more_gas_than_was_charged_for() {
     let other = rig.funded(2).await;
     let solver = rig.solver().await;
     solver.advance(&other.id, rig.now).await.unwrap();
-    let slots = solver.lanes["destination"].slots().await.unwrap();
-    assert_eq!(slots[0].1.gas, 33_625);
+    let attempts = solver.lanes["destination"].attempts().await.unwrap();
+    let signed = vm::ethereum::trade::priced(&attempts[0].1.own).unwrap();
+    assert_eq!(signed[0].gas, 33_625);
     rig.settle(&other).await;
     rig.filled(other.order_id, 2);
 }
@@ -476,7 +492,10 @@ async fn what_a_former_key_promised_and_was_paying_is_kept_by_the_present_one() 
     let lane = &solver.lanes["destination"];
     assert_eq!(
         (lane.name.clone(), lane.show().await.unwrap().next),
-        (format!("destination/{}", rig.solver_text()), Some(1))
+        (
+            format!("destination/{}", rig.solver_text()),
+            Some("1".into())
+        )
     );
     assert_eq!(solver.former.len(), 1);
     rig.is_clean().await;
@@ -629,7 +648,7 @@ async fn what_a_chain_takes_for_bytes_is_kept_for_them() {
     let lane = &solver.lanes["destination"];
     // Gas and bytes together are more than is there: no nonce is taken for what no node would take.
     solver.advance(&request.id, rig.now).await.unwrap();
-    assert_eq!(lane.slots().await.unwrap(), []);
+    assert_eq!(lane.attempts().await.unwrap(), []);
     let text = rig.solver_text();
     rig.destination
         .give(&text, super::rig::native(), 4 * super::rig::RICH);

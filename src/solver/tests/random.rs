@@ -147,7 +147,7 @@ async fn finish(rig: &mut Rig, requests: &[Request]) {
         rig.mine(1);
     }
     for lane in solver.lanes.values() {
-        eprintln!("{:?}", lane.slots().await);
+        eprintln!("{:?}", lane.attempts().await);
     }
     panic!("not done");
 }

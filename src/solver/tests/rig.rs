@@ -30,7 +30,7 @@ use crate::{
         keys::Keys,
         lane::{Gas, Lane},
         late::{Burden, Repriced, Repricing, Unpriced},
-        site::Site,
+        site::{Abilities, Site},
         survey::Survey,
     },
     store::{
@@ -379,7 +379,12 @@ pub fn through(request: &mut Request, router: &str) {
 
 impl Site {
     fn scripted(network: Network, chain: vm::Chain, providers: vm::trade::Failover) -> Self {
-        let mut site = Self::made(&network, chain, providers, (&Steps, &Codec)).unwrap();
+        let abilities = Abilities {
+            steps: &Steps,
+            transactions: &Codec,
+            landing: vm::SETTLEMENT.landing.unwrap(),
+        };
+        let mut site = Self::made(&network, chain, providers, abilities).unwrap();
         site.survey = Survey::sound();
         site
     }

@@ -687,7 +687,7 @@ async fn what_no_node_took_of_a_refund_is_not_taken_from_it() {
             reason: None,
             network: "origin".into(),
             lane: "origin".into(),
-            nonce: 0,
+            attempt: Default::default(),
             currency: scene::USDC.into(),
             amount: U256::ONE,
             payments: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use alloy::primitives::B256;
+use alloy::primitives::{B256, Bytes};
 
 use super::Desk;
 use crate::{
@@ -11,8 +11,9 @@ use crate::{
         StoreError,
         rows::{
             self, Row,
+            attempt::{self, Attempt, Owner},
             claim::{Claim, Leg, Stage},
-            lane::{Owner, Slot},
+            lane::Lane,
         },
     },
 };
@@ -24,14 +25,19 @@ impl Desk<'_> {
                 self.request(id).await?;
                 self.claim(id, claim).await
             }
-            Row::LaneSlot {
-                network,
-                nonce,
-                slot,
-            } => self.nonce(network, *nonce, slot).await,
-            Row::Reservation { network, nonce, .. } => {
-                let why = "no transaction has its nonce";
-                self.demand(rows::lane::slot_key(network, *nonce), why, |_| true)
+            Row::Attempt { lane, id, attempt } => self.attempt((lane, id), attempt).await,
+            Row::Resource {
+                lane,
+                resource,
+                holder,
+            } => {
+                let holds = |row: &Row| matches!(row, Row::Attempt { attempt, .. } if attempt.resources.contains(resource));
+                let why = "its attempt does not hold it";
+                self.demand(attempt::key(lane, holder), why, holds).await
+            }
+            Row::Reservation { lane, attempt, .. } => {
+                let why = "there is no such attempt";
+                self.demand(attempt::key(lane, attempt), why, |_| true)
                     .await
             }
             Row::Lease(_, lease) => {
@@ -97,10 +103,11 @@ impl Desk<'_> {
                 self.complain(format!("deposit {} is used twice", leg.deposit));
             }
             if matches!(leg.stage, Stage::Open | Stage::Confirmed) {
-                let (lane, nonce) = (&leg.lane, leg.nonce);
-                let why = format!("nonce {nonce} of {lane} is not its own");
-                self.demand(rows::lane::slot_key(lane, nonce), why, |row| {
-                    matches!(row, Row::LaneSlot { slot, .. } if slot.owner == Owner::Request(*id))
+                let (lane, attempt) = (&leg.lane, &leg.attempt);
+                let (name, _) = self.name(lane, attempt).await?;
+                let why = format!("{name} of {lane} is not its own");
+                self.demand(attempt::key(lane, attempt), why, |row| {
+                    matches!(row, Row::Attempt { attempt, .. } if attempt.owner == Owner::Request(*id))
                 })
                 .await?;
             }
@@ -120,30 +127,62 @@ impl Desk<'_> {
         Ok(())
     }
 
-    async fn nonce(&mut self, network: &str, nonce: u64, slot: &Slot) -> Result<(), StoreError> {
-        if slot.versions.is_empty() {
-            self.complain("no transaction has the nonce");
+    /// What an attempt of a lane is called, and what its kind is.
+    async fn name(&self, lane: &str, id: &[u8]) -> Result<(String, String), StoreError> {
+        let found = self.store.read(&rows::lane::key(lane)).await?;
+        let lane = found.and_then(|value| Lane::decode(&value).ok());
+        let family = lane.and_then(|lane| vm::family(&lane.family));
+        let landing = family.and_then(|family| family.landing);
+        Ok(match landing.and_then(|landing| landing.label(id).ok()) {
+            Some(label) => (label.to_string(), label.kind.to_owned()),
+            None => (
+                format!("attempt {}", Bytes::copy_from_slice(id)),
+                "attempt".to_owned(),
+            ),
+        })
+    }
+
+    async fn attempt(
+        &mut self,
+        (lane, id): (&str, &Bytes),
+        attempt: &Attempt,
+    ) -> Result<(), StoreError> {
+        let (_, kind) = self.name(lane, id).await?;
+        if attempt.signed.is_empty() {
+            self.complain(format!("no transaction has the {kind}"));
         }
-        let why = "the lane has not come to this nonce";
-        self.demand(
-            rows::lane::key(network),
-            why,
-            |row| matches!(row, Row::Lane(_, lane) if nonce < lane.next),
-        )
+        let why = format!("the lane has not come to this {kind}");
+        self.demand(rows::lane::key(lane), why, |row| {
+            let Row::Lane(_, lane) = row else {
+                return false;
+            };
+            let landing = vm::family(&lane.family).and_then(|family| family.landing);
+            let knows = landing.and_then(|landing| landing.knows(&lane.own, id).ok());
+            knows.unwrap_or_default()
+        })
         .await?;
-        match &slot.owner {
-            Owner::Request(id) => {
-                let why = format!("the claim of {id} does not know of it");
-                self.demand(rows::claim::key(id), why, |row| {
+        for resource in &attempt.resources {
+            let why = "it does not hold what it says";
+            self.demand(
+                attempt::resource(lane, resource),
+                why,
+                |row| matches!(row, Row::Resource { holder, .. } if holder == id),
+            )
+            .await?;
+        }
+        match &attempt.owner {
+            Owner::Request(request) => {
+                let why = format!("the claim of {request} does not know of it");
+                self.demand(rows::claim::key(request), why, |row| {
                     let Row::Claim(_, claim) = row else {
                         return false;
                     };
                     let mut legs = claim.legs.iter();
-                    legs.any(|leg| leg.lane == network && leg.nonce == nonce)
+                    legs.any(|leg| leg.lane == lane && leg.attempt == *id)
                 })
                 .await
             }
-            Owner::Settlement(id) => self.request(id).await,
+            Owner::Settlement(request) => self.request(request).await,
             Owner::Allowance { .. } | Owner::Gap => Ok(()),
         }
     }

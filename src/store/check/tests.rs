@@ -12,9 +12,9 @@ use crate::{
         memory::MemoryStore,
         rows::{
             self,
+            attempt::{self, Owner},
             claim::{Claim, Stage},
             cursor::{Cursor, Mark},
-            lane::Owner,
         },
         scene::{self, NETWORK, NONCE, STATEMENT},
     },
@@ -33,7 +33,7 @@ async fn a_store_with_rows_of_every_kind_is_whole() {
     let counted: Vec<_> = report.counts.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(counted, KINDS.map(|(_, name)| name));
     let text = report.to_string();
-    assert!(text.contains("lane                  2"), "{text}");
+    assert!(text.contains("lane                  1"), "{text}");
     let end = format!("{} rows, 0 defects", scene::count());
     assert!(text.ends_with(&end), "{text}");
     let nothing = check(&MemoryStore::new()).await.unwrap();
@@ -115,11 +115,15 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (rows::large::key(&quote.id), &[]),
         (rows::order::key(&quote.order_id), &["quote"]),
         (scene::leading(), &["summary"]),
-        (rows::claim::key(&id), &["lane", "settlement"]),
-        (rows::lane::key(NETWORK), &["lane"]),
+        (rows::claim::key(&id), &["settlement", "attempt"]),
+        (rows::lane::key(NETWORK), &["attempt"]),
         (
-            rows::lane::slot_key(NETWORK, NONCE),
-            &["claim", "reservation"],
+            attempt::key(NETWORK, &scene::attempt_id(NONCE)),
+            &["claim", "reservation", "resource"],
+        ),
+        (
+            attempt::resource(NETWORK, &scene::attempt_id(NONCE)),
+            &["attempt"],
         ),
         (rows::event::key(1), &["delivery", "dead", "history"]),
         (rows::history::key(&id, 1), &["event"]),
@@ -229,20 +233,19 @@ async fn statements_and_requests_that_contradict_each_other_are_told() {
 
 #[tokio::test]
 async fn payments_that_contradict_each_other_are_told() {
-    let (id, slot) = (scene::id(), rows::lane::slot_key(NETWORK, NONCE));
+    let held = scene::attempt_id(NONCE);
+    let (id, slot) = (scene::id(), attempt::key(NETWORK, &held));
     let mut refunded = scene::claim();
     let mut refund = refunded.legs[0].clone();
     (refund.purpose, refund.stage) = (Purpose::Refund, Stage::Final);
     refunded.legs.push(refund);
-    let mut foreign = scene::lane_slot();
+    let mut foreign = scene::attempt();
     foreign.owner = Owner::Request(B256::repeat_byte(0x77));
-    let mut bare = scene::lane_slot();
-    bare.versions.clear();
-    let behind = rows::lane::Lane {
-        next: NONCE,
-        skipped: Vec::new(),
-        account: "a".into(),
-    };
+    let mut bare = scene::attempt();
+    bare.signed.clear();
+    let mut empty = scene::attempt();
+    empty.resources.clear();
+    let (behind, other) = (scene::lane(NONCE), scene::attempt_id(8));
     let nobody = rows::lease::Lease { fence: 0, since: 1 };
     each_is_told(vec![
         (
@@ -255,7 +258,21 @@ async fn payments_that_contradict_each_other_are_told() {
             foreign.encode().unwrap(),
             "nonce 7 of origin is not its own",
         ),
-        (slot, bare.encode().unwrap(), "no transaction has the nonce"),
+        (
+            slot.clone(),
+            bare.encode().unwrap(),
+            "no transaction has the nonce",
+        ),
+        (
+            slot,
+            empty.encode().unwrap(),
+            "its attempt does not hold it",
+        ),
+        (
+            attempt::resource(NETWORK, &held),
+            attempt::holder(&other),
+            "it does not hold what it says",
+        ),
         (
             rows::lane::key(NETWORK),
             behind.encode().unwrap(),

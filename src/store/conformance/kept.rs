@@ -13,9 +13,9 @@ use crate::{
         memory::MemoryStore,
         requests::{Requests, RequestsError},
         rows::{
+            attempt,
             claim::{self, Claim},
             cursor::{self, Cursor},
-            lane,
             lease::{self, Lease},
             open, reservation, sighting,
         },
@@ -108,13 +108,14 @@ pub async fn one_of_many_claims_of_a_request_wins_with_its_nonce(store: Arc<dyn 
         let (store, key) = (store.clone(), key.clone());
         tokio::spawn(async move {
             let mut claim = scene::claim();
-            claim.legs[0].nonce = nonce;
-            let slot = lane::slot_key("origin", nonce);
+            let id = scene::attempt_id(nonce);
+            let slot = attempt::key("origin", &id);
+            claim.legs[0].attempt = id;
             let batch = Batch::new()
                 .expect(key.clone(), Expect::Absent)
                 .expect(slot.clone(), Expect::Absent)
                 .put(key, claim.encode().unwrap())
-                .put(slot, scene::lane_slot().encode().unwrap());
+                .put(slot, scene::attempt().encode().unwrap());
             store.commit(batch).await.unwrap()
         })
     });
@@ -127,11 +128,13 @@ pub async fn one_of_many_claims_of_a_request_wins_with_its_nonce(store: Arc<dyn 
     assert_eq!(outcomes.iter().filter(won).count(), 1);
     let winner = outcomes.iter().position(|outcome| won(&outcome)).unwrap() as u64;
     let stored = store.read(&key).await.unwrap().unwrap();
-    assert_eq!(Claim::decode(&stored).unwrap().legs[0].nonce, winner);
-    let slots = store.scan(lane::slots("origin", 99)).await.unwrap();
+    let winner = scene::attempt_id(winner);
+    let claim = Claim::decode(&stored).unwrap();
+    assert_eq!(claim.legs[0].attempt, winner);
+    let slots = store.scan(attempt::range("origin", 99)).await.unwrap();
     let slots: Vec<_> = slots
         .iter()
-        .map(|(key, _)| lane::nonce("origin", key))
+        .map(|(key, _)| attempt::id("origin", key))
         .collect();
     assert_eq!(slots, [Ok(winner)]);
 }
@@ -144,7 +147,7 @@ pub async fn reservations_of_a_currency_are_one_range(store: Arc<dyn Store>) {
         ("origin2", 0xab, 1),
     ];
     let put = |batch: Batch, (network, currency, nonce): (&str, u8, u64)| {
-        let key = reservation::key(network, &[currency], nonce);
+        let key = reservation::key(network, &[currency], &scene::attempt_id(nonce));
         batch.put(key, reservation::encode(U256::from(nonce)))
     };
     let batch = rows.into_iter().fold(Batch::new(), put);
@@ -158,7 +161,7 @@ pub async fn reservations_of_a_currency_are_one_range(store: Arc<dyn Store>) {
         amounts.fold(U256::ZERO, |sum, amount| sum + amount)
     };
     assert_eq!(sum(None).await, U256::from(511));
-    let first = reservation::key("origin", &[0xab], 255);
+    let first = reservation::key("origin", &[0xab], &scene::attempt_id(255));
     assert_eq!(sum(Some(&first)).await, U256::from(256));
     store.commit(Batch::new().delete(first)).await.unwrap();
     assert_eq!(sum(None).await, U256::from(256));
@@ -212,11 +215,11 @@ pub async fn who_lost_a_lease_changes_nothing_any_more(store: Arc<dyn Store>) {
         .filter(|one| **one == Ok(Outcome::APPLIED))
         .count();
     assert_eq!(won, 1);
-    let nonce = lane::slot_key("origin", 1);
+    let nonce = attempt::key("origin", &scene::attempt_id(1));
     let as_holder = |fence| {
         Batch::new()
             .expect(key.clone(), Expect::Equals(lease(fence)))
-            .put(nonce.clone(), scene::lane_slot().encode().unwrap())
+            .put(nonce.clone(), scene::attempt().encode().unwrap())
     };
     let fenced = store.commit(as_holder(1)).await.unwrap();
     assert!(matches!(fenced, Outcome::Refused { .. }));

@@ -1,4 +1,4 @@
-//! An export of a store of format [`OLDER`](crate::store::OLDER), row by row.
+//! An export of a store of format 1, row by row.
 //!
 //! | rows | what becomes of them |
 //! |---|---|

@@ -1,5 +1,10 @@
 use super::*;
-use crate::store::{memory::MemoryStore, scene, walk::same};
+use crate::store::{
+    check::check,
+    memory::MemoryStore,
+    rows, scene,
+    walk::{Stored, same},
+};
 
 async fn exported() -> (MemoryStore, Vec<u8>) {
     let (store, mut bytes) = (MemoryStore::new(), Vec::new());
@@ -27,7 +32,7 @@ async fn what_was_written_is_read_again() {
     write(&again, &mut twice).await.unwrap();
     assert_eq!(bytes, twice);
     let text = String::from_utf8(bytes).unwrap();
-    let head = r#"{"dump":"intentd store","version":1,"format":3}"#;
+    let head = r#"{"dump":"intentd store","version":1,"format":4}"#;
     assert_eq!(text.lines().next(), Some(head));
     let halt = r#"{"kind":7,"name":"0x6f726967696e","value":"0x"#;
     assert!(text.lines().any(|line| line.starts_with(halt)), "{text}");
@@ -80,7 +85,7 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
     for (version, format, told) in [
         (2, FORMAT, "a newer version"),
         (1, FORMAT + 1, "a newer version"),
-        (1, FORMAT - 1, "another signing key"),
+        (1, 2, "another signing key"),
         (1, 0, "another signing key"),
     ] {
         let error = error(head(version, format).as_bytes()).await;
@@ -110,4 +115,90 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
         error(rubbish.as_bytes()).await,
         DumpError::Line(2)
     ));
+}
+
+/// A row as format 3 had it; `None` where there was none.
+fn of_nonces(row: Stored) -> Option<Stored> {
+    use crate::store::rows::{ATTEMPT, CLAIM, LANE, RESOURCE, SETTLEMENT};
+    let ((key, value), nonce) = (row, scene::NONCE);
+    let json = |value: &[u8]| {
+        let text = std::str::from_utf8(&value[1..]).unwrap();
+        let named = |nonce: u64| {
+            let id = scene::attempt_id(nonce);
+            (
+                format!(r#""attempt":"{id}""#),
+                format!(r#""nonce":{nonce}"#),
+            )
+        };
+        let renamed = [nonce, nonce - 1].map(named).into_iter();
+        let text = renamed.fold(text.to_owned(), |text, (now, then)| {
+            text.replace(&now, &then)
+        });
+        [&[1], text.as_bytes()].concat()
+    };
+    let word = |last: u8| [&[32][..], &[0; 31], &[last]].concat();
+    let request = scene::id();
+    match key.kind {
+        CLAIM | SETTLEMENT => Some((key, json(&value))),
+        LANE => Some((key, vec![1, 8, 0, 1, b'a'])),
+        ATTEMPT => {
+            let user = crate::request::scene::USER;
+            let value = [
+                &[1, 0, 32][..],
+                request.as_slice(),
+                &[42],
+                user.as_bytes(),
+                &[0],
+                &word(5),
+                &[0, 0x88, 0xa4, 0x01],
+                &word(0),
+                &[0, 1, 32],
+                &[5; 32],
+                &[1, 1, 0x88, 0xa4, 0x01, 1, 1, 0, 4, 0],
+            ];
+            Some((Key::new(LANE, key.name), value.concat()))
+        }
+        RESOURCE => None,
+        _ => Some((key, value)),
+    }
+}
+
+fn of_format(format: u8, mut rows: Vec<Stored>) -> Vec<u8> {
+    rows.sort();
+    let head = format!("{{\"dump\":\"intentd store\",\"version\":1,\"format\":{format}}}\n");
+    let line = |(key, value): &Stored| {
+        let line = Line {
+            kind: key.kind.0,
+            name: key.name.clone().into(),
+            value: value.clone().into(),
+        };
+        serde_json::to_string(&line).unwrap() + "\n"
+    };
+    let text = head + &rows.iter().map(line).collect::<String>();
+    let foot = Foot {
+        rows: rows.len() as u64,
+        sha256: B256::from_slice(&Sha256::digest(&text)),
+    };
+    (text + &serde_json::to_string(&foot).unwrap() + "\n").into_bytes()
+}
+
+#[tokio::test]
+async fn an_export_of_nonces_is_carried_over_with_what_is_on_its_way() {
+    let (store, _) = exported().await;
+    let rows: Vec<_> = scene::rows().into_iter().filter_map(of_nonces).collect();
+    let (lanes, again) = (rows::LANE, MemoryStore::new());
+    assert_eq!(rows.iter().filter(|(key, _)| key.kind == lanes).count(), 2);
+    let bytes = of_format(3, rows.clone());
+    read(&again, &mut &bytes[..]).await.unwrap();
+    assert!(same(&store, &again).await.unwrap());
+    assert_eq!(check(&again).await.unwrap().defects, 0);
+    // What it cannot read it does not guess.
+    for (at, (key, _)) in rows.iter().enumerate() {
+        if [rows::LANE, rows::CLAIM, rows::SETTLEMENT].contains(&key.kind) {
+            let mut broken = rows.clone();
+            broken[at].1[0] = 2;
+            let error = error(&of_format(3, broken)).await;
+            assert!(matches!(error, DumpError::Row(_)), "{error}");
+        }
+    }
 }

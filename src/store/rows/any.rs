@@ -1,9 +1,9 @@
 //! A row of whatever kind, with what its name says.
 
-use alloy::primitives::{Address, B256, U256};
+use alloy::primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    KINDS, RowError,
+    KINDS, RowError, attempt,
     candle::{self, Candle},
     claim::Claim,
     consumption,
@@ -67,14 +67,19 @@ pub enum Row {
     Open(B256),
     Claim(B256, Box<Claim>),
     Lane(String, lane::Lane),
-    LaneSlot {
-        network: String,
-        nonce: u64,
-        slot: Box<lane::Slot>,
+    Attempt {
+        lane: String,
+        id: Bytes,
+        attempt: Box<attempt::Attempt>,
+    },
+    Resource {
+        lane: String,
+        resource: Bytes,
+        holder: Bytes,
     },
     Reservation {
-        network: String,
-        nonce: u64,
+        lane: String,
+        attempt: Bytes,
         amount: U256,
     },
     Lease(String, Lease),
@@ -162,7 +167,9 @@ impl Row {
             super::TRANSACTION => Ok(Self::Transaction(transaction::row(key, value)?)),
             super::OPEN => Ok(Self::Open(open::decode(key, value)?)),
             super::CLAIM => Ok(Self::Claim(name.word()?, Claim::decode(value)?.into())),
-            super::LANE => name.lane(value),
+            super::LANE => Ok(Self::Lane(name.text()?, lane::Lane::decode(value)?)),
+            super::ATTEMPT => name.attempt(value),
+            super::RESOURCE => name.resource(value),
             super::RESERVATION => name.reservation(value),
             super::LEASE => Ok(Self::Lease(name.text()?, Lease::decode(value)?)),
             super::SETTLEMENT => {
@@ -266,11 +273,6 @@ impl<'a> Name<'a> {
         Ok((self.utf8(&self.1[..zero])?, &self.1[zero + 1..]))
     }
 
-    fn nonce(self, bytes: &[u8]) -> Result<u64, RowError> {
-        let bytes = bytes.try_into().map_err(|_| self.wrong())?;
-        Ok(u64::from_be_bytes(bytes))
-    }
-
     fn delivered(self) -> Result<(String, u64), RowError> {
         let (label, number) = delivery::parts(self.1).ok_or_else(|| self.wrong())?;
         Ok((label.to_owned(), number))
@@ -295,24 +297,38 @@ impl<'a> Name<'a> {
         })
     }
 
-    fn lane(self, value: &[u8]) -> Result<Row, RowError> {
-        if !self.1.contains(&0) {
-            return Ok(Row::Lane(self.text()?, lane::Lane::decode(value)?));
+    /// A lane, and what is behind its zero byte.
+    fn of_lane(self) -> Result<(String, Bytes), RowError> {
+        let (lane, rest) = self.split()?;
+        match rest.is_empty() {
+            true => Err(self.wrong()),
+            false => Ok((lane, Bytes::copy_from_slice(rest))),
         }
-        let (network, nonce) = self.split()?;
-        Ok(Row::LaneSlot {
-            network,
-            nonce: self.nonce(nonce)?,
-            slot: lane::Slot::decode(value)?.into(),
+    }
+
+    fn attempt(self, value: &[u8]) -> Result<Row, RowError> {
+        let (lane, id) = self.of_lane()?;
+        let attempt = attempt::Attempt::decode(value)?.into();
+        Ok(Row::Attempt { lane, id, attempt })
+    }
+
+    fn resource(self, value: &[u8]) -> Result<Row, RowError> {
+        let (lane, resource) = self.of_lane()?;
+        let holder = attempt::held_by(value)?;
+        Ok(Row::Resource {
+            lane,
+            resource,
+            holder,
         })
     }
 
     fn reservation(self, value: &[u8]) -> Result<Row, RowError> {
-        let (network, rest) = self.split()?;
-        let (_, nonce) = Name(self.0, rest).split()?;
+        let (lane, rest) = self.split()?;
+        // A currency in hex holds no zero byte, an id may.
+        let (_, attempt) = Name(self.0, rest).of_lane()?;
         Ok(Row::Reservation {
-            network,
-            nonce: self.nonce(nonce)?,
+            lane,
+            attempt,
             amount: reservation::decode(value)?,
         })
     }

@@ -1,12 +1,12 @@
-//! What the solver decided about a request, and which nonce of which lane pays for it. Changed by
+//! What the solver decided about a request, and which attempt of which lane pays for it. Changed by
 //! compare-and-set only: that there is one row per request is what makes a fill and a refund
 //! exclude each other.
 //!
-//! Key: the request's id, 32 bytes. Value, format 1: [`Claim`] in JSON.
+//! Key: the request's id, 32 bytes. Value, format 2: [`Claim`] in JSON.
 //!
 //! It lives as long as its request, with a payment for good: what was paid must never be paid again. Some 500 bytes a leg.
 
-use alloy::primitives::{B256, U256};
+use alloy::primitives::{B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
 use super::{CLAIM, RowError, decode_json, encode_json};
@@ -18,7 +18,7 @@ use crate::{
     store::Key,
 };
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// Everything decided about one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,17 +81,18 @@ pub struct Leg {
     /// Why it is given back.
     pub reason: Option<FailReason>,
     pub network: String,
-    /// The name of the lane whose nonce its transactions have.
+    /// The name of the lane that it is an attempt of.
     pub lane: String,
-    pub nonce: u64,
+    /// The attempt's id.
+    pub attempt: Bytes,
     pub currency: String,
     pub amount: U256,
     /// Of a fill: what each payment of the order's output is paid.
     pub payments: Vec<U256>,
-    /// Which of the nonce's transactions is in a block, as the chain spells it.
+    /// Which of the attempt's transactions is in a block, as the chain spells it.
     pub transaction: Option<String>,
     pub stage: Stage,
-    /// What gas it cost although it paid nobody, in the native currency of its network.
+    /// What it cost although it paid nobody, in the native currency of its network.
     pub wasted: U256,
 }
 

@@ -23,12 +23,11 @@
 //! | 12 sighting | network ‖0, block (8), onchain id | `sighting::Seen` |
 //! | 13 transaction | 0 looked for, 1 settled; network ‖0, transaction bytes | `transaction::Tracked` |
 //! | 14 open | request id | unix milliseconds (8), cause (32) |
-//! | 15 claim | request id | `claim::Claim` in JSON |
-//! | 16 lane | network text | `lane::Lane` |
-//! | 16 lane | network ‖0, nonce (8) | `lane::Slot` |
-//! | 17 reservation | network ‖0, currency in hex ‖0, nonce (8) | amount (32) |
+//! | 15 claim | request id | format 2: `claim::Claim` in JSON |
+//! | 16 lane | lane text | format 2: `lane::Lane` |
+//! | 17 reservation | lane ‖0, currency in hex ‖0, attempt's id | amount (32) |
 //! | 18 lease | what is held, text | `lease::Lease` |
-//! | 19 settlement | request id, onchain id | `settlement::Settlement` in JSON |
+//! | 19 settlement | request id, onchain id | format 2: `settlement::Settlement` in JSON |
 //! | 20 event | number (8) | `request::event::Event` |
 //! | 21 integrator | label text | `integrator::Integrator` in JSON |
 //! | 22 delivery | label ‖0, event's number (8) | `delivery::Delivery` |
@@ -46,6 +45,8 @@
 //! | 42 quote | request id | unix seconds (8), value of a request row |
 //! | 43 large | request id | `large::Large` |
 //! | 44 candle | step (1), network ‖0, currency, unix seconds (8) | `candle::Candle`s |
+//! | 50 attempt | lane ‖0, attempt's id | `attempt::Attempt` |
+//! | 51 resource | lane ‖0, resource | attempt's id |
 //!
 //! Each kind's file says how long its rows live, and roughly what one costs on the disk; for operators that
 //! is a table in the guide operate.md. What a stranger
@@ -55,6 +56,7 @@
 //! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
 
 mod any;
+pub mod attempt;
 pub mod candle;
 pub mod claim;
 pub mod consumption;
@@ -136,9 +138,11 @@ pub const VERSION: Kind = Kind(41);
 pub const QUOTE: Kind = Kind(42);
 pub const LARGE: Kind = Kind(43);
 pub const CANDLE: Kind = Kind(44);
+pub const ATTEMPT: Kind = Kind(50);
+pub const RESOURCE: Kind = Kind(51);
 
 /// The kinds by name.
-pub const KINDS: [(Kind, &str); 35] = [
+pub const KINDS: [(Kind, &str); 37] = [
     (ENTRY, "entry"),
     (SIGNATURE, "signature"),
     (CONSUMPTION, "consumption"),
@@ -174,6 +178,8 @@ pub const KINDS: [(Kind, &str); 35] = [
     (QUOTE, "quote"),
     (LARGE, "large"),
     (CANDLE, "candle"),
+    (ATTEMPT, "attempt"),
+    (RESOURCE, "resource"),
 ];
 
 /// Whether rows of `kind` are the journal's: they have a store of their own, with a committer and a

@@ -1,7 +1,7 @@
 //! What transactions on their way will take of the solver's balances.
 //!
-//! Key: the network's name, a zero byte, the currency's bytes in hex, a zero byte, the nonce as 8
-//! bytes big endian. Value, format 1: the amount, 32 bytes big endian.
+//! Key: the lane's name, a zero byte, the currency's bytes in hex, a zero byte, the attempt's id. Value,
+//! format 1: the amount, 32 bytes big endian.
 //!
 //! It lives until its payment is final; some 100 bytes.
 
@@ -12,8 +12,8 @@ use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
 
-pub fn key(network: &str, currency: &[u8], nonce: u64) -> Key {
-    let name = [prefix(network, currency).as_slice(), &nonce.to_be_bytes()].concat();
+pub fn key(lane: &str, currency: &[u8], attempt: &[u8]) -> Key {
+    let name = [prefix(lane, currency).as_slice(), attempt].concat();
     Key::new(RESERVATION, name)
 }
 
@@ -31,17 +31,17 @@ pub fn decode(bytes: &[u8]) -> Result<U256, RowError> {
 }
 
 /// What is reserved of one currency, after the row `after`.
-pub fn range(network: &str, currency: &[u8], after: Option<&Key>, limit: usize) -> Range {
+pub fn range(lane: &str, currency: &[u8], after: Option<&Key>, limit: usize) -> Range {
     Range {
         kind: RESERVATION,
-        prefix: prefix(network, currency),
+        prefix: prefix(lane, currency),
         after: after.map(|key| key.name.clone()),
         limit,
         reverse: false,
     }
 }
 
-fn prefix(network: &str, currency: &[u8]) -> Vec<u8> {
+fn prefix(lane: &str, currency: &[u8]) -> Vec<u8> {
     let currency = alloy::hex::encode(currency);
-    [network.as_bytes(), &[0], currency.as_bytes(), &[0]].concat()
+    [lane.as_bytes(), &[0], currency.as_bytes(), &[0]].concat()
 }

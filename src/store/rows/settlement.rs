@@ -2,11 +2,11 @@
 //! and per refund. What exceeds an order's amount is settled with its fill.
 //!
 //! Key: the request's id, then the onchain id of the deposit that the payment uses up, 32 bytes each.
-//! Value, format 1: [`Settlement`] in JSON.
+//! Value, format 2: [`Settlement`] in JSON.
 //!
 //! It lives until the hub has taken both parts; some 300 bytes.
 
-use alloy::primitives::B256;
+use alloy::primitives::{B256, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::{RowError, SETTLEMENT, decode_json, encode_json};
@@ -15,7 +15,7 @@ use crate::{
     store::{Key, Range},
 };
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// See the module. The deposit's execution comes first, then the outcome's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,10 +47,10 @@ pub struct Settlement {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     Pending,
-    /// Attested, and on its way with this nonce of this lane of the settlement chain.
+    /// Attested, and on its way with this attempt of this lane of the settlement chain.
     Sent {
         lane: String,
-        nonce: u64,
+        attempt: Bytes,
         execution: serde_json::Value,
     },
     /// The contract has taken it.

@@ -456,7 +456,7 @@ fn claim() -> claim::Claim {
             reason: None,
             network: "base".into(),
             lane: "base".into(),
-            nonce: 7,
+            attempt: vec![7].into(),
             currency: "0x0".into(),
             amount: alloy::primitives::U256::from(255),
             payments: vec![alloy::primitives::U256::from(6)],
@@ -484,31 +484,16 @@ fn claim() -> claim::Claim {
     }
 }
 
-fn slot_of_lane() -> lane::Slot {
-    lane::Slot {
-        owner: lane::Owner::Request(b(1)),
-        to: "t".into(),
-        data: vec![9].into(),
-        value: alloy::primitives::U256::from(5),
-        authorizations: vec![lane::Authorization {
-            chain_id: 1,
-            address: "a".into(),
-            nonce: 2,
-            y_parity: 1,
-            r: b(2),
-            s: b(3),
-        }],
-        gas: 300,
-        data_fee: alloy::primitives::U256::from(7),
+fn attempt() -> attempt::Attempt {
+    attempt::Attempt {
+        owner: attempt::Owner::Request(b(1)),
+        resources: vec![vec![7, 8].into()],
         spends: vec![("c".into(), alloy::primitives::U256::from(6))],
-        versions: vec![lane::Version {
-            hash: b(2),
-            raw: vec![8].into(),
-            gas: 300,
-            max_fee: 300,
-            max_priority_fee: 1,
+        signed: vec![attempt::Signed {
+            id: "0xa".into(),
             cancels: true,
         }],
+        own: vec![9].into(),
         sent_at: 4,
         refused: 1,
     }
@@ -551,14 +536,14 @@ fn layouts_of_the_solver_never_change() {
     let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
     let claimed = String::from_utf8(claim().encode().unwrap()).unwrap();
     let expected = format!(
-        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","lane":"base","nonce":7,"currency":"0x0","amount":"0xff","payments":["0x6"],"transaction":null,"stage":"Open","wasted":"0x7"}}],"parked":["0x{two}"],"pauses":[{{"deposit":"0x{three}","tries":4,"until":5,"why":"AMOUNT_TOO_LOW_TO_REFUND"}}],"waits":8,"waiting":[{{"deposit":"0x{three}","since":8}}],"refused":[{{"deposit":"0x{two}","why":"SLIPPAGE"}}],"released":["0x{two}"]}}"#
+        r#"{{"failure":"TTL_EXPIRED","legs":[{{"purpose":"Refund","deposit":"0x{one}","reason":null,"network":"base","lane":"base","attempt":"0x07","currency":"0x0","amount":"0xff","payments":["0x6"],"transaction":null,"stage":"Open","wasted":"0x7"}}],"parked":["0x{two}"],"pauses":[{{"deposit":"0x{three}","tries":4,"until":5,"why":"AMOUNT_TOO_LOW_TO_REFUND"}}],"waits":8,"waiting":[{{"deposit":"0x{three}","since":8}}],"refused":[{{"deposit":"0x{two}","why":"SLIPPAGE"}}],"released":["0x{two}"]}}"#
     );
-    assert_eq!(claimed, format!("\u{1}{expected}"));
+    assert_eq!(claimed, format!("\u{2}{expected}"));
     let settled = String::from_utf8(settlement().encode().unwrap()).unwrap();
     let expected = format!(
         r#"{{"purpose":"Fill","deposit":"0x{one}","transaction":"0x1","option":0,"told":true,"deposited":"Applied","outcome":"Pending","since":3,"tries":1,"not_before":2,"why":"busy","refused":false}}"#
     );
-    assert_eq!(settled, format!("\u{1}{expected}"));
+    assert_eq!(settled, format!("\u{2}{expected}"));
     let left = String::from_utf8(parked().encode().unwrap()).unwrap();
     let expected = r#"{"network":"base","transaction":"0x1","depositor":"d","currency":"c","amount":"0xff","reason":"DOUBLE_SPEND","why":"MANUAL_REFUND_REQUIRED","note":"n","minor":true,"since":3}"#;
     assert_eq!(left, format!("\u{1}{expected}"));
@@ -573,22 +558,21 @@ fn layouts_of_the_solver_never_change() {
 
 #[test]
 fn layouts_of_lanes_never_change() {
-    let (one, two, three) = ("01".repeat(32), "02".repeat(32), "03".repeat(32));
+    let (one, two) = ("01".repeat(32), "02".repeat(32));
     let word = |last: &str| format!("{}{last}", "00".repeat(31));
-    let (five, six, seven) = (word("05"), word("06"), word("07"));
+    let (five, six) = (word("05"), word("06"));
     assert_eq!(
-        hex(&slot_of_lane().encode().unwrap()),
-        format!(
-            "010020{one}017401 0920{five}01010161020120{two}20{three}ac0220{seven}01016320{six}0120{two}0108ac02ac0201010401"
-        )
-        .replace(' ', "")
+        hex(&attempt().encode().unwrap()),
+        format!("010020{one}0102070801016320{six}0103307861010109 0401").replace(' ', "")
     );
     let lane = lane::Lane {
-        next: 300,
-        skipped: vec![7],
         account: "a".into(),
+        family: "f".into(),
+        own: vec![7, 8].into(),
     };
-    assert_eq!(hex(&lane.encode().unwrap()), "01ac0201070161");
+    assert_eq!(hex(&lane.encode().unwrap()), "0201610166020708");
+    assert_eq!(lane::Lane::decode(&lane.encode().unwrap()), Ok(lane));
+    assert_eq!(hex(&attempt::holder(&[7])), "0107");
     let lease = lease::Lease { fence: 3, since: 1 };
     assert_eq!(hex(&lease.encode().unwrap()), "010301");
     let amount = alloy::primitives::U256::from(5);
@@ -597,12 +581,17 @@ fn layouts_of_lanes_never_change() {
         (claim::key(&b(1)), 15, one.clone()),
         (lane::key("base"), 16, "62617365".to_owned()),
         (
-            lane::slot_key("base", 7),
-            16,
+            attempt::key("base", &7_u64.to_be_bytes()),
+            50,
             "62617365000000000000000007".to_owned(),
         ),
         (
-            reservation::key("base", &[0xab], 7),
+            attempt::resource("base", &[7, 0]),
+            51,
+            "62617365000700".to_owned(),
+        ),
+        (
+            reservation::key("base", &[0xab], &7_u64.to_be_bytes()),
             17,
             "62617365006162000000000000000007".to_owned(),
         ),
@@ -628,9 +617,10 @@ fn layout_of_what_was_paid_never_changes() {
 
 #[test]
 fn rows_of_the_solver_are_read_as_written_and_no_others() {
-    let (claim, slot, settlement) = (claim(), slot_of_lane(), settlement());
+    let (claim, attempt, settlement) = (claim(), attempt(), settlement());
     assert_eq!(claim::Claim::decode(&claim.encode().unwrap()), Ok(claim));
-    assert_eq!(lane::Slot::decode(&slot.encode().unwrap()), Ok(slot));
+    let bytes = attempt.encode().unwrap();
+    assert_eq!(attempt::Attempt::decode(&bytes), Ok(attempt));
     let bytes = settlement.encode().unwrap();
     assert_eq!(settlement::Settlement::decode(&bytes), Ok(settlement));
     let ids = settlement::ids(&settlement::key(&b(1), &b(2)));
@@ -640,16 +630,22 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
     assert_eq!(parked::Parked::decode(&bytes), Ok(parked()));
     let ids = parked::ids(&parked::key(&b(1), &b(2)));
     assert_eq!(ids, Ok((b(1), b(2))));
-    assert_eq!(lane::nonce("base", &lane::slot_key("base", 7)), Ok(7));
-    assert!(lane::nonce("b", &lane::slot_key("base", 7)).is_err());
-    assert!(lane::nonce("base", &lane::key("base")).is_err());
+    let key = attempt::key("base", &[7]);
+    assert_eq!(attempt::id("base", &key), Ok(vec![7].into()));
+    assert!(attempt::id("b", &key).is_err());
+    assert!(attempt::id("base", &lane::key("base")).is_err());
+    assert!(attempt::id("base", &attempt::resource("base", &[7])).is_err());
+    assert_eq!(attempt::held_by(&attempt::holder(&[7])), Ok(vec![7].into()));
+    for bytes in [&[][..], &[1], &[2, 1]] {
+        assert!(attempt::held_by(bytes).is_err());
+    }
     let amount = alloy::primitives::U256::MAX;
     let bytes = reservation::encode(amount);
     assert_eq!(reservation::decode(&bytes), Ok(amount));
     for bytes in [&[][..], &[2, 1], &[1, 0xff], &[1; 8]] {
         assert!(reservation::decode(bytes).is_err());
         assert!(claim::Claim::decode(bytes).is_err());
-        assert!(lane::Slot::decode(bytes).is_err());
+        assert!(attempt::Attempt::decode(bytes).is_err());
         assert!(settlement::Settlement::decode(bytes).is_err());
         assert!(parked::Parked::decode(bytes).is_err());
         assert!(pause::Paused::decode(bytes).is_err());

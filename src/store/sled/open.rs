@@ -29,7 +29,7 @@ pub enum OpenError {
         "the store in {path} has format {found}, this version knows format {FORMAT}: it was written by {}",
         match *found {
             FORMAT.. => "a newer version",
-            OLDER => "an older version: `intentd store export` with that one, then `intentd store import` with this one into an empty DATA_DIR",
+            found if OLDER.contains(&found) => "an older version: `intentd store export` with that one, then `intentd store import` with this one into an empty DATA_DIR",
             _ => "an older version: go on with that one, or begin in an empty DATA_DIR with another signing key",
         }
     )]

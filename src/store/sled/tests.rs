@@ -95,12 +95,13 @@ async fn a_place_that_is_no_directory_is_refused() {
 async fn another_format_is_refused() {
     for (format, whose) in [
         (FORMAT + 1, "a newer version"),
+        (2, "or begin in an empty DATA_DIR with another signing key"),
         (
-            FORMAT - 1,
-            "or begin in an empty DATA_DIR with another signing key",
+            OLDER[0],
+            "`intentd store import` with this one into an empty DATA_DIR",
         ),
         (
-            OLDER,
+            OLDER[1],
             "`intentd store import` with this one into an empty DATA_DIR",
         ),
     ] {

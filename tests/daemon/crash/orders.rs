@@ -25,7 +25,7 @@ use intentd::{
         Key, Making, Range, Store, check,
         pair::{Pair, Places},
         rows::{
-            CLAIM, FACTS, LANE, OPEN, RESERVATION, WITNESS,
+            ATTEMPT, CLAIM, FACTS, LANE, OPEN, RESERVATION, RESOURCE, WITNESS,
             claim::{Claim, Stage},
             facts,
             witness::{Either, either},
@@ -237,6 +237,8 @@ impl Scene {
         assert!(scan(RESERVATION).await.is_empty());
         // A lane's own row; no nonce is held.
         assert_eq!(scan(LANE).await.len(), 2);
+        assert!(scan(ATTEMPT).await.is_empty());
+        assert!(scan(RESOURCE).await.is_empty());
         let claims = scan(CLAIM).await;
         let paid = self
             .deals

@@ -41,6 +41,7 @@ pub static FAMILY: Family = Family {
     },
     open: Some(read::open),
     trade: None,
+    landing: None,
     steps: None,
     transactions: None,
 };

@@ -29,7 +29,7 @@ mod scan;
 mod sighting;
 mod steps;
 mod suffix;
-mod trade;
+pub mod trade;
 mod transaction;
 mod whole;
 pub mod withdrawal;
@@ -58,6 +58,7 @@ pub static FAMILY: Family = Family {
     },
     open: Some(read::open),
     trade: Some(trade::open),
+    landing: Some(&trade::Landing),
     steps: Some(&steps::Steps),
     transactions: Some(&transaction::Transactions),
 };

@@ -1,4 +1,11 @@
-//! Opens one node of an EVM chain for trading. See [`crate::Family::trade`].
+//! Opens one node of an EVM chain for trading ([`crate::Family::trade`]), and how payments land there:
+//! `queue` (nonces) and `versions` (what is signed for one) are pure, `submit` asks the chain.
+
+mod carried;
+mod landing;
+mod queue;
+mod submit;
+mod versions;
 
 use std::sync::Arc;
 
@@ -7,6 +14,13 @@ use super::{
     witness::Witnesses, writer::Writer,
 };
 use crate::{ChainSpec, Endpoint, SpecError, trade::Trade};
+
+#[cfg(any(test, feature = "testing"))]
+pub use self::versions::{Priced, priced};
+pub use self::{
+    carried::{Carried, CarriedTx, carried_account, carried_id},
+    landing::Landing,
+};
 
 /// All of them share one line to the node, and what is known of its manners; but for traces, see [`Witnesses`].
 pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Trade, SpecError> {

@@ -26,6 +26,7 @@ pub static FAMILY: Family = Family {
     },
     open: None,
     trade: None,
+    landing: None,
     steps: None,
     transactions: None,
 };

@@ -3,6 +3,7 @@
 //! quorum claims at least, verdicts are those that a quorum gives. One that hangs, lags or lies
 //! decides nothing.
 
+mod cost;
 mod gather;
 
 use std::{
@@ -10,8 +11,9 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::OnceCell, time::Instant};
 
+pub use self::cost::Cost;
 use super::{
     Broadcast, Call, Draft, Fate, Fees, Intended, Limits, Revert, Spent, Trade, TransactionCodec,
     Unfit,
@@ -47,18 +49,8 @@ pub struct Failover {
     ground: Arc<Ground>,
     trades: Arc<[Trade]>,
     fees: Arc<Mutex<Option<(Instant, Fees)>>>,
-}
-
-/// What a transaction costs now, in units of the native currency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cost {
-    /// Gas units by estimate, without room.
-    pub gas: u64,
-    pub fees: Fees,
-    /// What the chain charges for the bytes besides gas.
-    pub data: Amount,
-    /// All of it.
-    pub total: Amount,
+    /// Who says what bytes cost, once that was asked; unset where the limits say it.
+    bytes: Option<Arc<OnceCell<Option<Address>>>>,
 }
 
 impl Failover {
@@ -72,7 +64,17 @@ impl Failover {
             ground: Arc::new(ground),
             trades: trades.into(),
             fees: Arc::default(),
+            bytes: None,
         })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.ground.name
+    }
+
+    /// What transactions are made with, and signed for.
+    pub fn codec(&self) -> (&'static dyn TransactionCodec, u64) {
+        (self.ground.codec, self.ground.number)
     }
 
     pub fn limits(&self) -> &Limits {
@@ -197,76 +199,6 @@ impl Failover {
             true => Ok(Err(reverts.swap_remove(0))),
             false => Err(self.short("rehearsal", "no agreement")),
         }
-    }
-
-    /// What the chain charges for a transaction's bytes besides gas; nothing on most.
-    pub async fn data_fee(&self, intended: &Intended<'_>) -> Result<Amount, ReadError> {
-        match &self.ground.limits.data_fees {
-            None => Ok(Amount::ZERO),
-            Some(contract) => self.data_fee_by(contract, intended).await,
-        }
-    }
-
-    /// The same, as `contract` says it.
-    pub async fn data_fee_by(
-        &self,
-        contract: &Address,
-        intended: &Intended<'_>,
-    ) -> Result<Amount, ReadError> {
-        let draft = self.draft(intended, intended.fees.unwrap_or_default());
-        let codec = self.ground.codec;
-        let question = codec.data_fee(self.ground.number, &draft, Some(contract));
-        let question = question.map_err(|error| ReadError::Doubtful(error.to_string()))?;
-        let question = &question;
-        let ask = |trade: Trade| async move {
-            let answer = trade.accounts.call(question).await?;
-            let word = answer.ok().and_then(|said| said.first_chunk().copied());
-            word.map(U256::from_be_bytes::<32>).ok_or_else(|| {
-                ReadError::Unavailable("the contract of data fees does not answer".into())
-            })
-        };
-        self.number("data fee", ask).await
-    }
-
-    /// The contract that prices bytes where most such chains have one, if this chain has it. `account` is
-    /// any.
-    pub async fn data_fees(&self, account: &Address) -> Result<Option<Address>, ReadError> {
-        let nothing = Call {
-            from: account.clone(),
-            to: account.clone(),
-            data: Bytes::new(),
-            value: U256::ZERO,
-        };
-        let draft = self.draft(&Intended::free(&nothing), Fees::default());
-        let codec = self.ground.codec;
-        let Ok(question) = codec.data_fee(self.ground.number, &draft, None) else {
-            return Ok(None);
-        };
-        let there = self.is_contract(&question.to).await?;
-        Ok(there.then_some(question.to))
-    }
-
-    /// What a payment that somebody plans would cost now in the native currency: its gas at what gas
-    /// costs, and what the chain charges for its bytes. `Err` inside: it would revert. The real call with
-    /// its real sender is tried.
-    pub async fn cost(&self, intended: &Intended<'_>) -> Result<Result<Cost, Revert>, ReadError> {
-        let fees = self.recent_fees().await?;
-        let priced = Intended {
-            fees: Some(fees),
-            most: intended.most.or(Some(self.ground.limits.gas)),
-            ..*intended
-        };
-        let (gas, data) = futures::try_join!(self.estimate(&priced), self.data_fee(&priced))?;
-        Ok(gas.map(|gas| {
-            let price = U256::from(fees.base.saturating_add(fees.priority));
-            let total = price.saturating_mul(U256::from(gas)).saturating_add(data);
-            Cost {
-                gas,
-                fees,
-                data,
-                total,
-            }
-        }))
     }
 
     /// Whether nodes take the transaction at all: its size and kind, and the authorizations that it

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 
 use crate::{
-    family::ReadError,
+    oracle::ReadError,
     types::{Address, Amount, Block, Bytes, TxRef},
 };
 

@@ -295,7 +295,7 @@ fn leg(scene: &Scene, stage: Stage) -> Leg {
         reason: None,
         network: "ethereum".into(),
         lane: "ethereum".into(),
-        nonce: 1,
+        attempt: 1_u64.to_be_bytes().to_vec().into(),
         currency: NATIVE.into(),
         amount: U256::from(990),
         transaction: None,

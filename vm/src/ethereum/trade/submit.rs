@@ -1,0 +1,383 @@
+//! Lands what an account means to land: one nonce for each attempt, transactions that replace each other, and
+//! one that does nothing where an attempt is cancelled.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::try_join_all;
+
+use super::{
+    queue::{self, Queue},
+    versions::{Price, Version, Versions},
+};
+use crate::{
+    Chain, CodecError,
+    oracle::ReadError,
+    trade::{
+        Attempt, Authorization, Broadcast, Call, Costs, Draft, Failover, Fate, Fees, Goal,
+        Included, Intended, Intent, Message, Outlook, Prepared, Signer, Spent, Status, SubmitError,
+        Submitter, Unsigned,
+    },
+    types::{Address, Amount, Bytes, Head, Transaction},
+};
+
+/// How many times what a chain asks for a transaction's bytes is kept for them.
+const DATA_ROOM: Amount = Amount::from_limbs([2, 0, 0, 0]);
+
+/// An account on one chain.
+#[derive(Clone)]
+pub struct Nonces {
+    pub chain: Chain,
+    pub providers: Failover,
+    pub key: Arc<dyn Signer>,
+    pub account: Address,
+    pub native: Address,
+    /// Wei per gas unit above which no transaction is made.
+    pub most: u128,
+}
+
+/// What the chain said for an attempt.
+struct Asked {
+    nonces: Nonces,
+    versions: Versions,
+    spends: Vec<(Address, Amount)>,
+    fees: Fees,
+    /// Whose nonce it is.
+    of: Of,
+}
+
+enum Of {
+    /// The next one, by what a quorum has mined.
+    Next { mined: u64 },
+    /// This one, which is used up.
+    Gap { nonce: u64 },
+}
+
+#[async_trait]
+impl Submitter for Nonces {
+    async fn look(&self, goal: Goal<'_>, first: bool) -> Result<Box<dyn Outlook>, SubmitError> {
+        Ok(Box::new(match goal {
+            Goal::Land(intent) => self.next(intent, first).await?,
+            Goal::UseUp(resource) => self.gap(queue::nonce(resource)?).await?,
+        }))
+    }
+
+    async fn replace(
+        &self,
+        attempt: &Attempt,
+        cancel: bool,
+    ) -> Result<Option<Attempt>, SubmitError> {
+        let (nonce, mut versions) = read(attempt)?;
+        let Some(cancels) = versions.cancels(cancel) else {
+            return Ok(None);
+        };
+        let fees = self.providers.fees().await?;
+        let Some(price) = versions.dearer(fees, self.most) else {
+            return Ok(None);
+        };
+        let plain = match cancels {
+            true => Some(self.providers.idle(&self.account).await?),
+            false => None,
+        };
+        let version = self.version(&versions, nonce, price, plain).await?;
+        versions.signed.push(version);
+        let others = attempt.spends.iter().skip(1).cloned().collect();
+        Ok(Some(versions.attempt(nonce, self.native.clone(), others)))
+    }
+
+    async fn send(&self, attempt: &Attempt) -> Result<Option<Broadcast>, SubmitError> {
+        let (_, versions) = read(attempt)?;
+        let Some(newest) = versions.signed.last() else {
+            return Ok(None);
+        };
+        Ok(Some(self.providers.broadcast(&newest.raw).await?))
+    }
+
+    async fn status(&self, attempt: &Attempt) -> Result<Status, SubmitError> {
+        let (nonce, versions) = read(attempt)?;
+        let newest_first = || versions.signed.iter().enumerate().rev();
+        let fates = newest_first().map(|(_, version)| self.providers.fate(&version.hash));
+        let (fates, mined) = futures::try_join!(
+            try_join_all(fates),
+            self.providers.nonce(&self.account, false)
+        )?;
+        let mut known = false;
+        for ((at, _), fate) in newest_first().zip(fates) {
+            match fate {
+                Fate::Included {
+                    block,
+                    success,
+                    spent,
+                    ..
+                } => {
+                    let agreed = self.agreed(&versions.signed[at]).await;
+                    let seen = Included {
+                        signed: at,
+                        block,
+                        success,
+                        wasted: None,
+                        agreed,
+                    };
+                    return Ok(self.included(&versions, seen, spent).await);
+                }
+                Fate::Waiting => known = true,
+                Fate::Unknown => {}
+            }
+        }
+        match mined > nonce {
+            true => self.foreign(nonce, &versions).await,
+            false => Ok(Status::Waiting { known }),
+        }
+    }
+
+    async fn reached(&self) -> Result<Bytes, SubmitError> {
+        let mined = self.providers.nonce(&self.account, false).await?;
+        Ok(queue::resource(mined))
+    }
+}
+
+#[async_trait]
+impl Outlook for Asked {
+    async fn prepare(self: Box<Self>, account: Option<&[u8]>) -> Result<Prepared, SubmitError> {
+        let Self {
+            nonces,
+            mut versions,
+            spends,
+            fees,
+            of,
+        } = *self;
+        let (nonce, kept, jump, plain) = match of {
+            Of::Next { mined } => {
+                let stored = account.map(Queue::read).transpose()?;
+                let (nonce, kept, jump) = Queue::take(stored, mined)?;
+                (nonce, Some(kept.bytes()), jump, None)
+            }
+            Of::Gap { nonce } => (nonce, None, None, Some(versions.gas)),
+        };
+        let price = Price::first(fees, nonces.most);
+        let version = nonces.version(&versions, nonce, price, plain).await?;
+        versions.signed.push(version);
+        Ok(Prepared {
+            attempt: versions.attempt(nonce, nonces.native, spends),
+            account: kept,
+            jump,
+        })
+    }
+}
+
+#[async_trait]
+impl Costs for Nonces {
+    async fn at_most(&self, attempt: &Attempt, signed: usize) -> Result<Amount, SubmitError> {
+        let (_, versions) = read(attempt)?;
+        let Some(version) = versions.signed.get(signed) else {
+            return Ok(Amount::ZERO);
+        };
+        let fees = self.providers.fees().await?;
+        let gas = version.gas_at(fees.price());
+        Ok(gas.saturating_add(self.bytes_of(&versions, version).await))
+    }
+}
+
+impl Nonces {
+    async fn next(&self, intent: &Intent, first: bool) -> Result<Asked, SubmitError> {
+        // Also where something is stored the chain is looked at: the key may have been used elsewhere.
+        let mined = async {
+            let mined = self.providers.nonce(&self.account, first).await;
+            mined.map_err(SubmitError::from)
+        };
+        let data_fee = async {
+            let fee = self.data_fee(&intent.call, &intent.authorizations).await?;
+            Ok::<_, SubmitError>(fee.saturating_mul(DATA_ROOM))
+        };
+        let (mined, fees, data_fee) = futures::try_join!(mined, self.fees(), data_fee)?;
+        Ok(Asked {
+            nonces: self.clone(),
+            versions: Versions::of(intent, data_fee)?,
+            spends: intent.spends.clone(),
+            fees,
+            of: Of::Next { mined },
+        })
+    }
+
+    async fn gap(&self, nonce: u64) -> Result<Asked, SubmitError> {
+        let nothing = Call::nothing(&self.account);
+        let gas = async {
+            let gas = self.providers.idle(&self.account).await;
+            gas.map_err(SubmitError::from)
+        };
+        let data_fee = async {
+            let fee = self.data_fee(&nothing, &[]).await?;
+            Ok::<_, SubmitError>(fee.saturating_mul(DATA_ROOM))
+        };
+        let (fees, gas, data_fee) = futures::try_join!(self.fees(), gas, data_fee)?;
+        let intent = Intent {
+            call: nothing,
+            authorizations: Vec::new(),
+            limit: gas,
+            spends: Vec::new(),
+        };
+        Ok(Asked {
+            nonces: self.clone(),
+            versions: Versions::of(&intent, data_fee)?,
+            spends: Vec::new(),
+            fees,
+            of: Of::Gap { nonce },
+        })
+    }
+
+    /// What gas costs now; an error above the operator's limit.
+    async fn fees(&self) -> Result<Fees, SubmitError> {
+        let fees = self.providers.fees().await?;
+        match fees.price() > self.most {
+            true => Err(SubmitError::Dear),
+            false => Ok(fees),
+        }
+    }
+
+    async fn data_fee(
+        &self,
+        call: &Call,
+        authorizations: &[Authorization],
+    ) -> Result<Amount, ReadError> {
+        let intended = Intended {
+            authorizations,
+            ..Intended::free(call)
+        };
+        self.providers.data_fee(&intended).await
+    }
+
+    /// What the chain charged for the bytes of a version besides gas, as far as anybody says so now.
+    async fn bytes_of(&self, versions: &Versions, version: &Version) -> Amount {
+        let (call, authorizations) = match version.cancels {
+            true => (Call::nothing(&self.account), Vec::new()),
+            false => versions.call(&self.account),
+        };
+        let fee = self.data_fee(&call, &authorizations).await;
+        fee.unwrap_or_default()
+    }
+
+    /// `plain`: the gas of one that only uses the nonce up.
+    async fn version(
+        &self,
+        versions: &Versions,
+        nonce: u64,
+        price: Price,
+        plain: Option<u64>,
+    ) -> Result<Version, SubmitError> {
+        let (call, authorizations) = match plain {
+            Some(_) => (Call::nothing(&self.account), Vec::new()),
+            None => versions.call(&self.account),
+        };
+        let draft = Draft {
+            call,
+            authorizations,
+            nonce,
+            gas: plain.unwrap_or(versions.gas),
+            max_fee: price.most,
+            max_priority_fee: price.tip,
+        };
+        let (codec, number) = self.providers.codec();
+        let digest = codec.digest(number, &draft)?;
+        let signature = self.key.sign(Message::Secp256k1(&digest)).await?;
+        let signature = <&[u8; 65]>::try_from(&signature[..])
+            .map_err(|_| Unsigned("Not 65 bytes of signature".into()))?;
+        let (raw, hash) = codec.seal(number, &draft, signature)?;
+        Ok(Version {
+            hash,
+            raw,
+            gas: draft.gas,
+            maxFee: draft.max_fee,
+            maxPriorityFee: draft.max_priority_fee,
+            cancels: plain.is_some(),
+        })
+    }
+
+    /// A version as a quorum has it now, if there is one.
+    async fn agreed(&self, version: &Version) -> Option<(Transaction, Head)> {
+        let agreed = async {
+            let head = self.chain.reader.fresh_head().await?;
+            Ok::<_, ReadError>((self.at(version, &head).await?, head))
+        };
+        match agreed.await {
+            Ok((Transaction::Missing, _)) => None,
+            Ok(agreed) => Some(agreed),
+            Err(error) => {
+                let network = self.providers.name();
+                tracing::warn!(network, %error, "no quorum on a transaction of the solver's");
+                None
+            }
+        }
+    }
+
+    async fn at(&self, version: &Version, head: &Head) -> Result<Transaction, ReadError> {
+        let doubtful = |error: CodecError| ReadError::Doubtful(error.to_string());
+        let id = version.hash.to_string();
+        let tx = self.chain.spec.family.tx(&id, None).map_err(doubtful)?;
+        self.chain.reader.transaction(&tx, head).await
+    }
+
+    /// With what it cost where it paid nobody.
+    async fn included(
+        &self,
+        versions: &Versions,
+        mut seen: Included,
+        spent: Option<Spent>,
+    ) -> Status {
+        let version = &versions.signed[seen.signed];
+        let success = match &seen.agreed {
+            Some((agreed, _)) => matches!(agreed, Transaction::Succeeded(_)),
+            None => seen.success,
+        };
+        if let Some(spent) = spent.filter(|_| !success || version.cancels) {
+            let data = match spent.data {
+                Some(data) => data,
+                None => self.bytes_of(versions, version).await,
+            };
+            seen.wasted = Some(spent.gas.saturating_add(data));
+        }
+        Status::Included(Box::new(seen))
+    }
+
+    /// The nonce is used, and by none of ours that the providers show. It is lost when a quorum has the
+    /// account's transactions up to this one in final blocks, and none of ours anywhere: then another
+    /// one has it, for good.
+    async fn foreign(&self, nonce: u64, versions: &Versions) -> Result<Status, SubmitError> {
+        let head = self.chain.reader.fresh_head().await?;
+        for (signed, version) in versions.signed.iter().enumerate() {
+            let agreed = self.at(version, &head).await?;
+            let (block, success) = match &agreed {
+                Transaction::Missing => continue,
+                Transaction::Failed(failure) => (failure.block.clone(), false),
+                Transaction::Succeeded(receipt) => (receipt.block.clone(), true),
+            };
+            return Ok(Status::Included(Box::new(Included {
+                signed,
+                block,
+                success,
+                wasted: None,
+                agreed: Some((agreed, head)),
+            })));
+        }
+        let settled = self.settled(&head).await?;
+        Ok(match settled.is_some_and(|used| used > nonce) {
+            true => Status::Lost,
+            false => Status::Doubtful,
+        })
+    }
+
+    /// How many of the account's transactions a quorum has in final blocks as seen from `head`; `None` where
+    /// nobody can say so.
+    async fn settled(&self, head: &Head) -> Result<Option<u64>, ReadError> {
+        let Some(state) = &self.chain.state else {
+            return Ok(None);
+        };
+        let Some(block) = state.settled(head).await? else {
+            return Ok(None);
+        };
+        state.sequence(&self.account, &block).await.map(Some)
+    }
+}
+
+fn read(attempt: &Attempt) -> Result<(u64, Versions), CodecError> {
+    Ok((queue::nonce(&attempt.id)?, Versions::read(&attempt.own)?))
+}

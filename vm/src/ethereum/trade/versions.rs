@@ -1,0 +1,220 @@
+//! What is kept of an attempt: the call of its nonce, and every transaction that was signed for it. Pure.
+
+use alloy::sol_types::SolValue;
+
+use super::queue;
+use crate::{
+    CodecError,
+    ethereum::address::evm,
+    trade::{Attempt, Authorization, Call, Fees, Intent, SignedTx},
+    types::{Address, Amount, Bytes, EvmAddress, U256},
+};
+
+/// Nodes replace a waiting transaction from a tenth more on; an eighth is safe from rounding.
+const DEARER: u128 = 8;
+/// Bytes that the transactions of one nonce may have together: what is kept has its limit.
+const MOST_BYTES: usize = 600 << 10;
+const MOST_VERSIONS: usize = 64;
+/// How versions are written.
+const FORMAT: u8 = 1;
+
+alloy::sol! {
+    #![sol(all_derives)]
+    /// An EIP-7702 authorization.
+    struct Delegate {
+        uint64 chainId;
+        address account;
+        uint64 nonce;
+        uint8 yParity;
+        bytes32 r;
+        bytes32 s;
+    }
+
+    /// One signed transaction.
+    struct Version {
+        bytes32 hash;
+        bytes raw;
+        uint64 gas;
+        /// Wei per gas unit.
+        uint128 maxFee;
+        uint128 maxPriorityFee;
+        /// It pays nobody: it only uses the nonce up.
+        bool cancels;
+    }
+
+    /// What is kept of an attempt.
+    struct Versions {
+        address to;
+        bytes data;
+        uint256 value;
+        Delegate[] authorizations;
+        uint64 gas;
+        /// Most that the chain takes for the bytes besides gas.
+        uint256 dataFee;
+        Version[] signed;
+    }
+}
+
+/// Wei per gas unit: at most, and the tip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Price {
+    pub most: u128,
+    pub tip: u128,
+}
+
+impl Price {
+    /// Of a first transaction: with room for base fees that rise, up to the operator's limit.
+    pub fn first(fees: Fees, limit: u128) -> Self {
+        Self {
+            most: asked(fees).min(limit),
+            tip: fees.priority,
+        }
+    }
+}
+
+fn asked(fees: Fees) -> u128 {
+    fees.base.saturating_mul(2).saturating_add(fees.priority)
+}
+
+impl Versions {
+    /// Of an intent, with nothing signed yet.
+    pub fn of(intent: &Intent, data_fee: Amount) -> Result<Self, CodecError> {
+        let authorizations = intent.authorizations.iter().map(|one| {
+            Ok(Delegate {
+                chainId: one.chain_id,
+                account: evm(&one.address)?,
+                nonce: one.nonce,
+                yParity: one.y_parity,
+                r: one.r,
+                s: one.s,
+            })
+        });
+        Ok(Self {
+            to: evm(&intent.call.to)?,
+            data: intent.call.data.clone(),
+            value: intent.call.value,
+            authorizations: authorizations.collect::<Result<_, CodecError>>()?,
+            gas: intent.limit,
+            dataFee: data_fee,
+            signed: Vec::new(),
+        })
+    }
+
+    /// Of an attempt's own bytes.
+    pub fn read(own: &[u8]) -> Result<Self, CodecError> {
+        let unreadable = || CodecError("not an attempt as this version writes them".into());
+        let (format, rest) = own.split_first().ok_or_else(unreadable)?;
+        match *format {
+            FORMAT => Self::abi_decode(rest).map_err(|_| unreadable()),
+            _ => Err(unreadable()),
+        }
+    }
+
+    pub fn bytes(&self) -> Bytes {
+        [&[FORMAT], &self.abi_encode()[..]].concat().into()
+    }
+
+    /// What its transactions do that do not cancel.
+    pub fn call(&self, from: &Address) -> (Call, Vec<Authorization>) {
+        let call = Call {
+            from: from.clone(),
+            to: spelled(self.to),
+            data: self.data.clone(),
+            value: self.value,
+        };
+        let authorizations = self.authorizations.iter().map(|one| Authorization {
+            chain_id: one.chainId,
+            address: spelled(one.account),
+            nonce: one.nonce,
+            y_parity: one.yParity,
+            r: one.r,
+            s: one.s,
+        });
+        (call, authorizations.collect())
+    }
+
+    /// Whether one more transaction would cancel; `None` where none is made any more. Once cancelled, a nonce
+    /// stays so.
+    pub fn cancels(&self, cancel: bool) -> Option<bool> {
+        let newest = self.signed.last()?;
+        let cancels = cancel || newest.cancels;
+        let bytes: usize = self.signed.iter().map(|version| version.raw.len()).sum();
+        let crowded = bytes > MOST_BYTES || self.signed.len() >= MOST_VERSIONS;
+        (!crowded || cancels != newest.cancels).then_some(cancels)
+    }
+
+    /// The price of one more transaction, an eighth above the newest and at least what is asked now; `None`
+    /// where that would be above the operator's limit.
+    pub fn dearer(&self, fees: Fees, limit: u128) -> Option<Price> {
+        let newest = self.signed.last()?;
+        let raised = |price: u128| price.saturating_add(price.div_ceil(DEARER));
+        let tip = raised(newest.maxPriorityFee).max(fees.priority);
+        let price = raised(newest.maxFee);
+        if price > limit {
+            return None;
+        }
+        let most = price.max(asked(fees).min(limit));
+        let tip = tip.min(most);
+        Some(Price { most, tip })
+    }
+
+    /// The most that it takes of the native currency: for gas, bytes and value.
+    pub fn native(&self) -> Amount {
+        let gas = self
+            .signed
+            .iter()
+            .map(|version| version.gas_at(version.maxFee));
+        let gas = gas.max().unwrap_or_default();
+        gas.saturating_add(self.dataFee).saturating_add(self.value)
+    }
+
+    /// The attempt that they are, which takes `others` besides the native currency.
+    pub fn attempt(&self, nonce: u64, native: Address, others: Vec<(Address, Amount)>) -> Attempt {
+        let mut spends = vec![(native, self.native())];
+        spends.extend(others);
+        let signed = self.signed.iter().map(|version| SignedTx {
+            id: version.hash.to_string(),
+            cancels: version.cancels,
+        });
+        Attempt {
+            id: queue::resource(nonce),
+            resources: vec![queue::resource(nonce)],
+            spends,
+            signed: signed.collect(),
+            own: self.bytes(),
+        }
+    }
+}
+
+impl Version {
+    /// What its gas costs at a price that is not above its own limit.
+    pub fn gas_at(&self, price: u128) -> Amount {
+        U256::from(self.gas).saturating_mul(U256::from(self.maxFee.min(price)))
+    }
+}
+
+/// What was signed for an attempt, by its own bytes, for tests.
+#[cfg(any(test, feature = "testing"))]
+pub fn priced(own: &[u8]) -> Result<Vec<Priced>, CodecError> {
+    let versions = Versions::read(own)?;
+    let priced = versions.signed.iter().map(|version| Priced {
+        gas: version.gas,
+        max_fee: version.maxFee,
+    });
+    Ok(priced.collect())
+}
+
+/// See [`priced`].
+#[cfg(any(test, feature = "testing"))]
+#[derive(Clone, Copy, Debug)]
+pub struct Priced {
+    pub gas: u64,
+    pub max_fee: u128,
+}
+
+fn spelled(address: EvmAddress) -> Address {
+    Address::from_parts(&format!("{address:#x}"), address.0)
+}
+
+#[cfg(test)]
+mod tests;
