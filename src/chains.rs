@@ -17,10 +17,8 @@ use vm::{Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, quorum::Quoru
 use self::providers::{Source, World, endpoints, for_strangers, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
 
-pub use self::{
-    opened::{Closed, Loaded, Opened},
-    views::{Answer, Views},
-};
+pub use self::opened::{Closed, Loaded, Opened};
+pub use vm::trade::Views;
 
 /// `(environment, chains file, hub file)` of the lists that come with the daemon.
 const BUNDLED: &[(&str, &str, &str)] = &[

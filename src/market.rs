@@ -7,7 +7,7 @@ mod read;
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use vm::spelled_alike;
+use vm::{spelled_alike, trade::SwapContracts};
 
 pub use limits::Limits;
 pub use read::MarketError;
@@ -74,11 +74,11 @@ pub struct Network {
     #[serde(default)]
     pub wrapped_native: Option<String>,
     #[serde(default)]
-    pub uniswap_v3: Option<UniswapV3>,
+    pub uniswap_v3: Option<SwapContracts>,
     /// Further exchanges with the same contracts, asked only for requests that say `useFallbacks` and
     /// that no first choice has an offer for.
     #[serde(default)]
-    pub fallback_exchanges: Vec<UniswapV3>,
+    pub fallback_exchanges: Vec<SwapContracts>,
     /// The first block that the index must look at; unset: the head at first start.
     #[serde(default)]
     pub index_from: Option<u64>,
@@ -153,18 +153,6 @@ pub struct ExplorerPaths {
     pub transaction: String,
     pub address: String,
     pub token: String,
-}
-
-/// Uniswap V3's contracts on one chain.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UniswapV3 {
-    /// QuoterV2.
-    pub quoter: String,
-    /// SwapRouter02.
-    pub router: String,
-    /// Fee tiers to try, in hundredths of a basis point (`500`, `3000`, `10000`).
-    pub fees: Vec<u32>,
 }
 
 /// One currency of a network.

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -120,18 +120,20 @@ const PURE: &[&str] = &[
     "src/json",
     "src/market",
     "src/quote/answer.rs",
-    "src/quote/body.rs",
+    "src/quote/body",
+    "src/quote/breakdown.rs",
     "src/quote/code.rs",
-    "src/quote/details",
-    "src/quote/fees",
+    "src/quote/fees.rs",
+    "src/quote/fill.rs",
     "src/quote/holds.rs",
     "src/quote/intent",
+    "src/quote/joint.rs",
     "src/quote/late.rs",
-    "src/quote/multi/body.rs",
     "src/quote/order.rs",
     "src/quote/record.rs",
     "src/quote/route.rs",
     "src/quote/usd.rs",
+    "src/quote/verdicts.rs",
     "src/request/",
     "src/show.rs",
     "src/solver/breaker.rs",
@@ -159,6 +161,9 @@ const PURE: &[&str] = &[
     "vm/src/ethereum/decode",
     "vm/src/ethereum/revert.rs",
     "vm/src/ethereum/sighting",
+    "vm/src/ethereum/swap/quoter.rs",
+    "vm/src/ethereum/swap/route.rs",
+    "vm/src/ethereum/swap/router.rs",
     "vm/src/ethereum/steps",
     "vm/src/ethereum/trade/carried.rs",
     "vm/src/ethereum/trade/queue",
@@ -168,6 +173,50 @@ const PURE: &[&str] = &[
     "vm/src/bitcoin/decode",
     "vm/src/bitcoin/payer.rs",
 ];
+
+/// The stages of a quote, first to last, with their files. A file uses only files of its own stage and of those before.
+const QUOTE: &[(&str, &[&str])] = &[
+    ("words", &["answer", "code", "usd"]),
+    (
+        "intent",
+        &[
+            "body",
+            "body/multi",
+            "intent",
+            "intent/calls",
+            "intent/later",
+            "intent/side",
+            "intent/sources",
+            "intent/text",
+        ],
+    ),
+    ("route", &["route", "holds"]),
+    (
+        "market data",
+        &["venue", "swaps", "verdicts", "context", "market_data"],
+    ),
+    ("amounts", &["fees", "late", "amounts"]),
+    (
+        "fill",
+        &[
+            "fill",
+            "simulate",
+            "admission",
+            "fee_on_transfer",
+            "breakdown",
+            "joint",
+            "pricing",
+        ],
+    ),
+    ("order", &["order"]),
+    ("steps", &["steps"]),
+    ("answer", &["record", "draft"]),
+    ("service", &["multi", "toll", "reprice", "service"]),
+];
+
+/// Rooms in which each element of a tuple of parameters counts as a parameter.
+const COUNTS_TUPLES: &[&str] = &["src/quote", "vm/src/ethereum/swap"];
+
 const IMPURE_WORDS: &[&str] = &[
     "async ",
     ".await",
@@ -225,6 +274,17 @@ struct Shape {
     uses: BTreeSet<String>,
     complaints: Vec<String>,
     test_lines: usize,
+    counts_tuples: bool,
+}
+
+/// Of a tuple its elements, else one.
+fn width(of: &syn::Type) -> usize {
+    match of {
+        syn::Type::Tuple(tuple) => tuple.elems.iter().map(width).sum(),
+        syn::Type::Reference(to) => width(&to.elem),
+        syn::Type::Paren(inner) => width(&inner.elem),
+        _ => 1,
+    }
 }
 
 impl Shape {
@@ -234,8 +294,12 @@ impl Shape {
             self.complaints
                 .push(format!("fn {} has {lines} lines", signature.ident));
         }
-        if signature.inputs.len() > ARGUMENTS {
-            let count = signature.inputs.len();
+        let width = |argument: &syn::FnArg| match argument {
+            syn::FnArg::Typed(typed) if self.counts_tuples => width(&typed.ty),
+            _ => 1,
+        };
+        let count: usize = signature.inputs.iter().map(width).sum();
+        if count > ARGUMENTS {
             self.complaints
                 .push(format!("fn {} takes {count} arguments", signature.ident));
         }
@@ -306,9 +370,135 @@ impl<'ast> Visit<'ast> for Shape {
 }
 
 fn shape(source: &Source) -> Shape {
-    let mut shape = Shape::default();
+    let mut rooms = COUNTS_TUPLES.iter();
+    let mut shape = Shape {
+        counts_tuples: rooms.any(|room| source.path.starts_with(room)),
+        ..Shape::default()
+    };
     shape.visit_file(&source.syntax);
     shape
+}
+
+/// The paths that a file names outside its tests, in `use` lines and elsewhere.
+#[derive(Default)]
+struct Named(Vec<Vec<String>>);
+
+impl Named {
+    fn tree(&mut self, before: &[String], tree: &syn::UseTree) {
+        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+        match tree {
+            syn::UseTree::Path(path) => self.tree(&with(&path.ident), &path.tree),
+            syn::UseTree::Name(name) => self.0.push(with(&name.ident)),
+            syn::UseTree::Rename(name) => self.0.push(with(&name.ident)),
+            syn::UseTree::Glob(_) => self.0.push(before.to_vec()),
+            syn::UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.tree(before, tree));
+            }
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Named {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !is_test_only(&item.attrs) {
+            syn::visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if !is_test_only(&item.attrs) {
+            self.tree(&[], &item.tree);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments = path.segments.iter();
+        self.0
+            .push(segments.map(|one| one.ident.to_string()).collect());
+        syn::visit::visit_path(self, path);
+    }
+}
+
+/// The modules of a room by their place in it (`intent/text`; its root is the empty text), with what each uses of the
+/// others. `room` is a folder, and `inside` its path in the crate.
+fn uses_within(room: &str, inside: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let place = |path: &str| {
+        let path = path.strip_prefix(room)?.strip_suffix(".rs")?;
+        let place = path.strip_prefix('/').unwrap_or(path);
+        Some(if place == "mod" { "" } else { place }.to_owned())
+    };
+    let top = room.split('/').take_while(|part| *part != "src");
+    let root = top.map(|part| format!("{part}/")).collect::<String>() + "src";
+    let files = sources(&[&root]).into_iter().filter_map(|source| {
+        let is_inside =
+            source.path.starts_with(&format!("{room}/")) || source.path == format!("{room}.rs");
+        let test = is_test_file(&source.path) || source.path.contains("/scene");
+        (is_inside && !test).then(|| (place(&source.path).unwrap(), source))
+    });
+    let files: BTreeMap<String, Source> = files.collect();
+    let uses = files.iter().map(|(place, source)| {
+        let mut named = Named::default();
+        named.visit_file(&source.syntax);
+        let used = named.0.iter().filter_map(|path| {
+            let found = resolved(path, place, inside, |one| files.contains_key(one))?;
+            (found != *place).then_some(found)
+        });
+        (place.clone(), used.collect())
+    });
+    uses.collect()
+}
+
+/// The module of the room that a path leads to, seen from the one at `place`.
+fn resolved(
+    path: &[String],
+    place: &str,
+    inside: &str,
+    is_module: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let parts = |text: &str| {
+        let parts = text.split('/').filter(|part| !part.is_empty());
+        parts.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (mut at, mut rest) = (parts(place), path);
+    if rest.first()? == "crate" {
+        rest = rest[1..].strip_prefix(&parts(inside)[..])?;
+        at.clear();
+    } else {
+        let child = [&at[..], &rest[..1]].concat().join("/");
+        if rest[0] != "super" && rest[0] != "self" && !is_module(&child) {
+            return None;
+        }
+        while let Some(first) = rest
+            .first()
+            .filter(|part| ["super", "self"].contains(&part.as_str()))
+        {
+            if first == "super" {
+                // Above the room.
+                at.pop()?;
+            }
+            rest = &rest[1..];
+        }
+    }
+    for part in rest {
+        at.push(part.clone());
+        if !is_module(&at.join("/")) {
+            at.pop();
+            break;
+        }
+    }
+    Some(at.join("/"))
+}
+
+/// Modules of a room that use each other in a circle, and those that use them.
+fn circle(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<&String> {
+    let mut left: BTreeSet<&String> = uses.keys().collect();
+    let is_leaf = |module: &&String, left: &BTreeSet<&String>| {
+        uses[*module].iter().all(|used| !left.contains(used))
+    };
+    while let Some(leaf) = left.iter().copied().find(|module| is_leaf(module, &left)) {
+        left.remove(leaf);
+    }
+    left.into_iter().collect()
 }
 
 /// The module of the daemon that a file belongs to; `None` for the crate's root and `main`.
@@ -343,6 +533,74 @@ fn modules_use_only_what_the_table_allows() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_quote_goes_from_stage_to_stage_and_asks_none_behind_it() {
+    let uses = uses_within("src/quote", "quote");
+    let stages = || QUOTE.iter().enumerate();
+    let files = stages().flat_map(|(at, (_, files))| files.iter().map(move |file| (*file, at)));
+    let ranks: BTreeMap<&str, usize> = files.collect();
+    let mut wrong = Vec::new();
+    let missing = ranks.keys().filter(|file| !uses.contains_key(**file));
+    wrong.extend(missing.map(|file| format!("src/quote/{file}.rs is not there")));
+    for (file, used) in uses.iter().filter(|(file, _)| !file.is_empty()) {
+        let Some(rank) = ranks.get(file.as_str()) else {
+            wrong.push(format!("src/quote/{file}.rs has no stage"));
+            continue;
+        };
+        let behind = used
+            .iter()
+            .filter(|used| ranks.get(used.as_str()) > Some(rank));
+        wrong.extend(
+            behind.map(|used| format!("src/quote/{file}.rs uses {used}, which is behind it")),
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_of_a_room_use_each_other_in_no_circle() {
+    for (room, inside) in [
+        ("src/quote", "quote"),
+        ("vm/src/ethereum/swap", "ethereum/swap"),
+    ] {
+        let uses = uses_within(room, inside);
+        assert!(uses.len() > 5, "{room}: {uses:?}");
+        assert!(uses.values().any(|used| !used.is_empty()), "{room}");
+        assert_eq!(circle(&uses), Vec::<&String>::new(), "{room}");
+    }
+}
+
+#[test]
+fn paths_lead_to_the_modules_that_they_name() {
+    let modules = ["", "a", "a/b", "c"];
+    for (path, place, found) in [
+        ("super::c::Thing", "a", Some("c")),
+        ("super::Thing", "a", Some("")),
+        ("super::super::c", "a/b", Some("c")),
+        ("super::Thing", "a/b", Some("a")),
+        ("b::thing", "a", Some("a/b")),
+        ("self::b::Thing", "a", Some("a/b")),
+        ("crate::room::a::b::thing", "c", Some("a/b")),
+        ("crate::other::a", "c", None),
+        ("std::fmt", "c", None),
+        ("super::super::other", "a", None),
+    ] {
+        let path: Vec<_> = path.split("::").map(str::to_owned).collect();
+        let resolved = resolved(&path, place, "room", |one| modules.contains(&one));
+        assert_eq!(resolved.as_deref(), found, "{path:?} in {place}");
+    }
+    let uses = |all: &[(&str, &[&str])]| {
+        let all = all.iter().map(|(one, used)| {
+            let used = used.iter().map(|used| (*used).to_owned());
+            ((*one).to_owned(), used.collect())
+        });
+        all.collect::<BTreeMap<String, BTreeSet<String>>>()
+    };
+    assert!(circle(&uses(&[("a", &["b", "c"]), ("b", &["c"]), ("c", &[])])).is_empty());
+    let round = uses(&[("a", &["b"]), ("b", &["c"]), ("c", &["b"])]);
+    assert_eq!(circle(&round), ["a", "b", "c"]);
 }
 
 #[test]

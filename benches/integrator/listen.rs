@@ -23,7 +23,7 @@ use intentd::{
     },
     http::{Each, Gate, KeyLabel, Keys, Known, Limits, Router, Surface, auth::Table, serve},
     index::manual::Transactions,
-    quote::swap::SwapRouting,
+    quote::swaps::Swaps,
     store::{listing::Listing, requests::Requests},
 };
 use sha2::{Digest, Sha256};
@@ -52,7 +52,7 @@ pub async fn listen(stub: &Arc<Stub>, requests: &Requests) -> Result<SocketAddr>
         market,
         venues: HashMap::new(),
         prices: stub.clone(),
-        swaps: SwapRouting::new(Vec::new()),
+        swaps: Swaps::default(),
         capacity: stub.clone(),
         quoter: stub.quoter(requests.clone())?,
         requests: requests.clone(),

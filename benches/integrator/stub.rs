@@ -15,9 +15,9 @@ use intentd::{
     market::{Currency, Market},
     price::{Price, PriceError, PriceSource, settlement::Free},
     quote::{
-        offers::Offers,
-        service::{Parts, Quoter},
-        swap::SwapRouting,
+        context::Deps,
+        service::Quoter,
+        swaps::Swaps,
         venue::{Admission, Capacity, CapacityError, Payment, Venue},
     },
     sign::raw::RawKey,
@@ -86,12 +86,12 @@ impl Stub {
             Ok((name.to_owned(), venue))
         };
         let venues = [venue("origin")?, venue("destination")?];
-        Ok(Quoter::new(Parts {
+        Ok(Quoter::new(Deps {
             market: Arc::new(market()?),
             venues: venues.into(),
             prices: self.clone(),
             settlement: Arc::new(Free),
-            offers: Offers(SwapRouting::new(Vec::new())),
+            swaps: Swaps::default(),
             capacity: self.clone(),
             signer: Arc::new(RawKey::parse(KEY)?),
             solver_chain: "destination".into(),

@@ -76,7 +76,6 @@ fn every_code_in_the_source_has_a_page() {
     let own = [
         "api/intents",
         "http/error.rs",
-        "quote/code.rs",
         "request/filter",
         "stream/protocol.rs",
     ];

@@ -4,18 +4,17 @@ use alloy::primitives::U256;
 
 use super::{
     code::{Code, Refused},
-    figures::Figures,
-    fill::{Fill, FillGas},
-    intent::{Intent, is_native},
-    reads::Reads,
-    route::Route,
-    service::{Quoter, drained},
+    context::Context,
+    fill::Priced,
+    intent::Side,
+    market_data::Case,
     venue::{Admission, Hands, Payment},
 };
+use crate::market::Currency;
 
 /// What an order asks of the solver.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Burden<'a> {
+pub struct Burden<'a> {
     /// Units of what the solver gives.
     pub amount: U256,
     /// The same in usd e18, as it counts where the solver gives it.
@@ -31,18 +30,19 @@ pub(super) struct Burden<'a> {
 }
 
 impl<'a> Burden<'a> {
-    pub(super) fn of(
-        (route, reads): (&Route<'_>, &Reads),
-        figures: &Figures,
-        (fill, gas): (&Fill, FillGas),
-        key: Option<&'a str>,
-    ) -> Self {
-        let amount = figures.sum.given;
-        let given = is_native(&route.given);
+    pub fn of(priced: &Priced<'_>, key: Option<&'a str>) -> Self {
+        let Priced {
+            case,
+            amounts,
+            fill,
+            fill_gas,
+        } = priced;
+        let (market, amount) = (&case.market, amounts.sum.given);
+        let given = case.route.given.is_native();
         let plain = !given && fill.calls.is_empty() && fill.payments.len() <= 1;
         let value = if given { amount } else { U256::ZERO };
-        let gas = reads.destination_fees.cost(gas).unwrap_or(U256::MAX);
-        let usd = reads.deal.given.given().usd(amount);
+        let gas = market.destination_fees.cost(*fill_gas).unwrap_or(U256::MAX);
+        let usd = market.deal.given.given().usd(amount);
         let native = match plain {
             true => U256::ZERO,
             false => value.saturating_add(gas),
@@ -53,13 +53,13 @@ impl<'a> Burden<'a> {
             besides: U256::ZERO,
             native,
             gas,
-            hands: reads.hands,
+            hands: market.hands,
             key,
         }
     }
 
     /// With what `other` asks on the same network: of the `same` currency, or of another one.
-    pub(super) fn with(self, other: Self, same: bool) -> Self {
+    pub fn with(self, other: Self, same: bool) -> Self {
         let (amount, besides) = match same {
             true => (other.amount, U256::ZERO),
             false => (U256::ZERO, other.usd),
@@ -74,59 +74,61 @@ impl<'a> Burden<'a> {
     }
 }
 
-impl Quoter {
-    /// Refuses what the solver may not pay at `now`, unix seconds.
-    pub(super) async fn admitted(
-        &self,
-        intent: &Intent<'_>,
-        route: &Route<'_>,
-        burden: Burden<'_>,
-        now: u64,
-    ) -> Result<(), Refused> {
-        if intent.own {
-            return Ok(());
-        }
-        let payment = Payment {
-            network: &route.given.network.name,
-            currency: &route.given.address,
-            amount: burden.amount,
-            besides: burden.besides,
-            user: match intent.calls.is_empty() {
-                true => &intent.recipient,
-                false => &intent.user,
-            },
-            native: burden.native,
-            hands: burden.hands,
-            gas: burden.gas,
-            key: burden.key,
-            now,
-        };
-        let admission = self.parts.capacity.admits(payment).await;
-        let admission = admission.map_err(|error| {
-            tracing::warn!(%error, "no quote");
-            Refused::new(Code::ServiceUnavailable, "the solver does not answer")
-        })?;
-        match admission {
-            Admission::Open => Ok(()),
-            Admission::Capped => Err(Refused::new(
-                Code::RouteTemporarilyRestricted,
-                "amount: more than is paid on this route within an hour; try less, or later",
-            )),
-            Admission::Held => Err(Refused::new(
-                Code::RouteTemporarilyRestricted,
-                "txs, recipient: too much is under way there that its recipients can let fail; try later",
-            )),
-            Admission::Short => {
-                let native = route.given.network.native();
-                Err(drained(
-                    native.unwrap_or(route.given.currency),
-                    &route.given,
-                ))
-            }
-            Admission::Paused => Err(Refused::new(
-                Code::ServiceUnavailable,
-                "the solver is paused",
-            )),
-        }
+/// Refuses what the solver may not pay.
+pub async fn admit(context: &Context, case: &Case<'_>, burden: Burden<'_>) -> Result<(), Refused> {
+    let Case { intent, route, .. } = case;
+    if intent.own {
+        return Ok(());
     }
+    let payment = Payment {
+        network: &route.given.network.name,
+        currency: &route.given.address,
+        amount: burden.amount,
+        besides: burden.besides,
+        user: match intent.calls.is_empty() {
+            true => &intent.recipient,
+            false => &intent.user,
+        },
+        native: burden.native,
+        hands: burden.hands,
+        gas: burden.gas,
+        key: burden.key,
+        now: case.seconds(),
+    };
+    let admission = context.deps.capacity.admits(payment).await;
+    let admission = admission.map_err(|error| {
+        tracing::warn!(%error, "no quote");
+        Refused::new(Code::ServiceUnavailable, "the solver does not answer")
+    })?;
+    match admission {
+        Admission::Open => Ok(()),
+        Admission::Capped => Err(Refused::new(
+            Code::RouteTemporarilyRestricted,
+            "amount: more than is paid on this route within an hour; try less, or later",
+        )),
+        Admission::Held => Err(Refused::new(
+            Code::RouteTemporarilyRestricted,
+            "txs, recipient: too much is under way there that its recipients can let fail; try later",
+        )),
+        Admission::Short => {
+            let native = route.given.network.native();
+            Err(drained(
+                native.unwrap_or(route.given.currency),
+                &route.given,
+            ))
+        }
+        Admission::Paused => Err(Refused::new(
+            Code::ServiceUnavailable,
+            "the solver is paused",
+        )),
+    }
+}
+
+/// The solver has too little of a currency on the network of what it gives.
+pub fn drained(currency: &Currency, given: &Side<'_>) -> Refused {
+    let what = format!(
+        "amount: the solver has not enough {} on {}",
+        currency.symbol, given.network.display_name
+    );
+    Refused::new(Code::InsufficientLiquidity, what)
 }

@@ -1,5 +1,7 @@
 //! The body of `POST /quote/v2`, `/quote` and `/price` as it comes (guide: protocol 11.3).
 
+pub mod multi;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{
@@ -159,13 +161,13 @@ impl Body {
 }
 
 /// What is said of a body that is none.
-pub(super) fn unread(error: serde_path_to_error::Error<serde_json::Error>) -> Refused {
+fn unread(error: serde_path_to_error::Error<serde_json::Error>) -> Refused {
     let fault = Fault::of(error);
     Refused::new(code_of(&fault), fault.message("body"))
 }
 
 /// Null is nothing.
-pub(super) fn leave_out_nulls(value: &mut Value) {
+fn leave_out_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null());

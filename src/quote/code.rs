@@ -4,151 +4,77 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vm::trade::{Call, Revert};
 
-/// The wire's error codes of quotes and prices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Code {
-    AmountTooLow,
+macro_rules! codes {
+    ($($(#[$about:meta])* $code:ident = $text:literal,)+) => {
+        /// The wire's error codes of quotes and prices.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+        #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+        pub enum Code {
+            $($(#[$about])* $code,)+
+        }
+
+        impl Code {
+            /// Each of them, in the order of their declaration.
+            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$code),+];
+
+            /// As `errorCode` spells it.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(Self::$code => $text),+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    AmountTooLow = "AMOUNT_TOO_LOW",
     /// A number that stands where digits do cannot be read.
-    InvalidAmount,
+    InvalidAmount = "INVALID_AMOUNT",
     /// A field has another type, or none of the values that it may have.
-    InvalidField,
+    InvalidField = "INVALID_FIELD",
     /// A field that must be there is not.
-    MissingField,
-    ChainDisabled,
-    UnsupportedChain,
-    ExtraTxsNotSupported,
-    InvalidExtraTxs,
-    InvalidGasLimitForDepositSpecifiedTxs,
-    Forbidden,
-    Unauthorized,
-    InsufficientFunds,
-    InsufficientLiquidity,
-    InvalidAddress,
-    InvalidRecipient,
-    InvalidInputCurrency,
-    InvalidOutputCurrency,
-    UnsupportedCurrency,
-    InvalidSlippageTolerance,
-    NoQuotes,
-    NoSwapRoutesFound,
-    NoInternalSwapRoutesFound,
-    UnsupportedRoute,
-    PriceFetchFailed,
-    ServiceUnavailable,
-    RequestTimedOut,
-    RpcHttpError,
-    RouteTemporarilyRestricted,
-    SanctionedCurrency,
-    SanctionedWalletAddress,
-    SolanaTxTooLarge,
-    SwapImpactTooHigh,
-    UnsupportedExecutionType,
-    UserRecipientMismatch,
-    DestinationTxFailed,
-    Erc20RouterAddressNotFound,
-    SwapQuoteFailed,
-    PermitFailed,
-    DiskReserve,
-    TooManyLargeQuotes,
-    UnknownError,
+    MissingField = "MISSING_FIELD",
+    ChainDisabled = "CHAIN_DISABLED",
+    UnsupportedChain = "UNSUPPORTED_CHAIN",
+    ExtraTxsNotSupported = "EXTRA_TXS_NOT_SUPPORTED",
+    InvalidExtraTxs = "INVALID_EXTRA_TXS",
+    InvalidGasLimitForDepositSpecifiedTxs = "INVALID_GAS_LIMIT_FOR_DEPOSIT_SPECIFIED_TXS",
+    Forbidden = "FORBIDDEN",
+    Unauthorized = "UNAUTHORIZED",
+    InsufficientFunds = "INSUFFICIENT_FUNDS",
+    InsufficientLiquidity = "INSUFFICIENT_LIQUIDITY",
+    InvalidAddress = "INVALID_ADDRESS",
+    InvalidRecipient = "INVALID_RECIPIENT",
+    InvalidInputCurrency = "INVALID_INPUT_CURRENCY",
+    InvalidOutputCurrency = "INVALID_OUTPUT_CURRENCY",
+    UnsupportedCurrency = "UNSUPPORTED_CURRENCY",
+    InvalidSlippageTolerance = "INVALID_SLIPPAGE_TOLERANCE",
+    NoQuotes = "NO_QUOTES",
+    NoSwapRoutesFound = "NO_SWAP_ROUTES_FOUND",
+    NoInternalSwapRoutesFound = "NO_INTERNAL_SWAP_ROUTES_FOUND",
+    UnsupportedRoute = "UNSUPPORTED_ROUTE",
+    PriceFetchFailed = "PRICE_FETCH_FAILED",
+    ServiceUnavailable = "SERVICE_UNAVAILABLE",
+    RequestTimedOut = "REQUEST_TIMED_OUT",
+    RpcHttpError = "RPC_HTTP_ERROR",
+    RouteTemporarilyRestricted = "ROUTE_TEMPORARILY_RESTRICTED",
+    SanctionedCurrency = "SANCTIONED_CURRENCY",
+    SanctionedWalletAddress = "SANCTIONED_WALLET_ADDRESS",
+    SolanaTxTooLarge = "SOLANA_TX_TOO_LARGE",
+    SwapImpactTooHigh = "SWAP_IMPACT_TOO_HIGH",
+    UnsupportedExecutionType = "UNSUPPORTED_EXECUTION_TYPE",
+    UserRecipientMismatch = "USER_RECIPIENT_MISMATCH",
+    DestinationTxFailed = "DESTINATION_TX_FAILED",
+    Erc20RouterAddressNotFound = "ERC20_ROUTER_ADDRESS_NOT_FOUND",
+    SwapQuoteFailed = "SWAP_QUOTE_FAILED",
+    PermitFailed = "PERMIT_FAILED",
+    DiskReserve = "DISK_RESERVE",
+    TooManyLargeQuotes = "TOO_MANY_LARGE_QUOTES",
+    UnknownError = "UNKNOWN_ERROR",
 }
 
 impl Code {
-    /// Each of them, in the order of their declaration.
-    pub const ALL: [Self; 41] = [
-        Self::AmountTooLow,
-        Self::InvalidAmount,
-        Self::InvalidField,
-        Self::MissingField,
-        Self::ChainDisabled,
-        Self::UnsupportedChain,
-        Self::ExtraTxsNotSupported,
-        Self::InvalidExtraTxs,
-        Self::InvalidGasLimitForDepositSpecifiedTxs,
-        Self::Forbidden,
-        Self::Unauthorized,
-        Self::InsufficientFunds,
-        Self::InsufficientLiquidity,
-        Self::InvalidAddress,
-        Self::InvalidRecipient,
-        Self::InvalidInputCurrency,
-        Self::InvalidOutputCurrency,
-        Self::UnsupportedCurrency,
-        Self::InvalidSlippageTolerance,
-        Self::NoQuotes,
-        Self::NoSwapRoutesFound,
-        Self::NoInternalSwapRoutesFound,
-        Self::UnsupportedRoute,
-        Self::PriceFetchFailed,
-        Self::ServiceUnavailable,
-        Self::RequestTimedOut,
-        Self::RpcHttpError,
-        Self::RouteTemporarilyRestricted,
-        Self::SanctionedCurrency,
-        Self::SanctionedWalletAddress,
-        Self::SolanaTxTooLarge,
-        Self::SwapImpactTooHigh,
-        Self::UnsupportedExecutionType,
-        Self::UserRecipientMismatch,
-        Self::DestinationTxFailed,
-        Self::Erc20RouterAddressNotFound,
-        Self::SwapQuoteFailed,
-        Self::PermitFailed,
-        Self::DiskReserve,
-        Self::TooManyLargeQuotes,
-        Self::UnknownError,
-    ];
-
-    /// As `errorCode` spells it.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::AmountTooLow => "AMOUNT_TOO_LOW",
-            Self::InvalidAmount => "INVALID_AMOUNT",
-            Self::InvalidField => "INVALID_FIELD",
-            Self::MissingField => "MISSING_FIELD",
-            Self::ChainDisabled => "CHAIN_DISABLED",
-            Self::UnsupportedChain => "UNSUPPORTED_CHAIN",
-            Self::ExtraTxsNotSupported => "EXTRA_TXS_NOT_SUPPORTED",
-            Self::InvalidExtraTxs => "INVALID_EXTRA_TXS",
-            Self::InvalidGasLimitForDepositSpecifiedTxs => {
-                "INVALID_GAS_LIMIT_FOR_DEPOSIT_SPECIFIED_TXS"
-            }
-            Self::Forbidden => "FORBIDDEN",
-            Self::Unauthorized => "UNAUTHORIZED",
-            Self::InsufficientFunds => "INSUFFICIENT_FUNDS",
-            Self::InsufficientLiquidity => "INSUFFICIENT_LIQUIDITY",
-            Self::InvalidAddress => "INVALID_ADDRESS",
-            Self::InvalidRecipient => "INVALID_RECIPIENT",
-            Self::InvalidInputCurrency => "INVALID_INPUT_CURRENCY",
-            Self::InvalidOutputCurrency => "INVALID_OUTPUT_CURRENCY",
-            Self::UnsupportedCurrency => "UNSUPPORTED_CURRENCY",
-            Self::InvalidSlippageTolerance => "INVALID_SLIPPAGE_TOLERANCE",
-            Self::NoQuotes => "NO_QUOTES",
-            Self::NoSwapRoutesFound => "NO_SWAP_ROUTES_FOUND",
-            Self::NoInternalSwapRoutesFound => "NO_INTERNAL_SWAP_ROUTES_FOUND",
-            Self::UnsupportedRoute => "UNSUPPORTED_ROUTE",
-            Self::PriceFetchFailed => "PRICE_FETCH_FAILED",
-            Self::ServiceUnavailable => "SERVICE_UNAVAILABLE",
-            Self::RequestTimedOut => "REQUEST_TIMED_OUT",
-            Self::RpcHttpError => "RPC_HTTP_ERROR",
-            Self::RouteTemporarilyRestricted => "ROUTE_TEMPORARILY_RESTRICTED",
-            Self::SanctionedCurrency => "SANCTIONED_CURRENCY",
-            Self::SanctionedWalletAddress => "SANCTIONED_WALLET_ADDRESS",
-            Self::SolanaTxTooLarge => "SOLANA_TX_TOO_LARGE",
-            Self::SwapImpactTooHigh => "SWAP_IMPACT_TOO_HIGH",
-            Self::UnsupportedExecutionType => "UNSUPPORTED_EXECUTION_TYPE",
-            Self::UserRecipientMismatch => "USER_RECIPIENT_MISMATCH",
-            Self::DestinationTxFailed => "DESTINATION_TX_FAILED",
-            Self::Erc20RouterAddressNotFound => "ERC20_ROUTER_ADDRESS_NOT_FOUND",
-            Self::SwapQuoteFailed => "SWAP_QUOTE_FAILED",
-            Self::PermitFailed => "PERMIT_FAILED",
-            Self::DiskReserve => "DISK_RESERVE",
-            Self::TooManyLargeQuotes => "TOO_MANY_LARGE_QUOTES",
-            Self::UnknownError => "UNKNOWN_ERROR",
-        }
-    }
-
     /// The HTTP status that goes with it.
     pub fn status(self) -> u16 {
         match self {
@@ -235,6 +161,14 @@ impl From<vm::ReadError> for Refused {
     fn from(error: vm::ReadError) -> Self {
         tracing::warn!(%error, "no quote: a chain cannot be read");
         Self::new(Code::RpcHttpError, "a chain cannot be read right now")
+    }
+}
+
+/// A codec's complaint about what was checked before is our mistake.
+impl From<vm::CodecError> for Refused {
+    fn from(error: vm::CodecError) -> Self {
+        tracing::error!(%error, "no quote: a transaction cannot be built");
+        Self::new(Code::UnknownError, "the transaction cannot be built")
     }
 }
 

@@ -7,11 +7,11 @@ use alloy::primitives::U256;
 
 use super::{
     intent::AppFee,
-    usd::{DOLLAR, Round, Worth, mul_div},
+    usd::{DOLLAR, Rated, Round, Worth, mul_div},
 };
 use crate::{
     market::{Class, Currency},
-    price::Price,
+    request::Operation,
 };
 
 const BASIS: u64 = 10_000;
@@ -53,15 +53,29 @@ pub enum Level {
 const EVEN: u32 = 50;
 const EVEN_STABLE: u32 = 25;
 
+/// A currency with its price.
+#[derive(Clone, Copy)]
+pub struct Valued<'a> {
+    pub currency: &'a Currency,
+    pub rated: Rated,
+}
+
+impl<'a> Valued<'a> {
+    pub fn new(currency: &'a Currency, rated: Rated) -> Self {
+        Self { currency, rated }
+    }
+}
+
 impl Level {
     /// Of two currencies with their prices.
-    pub fn of(paid: (&Currency, &Price), given: (&Currency, &Price)) -> Self {
-        if paid.0.group != given.0.group {
+    pub fn of(paid: Valued<'_>, given: Valued<'_>) -> Self {
+        let (one, other) = (paid.currency, given.currency);
+        if one.group != other.group {
             return Self::Apart;
         }
-        let stable = paid.0.class == Class::Stable || given.0.class == Class::Stable;
+        let stable = one.class == Class::Stable || other.class == Class::Stable;
         let bound = if stable { EVEN_STABLE } else { EVEN };
-        match paid.1.agrees(given.1, bound) {
+        match paid.rated.price.agrees(&given.rated.price, bound) {
             true => Self::Even,
             false => Self::Worse,
         }
@@ -90,7 +104,30 @@ pub enum Fault {
     TooMuch,
 }
 
-impl Terms<'_> {
+impl<'a> Terms<'a> {
+    /// Of a deal between two currencies, at prices that favour the solver; `gas` and `settlement` in usd e18. No
+    /// integrator takes anything.
+    pub fn of(paid: Valued<'_>, given: Valued<'_>, gas: U256, settlement: U256) -> Self {
+        Self {
+            paid: paid.rated.taken(),
+            given: given.rated.given(),
+            level: Level::of(paid, given),
+            gas,
+            flat: flat().saturating_add(settlement),
+            bps: bps(paid.currency, given.currency),
+            app: &[],
+        }
+    }
+
+    /// Turning a currency into its wrapped form, or back, has no share.
+    #[must_use]
+    pub fn for_operation(self, operation: Operation) -> Self {
+        match operation {
+            Operation::Wrap | Operation::Unwrap => Self { bps: 0, ..self },
+            _ => self,
+        }
+    }
+
     /// From what is deposited to what is given.
     pub fn forward(&self, paid: U256) -> Result<Sum, Fault> {
         let (gas, flat) = self.fixed().ok_or(Fault::TooMuch)?;

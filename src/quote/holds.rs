@@ -3,7 +3,7 @@
 //! A stranger's quotes hold nothing: a thousand of them leave as much as none. A key's quotes hold what
 //! they promise until their price ends, up to its part; what is above is quoted and not held.
 
-use std::{collections::HashMap, ops::RangeInclusive};
+use std::collections::HashMap;
 
 use alloy::primitives::U256;
 
@@ -21,6 +21,17 @@ pub type Stock = (String, String);
 /// What is held of each stock.
 #[derive(Debug, Default)]
 pub struct Holds(HashMap<Stock, Vec<Hold>>);
+
+/// A hold that somebody wants.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub key: &'a str,
+    pub amount: U256,
+    /// What nobody holds yet.
+    pub free: U256,
+    /// Unix seconds.
+    pub until: u64,
+}
 
 #[derive(Clone, Debug)]
 struct Hold {
@@ -40,18 +51,21 @@ impl Holds {
         sum(holds.iter())
     }
 
-    /// Holds `amount` of the `there` that nobody holds yet, for `key` from now until the end of `during`;
-    /// whether it may.
-    pub fn hold(
-        &mut self,
-        stock: &Stock,
-        key: &str,
-        (amount, there): (U256, U256),
-        during: RangeInclusive<u64>,
-    ) -> bool {
-        let (now, until) = during.into_inner();
+    /// What of `available` nobody holds at `now`.
+    pub fn free(&mut self, stock: &Stock, available: U256, now: u64) -> U256 {
+        available.saturating_sub(self.held(stock, now))
+    }
+
+    /// Holds what `asked` says from `now` on; whether it may.
+    pub fn hold(&mut self, stock: &Stock, asked: Asked<'_>, now: u64) -> bool {
+        let Asked {
+            key,
+            amount,
+            free,
+            until,
+        } = asked;
         let held = self.held(stock, now);
-        let whole = there.saturating_add(held);
+        let whole = free.saturating_add(held);
         let holds = self.0.entry(stock.clone()).or_default();
         let own = || holds.iter().filter(|hold| hold.key == key);
         let mine = sum(own()).saturating_add(amount);
@@ -94,12 +108,21 @@ mod tests {
         U256::from(number)
     }
 
+    fn asked(key: &str, amount: u64, free: U256, until: u64) -> Asked<'_> {
+        Asked {
+            key,
+            amount: n(amount),
+            free,
+            until,
+        }
+    }
+
     #[test]
     fn a_key_holds_its_part_and_keys_together_theirs() {
         let mut holds = Holds::default();
         let mut hold = |key: &str, amount: u64| {
-            let there = n(1_000) - holds.held(&stock(), 5);
-            holds.hold(&stock(), key, (n(amount), there), 5..=60)
+            let free = holds.free(&stock(), n(1_000), 5);
+            holds.hold(&stock(), asked(key, amount, free, 60), 5)
         };
         assert!(hold("a", 60) && hold("a", 40));
         assert!(!hold("a", 1));
@@ -113,16 +136,16 @@ mod tests {
     #[test]
     fn what_is_held_is_free_when_its_price_ends() {
         let mut holds = Holds::default();
-        assert!(holds.hold(&stock(), "a", (n(100), n(1_000)), 0..=60));
+        assert!(holds.hold(&stock(), asked("a", 100, n(1_000), 60), 0));
         assert_eq!(holds.held(&stock(), 60), n(100));
         assert_eq!(holds.held(&stock(), 61), n(0));
-        assert!(holds.hold(&stock(), "a", (n(100), n(1_000)), 61..=120));
+        assert!(holds.hold(&stock(), asked("a", 100, n(1_000), 120), 61));
     }
 
     #[test]
     fn many_small_holds_end_somewhere() {
         let mut holds = Holds::default();
-        let held = (0..1_000).filter(|_| holds.hold(&stock(), "a", (n(1), n(1 << 40)), 0..=60));
+        let held = (0..1_000).filter(|_| holds.hold(&stock(), asked("a", 1, n(1 << 40), 60), 0));
         assert_eq!(held.count(), MOST);
     }
 }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod later;
+mod side;
 mod sources;
 mod text;
 
@@ -17,16 +18,17 @@ use super::{
 };
 use crate::{
     json::{Flag, Number},
-    market::{Currency, Market, Network},
+    market::{Market, Network},
     request::{Operation, TradeType},
 };
 
 pub use calls::total;
+pub use side::Side;
 pub use sources::Sources;
-pub use text::{AppFee, app_fees, misspelled};
+pub use text::{AppFee, LIFE, app_fees, misspelled};
 
 /// What a body is read against.
-pub struct Ground<'m, 'a> {
+pub struct Basis<'m, 'a> {
     pub market: &'m Market,
     /// The chain of a network, where it is loaded.
     pub spec: &'a (dyn Fn(&str) -> Option<Arc<ChainSpec>> + Sync),
@@ -34,15 +36,6 @@ pub struct Ground<'m, 'a> {
     pub solver: &'a Address,
     /// The caller has shown a key.
     pub keyed: bool,
-}
-
-/// A network and a currency of it.
-#[derive(Clone, Debug)]
-pub struct Side<'m> {
-    pub network: &'m Network,
-    pub spec: Arc<ChainSpec>,
-    pub currency: &'m Currency,
-    pub address: Address,
 }
 
 /// What somebody wants, in full and valid.
@@ -85,21 +78,21 @@ pub struct Intent<'m> {
 
 impl<'m> Intent<'m> {
     /// Reads `body`; the first thing that is wrong is refused with its code.
-    pub fn of(body: &Body, ground: &Ground<'m, '_>) -> Result<Self, Refused> {
-        later::refuse(body, ground.keyed)?;
+    pub fn of(body: &Body, basis: &Basis<'m, '_>) -> Result<Self, Refused> {
+        later::refuse(body, basis.keyed)?;
         let trade_type = trade_type(&body.trade_type)?;
-        let (origin, destination) = sides(body, ground)?;
+        let (origin, destination) = sides(body, basis)?;
         let user = text::account(&origin.spec, "user", &body.user)?;
         later::of_solana(body, &origin.spec, &user)?;
         let recipient = match &body.recipient {
-            Some(given) => recipient(given, &destination, ground)?,
-            None if user == *ground.solver => {
+            Some(given) => recipient(given, &destination, basis)?,
+            None if user == *basis.solver => {
                 let what = "user: must not be an account of this service";
                 return Err(Refused::new(Code::InvalidAddress, what));
             }
             None => user.clone(),
         };
-        let refund_to = refund_to(body, (&origin, &user, &recipient), ground)?;
+        let refund_to = refund_to(body, &origin, &user, &recipient, basis)?;
         let calls = calls::read(body, trade_type, &destination)?;
         let authorizations = calls::authorizations(body)?;
         let operation = operation(&origin, &destination);
@@ -187,17 +180,6 @@ impl<'m> Intent<'m> {
     }
 }
 
-/// Whether a side's currency is its chain's native one.
-pub fn is_native(side: &Side<'_>) -> bool {
-    side.spec.family.native().ok().as_ref() == Some(&side.address)
-}
-
-pub fn is_wrapped(side: &Side<'_>) -> bool {
-    let wrapped = side.network.wrapped_native.as_deref();
-    let wrapped = wrapped.and_then(|wrapped| text::address(&side.spec, wrapped));
-    wrapped.as_ref() == Some(&side.address)
-}
-
 fn number(given: Option<Number>) -> Option<u64> {
     given.map(|given| given.0)
 }
@@ -214,112 +196,110 @@ fn trade_type(text: &str) -> Result<TradeType, Refused> {
     }
 }
 
-fn sides<'m>(body: &Body, ground: &Ground<'m, '_>) -> Result<(Side<'m>, Side<'m>), Refused> {
-    let origin = network("originChainId", body.origin_chain_id.0, ground)?;
-    let destination = network("destinationChainId", body.destination_chain_id.0, ground)?;
-    let input = side(
-        origin,
-        ("originCurrency", &body.origin_currency),
-        Code::InvalidInputCurrency,
-    )?;
-    let output = side(
-        destination,
-        ("destinationCurrency", &body.destination_currency),
-        Code::InvalidOutputCurrency,
-    )?;
-    Ok((input, output))
-}
-
-type Place<'m> = (&'m Network, Arc<ChainSpec>);
-
-fn network<'m>(field: &str, number: u64, ground: &Ground<'m, '_>) -> Result<Place<'m>, Refused> {
-    let Some(network) = ground.market.by_number(number) else {
-        return Err(later::chain(field, number));
+fn sides<'m>(body: &Body, basis: &Basis<'m, '_>) -> Result<(Side<'m>, Side<'m>), Refused> {
+    let origin = End {
+        chain: "originChainId",
+        currency: "originCurrency",
+        malformed: Code::InvalidInputCurrency,
     };
-    if network.disabled {
-        let what = format!("{field}: chain {number} is switched off");
-        return Err(Refused::new(Code::ChainDisabled, what));
-    }
-    let spec = (ground.spec)(&network.name).filter(|spec| spec.family.steps.is_some());
-    spec.map(|spec| (network, spec)).ok_or_else(|| {
-        let what = format!("{field}: chain {number} is not traded yet");
-        Refused::new(Code::UnsupportedRoute, what)
-    })
+    let destination = End {
+        chain: "destinationChainId",
+        currency: "destinationCurrency",
+        malformed: Code::InvalidOutputCurrency,
+    };
+    let from = origin.chain(body.origin_chain_id.0, basis)?;
+    let to = destination.chain(body.destination_chain_id.0, basis)?;
+    let input = origin.side(from, &body.origin_currency)?;
+    Ok((input, destination.side(to, &body.destination_currency)?))
 }
 
-fn side<'m>(
-    (network, spec): Place<'m>,
-    (field, given): (&str, &str),
+/// How one end of a body is spelled, and the code of a currency that is none.
+struct End {
+    chain: &'static str,
+    currency: &'static str,
     malformed: Code,
-) -> Result<Side<'m>, Refused> {
-    let Some(currency) = network.currency(given) else {
-        let known = text::address(&spec, given).is_some();
-        let code = if known {
-            Code::UnsupportedCurrency
-        } else {
-            malformed
+}
+
+type Listed<'m> = (&'m Network, Arc<ChainSpec>);
+
+impl End {
+    fn chain<'m>(&self, number: u64, basis: &Basis<'m, '_>) -> Result<Listed<'m>, Refused> {
+        let field = self.chain;
+        let Some(network) = basis.market.by_number(number) else {
+            return Err(later::chain(field, number));
         };
-        let what = format!("{field}: expected the address of a supported currency");
-        return Err(Refused::new(code, what));
-    };
-    let address = text::address(&spec, &currency.address).ok_or_else(|| {
-        Refused::new(
-            Code::UnsupportedCurrency,
-            format!("{field}: has no usable address"),
-        )
-    })?;
-    Ok(Side {
-        network,
-        spec,
-        currency,
-        address,
-    })
+        if network.disabled {
+            let what = format!("{field}: chain {number} is switched off");
+            return Err(Refused::new(Code::ChainDisabled, what));
+        }
+        let spec = (basis.spec)(&network.name).filter(|spec| spec.family.steps.is_some());
+        spec.map(|spec| (network, spec)).ok_or_else(|| {
+            let what = format!("{field}: chain {number} is not traded yet");
+            Refused::new(Code::UnsupportedRoute, what)
+        })
+    }
+
+    fn side<'m>(&self, listed: Listed<'m>, given: &str) -> Result<Side<'m>, Refused> {
+        let (field, (network, spec)) = (self.currency, listed);
+        let Some(currency) = network.currency(given) else {
+            let code = match text::address(&spec, given) {
+                Some(_) => Code::UnsupportedCurrency,
+                None => self.malformed,
+            };
+            let what = format!("{field}: expected the address of a supported currency");
+            return Err(Refused::new(code, what));
+        };
+        let address = text::address(&spec, &currency.address).ok_or_else(|| {
+            let what = format!("{field}: has no usable address");
+            Refused::new(Code::UnsupportedCurrency, what)
+        })?;
+        Ok(Side {
+            network,
+            spec,
+            currency,
+            address,
+        })
+    }
 }
 
 /// Money sent to a contract that does not expect it is lost.
-fn recipient(given: &str, side: &Side<'_>, ground: &Ground<'_, '_>) -> Result<Address, Refused> {
+fn recipient(given: &str, side: &Side<'_>, basis: &Basis<'_, '_>) -> Result<Address, Refused> {
     let recipient =
         text::address(&side.spec, given).ok_or_else(|| text::bad("recipient", given))?;
-    match unfit(&recipient, side, ground) {
-        None => Ok(recipient),
-        Some(what) => Err(Refused::new(
-            Code::InvalidRecipient,
-            format!("recipient: {what}"),
-        )),
-    }
+    let refused = |what| Refused::new(Code::InvalidRecipient, format!("recipient: {what}"));
+    let unfit = unfit(&recipient, side, basis).map(refused);
+    unfit.map_or(Ok(recipient), Err)
 }
 
 /// Whom a refund reaches: as asked, else the recipient where the origin can pay it, else the user.
 fn refund_to(
     body: &Body,
-    (origin, user, recipient): (&Side<'_>, &Address, &Address),
-    ground: &Ground<'_, '_>,
+    origin: &Side<'_>,
+    user: &Address,
+    recipient: &Address,
+    basis: &Basis<'_, '_>,
 ) -> Result<Address, Refused> {
-    let Some(given) = &body.refund_to else {
-        let paid = text::address(&origin.spec, recipient.text());
-        let paid = paid.filter(|paid| unfit(paid, origin, ground).is_none());
-        let unfit = unfit(user, origin, ground);
-        return match (paid, unfit) {
-            (Some(paid), _) => Ok(paid),
-            (None, None) => Ok(user.clone()),
-            (None, Some(what)) => Err(Refused::new(
-                Code::InvalidAddress,
-                format!("user: {what}, as nobody else can be refunded"),
-            )),
-        };
-    };
-    let account = text::account(&origin.spec, "refundTo", given)?;
-    match unfit(&account, origin, ground) {
-        None => Ok(account),
-        Some(what) => Err(Refused::new(
-            Code::InvalidAddress,
-            format!("refundTo: {what}"),
-        )),
+    let refused = |what: String| Refused::new(Code::InvalidAddress, what);
+    if let Some(given) = &body.refund_to {
+        let account = text::account(&origin.spec, "refundTo", given)?;
+        let unfit = unfit(&account, origin, basis);
+        let unfit = unfit.map(|what| refused(format!("refundTo: {what}")));
+        return unfit.map_or(Ok(account), Err);
+    }
+    let paid = text::address(&origin.spec, recipient.text());
+    if let Some(paid) = paid.filter(|paid| unfit(paid, origin, basis).is_none()) {
+        return Ok(paid);
+    }
+    match unfit(user, origin, basis) {
+        None => Ok(user.clone()),
+        Some(what) => Err(refused(format!(
+            "user: {what}, as nobody else can be refunded"
+        ))),
     }
 }
 
 /// Why money must not be sent to `account`.
-fn unfit(account: &Address, side: &Side<'_>, ground: &Ground<'_, '_>) -> Option<&'static str> {
+fn unfit(account: &Address, side: &Side<'_>, basis: &Basis<'_, '_>) -> Option<&'static str> {
     if text::is_zero(account) {
         return Some("must not be the zero address");
     }
@@ -330,7 +310,7 @@ fn unfit(account: &Address, side: &Side<'_>, ground: &Ground<'_, '_>) -> Option<
     let mut contracts = contracts.chain(&side.network.approval_proxy);
     let contract = contracts.any(|one| text::address(&side.spec, one).as_ref() == Some(account))
         || side.spec.depositories().any(|one| one == account);
-    let own = contract || account == ground.solver;
+    let own = contract || account == basis.solver;
     own.then_some("must not be an account of this service")
 }
 
@@ -341,9 +321,9 @@ fn operation(origin: &Side<'_>, destination: &Side<'_>) -> Operation {
     if origin.address == destination.address {
         return Operation::Send;
     }
-    if is_native(origin) && is_wrapped(destination) {
+    if origin.is_native() && destination.is_wrapped() {
         Operation::Wrap
-    } else if is_wrapped(origin) && is_native(destination) {
+    } else if origin.is_wrapped() && destination.is_native() {
         Operation::Unwrap
     } else {
         Operation::Swap

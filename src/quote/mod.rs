@@ -1,40 +1,51 @@
-//! Quotes: a body made valid, priced, and turned into steps and an order. Amounts are integers
+//! Quotes: a body made valid, priced, and turned into an order and steps. Amounts are integers
 //! throughout; only answers hold formatted texts.
 //!
-//! `intent`, `route`, `fees`, `order`, `details`, `record`, `late` and `holds` are pure; `service` puts
-//! them together, `draft` makes a request of it, `multi` does so for several inputs at once; `reads`, `admission`,
-//! `offers`, `fill`, `steps`, `whole`, `reprice` and `toll` ask the world.
+//! A straight pipeline, in which no file uses one behind it (`tests/architecture.rs` has the ranks):
+//!
+//! 1. intent: `body`, `intent` (every refusal that needs no network);
+//! 2. route: `route`, `holds`;
+//! 3. market data: `swaps`, `venue`, `verdicts`, `context` (what every stage works with), `market_data`;
+//! 4. amounts: `fees`, `late`, `amounts`;
+//! 5. fill: `fill`, `simulate`, `admission`, `fee_on_transfer`, `breakdown`, `joint`, `pricing` (the stages up to here);
+//! 6. order: `order`;
+//! 7. steps: `steps`;
+//! 8. answer: `record`, `draft`;
+//! 9. `service`, `multi`, `toll`, `reprice`: what others ask for.
+//!
+//! `code`, `usd` and `answer` are words that all of them use.
 
-mod admission;
+pub mod admission;
+pub mod amounts;
 pub mod answer;
 pub mod body;
-pub mod caller;
+pub mod breakdown;
 pub mod code;
-pub mod details;
+pub mod context;
 mod draft;
+mod fee_on_transfer;
 pub mod fees;
-pub mod figures;
 pub mod fill;
 pub mod holds;
 pub mod intent;
+pub mod joint;
 pub mod late;
+pub mod market_data;
 pub mod multi;
-pub mod offers;
 pub mod order;
-pub mod reads;
+mod pricing;
 pub mod record;
 pub mod reprice;
 pub mod route;
 #[cfg(test)]
 pub mod scene;
 pub mod service;
+mod simulate;
 pub mod steps;
-pub mod swap;
+pub mod swaps;
 #[cfg(test)]
 mod tests;
 pub mod toll;
 pub mod usd;
 pub mod venue;
-pub mod whole;
-
-pub use crate::show;
+pub mod verdicts;

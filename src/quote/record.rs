@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use vm::protocol::order::Order;
 
 use super::{
+    amounts::Amounts,
     answer::{Details, Fees},
     fees,
-    figures::Figures,
-    fill::FillGas,
+    fill::Priced,
     intent::{Intent, Side},
     steps::Planned,
 };
@@ -20,13 +20,8 @@ pub struct Promised<'a> {
     pub order_id: B256,
     pub order: Order,
     pub signature: Bytes,
-    pub fill_gas: FillGas,
-    /// Wei per unit of it.
-    pub fill_price: U256,
     /// The user's transactions, first to last.
     pub steps: &'a [Planned],
-    /// Unix milliseconds.
-    pub now: u64,
     /// Unix seconds until which the price holds.
     pub valid_until: u64,
     pub key: Option<&'a str>,
@@ -35,7 +30,10 @@ pub struct Promised<'a> {
 }
 
 /// The request of a quote.
-pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -> Request {
+pub fn record(priced: &Priced<'_>, promised: Promised<'_>) -> Request {
+    let (case, amounts) = (&priced.case, &priced.amounts);
+    let intent = &case.intent;
+    let quoted = quoted(intent, amounts, &promised).into();
     let calls = intent.calls.iter().map(|call| Call {
         to: call.to.to_string(),
         value: call.value,
@@ -44,8 +42,8 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
     Request {
         id: promised.id,
         order_id: promised.order_id,
-        order: promised.order.clone(),
-        order_signature: promised.signature.clone(),
+        order: promised.order,
+        order_signature: promised.signature,
         operation: intent.operation,
         execution: if intent.own {
             Execution::User
@@ -56,34 +54,32 @@ pub fn record(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -
         user: intent.user.to_string(),
         recipient: intent.recipient.to_string(),
         refund_to: intent.refund_to.to_string(),
-        origin: leg(&intent.origin, figures.input, figures.input),
-        destination: leg(&intent.destination, figures.output, figures.minimum),
+        origin: leg(&intent.origin, amounts.input, amounts.input),
+        destination: leg(&intent.destination, amounts.output, amounts.minimum),
         calls: calls.collect(),
         calls_gas: intent.calls_gas,
         authorizations: intent.authorization_list.clone(),
         late_slippage_bps: intent.late_slippage,
         true_exact_output: intent.true_exact_output,
-        fill_gas: promised.fill_gas.units,
-        fill_price: promised.fill_price,
-        fill_data: promised.fill_gas.data,
+        fill_gas: priced.fill_gas.units,
+        fill_price: case.market.destination_fees.price(),
+        fill_data: priced.fill_gas.data,
         own_call: own_call(intent, promised.steps),
         referrer: intent.referrer.clone(),
         api_key: promised.key.map(str::to_owned),
-        created_at: promised.now,
+        created_at: case.now,
         valid_until: promised.valid_until,
-        expires_at: intent
-            .ttl
-            .map(|ttl| (promised.now / 1000).saturating_add(ttl)),
-        quoted: quoted(intent, figures, promised).into(),
+        expires_at: intent.ttl.map(|ttl| case.seconds().saturating_add(ttl)),
+        quoted,
     }
 }
 
 /// What those read of the quote who list requests. What few ask for stands there only where it was asked for.
-fn quoted(intent: &Intent<'_>, figures: &Figures, promised: &Promised<'_>) -> Value {
+fn quoted(intent: &Intent<'_>, amounts: &Amounts, promised: &Promised<'_>) -> Value {
     let mut quoted = json!({
         "fees": promised.fees,
         "details": promised.details,
-        "appFees": app_fees(intent, figures),
+        "appFees": app_fees(intent, amounts),
         "referrerAddress": intent.referrer_address,
         "oneAsset": intent.origin.currency.group == intent.destination.currency.group,
     });
@@ -101,10 +97,10 @@ fn own_call(intent: &Intent<'_>, steps: &[Planned]) -> Option<B256> {
 
 /// Whom the service will owe what, in units of the deposited currency. Of the user's own transaction
 /// nobody takes anything, and nothing is owed.
-fn app_fees(intent: &Intent<'_>, figures: &Figures) -> Vec<Value> {
+fn app_fees(intent: &Intent<'_>, amounts: &Amounts) -> Vec<Value> {
     let taken = intent.app_fees.iter().filter(|_| !intent.own);
     let owed = taken.map(|fee| {
-        let amount = fees::share(figures.sum.paid, fee).unwrap_or_default();
+        let amount = fees::share(amounts.sum.paid, fee).unwrap_or_default();
         json!({"recipient": fee.recipient, "bps": fee.bps, "amount": amount.to_string()})
     });
     owed.collect()

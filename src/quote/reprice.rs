@@ -2,24 +2,24 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use alloy::primitives::U256;
+
 use super::{
     body,
     code::{Code, Refused},
-    fees::{self, Level, Terms},
-    fill::FillGas,
+    context::rated,
+    fees::{Terms, Valued},
     intent::app_fees,
     late::{self, Offer},
-    reads::GasPrice,
-    usd::Rated,
+    market_data::{FillGas, GasPrice},
     venue::Venue,
 };
 use crate::{
     json::Text,
     market::{Currency, Market, Network},
     price::{PriceSource, SettlementPrice, beside},
-    request::{Operation, Request, quoted::Quoted},
+    request::{Request, quoted::Quoted},
 };
-use alloy::primitives::U256;
 
 /// See the module.
 pub struct Repricer {
@@ -30,6 +30,15 @@ pub struct Repricer {
     pub settlement: Arc<dyn SettlementPrice>,
 }
 
+/// What a late fill costs besides gas.
+#[derive(Clone, Copy, Debug)]
+pub struct Burden {
+    /// Wei that the destination charges for its bytes.
+    pub data: U256,
+    /// The deposit is one of so many that are settled together.
+    pub together: u32,
+}
+
 /// What the deal is between now.
 struct Parties<'m> {
     paid: &'m Currency,
@@ -38,13 +47,11 @@ struct Parties<'m> {
 }
 
 impl Repricer {
-    /// What the solver gives for `request` at `now` (unix seconds), where the destination charges `data`
-    /// wei for its fill's bytes, and its deposit is one of so many `together`; an error where that cannot be
-    /// known now.
+    /// What the solver gives for `request` at `now` (unix seconds); an error where that cannot be known now.
     pub async fn offer(
         &self,
         request: &Request,
-        (data, together): (U256, u32),
+        burden: Burden,
         now: u64,
     ) -> Result<Offer, Refused> {
         let unlisted = || Refused::new(Code::UnsupportedRoute, "no longer traded");
@@ -52,19 +59,20 @@ impl Repricer {
         let native = parties.destination.native().ok_or_else(unlisted)?;
         let venue = self.venues.get(&parties.destination.name);
         let venue = venue.ok_or_else(unlisted)?;
-        let fees = async { Ok::<_, Refused>(GasPrice(venue.providers.recent_fees().await?)) };
         let settlement = async { Ok(self.settlement.settlement(now).await?) };
+        let prices = &*self.prices;
         let (paid, given, gas, fees, settlement) = futures::try_join!(
-            self.rated(parties.paid, now),
-            self.rated(parties.given, now),
-            self.rated(native, now),
-            fees,
+            rated(prices, parties.paid, now),
+            rated(prices, parties.given, now),
+            rated(prices, native, now),
+            GasPrice::of(venue),
             settlement
         )?;
-        let units = request.fill_gas;
-        let gas = fees
-            .cost(FillGas { units, data })
-            .and_then(|wei| gas.given().usd(wei));
+        let wei = fees.cost(FillGas {
+            units: request.fill_gas,
+            data: burden.data,
+        });
+        let gas = wei.and_then(|wei| gas.given().usd(wei));
         let unknown = || Refused::new(Code::UnknownError, "the order cannot be priced");
         let taken = Quoted::of(request).app_fees;
         let app = taken.iter().map(|fee| body::AppFee {
@@ -72,21 +80,13 @@ impl Repricer {
             fee: Text(fee.bps.clone()),
         });
         let app = app_fees(&app.collect::<Vec<_>>())?;
-        let turning = matches!(request.operation, Operation::Wrap | Operation::Unwrap);
+        let settlement = settlement.saturating_add(beside(settlement, burden.together));
+        let paid = Valued::new(parties.paid, paid);
+        let given = Valued::new(parties.given, given);
+        let terms = Terms::of(paid, given, gas.ok_or_else(unknown)?, settlement);
         let terms = Terms {
-            paid: paid.taken(),
-            given: given.given(),
-            level: Level::of((parties.paid, &paid.price), (parties.given, &given.price)),
-            gas: gas.ok_or_else(unknown)?,
-            flat: fees::flat()
-                .saturating_add(settlement)
-                .saturating_add(beside(settlement, together)),
-            bps: if turning {
-                0
-            } else {
-                fees::bps(parties.paid, parties.given)
-            },
             app: &app,
+            ..terms.for_operation(request.operation)
         };
         late::offer(request, &terms).ok_or_else(unknown)
     }
@@ -100,13 +100,6 @@ impl Repricer {
             paid: origin.currency(&payment.currency)?,
             given: destination.currency(&output.payments.first()?.currency)?,
             destination,
-        })
-    }
-
-    async fn rated(&self, currency: &Currency, now: u64) -> Result<Rated, Refused> {
-        Ok(Rated {
-            price: self.prices.price(currency, now).await?,
-            decimals: currency.decimals,
         })
     }
 }

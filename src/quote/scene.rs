@@ -18,16 +18,16 @@ use alloy::primitives::{B256, U256};
 use serde_json::{Value, json};
 use vm::{
     Address, ChainEntry, ChainSpec, Family, ReadError,
-    trade::{Authorization, Call, Failover, Ground, Limits, Revert, Trade},
+    trade::{Authorization, Call, Failover, Ground, Limits, Revert, SwapVenues, Trade},
 };
 
 use super::{
     body::Body,
     code::Refused,
-    offers::Offers,
+    context::Deps,
     reprice::Repricer,
-    service::{Parts, Quoter},
-    swap::SwapRouting,
+    service::Quoter,
+    swaps::Swaps,
     venue::{Admission, Hands, Venue},
 };
 use crate::{
@@ -318,16 +318,26 @@ impl Scene {
         venues.into()
     }
 
+    fn swaps(&self) -> Swaps {
+        let venues = SwapVenues {
+            first: vec![Arc::new(self.clone())],
+            second: vec![Arc::new(exchange::Second(self.clone()))],
+        };
+        let networks = ["origin", "destination", "off"];
+        Swaps::new(
+            networks
+                .map(|name| (name.to_owned(), venues.clone()))
+                .into(),
+        )
+    }
+
     pub fn quoter(&self) -> Quoter {
-        Quoter::new(Parts {
+        Quoter::new(Deps {
             market: self.market(),
             venues: self.venues(),
             prices: Arc::new(self.clone()),
             settlement: Arc::new(self.clone()),
-            offers: Offers(
-                SwapRouting::new(vec![Arc::new(self.clone())])
-                    .or_else(vec![Arc::new(exchange::Second(self.clone()))]),
-            ),
+            swaps: self.swaps(),
             capacity: Arc::new(self.clone()),
             signer: Arc::new(RawKey::parse(KEY).unwrap()),
             solver_chain: "destination".into(),

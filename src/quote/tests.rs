@@ -703,7 +703,10 @@ async fn toll_is_what_a_plain_quote_takes() {
     let market = scene::market();
     let end = |number: u64, address: &str| {
         let network = market.by_number(number).unwrap();
-        (network, network.currency(address).unwrap())
+        super::toll::End {
+            network,
+            currency: network.currency(address).unwrap(),
+        }
     };
     let capacity = U256::from(50_000_000);
     for (currency, amount, native) in [(USDC, "100000000", false), (NATIVE, ETH, true)] {

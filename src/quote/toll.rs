@@ -4,15 +4,19 @@ use alloy::primitives::U256;
 
 use super::{
     code::{Code, Refused},
-    fees::{self, Level, Terms},
-    fill::{self, FillGas},
-    reads::GasPrice,
-    service::Quoter,
+    context::Context,
+    fees::{Terms, Valued},
+    fill,
+    market_data::{FillGas, GasPrice},
 };
 use crate::market::{Currency, Network};
 
 /// A network and its currency of the asset.
-pub type End<'a> = (&'a Network, &'a Currency);
+#[derive(Clone, Copy)]
+pub struct End<'a> {
+    pub network: &'a Network,
+    pub currency: &'a Currency,
+}
 
 /// What the solver takes on the way, both in units of the origin's currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,60 +34,44 @@ impl Toll {
     }
 }
 
-impl Quoter {
-    /// The toll where the solver can give `capacity` units of the destination's currency. On one chain the user
-    /// does everything, and there is none.
-    pub async fn toll(
-        &self,
-        origin: End<'_>,
-        destination: End<'_>,
-        capacity: U256,
-    ) -> Result<Toll, Refused> {
-        if origin.0.chain_id == destination.0.chain_id {
-            return Ok(Toll {
-                fee: U256::ZERO,
-                most: U256::MAX,
-            });
-        }
-        let native = destination.0.native();
-        let now = (self.parts.clock)() / 1000;
-        let settlement = async { Ok::<_, Refused>(self.parts.settlement.settlement(now).await?) };
-        let (paid, given, gas, price, settlement) = futures::try_join!(
-            self.worth(Some(origin.1), now),
-            self.worth(Some(destination.1), now),
-            self.worth(native, now),
-            self.gas_price(destination.0),
-            settlement
-        )?;
-        let units = fill::plain(native.is_some_and(|one| one.address == destination.1.address));
-        let wei = price.cost(FillGas {
-            units,
-            data: U256::ZERO,
+/// The toll where the solver can give `capacity` units of the destination's currency. On one chain the user
+/// does everything, and there is none.
+pub async fn toll(
+    context: &Context,
+    origin: End<'_>,
+    destination: End<'_>,
+    capacity: U256,
+) -> Result<Toll, Refused> {
+    if origin.network.chain_id == destination.network.chain_id {
+        return Ok(Toll {
+            fee: U256::ZERO,
+            most: U256::MAX,
         });
-        let too_much = || Refused::new(Code::InsufficientLiquidity, "gas costs too much");
-        let terms = Terms {
-            paid: paid.taken(),
-            given: given.given(),
-            level: Level::of((origin.1, &paid.price), (destination.1, &given.price)),
-            gas: wei
-                .and_then(|wei| gas.given().usd(wei))
-                .ok_or_else(too_much)?,
-            flat: fees::flat().saturating_add(settlement),
-            bps: fees::bps(origin.1, destination.1),
-            app: &[],
-        };
-        let sum = terms.backward(capacity)?;
-        Ok(Toll {
-            fee: sum.gas.saturating_add(sum.flat).saturating_add(sum.relay),
-            most: sum.paid,
-        })
     }
-
-    async fn gas_price(&self, network: &Network) -> Result<GasPrice, Refused> {
-        let venue = self.parts.venues.get(&network.name).ok_or_else(|| {
-            let what = format!("{} is not traded", network.display_name);
-            Refused::new(Code::UnsupportedRoute, what)
-        })?;
-        Ok(GasPrice(venue.providers.recent_fees().await?))
-    }
+    let native = destination.network.native();
+    let now = context.now();
+    let settlement = async { Ok(context.deps.settlement.settlement(now).await?) };
+    let price = async { GasPrice::of(context.venue_of(destination.network)?).await };
+    let (paid, given, gas, price, settlement) = futures::try_join!(
+        context.worth(Some(origin.currency), now),
+        context.worth(Some(destination.currency), now),
+        context.worth(native, now),
+        price,
+        settlement
+    )?;
+    let units = fill::plain(native.is_some_and(|one| one.address == destination.currency.address));
+    let wei = price.cost(FillGas {
+        units,
+        data: U256::ZERO,
+    });
+    let too_much = || Refused::new(Code::InsufficientLiquidity, "gas costs too much");
+    let gas = wei.and_then(|wei| gas.given().usd(wei));
+    let paid = Valued::new(origin.currency, paid);
+    let given = Valued::new(destination.currency, given);
+    let terms = Terms::of(paid, given, gas.ok_or_else(too_much)?, settlement);
+    let sum = terms.backward(capacity)?;
+    Ok(Toll {
+        fee: sum.gas.saturating_add(sum.flat).saturating_add(sum.relay),
+        most: sum.paid,
+    })
 }

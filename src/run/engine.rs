@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use vm::{
     Address, B256, EvmAddress,
-    trade::{Failover, Trade},
+    trade::{Failover, SwapAccess, Trade},
 };
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     api::intents::{State, retirement::Throttle},
-    chains::{Chains, Opened, Views},
+    chains::{Chains, Opened, Views, asking},
     index::{
         self, Bell,
         confirm::{self, Confirmer},
@@ -34,10 +34,10 @@ use crate::{
     market::{Market, Network},
     price::PriceSource,
     quote::{
-        offers::Offers,
+        context::Deps,
         reprice::Repricer,
-        service::{self, Quoter},
-        swap::{SwapRouting, UniswapV3, Wrap},
+        service::Quoter,
+        swaps::Swaps,
         venue::{Capacity, Venue},
     },
     sign::Signer,
@@ -210,14 +210,14 @@ fn placed<'p, 'a>(places: &'p [Place<'a>], network: &str) -> Option<&'p Place<'a
     places.find(|place| place.network.name == network)
 }
 
-fn swaps(market: &Market, places: &[Place<'_>]) -> anyhow::Result<SwapRouting> {
-    let views = |name: &str| Some(placed(places, name)?.opened.asking_views());
-    let uniswap = UniswapV3::new(market, views).context("MARKET_FILE")?;
-    let families = |name: &str| Some(views(name)?.family);
-    let wrap = Wrap::new(market, families).context("MARKET_FILE")?;
-    let second = UniswapV3::fallbacks(market, views).context("MARKET_FILE")?;
-    let first = SwapRouting::new(vec![Arc::new(uniswap), Arc::new(wrap)]);
-    Ok(first.or_else(vec![Arc::new(second)]))
+fn swaps(market: &Market, places: &[Place<'_>]) -> anyhow::Result<Swaps> {
+    let access = |name: &str| {
+        Some(SwapAccess {
+            views: placed(places, name)?.opened.asking_views(),
+            keyed: asking::is_keyed,
+        })
+    };
+    Swaps::open(market, access).context("MARKET_FILE")
 }
 
 impl Ground<'_> {
@@ -361,12 +361,12 @@ impl Ground<'_> {
             clock: self.outside.clock,
         });
         let swaps = swaps(market, &self.places)?;
-        let quoter = Quoter::new(service::Parts {
+        let quoter = Quoter::new(Deps {
             market: market.clone(),
             venues: venues.clone(),
             prices: self.prices.clone(),
             settlement: self.settlement.asked.clone(),
-            offers: Offers(swaps.clone()),
+            swaps: swaps.clone(),
             capacity: capacity.clone(),
             signer: self.signer.clone(),
             solver_chain: self.trading.solver_chain.clone(),

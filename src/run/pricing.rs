@@ -20,7 +20,7 @@ use crate::{
     },
     quote::{
         late::Offer,
-        reprice::Repricer,
+        reprice::{self, Repricer},
         venue::{Admission, Capacity, CapacityError, Hands, Payment},
     },
     request::Request,
@@ -132,7 +132,8 @@ impl Repricing for Late {
         Burden { data, together }: Burden,
         now: u64,
     ) -> Result<Repriced, Unpriced> {
-        match self.0.offer(request, (data, together), now).await {
+        let burden = reprice::Burden { data, together };
+        match self.0.offer(request, burden, now).await {
             Ok(Offer::Promised) => Ok(Repriced::Promised),
             Ok(Offer::Less(amount)) => Ok(Repriced::Less(amount)),
             Ok(Offer::Nothing) => Ok(Repriced::Nothing),

@@ -3,7 +3,7 @@
 mod refusals;
 pub mod rig;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use self::rig::{ETHER, Rig, USD, vm_address};
 use alloy::{
@@ -12,8 +12,8 @@ use alloy::{
     sol_types::SolCall,
 };
 use devnet::{contracts::FillRouter, world::Pool};
-use intentd::quote::swap::{SwapError, SwapOffer, SwapOrder, SwapRouting, SwapTerms, UniswapV3};
 use serde_json::json;
+use vm::trade::{SwapError, SwapOffer, SwapOrder, SwapTerms};
 
 const RECIPIENT: Address = Address::repeat_byte(0x99);
 
@@ -22,7 +22,7 @@ sol! {
 }
 
 async fn only(rig: &Rig, terms: &SwapTerms) -> SwapOffer {
-    let mut offers = rig.routing.offers(terms, |_| true).await.unwrap();
+    let mut offers = rig.swaps.offers(terms, |_| true).await.unwrap();
     assert_eq!(offers.len(), 1);
     offers.remove(0)
 }
@@ -41,7 +41,7 @@ fn limit(offer: &SwapOffer) -> U256 {
 async fn exchange(rig: &Rig, terms: &SwapTerms) {
     let offer = only(rig, terms).await;
     let order = rig.order(RECIPIENT, limit(&offer)).await;
-    let swap = rig.routing.build(&offer, &order).unwrap();
+    let swap = rig.swaps.build(&offer, &order).unwrap();
     let native = Address::from_slice(terms.input.bytes()).is_zero();
     assert_eq!(offer.source, "uniswap-v3");
     assert_eq!(swap.spender.is_none(), native, "{terms:?}");
@@ -109,7 +109,7 @@ async fn wrapping_is_one_for_one() {
             ("wrap", offer.terms.amount, offer.terms.amount)
         );
         let order = rig.order(user, offer.output).await;
-        let swap = rig.routing.build(&offer, &order).unwrap();
+        let swap = rig.swaps.build(&offer, &order).unwrap();
         assert_eq!(swap.spender, None);
         let receipt = rig.send(&swap).await;
         assert!(receipt.status() && receipt.gas_used < 21_000 + offer.gas);
@@ -193,7 +193,7 @@ async fn fill(rig: &Rig, offer: &SwapOffer, limit: U256) -> U256 {
         payer: vm_address(router),
         ..rig.order(router, limit).await
     };
-    let swap = rig.routing.build(offer, &order).unwrap();
+    let swap = rig.swaps.build(offer, &order).unwrap();
     let output = Address::from_slice(offer.terms.output.bytes());
     let (to, amount) = (RECIPIENT, offer.output);
     let calls = vec![
@@ -222,17 +222,15 @@ async fn second_choices_are_exchanges_of_their_own() {
     // No pool of the first has such a fee: the second exchange of the list makes the offer.
     let exchanges = json!([contracts(&[42]), contracts(&[500, 3000])]);
     let market = rig::with_fallbacks(&rig, exchanges);
-    let views = rig::views(&[rig.site.node.url.as_str()]);
-    let second = UniswapV3::fallbacks(&market, |_| Some(views.clone())).unwrap();
-    let routing = SwapRouting::new(Vec::new()).or_else(vec![Arc::new(second)]);
+    let swaps = rig::swaps(&market, &[rig.site.node.url.as_str()]);
     let terms = rig.terms(rig.third, rig.site.token, 1_000_000, true);
-    let none = routing.offers(&terms, |_| true).await;
+    let none = swaps.offers(&terms, |_| true).await;
     assert_eq!(none, Err(SwapError::NoRoute));
-    let offer = routing.seconds(&terms, |_| true).await.unwrap().remove(0);
+    let offer = swaps.seconds(&terms, |_| true).await.unwrap().remove(0);
     assert_eq!((offer.source, offer.route[0]), ("uniswap-v3-fallback", 1));
     let order = rig.order(RECIPIENT, limit(&offer)).await;
-    let swap = routing.build(&offer, &order).unwrap();
+    let swap = swaps.build(&offer, &order).unwrap();
     assert!(rig.send(&swap).await.status());
     assert_eq!(rig.held(rig.site.token, RECIPIENT).await, offer.output);
-    assert!(rig.routing.build(&offer, &order).is_err());
+    assert!(rig.swaps.build(&offer, &order).is_err());
 }

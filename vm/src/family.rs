@@ -16,7 +16,7 @@ use crate::{
         request::{PayloadParams, PayloadRequest, WithdrawCall},
     },
     spec::FinalityDefaults,
-    trade::{Landing, OpenTrade, StepBuilder, TransactionCodec},
+    trade::{Landing, OpenSwaps, OpenTrade, StepBuilder, TransactionCodec},
     types::{Address, Bytes, ChainId, TxRef, U256},
 };
 
@@ -44,6 +44,8 @@ pub struct Family {
     pub landing: Option<&'static dyn Landing>,
     pub steps: Option<&'static dyn StepBuilder>,
     pub transactions: Option<&'static dyn TransactionCodec>,
+    /// Opens the exchanges that a chain's configuration names.
+    pub swaps: Option<OpenSwaps>,
 }
 
 /// How many bytes the addresses of a family have, at least and at most.
@@ -93,11 +95,9 @@ impl Family {
         if (least..=most).contains(&address.bytes().len()) {
             return Ok(address);
         }
-        let text = protocol::text::short(text);
-        Err(CodecError(format!(
-            "Not as long as those of {}: {text}",
-            self.name
-        )))
+        let (name, text) = (self.name, protocol::text::short(text));
+        let what = format!("Not as long as those of {name}: {text}");
+        Err(CodecError(what))
     }
 
     /// Parses what the published ids are defined for: of any length. No account of a request.

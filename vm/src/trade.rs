@@ -8,7 +8,9 @@ mod simulate;
 mod source;
 mod steps;
 mod submit;
+mod swap;
 mod transaction;
+mod views;
 mod wallet;
 mod witness;
 
@@ -29,7 +31,12 @@ pub use self::{
         Landing, Outlook, Prepared, SignedTx, Spent, Standing, Status, SubmitError, Submitter,
         Writer,
     },
+    swap::{
+        OpenSwaps, SwapAccess, SwapCall, SwapContracts, SwapError, SwapOffer, SwapOrder, SwapSpec,
+        SwapTerms, SwapVenue, SwapVenues,
+    },
     transaction::{Authorization, Draft, Limits, TransactionCodec, Unfit},
+    views::Views,
     wallet::{Accounts, Called, CurrencyInfo},
     witness::{Change, Diff, Witness, Witnesses},
 };

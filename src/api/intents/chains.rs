@@ -12,6 +12,7 @@ use utoipa::{
     IntoParams, ToSchema,
     openapi::{RefOr, Schema},
 };
+use vm::trade::SwapContracts;
 
 use super::{Shared, State};
 use crate::{
@@ -181,7 +182,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    fn of(exchange: &market::UniswapV3) -> Self {
+    fn of(exchange: &SwapContracts) -> Self {
         Self {
             quoter: exchange.quoter.clone(),
             router: exchange.router.clone(),

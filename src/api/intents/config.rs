@@ -14,7 +14,12 @@ use crate::{
     chains::asking,
     http::{ApiError, Number, Request, Response},
     market::{Currency, Network},
-    quote::{code::Refused, intent, show, toll::Toll},
+    quote::{
+        code::Refused,
+        intent,
+        toll::{End, Toll},
+    },
+    show,
 };
 
 /// How old an answer of a provider may be.
@@ -219,9 +224,9 @@ pub async fn route(state: Shared, request: Request) -> Result<Response, ApiError
     let enabled = !origin.disabled && !destination.disabled && from.solver && to.solver;
     let toll = match enabled {
         true => {
-            let toll = state
-                .quoter
-                .toll((origin, from), (destination, to), capacity);
+            let end = |network, currency| End { network, currency };
+            let (from, to) = (end(origin, from), end(destination, to));
+            let toll = state.quoter.toll(from, to, capacity);
             asking::by(keyed, toll).await.map(Some)
         }
         false => Ok(None),

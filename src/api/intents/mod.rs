@@ -30,7 +30,7 @@ use crate::{
     index::{manual::Transactions, troubles::Troubles},
     market::{Market, Network},
     price::PriceSource,
-    quote::{service::Quoter, swap::SwapRouting, venue::Capacity, venue::Venue},
+    quote::{service::Quoter, swaps::Swaps, venue::Capacity, venue::Venue},
     store::{listing::Listing, requests::Requests},
 };
 
@@ -43,7 +43,7 @@ pub struct State {
     /// By the network's name.
     pub venues: HashMap<String, Venue>,
     pub prices: Arc<dyn PriceSource>,
-    pub swaps: SwapRouting,
+    pub swaps: Swaps,
     pub capacity: Arc<dyn Capacity>,
     pub quoter: Quoter,
     pub requests: Requests,

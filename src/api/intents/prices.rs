@@ -8,7 +8,7 @@ use super::{Shared, State, currencies};
 use crate::{
     http::{ApiError, Number, Request, Response},
     price::{Price, PriceError},
-    quote::show,
+    show,
 };
 
 /// Of the dollars in which prices are told.

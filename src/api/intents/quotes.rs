@@ -3,18 +3,18 @@
 
 use alloy::primitives::keccak256;
 use hyper::header::HeaderValue;
+use serde::Serialize;
 
 use super::{Shared, error};
 use crate::{
     chains::asking,
     http::{ApiError, Request, Response, limit},
-    quote::caller::Caller,
+    quote::{code::Refused, context::Caller},
 };
 
 pub use crate::quote::{
     answer::{Answer, MultiAnswer, PriceAnswer},
-    body::Body,
-    multi::body::MultiBody,
+    body::{Body, multi::MultiBody},
 };
 
 /// Since when `/quote` is deprecated (RFC 9745), unix seconds: 2026-01-01.
@@ -32,13 +32,21 @@ async fn quoted(
     request: Request,
     told: fn(Answer) -> Answer,
 ) -> Result<Response, ApiError> {
-    let body = match Body::read(request.value()?) {
-        Ok(body) => body,
-        Err(refused) => return error::refused(&refused),
+    let value = request.value()?;
+    let quoted = async {
+        let body = Body::read(value)?;
+        let answer = state.quoter.quote_for(&body, caller(&request)).await?;
+        Ok(told(answer))
     };
-    let quoted = state.quoter.quote_for(&body, caller(&request));
-    match asking::by(request.key.is_some(), quoted).await {
-        Ok(answer) => Response::json(&told(answer)),
+    answered(&request, quoted).await
+}
+
+async fn answered<T: Serialize>(
+    request: &Request,
+    work: impl Future<Output = Result<T, Refused>>,
+) -> Result<Response, ApiError> {
+    match asking::by(request.key.is_some(), work).await {
+        Ok(answer) => Response::json(&answer),
         Err(refused) => error::refused(&refused),
     }
 }
@@ -64,15 +72,12 @@ pub async fn deprecated(state: Shared, request: Request) -> Result<Response, Api
 }
 
 pub async fn price(state: Shared, request: Request) -> Result<Response, ApiError> {
-    let body = match Body::read(request.value()?) {
-        Ok(body) => body,
-        Err(refused) => return error::refused(&refused),
+    let value = request.value()?;
+    let priced = async {
+        let body = Body::read(value)?;
+        state.quoter.price(&body, label(&request)).await
     };
-    let priced = state.quoter.price(&body, label(&request));
-    match asking::by(request.key.is_some(), priced).await {
-        Ok(answer) => Response::json(&answer),
-        Err(refused) => error::refused(&refused),
-    }
+    answered(&request, priced).await
 }
 
 /// Several inputs are as many quotes.
@@ -83,10 +88,7 @@ pub async fn multi(state: Shared, request: Request) -> Result<Response, ApiError
     };
     request.afford(bodies.len())?;
     let quoted = state.quoter.quote_all(bodies, caller(&request));
-    match asking::by(request.key.is_some(), quoted).await {
-        Ok(answer) => Response::json(&answer),
-        Err(refused) => error::refused(&refused),
-    }
+    answered(&request, quoted).await
 }
 
 /// Who asks: a key, or an address (its site, where that has many).

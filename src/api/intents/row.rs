@@ -8,28 +8,46 @@ use crate::http::{Access, Docs, Handler, Query, Route, Shape, error::Described};
 /// The group of a route, its title, and what it does.
 type Said = (&'static str, &'static str, &'static str);
 
+const fn row<S>(
+    method: Method,
+    path: &'static str,
+    access: Access,
+    docs: Docs,
+    handler: Handler<S>,
+) -> Route<S> {
+    Route {
+        method,
+        path,
+        access,
+        handler,
+        docs: Some(docs),
+    }
+}
+
+const fn docs((group, summary, text): Said, query: Query, answer: Shape) -> Docs {
+    Docs {
+        summary,
+        text,
+        group,
+        query,
+        body: None,
+        answer,
+        also: &[],
+    }
+}
+
 /// A POST that anybody may send.
 pub const fn post(
     path: &'static str,
-    (group, summary, text): Said,
+    said: Said,
     (body, answer): (Shape, Shape),
     handler: Handler<State>,
 ) -> Route<State> {
-    Route {
-        method: Method::POST,
-        path,
-        access: Access::Counted,
-        handler,
-        docs: Some(Docs {
-            summary,
-            text,
-            group,
-            query: Query::NONE,
-            body: Some(body),
-            answer,
-            also: &[],
-        }),
-    }
+    let docs = Docs {
+        body: Some(body),
+        ..docs(said, Query::NONE, answer)
+    };
+    row(Method::POST, path, Access::Counted, docs, handler)
 }
 
 /// What says no with a body of its own, which has more in it.
@@ -61,25 +79,16 @@ static REFUSED: [Described; 6] = [
 /// A quote or a price.
 pub const fn quoted(
     path: &'static str,
-    (group, summary, text): Said,
+    said: Said,
     (body, answer): (Shape, Shape),
     handler: Handler<State>,
 ) -> Route<State> {
-    Route {
-        method: Method::POST,
-        path,
-        access: access::QUOTE,
-        handler,
-        docs: Some(Docs {
-            summary,
-            text,
-            group,
-            query: Query::NONE,
-            body: Some(body),
-            answer,
-            also: &REFUSED,
-        }),
-    }
+    let docs = Docs {
+        body: Some(body),
+        also: &REFUSED,
+        ..docs(said, Query::NONE, answer)
+    };
+    row(Method::POST, path, access::QUOTE, docs, handler)
 }
 
 /// What a route that is being retired answers besides.
@@ -91,25 +100,15 @@ static RETIRED: [Described; 2] = [
 /// A listing that is being retired.
 pub const fn retiring(
     path: &'static str,
-    (group, summary, text): Said,
+    said: Said,
     (query, answer): (Query, Shape),
     handler: Handler<State>,
 ) -> Route<State> {
-    Route {
-        method: Method::GET,
-        path,
-        access: access::LISTING,
-        handler,
-        docs: Some(Docs {
-            summary,
-            text,
-            group,
-            query,
-            body: None,
-            answer,
-            also: &RETIRED,
-        }),
-    }
+    let docs = Docs {
+        also: &RETIRED,
+        ..docs(said, query, answer)
+    };
+    row(Method::GET, path, access::LISTING, docs, handler)
 }
 
 /// A GET that anybody may send.
@@ -125,23 +124,15 @@ pub const fn get<S>(
 /// A GET with terms of its own.
 pub const fn got<S>(
     (path, access): (&'static str, Access),
-    (group, summary, text): Said,
+    said: Said,
     (query, answer): (Query, Shape),
     handler: Handler<S>,
 ) -> Route<S> {
-    Route {
-        method: Method::GET,
+    row(
+        Method::GET,
         path,
         access,
+        docs(said, query, answer),
         handler,
-        docs: Some(Docs {
-            summary,
-            text,
-            group,
-            query,
-            body: None,
-            answer,
-            also: &[],
-        }),
-    }
+    )
 }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::price::Price;
 
 fn worth(micro: u64, decimals: u8) -> Worth {
     let price = U256::from(micro) * U256::from(1_000_000_000_000_u64);
@@ -80,9 +81,22 @@ fn currency(group: &str, class: Class) -> Currency {
     .unwrap()
 }
 
+fn price(micro: u64) -> Price {
+    Price::exact(worth(micro, 6).price, 1)
+}
+
+fn valued(currency: &Currency, micro: u64) -> Valued<'_> {
+    Valued {
+        currency,
+        rated: Rated {
+            price: price(micro),
+            decimals: 6,
+        },
+    }
+}
+
 #[test]
 fn members_of_a_group_are_level_while_they_are_worth_the_same() {
-    let price = |micro: u64| Price::exact(worth(micro, 6).price, 1);
     let (stable, major) = (currency("a", Class::Stable), currency("a", Class::Major));
     for (one, other, class, wanted) in [
         (1_000_000, 1_000_000, &stable, Level::Even),
@@ -93,11 +107,11 @@ fn members_of_a_group_are_level_while_they_are_worth_the_same() {
         (1_000_000, 995_100, &major, Level::Even),
         (1_000_000, 995_000, &major, Level::Worse),
     ] {
-        let level = Level::of((class, &price(one)), (class, &price(other)));
+        let level = Level::of(valued(class, one), valued(class, other));
         assert_eq!(level, wanted, "{one} {other}");
     }
     let other = currency("b", Class::Stable);
-    let level = Level::of((&stable, &price(1)), (&other, &price(1)));
+    let level = Level::of(valued(&stable, 1), valued(&other, 1));
     assert_eq!(level, Level::Apart);
     // Sources of one currency that disagree are no depeg of the other, which has the same sources.
     let wide = Price {

@@ -13,7 +13,8 @@ use super::{
         body::{self, Body, Tx},
         code::{Code, Refused},
     },
-    Side, text,
+    side::Side,
+    text,
 };
 use crate::{json::Number, request::TradeType};
 
@@ -56,7 +57,7 @@ pub fn read(body: &Body, trade: TradeType, side: &Side<'_>) -> Result<Vec<OrderC
         return Err(invalid(what));
     }
     let total = total(&calls).ok_or_else(|| invalid("txs.value: the sum is above 2^256 - 1"))?;
-    if !total.is_zero() && !super::is_native(side) {
+    if !total.is_zero() && !side.is_native() {
         let what = "txs.value: expected 0 where the output is not the native currency";
         return Err(invalid(what));
     }

@@ -6,14 +6,14 @@ use crate::quote::scene::{self, OTHER, ROUTER, TOKEN, USDC, USER, WETH};
 fn read(body: &Value, keyed: bool) -> Result<(), Refused> {
     let market = scene::market();
     let solver = scene::address(scene::SOLVER);
-    let ground = Ground {
+    let basis = Basis {
         market: &market,
         spec: &scene::spec,
         solver: &solver,
         keyed,
     };
     let body = Body::read(body.clone())?;
-    Intent::of(&body, &ground).map(drop)
+    Intent::of(&body, &basis).map(drop)
 }
 
 fn with(changes: &Value) -> Value {
@@ -484,7 +484,7 @@ fn messages_speak_json() {
 fn numbers_mean_the_same_however_they_are_written() {
     let market = scene::market();
     let solver = scene::address(scene::SOLVER);
-    let ground = Ground {
+    let basis = Basis {
         market: &market,
         spec: &scene::spec,
         solver: &solver,
@@ -504,7 +504,7 @@ fn numbers_mean_the_same_however_they_are_written() {
         (value(json!(16)), 100_000_000, 16),
     ] {
         let body = Body::read(with(&changes)).unwrap();
-        let intent = Intent::of(&body, &ground).unwrap();
+        let intent = Intent::of(&body, &basis).unwrap();
         assert_eq!(intent.amount, U256::from(amount), "{changes}");
         let total = total(&intent.calls).unwrap();
         assert_eq!(total, U256::from(sent), "{changes}");
@@ -515,7 +515,7 @@ fn numbers_mean_the_same_however_they_are_written() {
 fn the_lower_of_two_limits_of_calls_counts() {
     let market = scene::market();
     let solver = scene::address(scene::SOLVER);
-    let ground = Ground {
+    let basis = Basis {
         market: &market,
         spec: &scene::spec,
         solver: &solver,
@@ -532,7 +532,7 @@ fn the_lower_of_two_limits_of_calls_counts() {
         let mut changes = limits.clone();
         changes["txs"] = json!([{"to": OTHER, "data": "0x12"}]);
         let body = Body::read(with(&changes)).unwrap();
-        let intent = Intent::of(&body, &ground).unwrap();
+        let intent = Intent::of(&body, &basis).unwrap();
         assert_eq!(intent.calls_gas, wanted, "{limits}");
     }
     let much = json!({"txs": [{"to": OTHER, "data": "0x12"}], deposit: 10_000_000_000_u64});
@@ -547,7 +547,7 @@ fn the_lower_of_two_limits_of_calls_counts() {
 fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
     let market = scene::market();
     let solver = scene::address(scene::SOLVER);
-    let ground = Ground {
+    let basis = Basis {
         market: &market,
         spec: &scene::spec,
         solver: &solver,
@@ -598,7 +598,7 @@ fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
         ),
     ] {
         let body = Body::read(with(&changes)).unwrap();
-        let intent = Intent::of(&body, &ground).unwrap();
+        let intent = Intent::of(&body, &basis).unwrap();
         assert_eq!(
             (intent.operation, intent.own),
             (operation, own),
@@ -611,7 +611,7 @@ fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
 fn refunds_fall_back_to_whom_the_origin_can_pay() {
     let market = scene::market();
     let solver = scene::address(scene::SOLVER);
-    let ground = Ground {
+    let basis = Basis {
         market: &market,
         spec: &scene::spec,
         solver: &solver,
@@ -628,7 +628,7 @@ fn refunds_fall_back_to_whom_the_origin_can_pay() {
         ),
     ] {
         let body = Body::read(with(&changes)).unwrap();
-        let intent = Intent::of(&body, &ground).unwrap();
+        let intent = Intent::of(&body, &basis).unwrap();
         assert_eq!(intent.refund_to.text(), wanted, "{changes}");
     }
 }

@@ -8,7 +8,6 @@ use vm::{Address, ChainSpec, protocol::text::evm_address};
 use super::super::{
     body::{self, Body},
     code::{Code, Refused},
-    order::LIFE,
 };
 
 /// Digits of 2^256.
@@ -20,6 +19,9 @@ const BASIS: u64 = 10_000;
 const FRACTION: u32 = 6;
 const MOST_FEES: usize = 16;
 const MOST_TEXT: usize = 256;
+
+/// Seconds from a quote to the deadline of its fill.
+pub const LIFE: u64 = 604_800;
 
 /// An integrator's fee.
 #[derive(Clone, Debug, PartialEq, Eq)]

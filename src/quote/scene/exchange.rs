@@ -2,19 +2,17 @@
 
 use alloy::primitives::U256;
 use async_trait::async_trait;
-use vm::{Address, trade::Call};
+use vm::{
+    Address,
+    trade::{Call, SwapCall, SwapError, SwapOffer, SwapOrder, SwapTerms, SwapVenue},
+};
 
 use super::{EXCHANGE, NATIVE, Scene, address, cents, market};
-use crate::quote::swap::{SwapCall, SwapError, SwapOffer, SwapOrder, SwapSource, SwapTerms};
 
 #[async_trait]
-impl SwapSource for Scene {
+impl SwapVenue for Scene {
     fn name(&self) -> &'static str {
         "exchange"
-    }
-
-    fn serves(&self, _: &str) -> bool {
-        true
     }
 
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {
@@ -49,13 +47,9 @@ impl SwapSource for Scene {
 pub struct Second(pub Scene);
 
 #[async_trait]
-impl SwapSource for Second {
+impl SwapVenue for Second {
     fn name(&self) -> &'static str {
         "second"
-    }
-
-    fn serves(&self, _: &str) -> bool {
-        true
     }
 
     async fn offer(&self, terms: &SwapTerms) -> Result<SwapOffer, SwapError> {

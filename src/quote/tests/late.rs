@@ -8,12 +8,17 @@ use crate::{
     quote::{
         code::Code,
         late::Offer,
+        reprice::Burden,
         scene::{NATIVE, NOW, OTHER, Scene, TOKEN},
     },
     request::Request,
 };
 
 const LATER: u64 = NOW / 1_000 + 600;
+const PLAIN: Burden = Burden {
+    data: U256::ZERO,
+    together: 1,
+};
 
 /// A quote of now, and what it is worth after `change`.
 async fn later(changes: Value, change: fn(&mut super::scene::World)) -> (Request, Offer) {
@@ -23,7 +28,7 @@ async fn later(changes: Value, change: fn(&mut super::scene::World)) -> (Request
     scene.with(change);
     let offer = scene
         .repricer()
-        .offer(&request, (U256::ZERO, 1), LATER)
+        .offer(&request, PLAIN, LATER)
         .await
         .unwrap();
     (request, offer)
@@ -168,7 +173,7 @@ async fn nobody_prices_what_the_market_does_not_know_now() {
     scene.with(|world| world.prices = |_| Err(false));
     let refused = scene
         .repricer()
-        .offer(&request, (U256::ZERO, 1), LATER)
+        .offer(&request, PLAIN, LATER)
         .await
         .unwrap_err();
     assert_eq!(refused.code, Code::PriceFetchFailed);
@@ -176,7 +181,7 @@ async fn nobody_prices_what_the_market_does_not_know_now() {
     assert!(
         scene
             .repricer()
-            .offer(&request, (U256::ZERO, 1), LATER)
+            .offer(&request, PLAIN, LATER)
             .await
             .is_err()
     );
@@ -234,7 +239,11 @@ async fn dearer_bytes_are_part_of_a_late_price() {
     let request = stored(&scene, &answer).await;
     let offer = async |data: u64| {
         let repricer = scene.repricer();
-        repricer.offer(&request, (U256::from(data), 1), LATER).await
+        let burden = Burden {
+            data: U256::from(data),
+            ..PLAIN
+        };
+        repricer.offer(&request, burden, LATER).await
     };
     let charged = 1_000_000_000_000_000;
     assert_eq!(request.fill_data, U256::from(charged));

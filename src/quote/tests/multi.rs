@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::{ETH, amount, ids, kept, micro, text};
 use crate::{
     quote::{
-        caller::Caller,
+        body::multi::MultiBody,
         code::{Code, Refused},
-        multi::body::MultiBody,
+        context::Caller,
         scene::{DEPOSITORY, NATIVE, NOW, OTHER, Scene, TOKEN, USDC, USER, WETH, changed},
         service::Quoter,
     },

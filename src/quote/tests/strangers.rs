@@ -16,8 +16,8 @@ use crate::{
         order::{Difference, Terms},
     },
     quote::{
-        caller::Caller,
         code::{Code, Refused},
+        context::Caller,
         scene::{
             NATIVE, NOW, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC, USER, WETH, address, changed,
             market_file,

@@ -6,13 +6,13 @@ use alloy::{
     primitives::{Address, U256},
     sol_types::{Revert, SolError, SolValue},
 };
-use intentd::quote::swap::{
-    SwapError, SwapOffer, SwapOrder, SwapSource, SwapTerms, UniswapV3, Wrap,
-};
+use intentd::quote::swaps::Swaps;
+use vm::trade::{SwapError, SwapOffer, SwapOrder, SwapTerms};
 
-use super::rig::{ETHER, Rig, USD};
+use super::rig::{ETHER, Rig, USD, offer_of};
 use super::{RECIPIENT, limit, only};
 
+const UNISWAP: &str = "uniswap-v3";
 /// No provider listens there.
 const NOWHERE: &str = "http://127.0.0.1:9/";
 
@@ -45,15 +45,16 @@ async fn what_nobody_can_exchange() {
             ..rig.terms(weth, rig.third, ETHER, true)
         },
     ] {
-        let offers = rig.routing.offers(&terms, |_| true).await;
+        let offers = rig.swaps.offers(&terms, |_| true).await;
         assert_eq!(offers, Err(SwapError::NoRoute), "{terms:?}");
     }
-    let wrap = Wrap::new(&rig.market, |_| Some(vm::SETTLEMENT)).unwrap();
     for (from, to) in [(Address::ZERO, usd), (weth, usd), (usd, weth), (weth, weth)] {
-        let offer = wrap.offer(&rig.terms(from, to, ETHER, true)).await;
+        let terms = rig.terms(from, to, ETHER, true);
+        let offer = offer_of(&rig.swaps, "wrap", &terms).await;
         assert_eq!(offer, Err(SwapError::NoRoute));
     }
-    assert!(!Wrap::new(&rig.market, |_| None).unwrap().serves("origin"));
+    let unread = Swaps::open(&rig.market, |_| None).unwrap();
+    assert_eq!(unread.names("origin").count(), 0);
 }
 
 #[tokio::test]
@@ -68,7 +69,7 @@ async fn caller_chooses_among_the_sources() {
         (&wraps, "wrap", Some("wrap")),
         (&wraps, "uniswap-v3", None),
     ] {
-        let offers = rig.routing.offers(terms, |name| name == chosen).await;
+        let offers = rig.swaps.offers(terms, |name| name == chosen).await;
         let names = offers.map(|offers| offers.iter().map(|offer| offer.source).collect());
         let expected = expected.map(|name| vec![name]).ok_or(SwapError::NoRoute);
         assert_eq!(names, expected, "{chosen}");
@@ -80,14 +81,16 @@ async fn provider_that_is_down_offers_nothing() {
     let rig = Rig::start().await;
     let terms = rig.terms(rig.uniswap.wrapped, rig.site.token, ETHER, true);
     for providers in [&[NOWHERE][..], &[]] {
-        let offer = rig.seen_through(providers).offer(&terms).await;
+        let offer = offer_of(&rig.seen_through(providers), UNISWAP, &terms).await;
         assert!(matches!(offer, Err(SwapError::Unavailable(_))), "{offer:?}");
     }
     let next = rig.seen_through(&[NOWHERE, rig.site.node.url.as_str()]);
-    assert_eq!(next.offer(&terms).await, Ok(only(&rig, &terms).await));
-    let unread = UniswapV3::new(&rig.market, |_| None).unwrap();
-    assert!(!unread.serves("origin"));
-    assert_eq!(unread.offer(&terms).await, Err(SwapError::NoRoute));
+    let offer = offer_of(&next, UNISWAP, &terms).await;
+    assert_eq!(offer, Ok(only(&rig, &terms).await));
+    let unread = Swaps::open(&rig.market, |_| None).unwrap();
+    assert_eq!(unread.names("origin").count(), 0);
+    let offer = offer_of(&unread, UNISWAP, &terms).await;
+    assert_eq!(offer, Err(SwapError::NoRoute));
 }
 
 #[tokio::test]
@@ -118,7 +121,7 @@ async fn quoter_that_refuses_or_answers_rubbish_offers_nothing() {
         let uniswap = rig.quoted_by(quoter);
         for (output, exact_input) in [(usd, true), (usd, false), (rig.third, true)] {
             let terms = rig.terms(weth, output, ETHER, exact_input);
-            let offer = uniswap.offer(&terms).await;
+            let offer = offer_of(&uniswap, UNISWAP, &terms).await;
             assert_eq!(offer, Err(SwapError::NoRoute), "{number}: {terms:?}");
         }
     }
@@ -136,7 +139,7 @@ async fn quoter_that_lies_costs_no_more_than_gas() {
     // The lie is the same for every pool; the route of the real one shows who reverts.
     let offer = SwapOffer {
         route: honest.route.clone(),
-        ..uniswap.offer(&terms).await.unwrap()
+        ..offer_of(&uniswap, UNISWAP, &terms).await.unwrap()
     };
     assert_eq!(offer.gas, u64::MAX);
     let order = rig.order(RECIPIENT, offer.output).await;
@@ -158,7 +161,7 @@ async fn offers_that_are_not_built() {
         let recipient = Address::with_last_byte(magic);
         let order = rig.order(recipient, offer.output).await;
         let refused = unavailable("not a recipient");
-        assert_eq!(rig.routing.build(&offer, &order), refused);
+        assert_eq!(rig.swaps.build(&offer, &order), refused);
     }
     for (offer, limit) in [
         (&offer, offer.output + U256::ONE),
@@ -166,7 +169,7 @@ async fn offers_that_are_not_built() {
     ] {
         let order = rig.order(RECIPIENT, limit).await;
         let refused = unavailable("the offer is beyond the limit");
-        assert_eq!(rig.routing.build(offer, &order), refused);
+        assert_eq!(rig.swaps.build(offer, &order), refused);
     }
     let order = rig.order(RECIPIENT, offer.output).await;
     let other = only(&rig, &rig.terms(weth, rig.third, ETHER, true)).await;
@@ -179,9 +182,9 @@ async fn offers_that_are_not_built() {
             route,
             ..offer.clone()
         };
-        assert_eq!(rig.routing.build(&changed, &order), unavailable(why));
+        assert_eq!(rig.swaps.build(&changed, &order), unavailable(why));
     }
-    assert!(rig.routing.build(&offer, &order).is_ok());
+    assert!(rig.swaps.build(&offer, &order).is_ok());
 }
 
 #[tokio::test]
@@ -208,7 +211,7 @@ async fn wraps_that_are_not_built() {
             (&better, user, amount, "another exchange's offer"),
         ] {
             let order = rig.order(recipient, limit).await;
-            assert_eq!(rig.routing.build(offer, &order), unavailable(why));
+            assert_eq!(rig.swaps.build(offer, &order), unavailable(why));
         }
     }
 }
@@ -223,10 +226,10 @@ async fn exchange_that_comes_too_late_reverts() {
         deadline: rig.site.node.tip().await.unwrap().time - 1,
         ..order.clone()
     };
-    let late = rig.routing.build(&offer, &late).unwrap();
+    let late = rig.swaps.build(&offer, &late).unwrap();
     assert!(!rig.send(&late).await.status());
     assert!(rig.held(rig.site.token, RECIPIENT).await.is_zero());
-    let swap = rig.routing.build(&offer, &order).unwrap();
+    let swap = rig.swaps.build(&offer, &order).unwrap();
     assert!(rig.send(&swap).await.status());
 }
 
@@ -248,7 +251,7 @@ async fn exchange_whose_price_moved_beyond_its_limit_reverts() {
         };
         let tight = rig.order(RECIPIENT, exact).await;
         let loose = rig.order(RECIPIENT, limit(&offer)).await;
-        let [tight, loose] = [tight, loose].map(|order| rig.routing.build(&offer, &order).unwrap());
+        let [tight, loose] = [tight, loose].map(|order| rig.swaps.build(&offer, &order).unwrap());
         assert!(rig.send(&tight).await.status(), "{terms:?}");
         // The first exchange has moved the price, by less than what the second may lose.
         let output = Address::from_slice(terms.output.bytes());

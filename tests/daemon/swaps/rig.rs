@@ -13,13 +13,12 @@ use devnet::{
     node::Payload,
     world::{Pool, Site, Uniswap},
 };
-use intentd::{
-    chains::Views,
-    market::Market,
-    quote::swap::{SwapCall, SwapOrder, SwapRouting, SwapTerms, UniswapV3, Wrap},
-};
+use intentd::{market::Market, quote::swaps::Swaps};
 use serde_json::{Value, json};
-use vm::{ChainEntry, Endpoint};
+use vm::{
+    ChainEntry, Endpoint,
+    trade::{SwapAccess, SwapCall, SwapError, SwapOffer, SwapOrder, SwapTerms, Views},
+};
 
 pub const ETHER: u128 = 10u128.pow(18);
 pub const USD: u128 = 10u128.pow(6);
@@ -35,7 +34,7 @@ pub struct Rig {
     pub third: Address,
     pub user: Account,
     pub market: Market,
-    pub routing: SwapRouting,
+    pub swaps: Swaps,
 }
 
 pub fn vm_address(address: Address) -> vm::Address {
@@ -58,11 +57,8 @@ impl Rig {
         };
         site.open_pool(&uniswap, pool).await.unwrap();
         let market = market(&site, &uniswap, third);
-        let views = views(&[site.node.url.as_str()]);
-        let uniswap_v3 = UniswapV3::new(&market, |_| Some(views.clone())).unwrap();
-        let wrap = Wrap::new(&market, |_| Some(vm::SETTLEMENT)).unwrap();
         let rig = Self {
-            routing: SwapRouting::new(vec![Arc::new(uniswap_v3), Arc::new(wrap)]),
+            swaps: swaps(&market, &[site.node.url.as_str()]),
             user: Account::named("user").unwrap(),
             site,
             uniswap,
@@ -138,16 +134,16 @@ impl Rig {
     }
 
     /// Uniswap as these providers show it.
-    pub fn seen_through(&self, urls: &[&str]) -> UniswapV3 {
-        UniswapV3::new(&self.market, |_| Some(views(urls))).unwrap()
+    pub fn seen_through(&self, urls: &[&str]) -> Swaps {
+        swaps(&self.market, urls)
     }
 
     /// Uniswap with another quoter.
-    pub fn quoted_by(&self, quoter: Address) -> UniswapV3 {
+    pub fn quoted_by(&self, quoter: Address) -> Swaps {
         let mut uniswap = self.uniswap;
         uniswap.quoter = quoter;
         let market = market(&self.site, &uniswap, self.third);
-        UniswapV3::new(&market, |_| Some(views(&[self.site.node.url.as_str()]))).unwrap()
+        swaps(&market, &[self.site.node.url.as_str()])
     }
 
     /// A contract that gives `answer` to whatever it is asked, or reverts with it.
@@ -170,7 +166,27 @@ fn program(last: u8, data: &[u8]) -> Vec<u8> {
     [&copy[..], &[0x61, high, low, 0x5f, last], data].concat()
 }
 
-pub fn views(urls: &[&str]) -> Views {
+/// The exchanges of a market as these providers show them.
+pub fn swaps(market: &Market, urls: &[&str]) -> Swaps {
+    let access = SwapAccess {
+        views: views(urls),
+        keyed: || false,
+    };
+    Swaps::open(market, |_| Some(access.clone())).unwrap()
+}
+
+/// The one offer of the exchange of that name.
+pub async fn offer_of(
+    swaps: &Swaps,
+    name: &str,
+    terms: &SwapTerms,
+) -> Result<SwapOffer, SwapError> {
+    let mut offers = swaps.offers(terms, |one| one == name).await?;
+    assert_eq!(offers.len(), 1);
+    Ok(offers.remove(0))
+}
+
+fn views(urls: &[&str]) -> Views {
     let entry = ChainEntry {
         id: "origin".into(),
         depository: Some(format!("{:#x}", Address::repeat_byte(0xdd))),

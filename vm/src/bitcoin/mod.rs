@@ -44,4 +44,5 @@ pub static FAMILY: Family = Family {
     landing: None,
     steps: None,
     transactions: None,
+    swaps: None,
 };

@@ -29,6 +29,7 @@ mod scan;
 mod sighting;
 mod steps;
 mod suffix;
+mod swap;
 pub mod trade;
 mod transaction;
 mod whole;
@@ -61,4 +62,5 @@ pub static FAMILY: Family = Family {
     landing: Some(&trade::Landing),
     steps: Some(&steps::Steps),
     transactions: Some(&transaction::Transactions),
+    swaps: Some(swap::open),
 };

@@ -33,4 +33,5 @@ pub static FAMILY: Family = Family {
     landing: None,
     steps: None,
     transactions: None,
+    swaps: None,
 };

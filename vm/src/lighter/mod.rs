@@ -29,4 +29,5 @@ pub static FAMILY: Family = Family {
     landing: None,
     steps: None,
     transactions: None,
+    swaps: None,
 };

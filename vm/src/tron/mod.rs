@@ -30,4 +30,5 @@ pub static FAMILY: Family = Family {
     landing: None,
     steps: None,
     transactions: None,
+    swaps: None,
 };

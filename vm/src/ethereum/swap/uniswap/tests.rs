@@ -15,27 +15,30 @@ use alloy::{
     sol_types::{SolCall, SolValue},
 };
 use proptest::prelude::*;
-use serde_json::json;
-use vm::{
-    Address, Amount, Bytes, ReadError,
-    trade::{Accounts, Call, Called, CurrencyInfo, Revert},
-};
-
-use crate::chains::asking;
 
 use super::{
-    quoter::{
+    super::quoter::{
         factoryCall, getPoolCall, quoteExactInputCall, quoteExactInputSingleCall,
         quoteExactOutputCall, quoteExactOutputSingleCall,
     },
     *,
 };
+use crate::{
+    Address, Amount, Bytes, ReadError,
+    trade::{
+        Accounts, Call, Called, CurrencyInfo, Revert, SwapAccess, SwapContracts, SwapSpec, Views,
+    },
+};
+
+tokio::task_local! {
+    static KEYED: bool;
+}
 
 const FEES: [u32; 4] = [100, 500, 3000, 10_000];
 const FACTORY: Token = Token::repeat_byte(9);
 const INPUT: Token = Token::with_last_byte(20);
 const OUTPUT: Token = Token::with_last_byte(21);
-/// The wrapped currency, and three that the solver holds.
+/// The wrapped currency, and three others.
 const HUBS: [u8; 4] = [1, 4, 5, 6];
 
 /// What a pool gives for a thousand, by where it leads from and to, and its fee.
@@ -182,7 +185,9 @@ impl Accounts for Node {
 }
 
 fn address(token: Token) -> Address {
-    vm::SETTLEMENT.address(&format!("{token:#x}")).unwrap()
+    crate::ethereum::FAMILY
+        .address(&format!("{token:#x}"))
+        .unwrap()
 }
 
 fn exchange(node: &Arc<Node>) -> UniswapV3 {
@@ -192,34 +197,29 @@ fn exchange(node: &Arc<Node>) -> UniswapV3 {
 /// In the order in which they are asked.
 fn over(nodes: &[Arc<Node>]) -> UniswapV3 {
     let text = |number: u8| format!("{:#x}", Token::with_last_byte(number));
-    let currency = |number: u8, solver: bool| {
-        let decimals = if number == 0 { 18 } else { 6 };
-        json!({
-            "address": text(number), "symbol": text(number), "name": text(number), "decimals": decimals,
-            "group": text(number), "solver": solver, "class": "stable",
-        })
+    let [wrapped, hubs @ ..] = HUBS.map(text);
+    let contracts = SwapContracts {
+        quoter: text(2),
+        router: text(3),
+        fees: FEES.to_vec(),
     };
-    let listed = [
-        (0, false),
-        (1, false),
-        (4, true),
-        (5, true),
-        (6, true),
-        (20, false),
-        (21, false),
-    ];
-    let currencies = listed.map(|(number, solver)| currency(number, solver));
-    let entry = json!([{
-        "name": "one", "chainId": 1, "displayName": "One", "wrappedNative": text(1),
-        "uniswapV3": {"quoter": text(2), "router": text(3), "fees": FEES},
-        "currencies": currencies,
-    }]);
-    let market = Market::parse(&entry.to_string(), |_| Some(vm::SETTLEMENT)).unwrap();
-    let views = Views {
-        family: vm::SETTLEMENT,
-        accounts: nodes.iter().map(|node| node.clone() as _).collect(),
+    let spec = SwapSpec {
+        network: "one".into(),
+        wrapped: Some(wrapped),
+        hubs: hubs.to_vec(),
+        ..SwapSpec::default()
     };
-    UniswapV3::new(&market, |_| Some(views.clone())).unwrap()
+    let access = SwapAccess {
+        views: Views {
+            family: &crate::ethereum::FAMILY,
+            accounts: nodes.iter().map(|node| node.clone() as _).collect(),
+        },
+        keyed: || KEYED.try_with(|keyed| *keyed).unwrap_or_default(),
+    };
+    UniswapV3 {
+        name: NAME,
+        opened: vec![Deployment::open(&spec, &contracts, &access).unwrap()],
+    }
 }
 
 fn terms(amount: u64, exact_input: bool) -> SwapTerms {
@@ -462,7 +462,7 @@ async fn strangers_searches_leave_keys_their_places() {
     let uniswap = exchange(&node);
     let ask = |keyed, at: u64| {
         let (terms, uniswap) = (terms(1_000_000 + at, true), &uniswap);
-        asking::by(keyed, async move { uniswap.offer(&terms).await.is_ok() })
+        KEYED.scope(keyed, async move { uniswap.offer(&terms).await.is_ok() })
     };
     let strangers = futures::future::join_all((0..40).map(|at| ask(false, at)));
     let key = async {

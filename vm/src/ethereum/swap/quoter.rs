@@ -5,7 +5,7 @@ use alloy::{
     sol_types::SolCall,
 };
 
-use super::route::Route;
+use super::route::{Ends, Route};
 
 pub use calls::*;
 
@@ -83,8 +83,8 @@ pub fn factory() -> Bytes {
 }
 
 /// What a factory is asked about the pool of a pair with `fee`.
-pub fn pool((one, other): (Address, Address), fee: u32) -> Bytes {
-    let fee = U24::from(fee);
+pub fn pool(ends: Ends, fee: u32) -> Bytes {
+    let (one, other, fee) = (ends.from, ends.to, U24::from(fee));
     getPoolCall { one, other, fee }.abi_encode().into()
 }
 
@@ -106,4 +106,16 @@ pub fn answer(route: &Route, answer: &[u8]) -> Option<Quote> {
     let empty = prices.iter().any(|price| EMPTY.contains(price));
     let gas = u64::try_from(gas).ok()?;
     (!empty && !amount.is_zero()).then_some(Quote { amount, gas })
+}
+
+/// The most output or the least input, then the least gas.
+pub fn best<T>(found: Vec<(T, Quote)>, exact_input: bool) -> Option<(T, Quote)> {
+    found.into_iter().reduce(|one, other| {
+        let better = match exact_input {
+            true => other.1.amount > one.1.amount,
+            false => other.1.amount < one.1.amount,
+        };
+        let cheaper = other.1.amount == one.1.amount && other.1.gas < one.1.gas;
+        if better || cheaper { other } else { one }
+    })
 }

@@ -8,12 +8,10 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
+use super::{Body, leave_out_nulls, on, unread};
 use crate::{
     json::{self, Digits, Flag, Number},
-    quote::{
-        body::{Body, leave_out_nulls, on, unread},
-        code::{Code, Refused},
-    },
+    quote::code::{Code, Refused},
 };
 
 /// Origins of one request. Each is a whole quote to the providers and to the caller's limit, of which the smallest

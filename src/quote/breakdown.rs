@@ -1,27 +1,25 @@
 //! Fees and details of an answer: amounts as texts, and the impacts, which add up in millionths of a
 //! dollar (guide: protocol 11.9). Pure.
 
-mod joint;
-
 use alloy::primitives::{I256, U256};
 
 use super::{
+    amounts::Amounts,
     answer::{
         Amount, Currency, Details, Expanded, Fees, Impact, Metadata, Route as RouteAnswer,
         RouteLeg, Tolerance, Tolerances, Usd,
     },
     code::{Code, Refused},
     fees,
-    figures::Figures,
-    intent::{Intent, Side, is_native},
-    reads::Reads,
-    route::Route,
-    show,
+    fill::Priced,
+    intent::Side,
+    market_data::Case,
     usd::{DOLLAR, Worth},
 };
-use crate::request::{Operation, TradeType};
-
-pub use joint::Joint;
+use crate::{
+    request::{Operation, TradeType},
+    show,
+};
 
 /// Hundredths of a percent that a swap may lose before it needs `overridePriceImpact`.
 const MOST_IMPACT: u64 = 1_500;
@@ -29,49 +27,47 @@ const MOST_IMPACT: u64 = 1_500;
 const SOLVER: &str = "relay";
 
 /// What the texts are made of.
-pub struct Sheet<'a, 'm> {
-    pub intent: &'a Intent<'m>,
-    pub route: &'a Route<'m>,
-    pub reads: &'a Reads,
-    pub figures: &'a Figures,
+pub struct Breakdown<'a, 'm> {
+    pub case: &'a Case<'m>,
+    pub amounts: &'a Amounts,
     /// Gas units of the user's own transactions.
     pub gas: U256,
 }
 
 /// So much of a currency; below zero where a cost is a gain.
-type Part<'m> = (Side<'m>, Worth, I256);
+pub type Part<'m> = (Side<'m>, Worth, I256);
 
 /// What may be lost of a whole, in units of the side's currency.
-struct Loss<'a, 'm> {
-    side: &'a Side<'m>,
-    worth: Worth,
-    lost: U256,
-    of: U256,
+pub struct Loss<'a, 'm> {
+    pub side: &'a Side<'m>,
+    pub worth: Worth,
+    pub lost: U256,
+    pub of: U256,
 }
 
 /// Costs and gains in millionths of a dollar; the parts add up to the total.
 #[derive(Default)]
-struct Impacts {
-    input: U256,
-    total: I256,
-    swap: I256,
-    execution: I256,
-    relay: I256,
-    app: I256,
+pub struct Impacts {
+    pub input: U256,
+    pub total: I256,
+    pub swap: I256,
+    pub execution: I256,
+    pub relay: I256,
+    pub app: I256,
     /// [`Impacts::total`] without any fee.
-    bare: I256,
+    pub bare: I256,
 }
 
 impl Impacts {
     /// In dollars, and in percent of what goes in.
-    fn shown(&self, usd: I256) -> Impact {
+    pub fn shown(&self, usd: I256) -> Impact {
         Impact {
             usd: show::usd(usd),
             percent: show::percent(usd, self.input),
         }
     }
 
-    fn expanded(&self) -> Expanded {
+    pub fn expanded(&self) -> Expanded {
         let part = |usd| Usd {
             usd: show::usd_short(usd),
         };
@@ -84,7 +80,7 @@ impl Impacts {
     }
 }
 
-fn signed(amount: U256) -> I256 {
+pub fn signed(amount: U256) -> I256 {
     I256::try_from(amount).unwrap_or(I256::MAX)
 }
 
@@ -92,12 +88,21 @@ fn micro(worth: Worth, amount: U256) -> U256 {
     show::micro(worth.usd(amount).unwrap_or_default())
 }
 
-fn micro_signed(worth: Worth, amount: I256) -> I256 {
+pub fn micro_signed(worth: Worth, amount: I256) -> I256 {
     let micro = signed(micro(worth, amount.unsigned_abs()));
     if amount.is_negative() { -micro } else { micro }
 }
 
-impl<'m> Sheet<'_, 'm> {
+impl<'a, 'm> Breakdown<'a, 'm> {
+    /// With so many gas units of the user's own transactions.
+    pub fn of(priced: &'a Priced<'m>, gas: U256) -> Self {
+        Self {
+            case: &priced.case,
+            amounts: &priced.amounts,
+            gas,
+        }
+    }
+
     /// `fees`.
     pub fn fees(&self) -> Fees {
         let (native, worth, wei) = self.gas();
@@ -114,49 +119,51 @@ impl<'m> Sheet<'_, 'm> {
     }
 
     /// What the user's own transactions cost, in the origin's native currency.
-    fn gas(&self) -> Part<'m> {
-        let origin = &self.intent.origin;
+    pub fn gas(&self) -> Part<'m> {
+        let origin = &self.case.intent.origin;
         let native = Side {
             currency: origin.network.native().unwrap_or(origin.currency),
             ..origin.clone()
         };
-        let wei = self.gas.saturating_mul(self.reads.origin_fees.price());
-        (native, self.reads.origin_native, signed(wei))
+        let wei = self
+            .gas
+            .saturating_mul(self.case.market.origin_fees.price());
+        (native, self.case.market.origin_native, signed(wei))
     }
 
     /// So much of what is deposited.
-    fn paid(&self, amount: I256) -> Part<'m> {
-        (self.route.paid.clone(), self.reads.paid, amount)
+    pub fn paid(&self, amount: I256) -> Part<'m> {
+        (self.case.route.paid.clone(), self.case.market.paid, amount)
     }
 
-    fn relayer_gas(&self) -> I256 {
-        signed(self.figures.sum.gas)
+    pub fn relayer_gas(&self) -> I256 {
+        signed(self.amounts.sum.gas)
     }
 
-    fn service(&self) -> I256 {
-        let sum = &self.figures.sum;
+    pub fn service(&self) -> I256 {
+        let sum = &self.amounts.sum;
         let own = signed(sum.flat.saturating_add(sum.relay));
-        own.saturating_add(self.figures.swap_cost)
+        own.saturating_add(self.amounts.swap_cost)
     }
 
-    fn app(&self) -> I256 {
-        signed(self.figures.sum.app)
+    pub fn app(&self) -> I256 {
+        signed(self.amounts.sum.app)
     }
 
     fn fee(&self, amount: I256) -> Amount {
-        fee(&self.route.paid, self.reads.paid, amount)
+        fee(&self.case.route.paid, self.case.market.paid, amount)
     }
 
-    fn impacts(&self) -> Impacts {
-        let (sum, paid) = (&self.figures.sum, self.reads.paid);
-        let input = micro(self.reads.input, self.figures.input);
-        let output = micro(self.reads.output, self.figures.output);
+    pub fn impacts(&self) -> Impacts {
+        let (sum, paid) = (&self.amounts.sum, self.case.market.paid);
+        let input = micro(self.case.market.input, self.amounts.input);
+        let output = micro(self.case.market.output, self.amounts.output);
         let total = signed(output).saturating_sub(signed(input));
-        let own = self.intent.own;
+        let own = self.case.intent.own;
         let flat = if own {
             U256::ZERO
         } else {
-            show::micro(fees::flat().saturating_add(self.reads.deal.settlement))
+            show::micro(fees::flat().saturating_add(self.case.market.deal.settlement))
         };
         let execution = -signed(micro(paid, sum.gas).saturating_add(flat));
         let relay = -signed(micro(paid, sum.relay));
@@ -175,15 +182,15 @@ impl<'m> Sheet<'_, 'm> {
 
     /// Refuses what is not worth doing.
     pub fn check(&self) -> Result<(), Refused> {
-        let (intent, impacts) = (self.intent, self.impacts());
-        let usd = self.reads.input.usd(self.figures.input);
+        let (intent, impacts) = (&self.case.intent, self.impacts());
+        let usd = self.case.market.input.usd(self.amounts.input);
         let dust = usd.is_none_or(|usd| usd < DOLLAR / U256::from(20));
         let swap = intent.operation == Operation::Swap && intent.calls.is_empty();
         if intent.same_chain() && swap && dust {
             let what = "amount: a swap on one chain needs $0.05";
             return Err(Refused::new(Code::AmountTooLow, what));
         }
-        let swaps = self.figures.swap_in.is_some() || self.figures.swap_out.is_some();
+        let swaps = self.amounts.swap_in.is_some() || self.amounts.swap_out.is_some();
         let lost = impacts.swap.is_negative() && swaps;
         let most = impacts.input.saturating_mul(U256::from(MOST_IMPACT)) / U256::from(10_000);
         if lost && impacts.swap.unsigned_abs() > most && !intent.override_price_impact {
@@ -195,28 +202,28 @@ impl<'m> Sheet<'_, 'm> {
 
     /// `details`; a price has fewer of them.
     pub fn details(&self, whole: bool) -> Details {
-        let (intent, figures, reads) = (self.intent, self.figures, self.reads);
+        let (intent, amounts, market) = (&self.case.intent, self.amounts, &self.case.market);
         let impacts = self.impacts();
-        let input = amount(&intent.origin, reads.input, figures.input, figures.input);
+        let input = amount(&intent.origin, market.input, amounts.input, amounts.input);
         let output = self.output();
-        let paid = figures.sum.paid;
+        let paid = amounts.sum.paid;
         let decimals = |side: &Side<'_>| side.currency.decimals;
         Details {
             operation: operation(intent.operation).to_owned(),
             sender: intent.user.to_string(),
             recipient: intent.recipient.to_string(),
             rate: show::rate(
-                (figures.input, decimals(&intent.origin)),
-                (figures.output, decimals(&intent.destination)),
+                (amounts.input, decimals(&intent.origin)),
+                (amounts.output, decimals(&intent.destination)),
             ),
-            refund_currency: amount(&self.route.paid, reads.paid, paid, paid),
+            refund_currency: amount(&self.case.route.paid, market.paid, paid, paid),
             total_impact: impacts.shown(impacts.total),
             swap_impact: impacts.shown(impacts.bare),
             expanded_price_impact: whole.then(|| impacts.expanded()),
             slippage_tolerance: self.tolerances(),
-            time_estimate: self.intent.seconds(),
+            time_estimate: self.case.intent.seconds(),
             valid_until: None,
-            user_balance: reads.balance.to_string(),
+            user_balance: market.balance.to_string(),
             is_fixed_rate: whole.then_some(false),
             route: whole.then(|| self.legs(&input, &output)),
             currency_in: input,
@@ -225,27 +232,27 @@ impl<'m> Sheet<'_, 'm> {
     }
 
     fn output(&self) -> Amount {
-        let (figures, reads) = (self.figures, self.reads);
-        let side = &self.intent.destination;
-        amount(side, reads.output, figures.output, figures.minimum)
+        let (amounts, market) = (self.amounts, &self.case.market);
+        let side = &self.case.intent.destination;
+        amount(side, market.output, amounts.output, amounts.minimum)
     }
 
     /// What may be lost, on the side where it would be: the origin's, the destination's.
-    fn losses(&self) -> [Loss<'_, 'm>; 2] {
-        let (intent, figures, reads) = (self.intent, self.figures, self.reads);
+    pub fn losses(&self) -> [Loss<'_, 'm>; 2] {
+        let (intent, amounts, market) = (&self.case.intent, self.amounts, &self.case.market);
         let output = |lost: U256| Loss {
             side: &intent.destination,
-            worth: reads.output,
+            worth: market.output,
             lost,
-            of: figures.output,
+            of: amounts.output,
         };
-        let lost = figures.output.saturating_sub(figures.minimum);
-        let start = match &figures.swap_in {
+        let lost = amounts.output.saturating_sub(amounts.minimum);
+        let start = match &amounts.swap_in {
             None => output(U256::ZERO),
             Some((offer, limit)) if intent.trade_type == TradeType::ExactInput => {
                 let (side, worth) = match intent.own {
-                    true => (&intent.destination, reads.output),
-                    false => (&self.route.paid, reads.paid),
+                    true => (&intent.destination, market.output),
+                    false => (&self.case.route.paid, market.paid),
                 };
                 Loss {
                     side,
@@ -256,7 +263,7 @@ impl<'m> Sheet<'_, 'm> {
             }
             Some((offer, limit)) => Loss {
                 side: &intent.origin,
-                worth: reads.input,
+                worth: market.input,
                 lost: limit.saturating_sub(offer.input),
                 of: offer.input,
             },
@@ -281,26 +288,26 @@ impl<'m> Sheet<'_, 'm> {
     }
 
     fn legs(&self, input: &Amount, output: &Amount) -> RouteAnswer {
-        let (figures, reads, route) = (self.figures, self.reads, self.route);
+        let (amounts, market, route) = (self.amounts, &self.case.market, &self.case.route);
         let leg = |from: Amount, to: Amount, router: &str| RouteLeg {
             input_currency: from,
             output_currency: to,
             router: router.to_owned(),
         };
-        let source = figures
+        let source = amounts
             .swap_in
             .as_ref()
             .map_or(SOLVER, |(offer, _)| offer.source);
-        if self.intent.own {
+        if self.case.intent.own {
             return RouteAnswer {
                 origin: leg(input.clone(), output.clone(), source),
                 destination: None,
             };
         }
-        let sum = &figures.sum;
-        let paid = amount(&route.paid, reads.paid, sum.paid, sum.paid);
-        let given = amount(&route.given, reads.given, sum.given, sum.given);
-        let target = figures
+        let sum = &amounts.sum;
+        let paid = amount(&route.paid, market.paid, sum.paid, sum.paid);
+        let given = amount(&route.given, market.given, sum.given, sum.given);
+        let target = amounts
             .swap_out
             .as_ref()
             .map_or(SOLVER, |offer| offer.source);
@@ -322,7 +329,7 @@ pub fn operation(operation: Operation) -> &'static str {
     }
 }
 
-fn amount(side: &Side<'_>, worth: Worth, amount: U256, minimum: U256) -> Amount {
+pub fn amount(side: &Side<'_>, worth: Worth, amount: U256, minimum: U256) -> Amount {
     Amount {
         amount: amount.to_string(),
         amount_formatted: show::units(amount, side.currency.decimals),
@@ -332,7 +339,7 @@ fn amount(side: &Side<'_>, worth: Worth, amount: U256, minimum: U256) -> Amount 
     }
 }
 
-fn fee(side: &Side<'_>, worth: Worth, amount: I256) -> Amount {
+pub fn fee(side: &Side<'_>, worth: Worth, amount: I256) -> Amount {
     Amount {
         amount: amount.to_string(),
         amount_formatted: show::signed_units(amount, side.currency.decimals),
@@ -350,7 +357,7 @@ fn currency(side: &Side<'_>) -> Currency {
             address,
             ..side.clone()
         };
-        is_native(&side)
+        side.is_native()
     });
     Currency {
         chain_id: side.network.chain_id,

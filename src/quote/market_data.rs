@@ -9,24 +9,38 @@ use vm::{
 
 use super::{
     code::{Code, Refused},
-    fill::FillGas,
-    intent::{Intent, Side, is_native, is_wrapped},
+    context::Context,
+    holds::stock,
+    intent::{Intent, Side},
     route::Route,
-    service::Quoter,
     usd::{Rated, Worth},
     venue::{CapacityError, Hands, Venue},
 };
-use crate::{market::Currency, price::PriceError};
+
+/// A valid intent with its route and what was read for it: amounts, order and steps follow from it.
+pub struct Case<'m> {
+    pub intent: Intent<'m>,
+    pub route: Route<'m>,
+    pub market: MarketData,
+    /// Unix milliseconds.
+    pub now: u64,
+}
+
+impl Case<'_> {
+    /// Unix seconds.
+    pub fn seconds(&self) -> u64 {
+        self.now / 1000
+    }
+}
 
 /// What was read.
 #[derive(Clone, Debug)]
-pub struct Reads {
+pub struct MarketData {
     pub input: Worth,
     pub output: Worth,
     pub paid: Worth,
     pub given: Worth,
     pub origin_native: Worth,
-    pub destination_native: Worth,
     pub origin_fees: GasPrice,
     pub destination_fees: GasPrice,
     /// What decides the amounts.
@@ -53,11 +67,24 @@ pub struct Deal {
     pub settlement: U256,
 }
 
+/// What a fill takes on its chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FillGas {
+    pub units: u64,
+    /// Wei that the chain charges for the transaction's bytes besides gas.
+    pub data: U256,
+}
+
 /// Wei per gas unit.
 #[derive(Clone, Copy, Debug)]
 pub struct GasPrice(pub Fees);
 
 impl GasPrice {
+    /// Of a network now, by agreement of providers: it is what the user is charged.
+    pub async fn of(venue: &Venue) -> Result<Self, Refused> {
+        Ok(Self(venue.providers.recent_fees().await?))
+    }
+
     /// What a transaction is expected to pay.
     pub fn price(self) -> U256 {
         U256::from(self.0.base).saturating_add(self.tip())
@@ -96,75 +123,86 @@ fn optional(given: Rated, route: &Route<'_>) -> Rated {
 /// pool that it exchanges in (wrapping needs none).
 fn is_declinable(intent: &Intent<'_>, route: &Route<'_>, hands: Hands) -> bool {
     let to = &intent.destination;
-    let pooled = route.swap_out && !(is_native(&route.given) && is_wrapped(to));
+    let pooled = route.swap_out && !(route.given.is_native() && to.is_wrapped());
     let calls = !intent.calls.is_empty() || !intent.authorizations.is_empty();
-    !intent.own && (pooled || calls || is_native(to) && hands == Hands::Code)
+    !intent.own && (pooled || calls || to.is_native() && hands == Hands::Code)
 }
 
-impl From<PriceError> for Refused {
-    fn from(error: PriceError) -> Self {
-        match error {
-            PriceError::Unknown(name) => {
-                let what = format!("{name}: the currency cannot be priced");
-                Self::new(Code::UnsupportedCurrency, what)
-            }
-            PriceError::Unavailable { currency, why } => {
-                tracing::warn!(currency, why, "no quote: no price");
-                let what = format!("{currency}: no price that can be believed right now");
-                Self::new(Code::PriceFetchFailed, what)
-            }
-        }
-    }
+/// Reads for an intent; the first thing that cannot be read refuses the quote.
+pub async fn read<'m>(
+    context: &Context,
+    intent: Intent<'m>,
+    route: Route<'m>,
+) -> Result<Case<'m>, Refused> {
+    let now = (context.deps.clock)();
+    let reading = Reading {
+        context,
+        intent: &intent,
+        route: &route,
+    };
+    let market = reading.market().await?;
+    Ok(Case {
+        intent,
+        route,
+        market,
+        now,
+    })
 }
 
-impl Quoter {
-    /// Reads for `intent`; the first thing that cannot be read refuses the quote.
-    pub(super) async fn reads(
-        &self,
-        intent: &Intent<'_>,
-        route: &Route<'_>,
-    ) -> Result<Reads, Refused> {
-        let (origin, destination) = (&intent.origin, &intent.destination);
-        let accounts = async {
-            futures::try_join!(
-                self.balance(origin, &intent.user),
-                self.allowance(intent, route),
-                self.explicit(intent, route)
-            )
+/// What `spender` may take of `owner`'s, by agreement of providers: steps are left out for it.
+pub async fn allowance(
+    context: &Context,
+    side: &Side<'_>,
+    owner: &Address,
+    spender: &Address,
+) -> Result<U256, Refused> {
+    let providers = &context.venue(side)?.providers;
+    let allowed = providers.allowance(owner, spender, &side.address);
+    allowed.err_into().await
+}
+
+/// For whom it is read.
+struct Reading<'a, 'm> {
+    context: &'a Context,
+    intent: &'a Intent<'m>,
+    route: &'a Route<'m>,
+}
+
+impl Reading<'_, '_> {
+    async fn market(&self) -> Result<MarketData, Refused> {
+        let (intent, route) = (self.intent, self.route);
+        let accounts =
+            async { futures::try_join!(self.balance(), self.allowance(), self.explicit()) };
+        let fees = async {
+            let origin = self.context.venue(&intent.origin)?;
+            let destination = self.context.venue(&intent.destination)?;
+            futures::try_join!(GasPrice::of(origin), GasPrice::of(destination))
         };
-        let fees = async { futures::try_join!(self.fees(origin), self.fees(destination)) };
         let (worths, accounts, fees, available, settlement, hands) = futures::try_join!(
-            self.worths(intent, route),
+            self.worths(),
             accounts,
             fees,
-            self.available(intent, route),
-            self.settlement(intent),
-            self.hands(intent, route)
+            self.available(),
+            self.settlement(),
+            self.hands()
         )?;
-        let [
-            input,
-            output,
+        let [input, output, paid, given, origin_native, native] = worths;
+        let deal = Deal {
             paid,
-            given,
-            origin_native,
-            destination_native,
-        ] = worths;
-        Ok(Reads {
+            given: match is_declinable(intent, route, hands) {
+                true => optional(given, route),
+                false => given,
+            },
+            gas: native,
+            settlement,
+        };
+        Ok(MarketData {
             input: input.shown(),
             output: output.shown(),
             paid: paid.shown(),
             given: given.shown(),
             origin_native: origin_native.shown(),
-            destination_native: destination_native.shown(),
-            deal: Deal {
-                paid,
-                given: match is_declinable(intent, route, hands) {
-                    true => optional(given, route),
-                    false => given,
-                },
-                gas: destination_native,
-                settlement,
-            },
+            deal,
             origin_fees: fees.0,
             destination_fees: fees.1,
             balance: accounts.0,
@@ -176,8 +214,9 @@ impl Quoter {
     }
 
     /// Of what comes in and goes out, what is deposited and given, and what gas is paid in on both sides.
-    async fn worths(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<[Rated; 6], Refused> {
-        let now = (self.parts.clock)() / 1000;
+    async fn worths(&self) -> Result<[Rated; 6], Refused> {
+        let (intent, route) = (self.intent, self.route);
+        let now = self.context.now();
         let coins = [
             Some(intent.origin.currency),
             Some(intent.destination.currency),
@@ -186,55 +225,31 @@ impl Quoter {
             intent.origin.network.native(),
             intent.destination.network.native(),
         ];
-        let asked = coins.map(|currency| self.worth(currency, now));
+        let asked = coins.map(|currency| self.context.worth(currency, now));
         let worths = futures::future::try_join_all(asked).await?;
         let missing = |_| Refused::new(Code::UnknownError, "prices are missing");
         worths.try_into().map_err(missing)
     }
 
-    /// What a currency is worth at `now`, unix seconds.
-    pub(super) async fn worth(
-        &self,
-        currency: Option<&Currency>,
-        now: u64,
-    ) -> Result<Rated, Refused> {
-        let currency =
-            currency.ok_or_else(|| Refused::new(Code::UnsupportedRoute, "no native currency"))?;
-        Ok(Rated {
-            price: self.parts.prices.price(currency, now).await?,
-            decimals: currency.decimals,
-        })
-    }
-
-    async fn settlement(&self, intent: &Intent<'_>) -> Result<U256, Refused> {
-        if intent.own {
+    async fn settlement(&self) -> Result<U256, Refused> {
+        if self.intent.own {
             return Ok(U256::ZERO);
         }
-        let now = (self.parts.clock)() / 1000;
-        Ok(self.parts.settlement.settlement(now).await?)
+        let settlement = &self.context.deps.settlement;
+        Ok(settlement.settlement(self.context.now()).await?)
     }
 
-    pub(super) fn venue(&self, side: &Side<'_>) -> Result<&Venue, Refused> {
-        self.parts.venues.get(&side.network.name).ok_or_else(|| {
-            let what = format!("{} is not traded", side.network.display_name);
-            Refused::new(Code::UnsupportedRoute, what)
-        })
-    }
-
-    async fn balance(&self, side: &Side<'_>, owner: &Address) -> Result<U256, Refused> {
+    async fn balance(&self) -> Result<U256, Refused> {
+        let (owner, side) = (&self.intent.user, &self.intent.origin);
         let ask = |trade: Trade| async move { trade.accounts.balance(owner, &side.address).await };
-        self.venue(side)?.ask(ask).err_into().await
+        self.context.venue(side)?.ask(ask).err_into().await
     }
 
-    /// What gas costs by agreement of providers: it is what the user is charged.
-    async fn fees(&self, side: &Side<'_>) -> Result<GasPrice, Refused> {
-        Ok(GasPrice(self.venue(side)?.providers.recent_fees().await?))
-    }
-
-    async fn allowance(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<U256, Refused> {
-        match &route.paid.spec.depository {
-            Some(depository) if !intent.own => {
-                self.allowed(&intent.user, depository, &route.paid).await
+    async fn allowance(&self) -> Result<U256, Refused> {
+        let paid = &self.route.paid;
+        match &paid.spec.depository {
+            Some(depository) if !self.intent.own => {
+                allowance(self.context, paid, &self.intent.user, depository).await
             }
             _ => Ok(U256::ZERO),
         }
@@ -242,16 +257,17 @@ impl Quoter {
 
     /// A bare transfer is offered to plain accounts only: transactions of others are sent by anybody, and
     /// calldata that the payer did not send funds no order.
-    async fn explicit(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<bool, Refused> {
-        if intent.explicit_deposit {
+    async fn explicit(&self) -> Result<bool, Refused> {
+        if self.intent.explicit_deposit {
             return Ok(true);
         }
-        let providers = &self.venue(&route.paid)?.providers;
-        providers.is_contract(&intent.user).err_into().await
+        let providers = &self.context.venue(&self.route.paid)?.providers;
+        providers.is_contract(&self.intent.user).err_into().await
     }
 
     /// To whom the fill hands over: see [`Hands`].
-    async fn hands(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<Hands, Refused> {
+    async fn hands(&self) -> Result<Hands, Refused> {
+        let intent = self.intent;
         if intent.own {
             return Ok(Hands::Nobody);
         }
@@ -259,34 +275,23 @@ impl Quoter {
             return Ok(Hands::Code);
         }
         let to = &intent.destination;
-        if !is_native(to) && !route.swap_out {
+        if !to.is_native() && !self.route.swap_out {
             return Ok(Hands::Nobody);
         }
-        let providers = &self.venue(to)?.providers;
+        let providers = &self.context.venue(to)?.providers;
         Ok(match providers.is_contract(&intent.recipient).await? {
             true => Hands::Code,
             false => Hands::Account,
         })
     }
 
-    /// What `spender` may take of `owner`'s, by agreement of providers: steps are left out for it.
-    pub(super) async fn allowed(
-        &self,
-        owner: &Address,
-        spender: &Address,
-        side: &Side<'_>,
-    ) -> Result<U256, Refused> {
-        let providers = &self.venue(side)?.providers;
-        let allowed = providers.allowance(owner, spender, &side.address);
-        allowed.err_into().await
-    }
-
-    async fn available(&self, intent: &Intent<'_>, route: &Route<'_>) -> Result<U256, Refused> {
-        if intent.own {
+    async fn available(&self) -> Result<U256, Refused> {
+        if self.intent.own {
             return Ok(U256::MAX);
         }
+        let (context, route) = (self.context, self.route);
         let (network, currency) = (&route.given.network.name, &route.given.address);
-        let capacity = &self.parts.capacity;
+        let capacity = &context.deps.capacity;
         let available = futures::try_join!(
             capacity.available(network, currency),
             capacity.sound(&route.paid.network.name),
@@ -301,7 +306,7 @@ impl Quoter {
                 }
             }
         })?;
-        let now = (self.parts.clock)() / 1000;
-        Ok(self.free(route, available.unwrap_or_default(), now))
+        let (available, now) = (available.unwrap_or_default(), context.now());
+        Ok(context.holds().free(&stock(route), available, now))
     }
 }

@@ -1,6 +1,6 @@
 //! Ways through Uniswap V3's pools, and their bytes. Pure.
 
-use alloy::primitives::{Address, Bytes};
+use alloy::primitives::{Address, Bytes, U256};
 
 /// The whole in hundredths of a basis point.
 const WHOLE: u32 = 1_000_000;
@@ -57,6 +57,36 @@ impl Route {
             route.tokens.push(token.into());
         }
         matches!(route.fees.len(), 1 | 2).then_some(route)
+    }
+}
+
+/// What goes in, and what comes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    pub from: Address,
+    pub to: Address,
+}
+
+impl Ends {
+    pub fn has(&self, token: Address) -> bool {
+        [self.from, self.to].contains(&token)
+    }
+}
+
+/// One pool, and what goes in (or else must come out).
+pub struct Hop {
+    pub ends: Ends,
+    pub fee: u32,
+    pub amount: U256,
+}
+
+impl Hop {
+    /// The way of this pool alone.
+    pub fn route(&self) -> Route {
+        Route {
+            tokens: vec![self.ends.from, self.ends.to],
+            fees: vec![self.fee],
+        }
     }
 }
 

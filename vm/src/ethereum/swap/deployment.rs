@@ -1,4 +1,4 @@
-//! Uniswap V3 on one network.
+//! The contracts of one exchange like Uniswap V3, asked through the chain's providers.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -10,33 +10,26 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::Instant,
 };
-use vm::{Address, ReadError, trade::Call};
 
 use super::{
     pools::{LIFE, Pools},
     quoter::{self, Quote},
-    refused,
-    route::{Route, is_fee},
+    route::{Ends, Hop, Route, is_fee},
     router::Exchange,
-    search::Hop,
 };
 use crate::{
-    chains::{Answer, Views, asking},
-    market::{Class, Network, UniswapV3},
-    quote::swap::{SwapCall, SwapError, SwapOrder, SwapTerms},
+    Address, ReadError,
+    trade::{
+        Call, Called, SwapAccess, SwapCall, SwapContracts, SwapError, SwapOrder, SwapSpec,
+        SwapTerms, Views,
+    },
 };
 
-/// A market entry with which nothing can be exchanged.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{network}: {why}")]
-pub struct VenueError {
-    pub network: String,
-    pub why: String,
-}
-
 /// See the module.
-pub struct Venue {
+pub struct Deployment {
     views: Views,
+    /// Whether what is done now is done for somebody with a key.
+    keyed: fn() -> bool,
     pub native: Address,
     wrapped: Token,
     quoter: Address,
@@ -64,62 +57,49 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Pairs without a hub whose pools are remembered.
 const PAIRS: usize = 16_384;
 
-impl Venue {
-    /// `None`: the network cannot be read.
+impl Deployment {
+    /// An error says what is wrong with the configuration.
     pub fn open(
-        network: &Network,
-        contracts: &UniswapV3,
-        views: impl Fn(&str) -> Option<Views>,
-    ) -> Result<Option<Self>, VenueError> {
-        let wrong = |why: String| VenueError {
-            network: network.name.clone(),
-            why,
-        };
-        let Some(views) = views(&network.name) else {
-            return Ok(None);
-        };
-        let family = views.family;
-        let address = |text: &str| {
-            family
-                .address(text)
-                .map_err(|error| wrong(error.to_string()))
-        };
-        let token = |text: &str| {
-            account(&address(text)?).map_err(|_| wrong(format!("{text}: not an account")))
-        };
-        let wrapped = network.wrapped_native.as_deref();
-        let wrapped = token(wrapped.ok_or_else(|| wrong("wrappedNative: not set".to_owned()))?)?;
+        spec: &SwapSpec,
+        contracts: &SwapContracts,
+        access: &SwapAccess,
+    ) -> Result<Self, String> {
+        let family = access.views.family;
+        let address = |text: &str| family.address(text).map_err(|error| error.to_string());
+        let token =
+            |text: &str| account(&address(text)?).map_err(|_| format!("{text}: not an account"));
+        let wrapped = spec.wrapped.as_deref().ok_or("wrappedNative: not set")?;
+        let wrapped = token(wrapped)?;
         if let Some(fee) = contracts.fees.iter().find(|fee| !is_fee(**fee)) {
-            return Err(wrong(format!("uniswapV3.fees: {fee} is no fee")));
+            return Err(format!("uniswapV3.fees: {fee} is no fee"));
         }
         let mut hubs = vec![wrapped];
-        for currency in network.currencies.iter().skip(1) {
-            if currency.solver && currency.class == Class::Stable {
-                hubs.push(token(&currency.address)?);
-            }
+        for hub in &spec.hubs {
+            hubs.push(token(hub)?);
         }
-        Ok(Some(Self {
-            native: family.native().map_err(|error| wrong(error.to_string()))?,
+        Ok(Self {
+            native: family.native().map_err(|error| error.to_string())?,
             wrapped,
             quoter: address(&contracts.quoter)?,
             router: address(&contracts.router)?,
             fees: contracts.fees.clone(),
             hubs,
-            views,
+            views: access.views.clone(),
+            keyed: access.keyed,
             pools: Mutex::new(Pools::new(PAIRS)),
             factory: Mutex::default(),
             places: Semaphore::new(PLACES),
             strangers: Semaphore::new(OF_STRANGERS),
-        }))
+        })
     }
 
     /// The tokens whose pools are asked: the native currency is wrapped for them.
-    pub fn pair(&self, terms: &SwapTerms) -> Result<(Token, Token), SwapError> {
-        let (input, output) = (self.token(&terms.input)?, self.token(&terms.output)?);
-        if input == output || terms.amount.is_zero() {
+    pub fn ends(&self, terms: &SwapTerms) -> Result<Ends, SwapError> {
+        let (from, to) = (self.token(&terms.input)?, self.token(&terms.output)?);
+        if from == to || terms.amount.is_zero() {
             return Err(SwapError::NoRoute);
         }
-        Ok((input, output))
+        Ok(Ends { from, to })
     }
 
     fn token(&self, currency: &Address) -> Result<Token, SwapError> {
@@ -157,8 +137,8 @@ impl Venue {
     }
 
     /// The fees of the pools between the two of each pair; all fees where nobody says.
-    pub async fn pools(&self, pairs: &[(Token, Token)]) -> Result<Vec<Vec<u32>>, SwapError> {
-        let known = |pair: &(Token, Token)| self.known().fees(*pair, Instant::now());
+    pub async fn pools(&self, pairs: &[Ends]) -> Result<Vec<Vec<u32>>, SwapError> {
+        let known = |pair: &Ends| self.known().fees(*pair, Instant::now());
         let mut found: Vec<Option<Vec<u32>>> = pairs.iter().map(known).collect();
         let all = |found: Vec<Option<Vec<u32>>>| {
             let found = found.into_iter();
@@ -185,9 +165,8 @@ impl Venue {
         for (at, (pair, fees)) in unknown.into_iter().enumerate() {
             *fees = self.there(&said, at);
             if let Some(fees) = fees {
-                let hub = self.hubs.iter().any(|hub| [pair.0, pair.1].contains(hub));
-                let pair = (pair.0, pair.1, hub);
-                self.known().learn(pair, fees.clone(), Instant::now());
+                let hub = self.hubs.iter().any(|hub| pair.has(*hub));
+                self.known().learn(*pair, hub, fees.clone(), Instant::now());
             }
         }
         Ok(all(found))
@@ -195,7 +174,7 @@ impl Venue {
 
     /// Those of the fees whose pool, between the two of the pair at a place, anybody knows; `None` unless all
     /// who were asked said something of each.
-    fn there(&self, said: &[Vec<Answer>], at: usize) -> Option<Vec<u32>> {
+    fn there(&self, said: &[Vec<Called>], at: usize) -> Option<Vec<u32>> {
         let mut known = vec![false; self.fees.len()];
         for answers in said {
             let answers = answers.chunks(self.fees.len()).nth(at)?;
@@ -235,7 +214,7 @@ impl Venue {
     async fn agreed(
         &self,
         questions: Vec<(Address, Bytes)>,
-    ) -> Result<Vec<Vec<Answer>>, SwapError> {
+    ) -> Result<Vec<Vec<Called>>, SwapError> {
         let wanted = self.views.accounts.len().min(AGREED);
         let mut said = Vec::new();
         for accounts in &self.views.accounts {
@@ -257,7 +236,7 @@ impl Venue {
     }
 
     /// Asks when there are places for so many questions, in the order in which they came.
-    async fn ask(&self, questions: Vec<(Address, Bytes)>) -> Result<Vec<Answer>, SwapError> {
+    async fn ask(&self, questions: Vec<(Address, Bytes)>) -> Result<Vec<Called>, SwapError> {
         let _places = self.enter(questions.len()).await?;
         Ok(self.views.many(&questions).await)
     }
@@ -265,7 +244,7 @@ impl Venue {
     /// Waits for places: callers without a key have half of them at most.
     async fn enter(&self, questions: usize) -> Result<Vec<SemaphorePermit<'_>>, SwapError> {
         let (all, strangers) = (&self.places, &self.strangers);
-        let (rooms, most) = match asking::is_keyed() {
+        let (rooms, most) = match (self.keyed)() {
             true => (vec![all], PLACES),
             false => (vec![strangers, all], OF_STRANGERS),
         };
@@ -279,7 +258,8 @@ impl Venue {
         };
         let places = tokio::time::timeout(PATIENCE, places).await;
         let places = places.ok().flatten();
-        places.ok_or_else(|| refused("too many questions under way, try again"))
+        let many = "too many questions under way, try again";
+        places.ok_or_else(|| SwapError::unavailable(many))
     }
 
     pub fn call(&self, exchange: &Exchange<'_>, order: &SwapOrder) -> SwapCall {
@@ -295,7 +275,7 @@ impl Venue {
     }
 }
 
-fn told(route: &Route, answer: Answer) -> Result<Option<Quote>, SwapError> {
+fn told(route: &Route, answer: Called) -> Result<Option<Quote>, SwapError> {
     match answer {
         Ok(Ok(answer)) => Ok(quoter::answer(route, &answer)),
         Ok(Err(_revert)) => Ok(None),
@@ -312,70 +292,55 @@ pub fn account(address: &Address) -> Result<Token, SwapError> {
     let bytes = <[u8; 20]>::try_from(address.bytes());
     bytes
         .map(Token::from)
-        .map_err(|_| refused("not an address of 20 bytes"))
+        .map_err(|_| SwapError::unavailable("not an address of 20 bytes"))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
-    use crate::market::Market;
 
-    fn open(changes: &Value) -> Result<Option<Venue>, VenueError> {
-        let currency = |address: &str, solver: bool, class: &str| {
-            let decimals = if address.ends_with("00") { 18 } else { 6 };
-            json!({
-                "address": address, "symbol": address, "name": address, "decimals": decimals,
-                "group": address, "solver": solver, "class": class,
-            })
+    fn open(change: impl FnOnce(&mut SwapSpec, &mut SwapContracts)) -> Result<Deployment, String> {
+        let text = |number: u8| format!("{:#x}", Token::with_last_byte(number));
+        let mut spec = SwapSpec {
+            network: "one".into(),
+            wrapped: Some(text(1)),
+            hubs: vec![text(4)],
+            ..SwapSpec::default()
         };
-        let mut entry = json!({
-            "name": "one", "chainId": 1, "displayName": "One",
-            "wrappedNative": format!("0x{:040x}", 1),
-            "uniswapV3": {
-                "quoter": format!("0x{:040x}", 2), "router": format!("0x{:040x}", 3),
-                "fees": [500],
+        let mut contracts = SwapContracts {
+            quoter: text(2),
+            router: text(3),
+            fees: vec![500],
+        };
+        change(&mut spec, &mut contracts);
+        let access = SwapAccess {
+            views: Views {
+                family: &crate::ethereum::FAMILY,
+                accounts: Vec::new(),
             },
-            "currencies": [
-                currency(&format!("0x{:040x}", 0), true, "stable"),
-                currency(&format!("0x{:040x}", 4), true, "stable"),
-                currency(&format!("0x{:040x}", 5), false, "stable"),
-                currency(&format!("0x{:040x}", 6), true, "other"),
-            ],
-        });
-        let changes = changes.as_object().unwrap().clone();
-        entry.as_object_mut().unwrap().extend(changes);
-        let family = &vm::ethereum::FAMILY;
-        let market = Market::parse(&json!([entry]).to_string(), |_| Some(family)).unwrap();
-        let views = Views {
-            family,
-            accounts: Vec::new(),
+            keyed: || false,
         };
-        let network = &market.networks()[0];
-        let contracts = network.uniswap_v3.as_ref().unwrap();
-        Venue::open(network, contracts, |_| Some(views.clone()))
+        Deployment::open(&spec, &contracts, &access)
     }
 
     #[test]
-    fn ways_lead_over_the_wrapped_currency_and_the_solvers_stable_ones() {
-        let venue = open(&json!({})).unwrap().unwrap();
-        assert_eq!(venue.hubs, [1, 4].map(Token::with_last_byte));
+    fn ways_lead_over_the_wrapped_currency_and_the_hubs() {
+        let deployment = open(|_, _| ()).unwrap();
+        assert_eq!(deployment.hubs, [1, 4].map(Token::with_last_byte));
     }
 
     #[test]
     fn wrong_entry_is_an_error() {
-        let fees = |fees: &[u32]| {
-            let quoter = format!("0x{:040x}", 2);
-            json!({"uniswapV3": {"quoter": quoter, "router": quoter, "fees": fees}})
-        };
-        for (changes, expected) in [
-            (json!({"wrappedNative": null}), "wrappedNative: not set"),
+        let fees = |fees: &'static [u32]| open(|_, contracts| contracts.fees = fees.to_vec());
+        for (opened, expected) in [
+            (
+                open(|spec, _| spec.wrapped = None),
+                "wrappedNative: not set",
+            ),
             (fees(&[500, 0]), "uniswapV3.fees: 0 is no fee"),
             (fees(&[1_000_000]), "uniswapV3.fees: 1000000 is no fee"),
         ] {
-            let error = open(&changes).err().unwrap();
-            assert_eq!(error.to_string(), format!("one: {expected}"));
+            assert_eq!(opened.err().as_deref(), Some(expected));
         }
     }
 }

@@ -4,21 +4,18 @@
 
 use alloy::primitives::{I256, U256};
 
-use super::{Impacts, Loss, Part, Sheet, amount, fee, micro_signed, operation, signed};
-use crate::{
-    quote::{
-        answer::{Amount, Details, Fees, Tolerance, Tolerances},
-        intent::Side,
-        show,
-        usd::{Round, Worth},
-    },
-    request::Operation,
+use super::{
+    answer::{Amount, Details, Fees, Tolerance, Tolerances},
+    breakdown::{Breakdown, Impacts, Loss, Part, amount, fee, micro_signed, operation, signed},
+    intent::Side,
+    usd::{Round, Worth},
 };
+use crate::{request::Operation, show};
 
 /// See the module.
 pub struct Joint<'a, 'm> {
-    first: &'a Sheet<'a, 'm>,
-    all: &'a [Sheet<'a, 'm>],
+    first: &'a Breakdown<'a, 'm>,
+    all: &'a [Breakdown<'a, 'm>],
 }
 
 /// What several parts come to.
@@ -33,13 +30,13 @@ struct Total<'m> {
 
 impl Total<'_> {
     fn add(&mut self, (side, worth, amount): Part<'_>) {
-        let units = self.units((&side, worth), amount);
+        let units = self.units(&side, worth, amount);
         self.amount = self.amount.saturating_add(units);
         self.usd = self.usd.saturating_add(micro_signed(worth, amount));
     }
 
     /// In units of the total's currency: of costs rather one too many.
-    fn units(&self, (side, worth): (&Side<'_>, Worth), amount: I256) -> I256 {
+    fn units(&self, side: &Side<'_>, worth: Worth, amount: I256) -> I256 {
         let here = side.network.chain_id == self.side.network.chain_id;
         if here && side.currency.address == self.side.currency.address {
             return amount;
@@ -75,12 +72,12 @@ impl Total<'_> {
 
 impl<'a, 'm> Joint<'a, 'm> {
     /// Of orders for one currency and recipient; `None` of no order.
-    pub fn of(all: &'a [Sheet<'a, 'm>]) -> Option<Self> {
+    pub fn of(all: &'a [Breakdown<'a, 'm>]) -> Option<Self> {
         let first = all.first()?;
         Some(Self { first, all })
     }
 
-    fn sum(&self, part: impl Fn(&Sheet<'a, 'm>) -> Part<'m>) -> Total<'m> {
+    fn sum(&self, part: impl Fn(&Breakdown<'a, 'm>) -> Part<'m>) -> Total<'m> {
         let (side, worth, _) = part(self.first);
         let mut total = Total {
             side,
@@ -88,49 +85,49 @@ impl<'a, 'm> Joint<'a, 'm> {
             amount: I256::ZERO,
             usd: I256::ZERO,
         };
-        self.all.iter().for_each(|sheet| total.add(part(sheet)));
+        self.all.iter().for_each(|one| total.add(part(one)));
         total
     }
 
     /// `fees`.
     pub fn fees(&self) -> Fees {
-        let gas = self.sum(|sheet| sheet.paid(sheet.relayer_gas()));
-        let service = self.sum(|sheet| sheet.paid(sheet.service()));
-        let relayer = self.sum(|sheet| {
-            let gas = sheet.relayer_gas();
-            sheet.paid(gas.saturating_add(sheet.service()))
+        let gas = self.sum(|one| one.paid(one.relayer_gas()));
+        let service = self.sum(|one| one.paid(one.service()));
+        let relayer = self.sum(|one| {
+            let gas = one.relayer_gas();
+            one.paid(gas.saturating_add(one.service()))
         });
         let relayer = Total {
             amount: gas.amount.saturating_add(service.amount),
             ..relayer
         };
         Fees {
-            gas: self.sum(|sheet| sheet.gas()).fee(),
+            gas: self.sum(|one| one.gas()).fee(),
             relayer: relayer.fee(),
             relayer_gas: gas.fee(),
             relayer_service: service.fee(),
-            app: self.sum(|sheet| sheet.paid(sheet.app())).fee(),
-            subsidized: self.sum(|sheet| sheet.paid(I256::ZERO)).fee(),
+            app: self.sum(|one| one.paid(one.app())).fee(),
+            subsidized: self.sum(|one| one.paid(I256::ZERO)).fee(),
         }
     }
 
     /// `details`; each order's route is its own.
     pub fn details(&self) -> Details {
-        let (intent, impacts) = (self.first.intent, self.impacts());
-        let output = |units: fn(&Sheet<'_, '_>) -> U256| {
-            self.sum(move |sheet| {
-                let side = sheet.intent.destination.clone();
-                (side, sheet.reads.output, signed(units(sheet)))
+        let (intent, impacts) = (&self.first.case.intent, self.impacts());
+        let output = |units: fn(&Breakdown<'_, '_>) -> U256| {
+            self.sum(move |one| {
+                let side = one.case.intent.destination.clone();
+                (side, one.case.market.output, signed(units(one)))
             })
         };
-        let input = self.sum(|sheet| {
-            let units = signed(sheet.figures.input);
-            (sheet.intent.origin.clone(), sheet.reads.input, units)
+        let input = self.sum(|one| {
+            let units = signed(one.amounts.input);
+            (one.case.intent.origin.clone(), one.case.market.input, units)
         });
-        let paid = self.sum(|sheet| sheet.paid(signed(sheet.figures.sum.paid)));
-        let least = output(|sheet| sheet.figures.minimum).amount;
-        let output = output(|sheet| sheet.figures.output);
-        let seconds = self.all.iter().map(|sheet| sheet.intent.seconds()).max();
+        let paid = self.sum(|one| one.paid(signed(one.amounts.sum.paid)));
+        let least = output(|one| one.amounts.minimum).amount;
+        let output = output(|one| one.amounts.output);
+        let seconds = self.all.iter().map(|one| one.case.intent.seconds()).max();
         Details {
             operation: self.operation().to_owned(),
             sender: intent.user.to_string(),
@@ -148,7 +145,7 @@ impl<'a, 'm> Joint<'a, 'm> {
             },
             time_estimate: seconds.unwrap_or_default(),
             valid_until: None,
-            user_balance: self.first.reads.balance.to_string(),
+            user_balance: self.first.case.market.balance.to_string(),
             is_fixed_rate: Some(false),
             route: None,
         }
@@ -156,9 +153,9 @@ impl<'a, 'm> Joint<'a, 'm> {
 
     /// What they have in common.
     fn operation(&self) -> &'static str {
-        let first = self.first.intent.operation;
+        let first = self.first.case.intent.operation;
         let mut all = self.all.iter();
-        operation(match all.all(|sheet| sheet.intent.operation == first) {
+        operation(match all.all(|one| one.case.intent.operation == first) {
             true => first,
             false => Operation::Swap,
         })
@@ -167,8 +164,8 @@ impl<'a, 'm> Joint<'a, 'm> {
     /// On the origins, or else at the destination.
     fn tolerance(&self, origins: bool) -> Tolerance {
         let sum = |units: fn(&Loss<'_, '_>) -> U256| {
-            self.sum(move |sheet| {
-                let [origin, destination] = sheet.losses();
+            self.sum(move |one| {
+                let [origin, destination] = one.losses();
                 let loss = if origins { origin } else { destination };
                 (loss.side.clone(), loss.worth, signed(units(&loss)))
             })
@@ -183,8 +180,8 @@ impl<'a, 'm> Joint<'a, 'm> {
     }
 
     fn impacts(&self) -> Impacts {
-        let sheets = self.all.iter().map(Sheet::impacts);
-        sheets.fold(Impacts::default(), |sum, one| Impacts {
+        let parts = self.all.iter().map(Breakdown::impacts);
+        parts.fold(Impacts::default(), |sum, one| Impacts {
             input: sum.input.saturating_add(one.input),
             total: sum.total.saturating_add(one.total),
             swap: sum.swap.saturating_add(one.swap),
