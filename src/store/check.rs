@@ -2,9 +2,8 @@
 //!
 //! Meant for a store that nobody writes to: rows that change meanwhile look like defects.
 
-mod index;
 mod journal;
-mod listing;
+mod requests;
 mod solver;
 #[cfg(test)]
 mod tests;
@@ -12,8 +11,8 @@ mod tests;
 use std::{collections::HashSet, fmt};
 
 use super::{
-    Key, Store, StoreError,
-    rows::{self, KINDS, Row, VOID},
+    Key, Kind, Store, StoreError,
+    rows::{self, Room, Row, RowKind, VOID},
     summaries,
     walk::Walk,
 };
@@ -42,7 +41,7 @@ pub struct Defect {
 
 impl fmt::Display for Defect {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = kind(&self.key);
+        let kind = rows::kind(self.key.kind).map_or("unknown", |kind| kind.name);
         let name = &self.key.name;
         match std::str::from_utf8(name)
             .ok()
@@ -78,6 +77,7 @@ pub async fn check(store: &dyn Store) -> Result<Report, StoreError> {
         freed: freed(store).await?,
         digests: HashSet::new(),
         complete: summaries::are_complete(store).await.unwrap_or_default(),
+        kind: None,
         report: Report::default(),
         complaints: Vec::new(),
     };
@@ -114,11 +114,6 @@ async fn freed(store: &dyn Store) -> Result<HashSet<String>, StoreError> {
     }
 }
 
-fn kind(key: &Key) -> &'static str {
-    let known = KINDS.iter().find(|(kind, _)| *kind == key.kind);
-    known.map_or("unknown", |(_, name)| name)
-}
-
 /// The check under way.
 struct Desk<'a> {
     store: &'a dyn Store,
@@ -128,16 +123,19 @@ struct Desk<'a> {
     /// Every request has a summary, the store says.
     complete: bool,
     report: Report,
+    /// Of the row at hand; `None` for one of no kind.
+    kind: Option<&'static RowKind>,
     /// About the row at hand.
     complaints: Vec<String>,
 }
 
 impl Desk<'_> {
     async fn row(&mut self, key: Key, value: &[u8]) -> Result<(), StoreError> {
-        let kind = kind(&key);
+        self.kind = rows::kind(key.kind);
+        let name = self.kind.map_or("unknown", |kind| kind.name);
         match self.report.counts.last_mut() {
-            Some((last, count)) if *last == kind => *count += 1,
-            _ => self.report.counts.push((kind, 1)),
+            Some((last, count)) if *last == name => *count += 1,
+            _ => self.report.counts.push((name, 1)),
         }
         match Row::decode(&key, value) {
             Ok(row) => self.judge(&key, &row).await?,
@@ -154,33 +152,17 @@ impl Desk<'_> {
     }
 
     async fn judge(&mut self, key: &Key, row: &Row) -> Result<(), StoreError> {
+        match self.kind.map(|kind| kind.room) {
+            Some(Room::Journal) => self.journal(row).await,
+            Some(Room::Requests) => self.requests(key, row).await,
+            Some(Room::Solver) => self.solver(row).await,
+            Some(Room::Events) => self.events(row).await,
+            Some(Room::Other) | None => Ok(()),
+        }
+    }
+
+    async fn events(&mut self, row: &Row) -> Result<(), StoreError> {
         match row {
-            Row::Entry(..)
-            | Row::Signature { .. }
-            | Row::Consumption { .. }
-            | Row::Slot { .. }
-            | Row::Watch(..)
-            | Row::Void { .. }
-            | Row::Halt(..) => self.journal(row).await,
-            Row::Request(..)
-            | Row::Order { .. }
-            | Row::Facts(..)
-            | Row::Cursor(..)
-            | Row::Sighting(..)
-            | Row::Transaction(..)
-            | Row::Open(..)
-            | Row::Large(..)
-            | Row::Witness(..) => self.index(row).await,
-            Row::Claim(..)
-            | Row::Lane(..)
-            | Row::Attempt { .. }
-            | Row::Resource { .. }
-            | Row::Reservation { .. }
-            | Row::Lease(..)
-            | Row::Settlement { .. }
-            | Row::Parked { .. }
-            | Row::Paused(..)
-            | Row::Outlay(..) => self.solver(row).await,
             Row::Event(number, event) => {
                 self.request(&event.request).await?;
                 let key = rows::history::key(&event.request, *number);
@@ -197,9 +179,6 @@ impl Desk<'_> {
                 self.integrator(label, integrator);
                 Ok(())
             }
-            Row::Summary(id, summary) => self.summary(id, summary).await,
-            Row::Listed(found) => self.leads(key, found).await,
-            Row::Quote(id, request) => self.quote(id, request).await,
             Row::Delivery { label, number, .. } | Row::Dead { label, number, .. } => {
                 self.owed(label, *number).await
             }
@@ -209,7 +188,7 @@ impl Desk<'_> {
                 }
                 Ok(())
             }
-            Row::Version(..) | Row::Candles(..) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -239,6 +218,11 @@ impl Desk<'_> {
             .await
     }
 
+    /// Whether the table of kinds says that rows like the one at hand lead to those of `kind`.
+    fn refers(&self, kind: Kind) -> bool {
+        self.kind.is_some_and(|own| own.refers.contains(&kind))
+    }
+
     fn complain(&mut self, why: impl Into<String>) {
         self.complaints.push(why.into());
     }
@@ -251,6 +235,7 @@ impl Desk<'_> {
         why: impl Into<String>,
         fits: impl Fn(&Row) -> bool,
     ) -> Result<(), StoreError> {
+        debug_assert!(self.refers(key.kind), "{:?}", (self.kind, key.kind));
         let fine = match self.store.read(&key).await? {
             None => false,
             Some(value) => Row::decode(&key, &value).map_or(true, |row| fits(&row)),

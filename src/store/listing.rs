@@ -276,13 +276,7 @@ fn dearness(way: &Way) -> usize {
 }
 
 fn range(prefix: &[u8], limit: usize) -> Range {
-    Range {
-        kind: LISTED,
-        prefix: prefix.to_vec(),
-        after: None,
-        limit,
-        reverse: false,
-    }
+    Range::new(LISTED, prefix, None, limit)
 }
 
 /// Layout: version, the query's fingerprint (8 bytes), the position of the last request looked at.

@@ -23,7 +23,6 @@ mod scene;
 pub mod sled;
 pub mod summaries;
 pub mod walk;
-pub mod witnesses;
 
 use async_trait::async_trait;
 
@@ -254,6 +253,19 @@ pub struct Range {
     pub limit: usize,
     /// From the greatest name down.
     pub reverse: bool,
+}
+
+impl Range {
+    /// From the least name up.
+    pub fn new(kind: Kind, prefix: &[u8], after: Option<Vec<u8>>, limit: usize) -> Self {
+        Self {
+            kind,
+            prefix: prefix.to_vec(),
+            after,
+            limit,
+            reverse: false,
+        }
+    }
 }
 
 /// Why a store gave no answer. After [`StoreError::Failed`] nobody knows what is on the disk, so

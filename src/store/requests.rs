@@ -13,7 +13,6 @@ use super::{
     reserve::Reserve,
     rows::{self, RowError},
     summaries::{self, Changed},
-    witnesses,
 };
 use crate::request::{
     Request,
@@ -290,7 +289,7 @@ impl Requests {
         let batch = with
             .expect(key.clone(), stored.expect())
             .put(key, rows::facts::encode(after)?);
-        let batch = witnesses::wanted(batch, &stored.id, (&stored.facts, after), now)?;
+        let batch = rows::witness::wanted(batch, &stored.id, (&stored.facts, after), now)?;
         // A quote that nobody acted on is forgotten, even between two reads of whoever acts on it now.
         let kept = self.kept(&stored.id).await?;
         let kept = kept.ok_or(RequestsError::Unknown(stored.id))?;

@@ -1,6 +1,6 @@
 //! All rows of a store, whatever they are.
 
-use super::{Batch, Key, Kind, Outcome, Range, Store, StoreError};
+use super::{Batch, Key, Kind, Outcome, Range, Store, StoreError, rows::is_journal};
 
 /// Rows read, and written, at a time.
 const PAGE: usize = 256;
@@ -60,13 +60,7 @@ impl<'a> Walk<'a> {
 }
 
 fn whole(kind: Kind) -> Range {
-    Range {
-        kind,
-        prefix: Vec::new(),
-        after: None,
-        limit: PAGE,
-        reverse: false,
-    }
+    Range::new(kind, &[], None, PAGE)
 }
 
 /// Writes rows where nothing is, many in one commit.
@@ -75,8 +69,8 @@ pub struct Filling<'a> {
     batch: Batch,
     rows: usize,
     bytes: usize,
-    /// The kind of the row before.
-    last: Option<Kind>,
+    /// Whether they are the journal's.
+    journal: bool,
 }
 
 impl<'a> Filling<'a> {
@@ -86,14 +80,14 @@ impl<'a> Filling<'a> {
             batch: Batch::new(),
             rows: 0,
             bytes: 0,
-            last: None,
+            journal: false,
         }
     }
 
     pub async fn put(&mut self, (key, value): Stored) -> Result<(), StoreError> {
         // No commit is in both stores of a pair.
-        let kind = key.kind;
-        if self.last.replace(kind) != Some(kind) && self.rows > 0 {
+        let journal = is_journal(key.kind);
+        if std::mem::replace(&mut self.journal, journal) != journal && self.rows > 0 {
             self.flush().await?;
         }
         self.rows += 1;

@@ -20,7 +20,7 @@ use intentd::{
         fact::{Deposit, Standing},
         witness::Witness,
     },
-    store::{Batch, memory::MemoryStore, requests::Requests, witnesses},
+    store::{Batch, memory::MemoryStore, requests::Requests, rows::witness},
 };
 use serde_json::{Value, json};
 use vm::{Chain, ChainEntry, Endpoint, SETTLEMENT, quorum::Quorum};
@@ -204,7 +204,7 @@ impl Rig {
     async fn full(&self) -> Witness {
         let deposit = self.seen().await;
         let (network, transaction) = (&deposit.network, &deposit.transaction);
-        let found = witnesses::of(&**self.requests.store(), network, transaction).await;
+        let found = witness::of(&**self.requests.store(), network, transaction).await;
         found.unwrap().unwrap()
     }
 }

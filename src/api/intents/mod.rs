@@ -3,7 +3,6 @@
 
 mod about;
 pub mod access;
-mod asked;
 mod chains;
 pub mod codes;
 mod config;

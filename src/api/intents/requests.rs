@@ -2,7 +2,10 @@
 
 use hyper::header::AUTHORIZATION;
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{
+    IntoParams, ToSchema,
+    openapi::path::{Parameter, ParameterIn},
+};
 
 use super::{
     Shared,
@@ -11,13 +14,36 @@ use super::{
 use crate::{
     http::{ApiError, Request, Response, auth::KEY},
     request::{
-        filter::{Asked, Caller, Edition, Wrong},
+        filter::{self, Asked, Caller, Edition, Wrong},
         listing::{self, Case, V1, V2, V3},
     },
     store::listing::{Cut, ListingError},
 };
 
-pub use super::asked::{AskedV1, AskedV2, AskedV3};
+/// What `/requests/v3` reads of the query; all of it must hold. Anything else is refused.
+pub struct AskedV3;
+/// What `/requests/v2` reads of the query.
+pub struct AskedV2;
+/// What `/requests` reads of the query.
+pub struct AskedV1;
+
+impl IntoParams for AskedV3 {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        filter::described(Edition::V3)
+    }
+}
+
+impl IntoParams for AskedV2 {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        filter::described(Edition::V2)
+    }
+}
+
+impl IntoParams for AskedV1 {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        filter::described(Edition::V1)
+    }
+}
 
 /// A page of the listing.
 #[derive(Serialize, ToSchema)]

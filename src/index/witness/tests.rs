@@ -18,7 +18,7 @@ use crate::{
         scene::{USDC, request},
         witness::Change,
     },
-    store::{memory::MemoryStore, requests::Requests, witnesses},
+    store::{memory::MemoryStore, requests::Requests},
 };
 
 const DOWN: fn() -> ReadError = || ReadError::Unavailable("down".into());
@@ -72,7 +72,7 @@ impl Rig {
     async fn kept(&self, network: &str, number: u64) -> Option<Witness> {
         let text = &tx(number).text;
         let store = &**self.requests.store();
-        witnesses::of(store, network, text).await.unwrap()
+        witness::of(store, network, text).await.unwrap()
     }
 
     async fn wanted(&self) -> Vec<Row> {

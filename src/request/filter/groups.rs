@@ -9,7 +9,11 @@ use serde::{
 };
 use serde_json::Value as Json;
 
-use super::{Caller, Clause, Field, Value, Wrong};
+use super::{
+    Caller, Clause, Edition, Field, Value, Wrong,
+    form::Form,
+    table::{self, Parameter},
+};
 use crate::request::status::Status;
 
 /// The most of each that are read.
@@ -18,27 +22,6 @@ const GROUPS: usize = 16;
 const KEYS: usize = 32;
 const VALUES: usize = 64;
 const ALL_VALUES: usize = 256;
-
-/// Parameters that stand beside groups, never in one.
-pub(super) const TOP: [&str; 17] = [
-    "startTimestamp",
-    "endTimestamp",
-    "startBlock",
-    "endBlock",
-    "amountUsdMin",
-    "amountUsdMax",
-    "appFeesAmountUsdMin",
-    "appFeesAmountUsdMax",
-    "fillTimeMin",
-    "fillTimeMax",
-    "features",
-    "filters",
-    "sortBy",
-    "sortDirection",
-    "limit",
-    "continuation",
-    "privateChainsToInclude",
-];
 
 /// The groups of `text`; none for an empty array.
 pub(super) fn parse(text: &str, caller: &Caller<'_>) -> Result<Vec<Vec<Clause>>, Wrong> {
@@ -85,40 +68,36 @@ fn clause(key: &str, json: &Json, caller: &Caller<'_>) -> Result<Clause, Wrong> 
         return Err(Wrong::filters("not: stands twice"));
     }
     let shown: String = name.chars().take(40).collect();
-    if TOP.contains(&name) {
-        let why = format!("{shown} is a parameter of its own, not a field of a group");
-        return Err(Wrong::filters(why));
-    }
-    let field = Field::of(name);
-    let field = field.ok_or_else(|| Wrong::filters(format!("{shown} is not a field")))?;
-    let values = match json {
+    let refused = |why: &str| Err(Wrong::filters(format!("{shown}{why}")));
+    let known = table::of(Edition::V3, name).filter(|known| known.form != Form::Flag);
+    let Some(known) = known else {
+        return refused(" is not a field");
+    };
+    let Some(field) = known.field() else {
+        return refused(" is a parameter of its own, not a field of a group");
+    };
+    let all: &[Json] = match json {
         // It would tell which of everybody's requests were quoted with a key.
         Json::Null if field == Field::ApiKey => {
-            return Err(Wrong::filters(
-                "apiKey: expected the caller's own key or its label, not null",
-            ));
+            return refused(": expected the caller's own key or its label, not null");
         }
-        Json::Null => Vec::new(),
-        Json::Array(all) if all.is_empty() => {
-            return Err(Wrong::filters(format!("{shown}: expected a value")));
-        }
+        Json::Null => &[],
+        Json::Array(all) if all.is_empty() => return refused(": expected a value"),
         Json::Array(all) if all.len() > VALUES => {
-            return Err(Wrong::filters(format!(
-                "{shown}: expected at most {VALUES} values"
-            )));
+            return refused(&format!(": expected at most {VALUES} values"));
         }
         Json::Array(all) if all.contains(&Json::Null) => {
-            return Err(Wrong::filters(format!(
-                "{shown}: null stands alone, not among values"
-            )));
+            return refused(": null stands alone, not among values");
         }
-        Json::Array(all) => values(field, name, all, caller)?,
-        one => values(field, name, std::slice::from_ref(one), caller)?,
+        Json::Array(all) => all.as_slice(),
+        one => std::slice::from_ref(one),
     };
+    let values = values(&known, all, caller)?;
     Ok(Clause { field, not, values })
 }
 
-fn values(field: Field, key: &str, all: &[Json], caller: &Caller<'_>) -> Result<Vec<Value>, Wrong> {
+fn values(known: &Parameter, all: &[Json], caller: &Caller<'_>) -> Result<Vec<Value>, Wrong> {
+    let key = known.name;
     let one = |json: &Json| {
         let text = match json {
             Json::String(text) => text.clone(),
@@ -126,7 +105,7 @@ fn values(field: Field, key: &str, all: &[Json], caller: &Caller<'_>) -> Result<
             _ => return Err(Wrong::filters(format!("{key}: expected texts or numbers"))),
         };
         let inside = |wrong: Wrong| Wrong::filters(wrong.to_string());
-        let value = caller.value(field, key, &text).map_err(inside)?;
+        let value = caller.value(known, &text).map_err(inside)?;
         // Quotes stand in no list that a group could choose from.
         if value == Value::Status(Status::Waiting) {
             let why = format!("{key}: waiting is asked for beside groups only, as status=waiting");

@@ -5,12 +5,15 @@
 //! `submitted` too, which is no word of the filter.
 
 mod field;
+mod form;
 mod groups;
-mod hint;
 mod params;
+mod table;
 
+use field::Found;
 pub use field::{Field, Value};
 pub use params::{Asked, Caller, Edition};
+pub use table::described;
 
 use alloy::primitives::B256;
 use serde::Serialize;
@@ -32,20 +35,24 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    fn field(parameter: &str, why: impl Into<String>) -> Self {
+    fn new(code: &'static str, parameter: &str, why: impl Into<String>) -> Self {
         Self {
-            code: "INVALID_FIELD",
+            code,
             parameter: parameter.to_owned(),
             why: why.into(),
         }
     }
 
+    fn field(parameter: &str, why: impl Into<String>) -> Self {
+        Self::new("INVALID_FIELD", parameter, why)
+    }
+
     fn filters(why: impl Into<String>) -> Self {
-        Self {
-            code: "INVALID_FILTERS",
-            parameter: "filters".to_owned(),
-            why: why.into(),
-        }
+        Self::new("INVALID_FILTERS", "filters", why)
+    }
+
+    fn not_owned(parameter: &str, why: &str) -> Self {
+        Self::new("API_KEY_NOT_OWNED", parameter, why)
     }
 }
 
@@ -165,6 +172,16 @@ pub fn matches(query: &Query, summary: &Summary) -> bool {
 }
 
 impl Ranges {
+    fn span(&mut self, of: table::Limited) -> &mut Span {
+        match of {
+            table::Limited::Time => &mut self.time,
+            table::Limited::Block => &mut self.block,
+            table::Limited::Amount => &mut self.amount,
+            table::Limited::AppFees => &mut self.app_fees,
+            table::Limited::FillTime => &mut self.fill_time,
+        }
+    }
+
     fn hold(&self, sort: Sort, summary: &Summary) -> bool {
         let time = match sort {
             Sort::Updated => summary.updated_at,
@@ -184,8 +201,11 @@ impl Ranges {
 impl Clause {
     fn holds(&self, summary: &Summary) -> bool {
         let is = match self.values.as_slice() {
-            [] => self.field.is_empty(summary),
-            values => values.iter().any(|value| self.field.is(value, summary)),
+            [] => !self.field.any(summary, |_| true),
+            all => {
+                let meant = |found: Found<'_>| all.iter().any(|value| value.means(found));
+                self.field.any(summary, meant)
+            }
         };
         is != self.not
     }
@@ -195,7 +215,8 @@ impl Clause {
         if self.not || self.values.is_empty() || self.values.len() > LOOKUPS {
             return None;
         }
-        let found = self.values.iter().map(|value| self.field.lookups(value));
+        let form = table::form(self.field)?;
+        let found = self.values.iter().map(|value| form.lookups(value));
         let found: Option<Vec<Vec<Lookup>>> = found.collect();
         Some(found?.concat())
     }

@@ -4,25 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Clause, Field, Query, Ranges, Sort, Span, Value, Wrong, groups, hint};
-use crate::{json, request::summary::Feature, show};
+use super::{
+    Clause, Field, Query, Ranges, Sort, Value, Wrong, groups,
+    table::{self, Asks, Parameter},
+};
+use crate::{json, request::summary::Feature};
 
 /// Requests in an answer, unless `limit` says otherwise, and at most.
 const LIMIT: usize = 20;
 const MOST: usize = 50;
-
-/// Parameters of the newest edition that are no field.
-pub(super) const V3_ONLY: [&str; 9] = [
-    "amountUsdMin",
-    "amountUsdMax",
-    "appFeesAmountUsdMin",
-    "appFeesAmountUsdMax",
-    "fillTimeMin",
-    "fillTimeMax",
-    "features",
-    "filters",
-    "includeTotal",
-];
 
 /// Whose words a query is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,73 +44,24 @@ pub struct Asked {
     pub order: bool,
 }
 
-impl Edition {
-    /// The field of a parameter of this edition.
-    fn field(self, name: &str) -> Option<Field> {
-        if self == Self::V3 {
-            return Field::of(name);
-        }
-        Some(match (name, self) {
-            ("id", _) => Field::Id,
-            ("user", _) => Field::Party,
-            ("hash", _) => Field::Transaction,
-            ("originChainId", _) => Field::OriginChain,
-            ("destinationChainId", _) => Field::DestinationChain,
-            ("orderId", Self::V2) => Field::OrderId,
-            ("chainId", Self::V2) => Field::Chain,
-            ("referrer", Self::V2) => Field::Referrer,
-            ("depositAddress", Self::V2) => Field::DepositAddress,
-            ("status", Self::V2) => Field::Status,
-            ("apiKey", Self::V2) => Field::ApiKey,
-            _ => return None,
-        })
-    }
-
-    /// Whether it has a parameter that is no field.
-    fn has(self, name: &str) -> bool {
-        match name {
-            "limit"
-            | "continuation"
-            | "privateChainsToInclude"
-            | "startTimestamp"
-            | "endTimestamp" => true,
-            "sortBy"
-            | "sortDirection"
-            | "startBlock"
-            | "endBlock"
-            | "includeAuthenticatedData"
-            | "includeChildRequests" => self != Self::V1,
-            "includeOrderData" => self == Self::V2,
-            _ => self == Self::V3 && V3_ONLY.contains(&name),
-        }
-    }
-}
-
 impl Caller<'_> {
-    /// [`Field::value`]; of keys only the caller's own.
-    pub(super) fn value(&self, field: Field, key: &str, text: &str) -> Result<Value, Wrong> {
-        if field == Field::ApiKey {
+    /// [`Form::value`](super::form::Form::value); of keys only the caller's own.
+    pub(super) fn value(&self, of: &Parameter, text: &str) -> Result<Value, Wrong> {
+        if of.field() == Some(Field::ApiKey) {
             let own = self
                 .label
                 .filter(|label| *label == text || self.key == Some(text));
-            let own = own.ok_or_else(|| Wrong {
-                code: "API_KEY_NOT_OWNED",
-                parameter: key.to_owned(),
-                why: "expected the caller's own key or its label".to_owned(),
-            })?;
+            let why = "expected the caller's own key or its label";
+            let own = own.ok_or_else(|| Wrong::not_owned(of.name, why))?;
             return Ok(Value::Text(own.to_owned()));
         }
-        field.value(key, text)
+        of.form.value(of.name, text)
     }
 
     /// That requests are the caller's own, for what `parameter` tells of nobody else's; `why` is for those who
     /// have no key.
     fn own(&self, parameter: &str, why: &str) -> Result<Clause, Wrong> {
-        let label = self.label.ok_or_else(|| Wrong {
-            code: "API_KEY_NOT_OWNED",
-            parameter: parameter.to_owned(),
-            why: why.to_owned(),
-        })?;
+        let label = self.label.ok_or_else(|| Wrong::not_owned(parameter, why))?;
         Ok(Clause {
             field: Field::ApiKey,
             not: false,
@@ -176,7 +117,7 @@ impl Asked {
 /// The parameters of an edition, by name.
 struct Params {
     edition: Edition,
-    texts: BTreeMap<String, String>,
+    texts: BTreeMap<&'static str, (Parameter, String)>,
 }
 
 impl Params {
@@ -186,19 +127,18 @@ impl Params {
     ) -> Result<Self, Wrong> {
         let mut texts = BTreeMap::new();
         for (name, text) in pairs {
-            if edition.field(&name).is_none() && !edition.has(&name) {
+            let Some(known) = table::of(edition, &name) else {
                 match edition {
                     Edition::V1 | Edition::V2 => continue,
-                    Edition::V3 => return Err(hint::unknown(&name)),
+                    Edition::V3 => return Err(table::unknown(&name)),
                 }
-            }
+            };
             if text.is_empty() {
                 return Err(Wrong::field(&name, "must not be empty"));
             }
-            if texts.contains_key(&name) {
+            if texts.insert(known.name, (known, text)).is_some() {
                 return Err(Wrong::field(&name, "stands more than once"));
             }
-            texts.insert(name, text);
         }
         let params = Self { edition, texts };
         // Children are regenerated requests, of which there are none.
@@ -207,7 +147,7 @@ impl Params {
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        self.texts.get(name).map(String::as_str)
+        self.texts.get(name).map(|(_, text)| text.as_str())
     }
 
     fn clauses(&self, caller: &Caller<'_>) -> Result<Vec<Clause>, Wrong> {
@@ -215,16 +155,15 @@ impl Params {
             .text("originChainId")
             .or(self.text("destinationChainId"));
         let mut all = Vec::new();
-        for (name, text) in &self.texts {
-            let Some(field) = self.edition.field(name) else {
+        for (name, (known, text)) in &self.texts {
+            let Some(field) = known.field() else {
                 continue;
             };
             let listed = field == Field::ApiKey;
             let texts = text.split(',').filter(|_| listed);
             let texts = texts.chain(Some(text.as_str()).filter(|_| !listed));
-            let values: Result<Vec<_>, _> = texts
-                .map(|text| caller.value(field, name, text.trim()))
-                .collect();
+            let values: Result<Vec<_>, _> =
+                texts.map(|text| caller.value(known, text.trim())).collect();
             let clause = reasoned(Clause {
                 field,
                 not: false,
@@ -270,52 +209,24 @@ impl Params {
     }
 
     fn ranges(&self) -> Result<Ranges, Wrong> {
-        let second = |name: &str| self.number(name);
-        let from = second("startTimestamp")?.map(|from| from.saturating_mul(1000));
-        let to = second("endTimestamp")?;
-        let to = to.map(|to| to.saturating_mul(1000).saturating_add(999));
-        let span = |from: &str, to: &str| -> Result<Span, Wrong> {
-            Ok(Span {
-                from: self.number(from)?,
-                to: self.number(to)?,
-            })
-        };
-        Ok(Ranges {
-            time: Span { from, to },
-            block: span("startBlock", "endBlock")?,
+        let mut ranges = Ranges {
             origin_block: self.text("originChainId").is_some(),
-            amount: self.dollars("amountUsdMin", "amountUsdMax")?,
-            app_fees: self.dollars("appFeesAmountUsdMin", "appFeesAmountUsdMax")?,
-            fill_time: span("fillTimeMin", "fillTimeMax")?,
-        })
-    }
-
-    fn number(&self, name: &str) -> Result<Option<u64>, Wrong> {
-        let number = |text: &str| {
-            json::number(text)
-                .ok_or_else(|| Wrong::field(name, "expected a whole number from 0 to 2^53 - 1"))
+            ..Ranges::default()
         };
-        self.text(name).map(number).transpose()
-    }
-
-    /// Dollars as millionths. A lower limit between two of them is the upper one.
-    fn dollars(&self, from: &str, to: &str) -> Result<Span, Wrong> {
-        let read = |name: &str| {
-            let micro = |text: &str| {
-                let micro = show::micro_of(text).and_then(|micro| u64::try_from(micro).ok());
-                micro.ok_or_else(|| Wrong::field(name, "expected dollars, such as 12.5"))
+        for one in table::all(self.edition) {
+            let (of, most) = match one.asks {
+                Asks::From(of) => (of, false),
+                Asks::To(of) => (of, true),
+                Asks::Field(_) | Asks::Answer => continue,
             };
-            self.text(name).map(micro).transpose()
-        };
-        let least = read(from)?;
-        let cut = self
-            .text(from)
-            .and_then(|text| text.split_once('.')?.1.get(6..));
-        let above = cut.is_some_and(|rest| rest.bytes().any(|digit| digit != b'0'));
-        Ok(Span {
-            from: least.map(|least| least.saturating_add(above.into())),
-            to: read(to)?,
-        })
+            let text = self.text(one.name);
+            let limit = text.map(|text| one.form.limit(one.name, text, most));
+            let limit = limit.transpose()?;
+            let span = ranges.span(of);
+            let side = if most { &mut span.to } else { &mut span.from };
+            *side = limit;
+        }
+        Ok(ranges)
     }
 
     fn features(&self) -> Result<u8, Wrong> {

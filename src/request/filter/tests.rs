@@ -316,10 +316,16 @@ fn what_is_no_parameter_is_refused_with_the_right_one() {
     let long = "x".repeat(10_000);
     let wrong = parse(&[(&long, "1")]).unwrap_err().to_string();
     assert!(wrong.len() < 200, "{wrong}");
-    // Every name of an edition is known to it.
-    for name in Field::NAMES {
-        assert!(Field::of(name).is_some(), "{name}");
+    // Every name of an edition is known to it, and stands there once.
+    for version in [Edition::V1, Edition::V2, Edition::V3] {
+        let names: Vec<_> = table::all(version).map(|one| one.name).collect();
+        for (at, name) in names.iter().enumerate() {
+            assert!(table::of(version, name).is_some(), "{name}");
+            assert!(!names[..at].contains(name), "{name} twice");
+        }
     }
+    let counts = [Edition::V1, Edition::V2, Edition::V3].map(|one| table::all(one).count());
+    assert_eq!(counts, [10, 23, 43]);
 }
 
 #[test]

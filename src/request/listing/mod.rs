@@ -1,8 +1,7 @@
-//! A request as the listing shows it, in three editions (guide: protocol 11.11). One
-//! reading ([`Case`]), three renderings.
+//! A request as the listing shows it (guide: protocol 11.11). One reading ([`Case`]) gives version 3's record;
+//! versions 2 and 1 are views of that.
 
 mod fees;
-mod old;
 mod protocol;
 mod record;
 mod route;
@@ -18,8 +17,7 @@ use super::{
     witness::Witness,
 };
 
-pub use old::{V1, V2, v1, v2};
-pub use record::{V3, v3};
+pub use record::{V1, V2, V3, v1, v2, v3};
 
 /// Transactions in full, by network and text.
 pub type Witnesses = HashMap<(String, String), Arc<Witness>>;

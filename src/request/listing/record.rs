@@ -1,5 +1,9 @@
 //! `GET /requests/v3`.
 
+mod older;
+
+pub use older::{V1, V2, v1, v2};
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -8,7 +12,7 @@ use super::{
     fees::{AppFees, Fees, PlatformFee},
     protocol::Protocol,
     route::{Actual, Legs},
-    transactions::{CallData, Failed, Moved, StateChange},
+    transactions::{CallData, Moved, StateChange},
 };
 use crate::{
     request::{
@@ -191,7 +195,7 @@ impl Transaction {
             tx_hash: moved.hash.to_owned(),
             fee: moved.fee(),
             fee_usd: moved.fee_usd(),
-            block: moved.place.map(|place| place.number),
+            block: moved.block(),
             r#type: "onchain",
             chain_id: moved.chain,
             timestamp: moved.place.map(|place| place.time),
@@ -204,8 +208,11 @@ impl Transaction {
 
 /// The record of a request.
 pub fn v3(case: &Case<'_>) -> V3 {
-    let sheet = Sheet::of(case);
-    let request = case.request;
+    record(&Sheet::of(case))
+}
+
+fn record(sheet: &Sheet<'_>) -> V3 {
+    let request = sheet.case.request;
     V3 {
         id: request.id.to_string(),
         status: sheet.verdict.status.text(),
@@ -215,12 +222,12 @@ pub fn v3(case: &Case<'_>) -> V3 {
         refund_to: Some(request.refund_to.clone()),
         deposit_address: None,
         request_type: Kind::of(request, &sheet.quoted).text(),
-        data: data(&sheet),
+        data: data(sheet),
         protocol: sheet.protocol(),
         features: Feature::of(&sheet.quoted).map(Feature::text).collect(),
         superseded_by_request_id: None,
         created_at: show::iso(request.created_at),
-        updated_at: show::iso(render::updated_at(request, case.facts)),
+        updated_at: show::iso(render::updated_at(request, sheet.case.facts)),
     }
 }
 
@@ -232,8 +239,8 @@ fn data(sheet: &Sheet<'_>) -> Data {
         fail_reason: verdict.fail_reason.map(|reason| reason.text()),
         refund_fail_reason: verdict.refund_fail_reason.map(|reason| reason.text()),
         failed_tx_hash: failed.as_ref().map(|failed| failed.hash.to_owned()),
-        failed_tx_block_number: failed.as_ref().map(|failed| failed.block),
-        failed_call_data: failed.as_ref().and_then(Failed::data),
+        failed_tx_block_number: failed.as_ref().and_then(Moved::block),
+        failed_call_data: failed.as_ref().and_then(Moved::data),
         uses_external_liquidity: false,
         time_estimate: sheet.details().map(|details| details.time_estimate),
         triggered_by_fast_fill: None,

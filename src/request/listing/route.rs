@@ -63,6 +63,16 @@ impl Leg {
     }
 }
 
+impl Actual {
+    fn quoted(legs: Legs, details: &Details) -> Self {
+        Self {
+            origin: legs.origin,
+            destination: legs.destination,
+            rate: Some(details.rate.clone()),
+        }
+    }
+}
+
 impl Sheet<'_> {
     pub(super) fn quoted_legs(&self) -> Option<Legs> {
         let route = self.details()?.route.as_ref()?;
@@ -85,19 +95,6 @@ impl Sheet<'_> {
         })
     }
 
-    /// The same with the exchanges that each side was let go through.
-    pub(super) fn filtered_legs(&self) -> Option<Legs> {
-        let legs = self.quoted_legs()?;
-        let filtered = |leg: Leg, origin: bool| Leg {
-            included_swap_sources: Some(self.quoted.swap_sources.of_side(origin).to_vec()),
-            ..leg
-        };
-        Some(Legs {
-            origin: legs.origin.map(|leg| filtered(leg, true)),
-            destination: legs.destination.map(|leg| filtered(leg, false)),
-        })
-    }
-
     pub(super) fn actual_legs(&self) -> Option<Actual> {
         let (legs, details) = (self.quoted_legs()?, self.details()?);
         let fill = self.case.facts.alive(Purpose::Fill).next();
@@ -105,11 +102,7 @@ impl Sheet<'_> {
             return Some(self.done(legs, details));
         }
         if self.deposit().is_none() && fill.is_none() {
-            return Some(Actual {
-                origin: legs.origin,
-                destination: legs.destination,
-                rate: Some(details.rate.clone()),
-            });
+            return Some(Actual::quoted(legs, details));
         }
         let input = self.input(details);
         let Some(fill) = fill else {
@@ -178,11 +171,7 @@ impl Sheet<'_> {
             .filter_map(|moved| moved.witness)
             .flat_map(|seen| &seen.changes);
         let Some(received) = self.received(changes, details) else {
-            return Actual {
-                origin: legs.origin,
-                destination: legs.destination,
-                rate: Some(details.rate.clone()),
-            };
+            return Actual::quoted(legs, details);
         };
         let output = details.currency_out.with(received);
         Actual {

@@ -65,13 +65,6 @@ struct Token {
     token_address: String,
 }
 
-/// The transaction of the request that failed last.
-pub struct Failed<'a> {
-    pub hash: &'a str,
-    pub block: u64,
-    pub witness: Option<&'a Witness>,
-}
-
 impl CallData {
     fn of(witness: &Witness) -> Self {
         Self {
@@ -100,6 +93,10 @@ impl StateChange {
 }
 
 impl Moved<'_> {
+    pub fn block(&self) -> Option<u64> {
+        self.place.map(|place| place.number)
+    }
+
     pub fn fee(&self) -> Option<String> {
         self.witness.map(|witness| witness.fee.to_string())
     }
@@ -117,12 +114,6 @@ impl Moved<'_> {
     pub fn changes(&self) -> Option<Vec<StateChange>> {
         let changes = self.witness.map(|witness| witness.changes.iter());
         changes.map(|changes| changes.map(StateChange::of).collect())
-    }
-}
-
-impl Failed<'_> {
-    pub fn data(&self) -> Option<CallData> {
-        self.witness.map(CallData::of)
     }
 }
 
@@ -181,8 +172,8 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The user's where nobody else acts, else the solver's.
-    pub(super) fn failed(&self) -> Option<Failed<'a>> {
+    /// The one that failed last: the user's where nobody else acts, else the solver's.
+    pub(super) fn failed(&self) -> Option<Moved<'a>> {
         let facts = self.case.facts;
         let own = facts
             .own
@@ -194,12 +185,7 @@ impl<'a> Sheet<'a> {
             let State::Reverted { place, .. } = state else {
                 return None;
             };
-            let found = self.moved((network, hash), Some(place), Some(false));
-            Some(Failed {
-                hash,
-                block: place.number,
-                witness: found.witness,
-            })
+            Some(self.moved((network, hash), Some(place), Some(false)))
         };
         own.chain(sent).rev().find_map(reverted)
     }

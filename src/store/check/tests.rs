@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use alloy::primitives::B256;
 
 use super::*;
@@ -11,7 +13,7 @@ use crate::{
         Batch, Kind,
         memory::MemoryStore,
         rows::{
-            self,
+            self, KINDS,
             attempt::{self, Owner},
             claim::{Claim, Stage},
             cursor::{Cursor, Mark},
@@ -31,7 +33,7 @@ async fn a_store_with_rows_of_every_kind_is_whole() {
     let report = check(&world().await).await.unwrap();
     assert_eq!(report.defects, 0, "{report}");
     let counted: Vec<_> = report.counts.iter().map(|(kind, _)| *kind).collect();
-    assert_eq!(counted, KINDS.map(|(_, name)| name));
+    assert_eq!(counted, KINDS.map(|kind| kind.name));
     let text = report.to_string();
     assert!(text.contains("lane                  1"), "{text}");
     let end = format!("{} rows, 0 defects", scene::count());
@@ -52,7 +54,7 @@ async fn told(change: Batch) -> Vec<String> {
 #[tokio::test]
 async fn every_byte_that_a_decoder_refuses_is_told() {
     for (key, value) in scene::rows() {
-        let kind = kind(&key);
+        let kind = rows::kind(key.kind).unwrap().name;
         let newer = [&[99], &value[1..]].concat();
         for bytes in [Vec::new(), newer] {
             let told = told(Batch::new().put(key.clone(), bytes)).await;
@@ -70,7 +72,7 @@ async fn every_byte_that_a_decoder_refuses_is_told() {
 
 #[tokio::test]
 async fn names_that_are_none_are_told() {
-    for (kind, name) in KINDS {
+    for RowKind { kind, name, .. } in KINDS {
         if ["cursor", "halt", "consumption", "lease"].contains(&name) {
             continue;
         }
@@ -142,7 +144,9 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (rows::parked::key(&id, &deposit), &[]),
         (rows::pause::key(), &[]),
     ];
+    let mut leaning = BTreeSet::new();
     for (key, missed) in cases {
+        leaning.extend(missed.iter().map(|by| (*by, key.kind)));
         let told = told(Batch::new().delete(key.clone())).await;
         let by: Vec<_> = told
             .iter()
@@ -150,6 +154,20 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
             .collect();
         assert_eq!(by, *missed, "without {key:?}: {told:?}");
     }
+    // The table of kinds says the same, and what these rows have no example of.
+    let table: BTreeSet<_> = KINDS
+        .iter()
+        .flat_map(|one| one.refers.iter().map(|to| (one.name, *to)))
+        .collect();
+    let unseen = [
+        ("attempt", rows::REQUEST),
+        ("parked", rows::CLAIM),
+        ("quote", rows::FACTS),
+        ("quote", rows::REQUEST),
+        ("void", rows::VOID),
+    ];
+    leaning.extend(unseen);
+    assert_eq!(leaning, table);
 }
 
 async fn each_is_told(cases: Vec<(Key, Vec<u8>, &str)>) {

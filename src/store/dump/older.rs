@@ -235,7 +235,7 @@ async fn count(store: &dyn Store, kind: Kind) -> Result<u64, StoreError> {
 
 fn named(counts: &BTreeMap<Kind, u64>) -> Vec<(&'static str, u64)> {
     let kinds = KINDS.iter();
-    let named = kinds.filter_map(|(kind, name)| Some((*name, *counts.get(kind)?)));
+    let named = kinds.filter_map(|one| Some((one.name, *counts.get(&one.kind)?)));
     named.collect()
 }
 

@@ -250,13 +250,7 @@ impl Seen {
 
 /// Whether nobody else's request was seen in the transaction: many may deposit in one.
 async fn only_of(store: &dyn Store, transaction: &str, id: &B256) -> Result<bool, RequestsError> {
-    let range = Range {
-        kind: LISTED,
-        prefix: listed::sent(&Name::of(transaction)),
-        after: None,
-        limit: 2,
-        reverse: false,
-    };
+    let range = Range::new(LISTED, &listed::sent(&Name::of(transaction)), None, 2);
     let rows = store.scan(range).await?;
     Ok(rows
         .iter()
@@ -265,12 +259,6 @@ async fn only_of(store: &dyn Store, transaction: &str, id: &B256) -> Result<bool
 
 /// Whether an event of it is left that somebody may still be told of.
 async fn is_told(store: &dyn Store, id: &B256) -> Result<bool, RequestsError> {
-    let range = Range {
-        kind: HISTORY,
-        prefix: id.to_vec(),
-        after: None,
-        limit: 1,
-        reverse: false,
-    };
+    let range = Range::new(HISTORY, id.as_slice(), None, 1);
     Ok(!store.scan(range).await?.is_empty())
 }

@@ -3,25 +3,23 @@
 use alloy::primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    KINDS, RowError, attempt,
+    RowError, attempt,
     candle::{self, Candle},
     claim::Claim,
-    consumption,
     cursor::Cursor,
     dead::Dead,
     delivery::{self, Delivery},
     entry::Entry,
-    event, facts,
     halt::Halt,
-    history, integrator, lane, large,
+    kind, lane, large,
     lease::Lease,
-    listed, mark, open, order,
+    listed,
     outlay::Outlay,
     parked::Parked,
     pause::Paused,
-    quote, request, reservation,
+    reservation,
     settlement::Settlement,
-    sighting, signature, slot, summary, transaction, version,
+    sighting, signature, transaction,
     void::Void,
     watch, witness,
 };
@@ -124,123 +122,14 @@ pub enum Row {
 impl Row {
     /// The row under `key`, by the decoder of its kind.
     pub fn decode(key: &Key, value: &[u8]) -> Result<Self, RowError> {
-        let kind = KINDS.iter().find(|(kind, _)| *kind == key.kind);
-        let (_, kind) = kind.ok_or_else(|| RowError::new("foreign", "unknown kind"))?;
-        let name = Name(kind, &key.name);
-        match key.kind {
-            super::ENTRY => Ok(Self::Entry(name.text()?, Entry::decode(value)?.into())),
-            super::SIGNATURE => name.signature(value),
-            super::CONSUMPTION => {
-                let (what, by) = (name.text()?, consumption::decode(value)?);
-                Ok(Self::Consumption { what, by })
-            }
-            super::SLOT => {
-                let (slot, holder) = (name.text()?, slot::decode(value)?);
-                Ok(Self::Slot { slot, holder })
-            }
-            super::WATCH => {
-                let (chain, _) = name.split()?;
-                let watch = watch::decode(&chain, key, value)?;
-                Ok(Self::Watch(chain, watch))
-            }
-            super::VOID => name.void(value),
-            super::HALT => Ok(Self::Halt(name.text()?, Halt::decode(value)?)),
-            _ => Self::trading(key, name, value),
-        }
-    }
-
-    /// Rows of requests, of the index and of the solver.
-    fn trading(key: &Key, name: Name<'_>, value: &[u8]) -> Result<Self, RowError> {
-        match key.kind {
-            super::REQUEST => Ok(Self::Request(name.word()?, request::decode(value)?.into())),
-            super::ORDER => {
-                let (order, request) = (name.word()?, order::decode(value)?);
-                Ok(Self::Order { order, request })
-            }
-            super::FACTS => Ok(Self::Facts(name.word()?, facts::decode(value)?.into())),
-            super::CURSOR => Ok(Self::Cursor(name.text()?, Cursor::decode(value)?)),
-            super::SIGHTING => {
-                let (network, _) = name.split()?;
-                let row = sighting::decode(&network, key, value)?;
-                Ok(Self::Sighting(network, row))
-            }
-            super::TRANSACTION => Ok(Self::Transaction(transaction::row(key, value)?)),
-            super::OPEN => Ok(Self::Open(open::decode(key, value)?)),
-            super::CLAIM => Ok(Self::Claim(name.word()?, Claim::decode(value)?.into())),
-            super::LANE => Ok(Self::Lane(name.text()?, lane::Lane::decode(value)?)),
-            super::ATTEMPT => name.attempt(value),
-            super::RESOURCE => name.resource(value),
-            super::RESERVATION => name.reservation(value),
-            super::LEASE => Ok(Self::Lease(name.text()?, Lease::decode(value)?)),
-            super::SETTLEMENT => {
-                let ((request, deposit), settlement) = (name.words()?, Settlement::decode(value)?);
-                Ok(Self::Settlement {
-                    request,
-                    deposit,
-                    settlement: settlement.into(),
-                })
-            }
-            super::PARKED => {
-                let ((request, deposit), parked) = (name.words()?, Parked::decode(value)?);
-                Ok(Self::Parked {
-                    request,
-                    deposit,
-                    parked: parked.into(),
-                })
-            }
-            super::PAUSE => Ok(Self::Paused(name.text()?, Paused::decode(value)?)),
-            super::OUTLAY => Ok(Self::Outlay(name.word()?, Outlay::decode(value)?)),
-            super::CANDLE => Ok(Self::Candles(candle::page(key)?, candle::decode(value)?)),
-            _ => Self::told(key, name, value),
-        }
-    }
-
-    /// Rows of those who are told.
-    fn told(key: &Key, name: Name<'_>, value: &[u8]) -> Result<Self, RowError> {
-        match key.kind {
-            super::EVENT => {
-                let (number, event) = event::row(key, value)?;
-                Ok(Self::Event(number, event.into()))
-            }
-            super::INTEGRATOR => {
-                let integrator = integrator::decode(value)?;
-                Ok(Self::Integrator(name.text()?, integrator.into()))
-            }
-            super::WITNESS => Ok(Self::Witness(witness::either(key, value)?.into())),
-            super::SUMMARY => Ok(Self::Summary(name.word()?, summary::decode(value)?.into())),
-            super::LISTED => Ok(Self::Listed(listed::decode(key, value)?)),
-            super::QUOTE => Ok(Self::Quote(name.word()?, quote::decode(value)?.into())),
-            super::LARGE => Ok(Self::Large(name.word()?, large::Large::decode(value)?)),
-            super::DELIVERY => {
-                let ((label, number), delivery) = (name.delivered()?, Delivery::decode(value)?);
-                Ok(Self::Delivery {
-                    label,
-                    number,
-                    delivery,
-                })
-            }
-            super::DEAD => {
-                let ((label, number), dead) = (name.delivered()?, Dead::decode(value)?);
-                Ok(Self::Dead {
-                    label,
-                    number,
-                    dead,
-                })
-            }
-            super::MARK => Ok(Self::Mark(name.text()?, mark::decode(value)?)),
-            super::HISTORY => {
-                let (request, number) = history::row(key, value)?;
-                Ok(Self::History { request, number })
-            }
-            super::VERSION => Ok(Self::Version(name.text()?, version::decode(value)?)),
-            _ => Err(RowError::new(name.0, "no decoder")),
-        }
+        let known = kind(key.kind).ok_or_else(|| RowError::new("foreign", "unknown kind"))?;
+        (known.decode)(Name(known.name, &key.name), key, value)
     }
 }
 
 /// The name of a row, and what its kind is called.
 #[derive(Clone, Copy)]
-struct Name<'a>(&'static str, &'a [u8]);
+pub(super) struct Name<'a>(&'static str, &'a [u8]);
 
 impl<'a> Name<'a> {
     fn wrong(self) -> RowError {
@@ -254,16 +143,12 @@ impl<'a> Name<'a> {
             .ok_or_else(|| self.wrong())
     }
 
-    fn text(self) -> Result<String, RowError> {
+    pub(super) fn text(self) -> Result<String, RowError> {
         self.utf8(self.1)
     }
 
-    fn word(self) -> Result<B256, RowError> {
+    pub(super) fn word(self) -> Result<B256, RowError> {
         B256::try_from(self.1).map_err(|_| self.wrong())
-    }
-
-    fn words(self) -> Result<(B256, B256), RowError> {
-        super::words(self.1).ok_or_else(|| self.wrong())
     }
 
     /// The text before the first zero byte, and what is behind it.
@@ -273,12 +158,64 @@ impl<'a> Name<'a> {
         Ok((self.utf8(&self.1[..zero])?, &self.1[zero + 1..]))
     }
 
-    fn delivered(self) -> Result<(String, u64), RowError> {
+    pub(super) fn watch(self, key: &Key, value: &[u8]) -> Result<Row, RowError> {
+        let (chain, _) = self.split()?;
+        let watch = watch::decode(&chain, key, value)?;
+        Ok(Row::Watch(chain, watch))
+    }
+
+    pub(super) fn sighting(self, key: &Key, value: &[u8]) -> Result<Row, RowError> {
+        let (network, _) = self.split()?;
+        let row = sighting::decode(&network, key, value)?;
+        Ok(Row::Sighting(network, row))
+    }
+
+    fn deposit(self) -> Result<(B256, B256), RowError> {
+        super::words(self.1).ok_or_else(|| self.wrong())
+    }
+
+    pub(super) fn settlement(self, value: &[u8]) -> Result<Row, RowError> {
+        let ((request, deposit), settlement) = (self.deposit()?, Settlement::decode(value)?.into());
+        Ok(Row::Settlement {
+            request,
+            deposit,
+            settlement,
+        })
+    }
+
+    pub(super) fn parked(self, value: &[u8]) -> Result<Row, RowError> {
+        let ((request, deposit), parked) = (self.deposit()?, Parked::decode(value)?.into());
+        Ok(Row::Parked {
+            request,
+            deposit,
+            parked,
+        })
+    }
+
+    fn event(self) -> Result<(String, u64), RowError> {
         let (label, number) = delivery::parts(self.1).ok_or_else(|| self.wrong())?;
         Ok((label.to_owned(), number))
     }
 
-    fn signature(self, value: &[u8]) -> Result<Row, RowError> {
+    pub(super) fn delivery(self, value: &[u8]) -> Result<Row, RowError> {
+        let ((label, number), delivery) = (self.event()?, Delivery::decode(value)?);
+        Ok(Row::Delivery {
+            label,
+            number,
+            delivery,
+        })
+    }
+
+    pub(super) fn dead(self, value: &[u8]) -> Result<Row, RowError> {
+        let ((label, number), dead) = (self.event()?, Dead::decode(value)?);
+        Ok(Row::Dead {
+            label,
+            number,
+            dead,
+        })
+    }
+
+    pub(super) fn signature(self, value: &[u8]) -> Result<Row, RowError> {
         let (digest, signer) = self.1.split_first_chunk::<32>().ok_or(self.wrong())?;
         Ok(Row::Signature {
             digest: B256::from(*digest),
@@ -287,7 +224,7 @@ impl<'a> Name<'a> {
         })
     }
 
-    fn void(self, value: &[u8]) -> Result<Row, RowError> {
+    pub(super) fn void(self, value: &[u8]) -> Result<Row, RowError> {
         let (statement, count) = self.1.split_last_chunk::<4>().ok_or(self.wrong())?;
         let statement = statement.strip_suffix(&[0]).ok_or(self.wrong())?;
         Ok(Row::Void {
@@ -306,13 +243,13 @@ impl<'a> Name<'a> {
         }
     }
 
-    fn attempt(self, value: &[u8]) -> Result<Row, RowError> {
+    pub(super) fn attempt(self, value: &[u8]) -> Result<Row, RowError> {
         let (lane, id) = self.of_lane()?;
         let attempt = attempt::Attempt::decode(value)?.into();
         Ok(Row::Attempt { lane, id, attempt })
     }
 
-    fn resource(self, value: &[u8]) -> Result<Row, RowError> {
+    pub(super) fn resource(self, value: &[u8]) -> Result<Row, RowError> {
         let (lane, resource) = self.of_lane()?;
         let holder = attempt::held_by(value)?;
         Ok(Row::Resource {
@@ -322,7 +259,7 @@ impl<'a> Name<'a> {
         })
     }
 
-    fn reservation(self, value: &[u8]) -> Result<Row, RowError> {
+    pub(super) fn reservation(self, value: &[u8]) -> Result<Row, RowError> {
         let (lane, rest) = self.split()?;
         // A currency in hex holds no zero byte, an id may.
         let (_, attempt) = Name(self.0, rest).of_lane()?;

@@ -153,13 +153,12 @@ pub fn key(step: Step, series: Series<'_>, at: u64) -> Key {
 /// The pages from the one of `from` (unix seconds) on, the oldest first.
 pub fn since(step: Step, series: Series<'_>, from: u64) -> Range {
     let before = step.page_start(from).checked_sub(1);
-    Range {
-        kind: CANDLE,
-        prefix: series.prefix(step),
-        after: before.map(|before| series.name(step, before)),
-        limit: step.pages(),
-        reverse: false,
-    }
+    Range::new(
+        CANDLE,
+        &series.prefix(step),
+        before.map(|before| series.name(step, before)),
+        step.pages(),
+    )
 }
 
 /// The newest page that does not begin behind `until` (unix seconds).
@@ -174,13 +173,7 @@ pub fn newest(step: Step, series: Series<'_>, until: u64) -> Range {
 
 /// All pages behind the name `after`.
 pub fn range(after: Option<Vec<u8>>, limit: usize) -> Range {
-    Range {
-        kind: CANDLE,
-        prefix: Vec::new(),
-        after,
-        limit,
-        reverse: false,
-    }
+    Range::new(CANDLE, &[], after, limit)
 }
 
 /// What a key says.
@@ -229,13 +222,7 @@ pub fn is_long_over(key: &Key, now: u64) -> Result<bool, RowError> {
 /// The page behind the one under `key`, of the same step and currency.
 pub fn behind(key: &Key) -> Range {
     let series = key.name.len().saturating_sub(size_of::<u64>());
-    Range {
-        kind: CANDLE,
-        prefix: key.name[..series].to_vec(),
-        after: Some(key.name.clone()),
-        limit: 1,
-        reverse: false,
-    }
+    Range::new(CANDLE, &key.name[..series], Some(key.name.clone()), 1)
 }
 
 pub fn encode(candles: &[Candle]) -> Result<Vec<u8>, RowError> {

@@ -7,7 +7,7 @@
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
-use super::{CURSOR, RowError, decode, encode};
+use super::CURSOR;
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
@@ -44,12 +44,4 @@ pub fn key(network: &str) -> Key {
     Key::new(CURSOR, network)
 }
 
-impl Cursor {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode("cursor", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode("cursor", FORMAT, bytes)
-    }
-}
+stored!(Cursor, "cursor", encode, decode);

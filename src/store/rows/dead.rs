@@ -7,9 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    DEAD, RowError, decode as decode_row,
+    DEAD,
     delivery::{Delivery, name},
-    encode as encode_row,
 };
 use crate::store::Key;
 
@@ -24,15 +23,7 @@ pub struct Dead {
     pub delivery: Delivery,
 }
 
-impl Dead {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode_row("dead", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode_row("dead", FORMAT, bytes)
-    }
-}
+stored!(Dead, "dead", encode, decode);
 
 /// Where the dead delivery of event `number` to `label` is.
 pub fn key(label: &str, number: u64) -> Key {

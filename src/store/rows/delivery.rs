@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DELIVERY, RowError, decode as decode_row, encode as encode_row};
+use super::DELIVERY;
 use crate::store::{Key, Kind, Range, number};
 
 const FORMAT: u8 = 1;
@@ -34,6 +34,8 @@ pub struct Try {
     pub said: String,
 }
 
+stored!(Delivery, "delivery", encode, decode);
+
 impl Delivery {
     /// One that is to be tried at `now` (unix milliseconds).
     pub fn fresh(now: u64) -> Self {
@@ -42,14 +44,6 @@ impl Delivery {
             due: now,
             tries: Vec::new(),
         }
-    }
-
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode_row("delivery", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode_row("delivery", FORMAT, bytes)
     }
 }
 
@@ -71,13 +65,12 @@ pub fn parts(name: &[u8]) -> Option<(&str, u64)> {
 
 /// The deliveries to `label`, or its dead ones, of events after number `after`.
 pub fn of(kind: Kind, label: &str, after: u64, limit: usize) -> Range {
-    Range {
+    Range::new(
         kind,
-        prefix: [label.as_bytes(), &[0]].concat(),
-        after: Some(name(label, after)),
+        &[label.as_bytes(), &[0]].concat(),
+        Some(name(label, after)),
         limit,
-        reverse: false,
-    }
+    )
 }
 
 /// The newest of [`of`].
@@ -91,11 +84,5 @@ pub fn newest(kind: Kind, label: &str) -> Range {
 
 /// The first row of whatever label comes behind `label` in their order.
 pub fn behind(kind: Kind, label: Option<&str>) -> Range {
-    Range {
-        kind,
-        prefix: Vec::new(),
-        after: label.map(|label| name(label, u64::MAX)),
-        limit: 1,
-        reverse: false,
-    }
+    Range::new(kind, &[], label.map(|label| name(label, u64::MAX)), 1)
 }

@@ -7,7 +7,7 @@
 use alloy::primitives::{B256, Bytes};
 use serde::{Deserialize, Serialize};
 
-use super::{ENTRY, RowError, decode, encode};
+use super::ENTRY;
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
@@ -63,12 +63,4 @@ pub fn key(statement: &str) -> Key {
     Key::new(ENTRY, statement)
 }
 
-impl Entry {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode("entry", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode("entry", FORMAT, bytes)
-    }
-}
+stored!(Entry, "entry", encode, decode);

@@ -20,13 +20,7 @@ pub fn key(number: u64) -> Key {
 
 /// The events after `number`, the oldest first.
 pub fn after(number: u64, limit: usize) -> Range {
-    Range {
-        kind: EVENT,
-        prefix: Vec::new(),
-        after: Some(number.to_be_bytes().into()),
-        limit,
-        reverse: false,
-    }
+    Range::new(EVENT, &[], Some(number.to_be_bytes().into()), limit)
 }
 
 /// The newest event.

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{HALT, RowError, decode, encode};
+use super::HALT;
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
@@ -29,6 +29,8 @@ pub struct Halt {
 pub fn key(chain: &str) -> Key {
     Key::new(HALT, chain)
 }
+
+stored!(Halt, "halt", encode, decode);
 
 impl Halt {
     /// With another reason; `None` if it is one of those that are known.
@@ -55,13 +57,5 @@ impl Halt {
         } = self;
         let digest = Sha256::digest(format!("{why}\0{at}\0{also:?}\0{more}"));
         alloy::hex::encode(&digest[..4])
-    }
-
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode("halt", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode("halt", FORMAT, bytes)
     }
 }

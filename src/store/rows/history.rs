@@ -22,13 +22,12 @@ pub fn key(request: &B256, number: u64) -> Key {
 
 /// The events of `request` after number `after`, the oldest first.
 pub fn after(request: &B256, after: u64, limit: usize) -> Range {
-    Range {
-        kind: HISTORY,
-        prefix: request.to_vec(),
-        after: Some(key(request, after).name),
+    Range::new(
+        HISTORY,
+        request.as_slice(),
+        Some(key(request, after).name),
         limit,
-        reverse: false,
-    }
+    )
 }
 
 /// The request and the event's number.

@@ -18,13 +18,7 @@ pub fn key(label: &str) -> Key {
 
 /// All of them.
 pub fn range() -> Range {
-    Range {
-        kind: INTEGRATOR,
-        prefix: Vec::new(),
-        after: None,
-        limit: usize::MAX,
-        reverse: false,
-    }
+    Range::new(INTEGRATOR, &[], None, usize::MAX)
 }
 
 pub fn encode(integrator: &Integrator) -> Result<Vec<u8>, RowError> {

@@ -8,7 +8,7 @@
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
-use super::{LARGE, RowError, decode as decode_row, encode as encode_row};
+use super::{LARGE, RowError};
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
@@ -37,12 +37,4 @@ pub fn request(key: &Key) -> Result<B256, RowError> {
     B256::try_from(key.name.as_slice()).map_err(|e| RowError::new("large", e))
 }
 
-impl Large {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode_row("large", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode_row("large", FORMAT, bytes)
-    }
-}
+stored!(Large, "large", encode, decode);

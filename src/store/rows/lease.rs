@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LEASE, RowError, decode, encode};
+use super::LEASE;
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
@@ -25,12 +25,4 @@ pub fn key(what: &str) -> Key {
     Key::new(LEASE, what)
 }
 
-impl Lease {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode("lease", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode("lease", FORMAT, bytes)
-    }
-}
+stored!(Lease, "lease", encode, decode);

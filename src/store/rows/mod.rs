@@ -53,7 +53,24 @@
 //! makes for nothing is a quote, a transaction that is looked for, and nothing else; both are forgotten
 //! ([`super::retention`]).
 //!
-//! [`Row`] reads a row of any kind. The layout of the store as a whole is [`super::FORMAT`].
+//! [`KINDS`] has each kind once, for whoever goes over whole stores; [`Row`] is a row of any kind. The layout of
+//! the store as a whole is [`super::FORMAT`].
+
+/// The bytes of a value that has its row's format in front: its row's name, and how its fields are written and
+/// read.
+macro_rules! stored {
+    ($value:ty, $row:literal, $encode:ident, $decode:ident) => {
+        impl $value {
+            pub fn encode(&self) -> Result<Vec<u8>, super::RowError> {
+                super::$encode($row, FORMAT, self)
+            }
+
+            pub fn decode(bytes: &[u8]) -> Result<Self, super::RowError> {
+                super::$decode($row, FORMAT, bytes)
+            }
+        }
+    };
+}
 
 mod any;
 pub mod attempt;
@@ -98,9 +115,15 @@ pub mod witness;
 use alloy::primitives::B256;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::Kind;
+use super::{Key, Kind};
 
 pub use any::Row;
+
+use self::{
+    Kept::{Done, Good, Swept, With},
+    Room::{Events, Journal, Other, Requests, Solver},
+    any::Name,
+};
 
 /// Every kind, by its number on disk. Zero is the backends' own.
 pub const ENTRY: Kind = Kind(1);
@@ -141,52 +164,134 @@ pub const CANDLE: Kind = Kind(44);
 pub const ATTEMPT: Kind = Kind(50);
 pub const RESOURCE: Kind = Kind(51);
 
-/// The kinds by name.
-pub const KINDS: [(Kind, &str); 37] = [
-    (ENTRY, "entry"),
-    (SIGNATURE, "signature"),
-    (CONSUMPTION, "consumption"),
-    (SLOT, "slot"),
-    (WATCH, "watch"),
-    (VOID, "void"),
-    (HALT, "halt"),
-    (REQUEST, "request"),
-    (ORDER, "order"),
-    (FACTS, "facts"),
-    (CURSOR, "cursor"),
-    (SIGHTING, "sighting"),
-    (TRANSACTION, "transaction"),
-    (OPEN, "open"),
-    (CLAIM, "claim"),
-    (LANE, "lane"),
-    (RESERVATION, "reservation"),
-    (LEASE, "lease"),
-    (SETTLEMENT, "settlement"),
-    (EVENT, "event"),
-    (INTEGRATOR, "integrator"),
-    (DELIVERY, "delivery"),
-    (DEAD, "dead"),
-    (WITNESS, "witness"),
-    (SUMMARY, "summary"),
-    (LISTED, "listed"),
-    (MARK, "mark"),
-    (PARKED, "parked"),
-    (PAUSE, "pause"),
-    (OUTLAY, "outlay"),
-    (HISTORY, "history"),
-    (VERSION, "version"),
-    (QUOTE, "quote"),
-    (LARGE, "large"),
-    (CANDLE, "candle"),
-    (ATTEMPT, "attempt"),
-    (RESOURCE, "resource"),
+/// One kind of row.
+#[derive(Debug)]
+pub struct RowKind {
+    pub kind: Kind,
+    /// What people call it.
+    pub name: &'static str,
+    pub room: Room,
+    pub kept: Kept,
+    /// Kinds of the rows that one of these leads to, or is checked against.
+    pub refers: &'static [Kind],
+    /// Reads a row.
+    decode: fn(Name<'_>, &Key, &[u8]) -> Result<Row, RowError>,
+}
+
+/// Whose rows they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// The journal's: they have a store of their own, with a committer and a directory of its own.
+    Journal,
+    /// Of requests, of the index and of listings.
+    Requests,
+    Solver,
+    /// Of events and those who are told of them.
+    Events,
+    Other,
+}
+
+/// How long a row lives; in words in the guide operate.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// For good.
+    Good,
+    /// Until its work is done, by whoever does it.
+    Done,
+    /// As long as a row of this kind.
+    With(Kind),
+    /// Until it is so old that it is forgotten.
+    Swept,
+}
+
+/// The kinds in the order of their numbers.
+#[rustfmt::skip]
+pub const KINDS: [RowKind; 37] = [
+    RowKind { kind: ENTRY, name: "entry", room: Journal, kept: Good, refers: &[SLOT, CONSUMPTION],
+        decode: |name, _, value| Ok(Row::Entry(name.text()?, entry::Entry::decode(value)?.into())) },
+    RowKind { kind: SIGNATURE, name: "signature", room: Journal, kept: Good, refers: &[],
+        decode: |name, _, value| name.signature(value) },
+    RowKind { kind: CONSUMPTION, name: "consumption", room: Journal, kept: Good, refers: &[],
+        decode: |name, _, value| Ok(Row::Consumption { what: name.text()?, by: consumption::decode(value)? }) },
+    RowKind { kind: SLOT, name: "slot", room: Journal, kept: Good, refers: &[ENTRY],
+        decode: |name, _, value| Ok(Row::Slot { slot: name.text()?, holder: slot::decode(value)? }) },
+    RowKind { kind: WATCH, name: "watch", room: Journal, kept: Done, refers: &[ENTRY],
+        decode: |name, key, value| name.watch(key, value) },
+    RowKind { kind: VOID, name: "void", room: Journal, kept: Good, refers: &[VOID],
+        decode: |name, _, value| name.void(value) },
+    RowKind { kind: HALT, name: "halt", room: Journal, kept: Done, refers: &[],
+        decode: |name, _, value| Ok(Row::Halt(name.text()?, halt::Halt::decode(value)?)) },
+    RowKind { kind: REQUEST, name: "request", room: Requests, kept: Swept, refers: &[ORDER, SUMMARY],
+        decode: |name, _, value| Ok(Row::Request(name.word()?, request::decode(value)?.into())) },
+    RowKind { kind: ORDER, name: "order", room: Requests, kept: With(REQUEST), refers: &[REQUEST, QUOTE],
+        decode: |name, _, value| Ok(Row::Order { order: name.word()?, request: order::decode(value)? }) },
+    RowKind { kind: FACTS, name: "facts", room: Requests, kept: With(REQUEST), refers: &[REQUEST],
+        decode: |name, _, value| Ok(Row::Facts(name.word()?, facts::decode(value)?.into())) },
+    RowKind { kind: CURSOR, name: "cursor", room: Requests, kept: Good, refers: &[],
+        decode: |name, _, value| Ok(Row::Cursor(name.text()?, cursor::Cursor::decode(value)?)) },
+    RowKind { kind: SIGHTING, name: "sighting", room: Requests, kept: Done, refers: &[FACTS],
+        decode: |name, key, value| name.sighting(key, value) },
+    RowKind { kind: TRANSACTION, name: "transaction", room: Requests, kept: Swept, refers: &[],
+        decode: |_, key, value| Ok(Row::Transaction(transaction::row(key, value)?)) },
+    RowKind { kind: OPEN, name: "open", room: Requests, kept: Done, refers: &[REQUEST],
+        decode: |_, key, value| Ok(Row::Open(open::decode(key, value)?)) },
+    RowKind { kind: CLAIM, name: "claim", room: Solver, kept: With(REQUEST), refers: &[REQUEST, FACTS, ATTEMPT],
+        decode: |name, _, value| Ok(Row::Claim(name.word()?, claim::Claim::decode(value)?.into())) },
+    RowKind { kind: LANE, name: "lane", room: Solver, kept: Good, refers: &[],
+        decode: |name, _, value| Ok(Row::Lane(name.text()?, lane::Lane::decode(value)?)) },
+    RowKind { kind: RESERVATION, name: "reservation", room: Solver, kept: Done, refers: &[ATTEMPT],
+        decode: |name, _, value| name.reservation(value) },
+    RowKind { kind: LEASE, name: "lease", room: Solver, kept: Good, refers: &[],
+        decode: |name, _, value| Ok(Row::Lease(name.text()?, lease::Lease::decode(value)?)) },
+    RowKind { kind: SETTLEMENT, name: "settlement", room: Solver, kept: Done, refers: &[CLAIM],
+        decode: |name, _, value| name.settlement(value) },
+    RowKind { kind: EVENT, name: "event", room: Events, kept: Swept, refers: &[REQUEST, HISTORY],
+        decode: |_, key, value| event::row(key, value).map(|(number, event)| Row::Event(number, event.into())) },
+    RowKind { kind: INTEGRATOR, name: "integrator", room: Events, kept: Good, refers: &[],
+        decode: |name, _, value| Ok(Row::Integrator(name.text()?, integrator::decode(value)?.into())) },
+    RowKind { kind: DELIVERY, name: "delivery", room: Events, kept: Done, refers: &[EVENT, INTEGRATOR],
+        decode: |name, _, value| name.delivery(value) },
+    RowKind { kind: DEAD, name: "dead", room: Events, kept: Swept, refers: &[EVENT, INTEGRATOR],
+        decode: |name, _, value| name.dead(value) },
+    RowKind { kind: WITNESS, name: "witness", room: Requests, kept: With(REQUEST), refers: &[REQUEST],
+        decode: |_, key, value| Ok(Row::Witness(witness::either(key, value)?.into())) },
+    RowKind { kind: SUMMARY, name: "summary", room: Requests, kept: With(REQUEST), refers: &[REQUEST, FACTS, LISTED],
+        decode: |name, _, value| Ok(Row::Summary(name.word()?, summary::decode(value)?.into())) },
+    RowKind { kind: LISTED, name: "listed", room: Requests, kept: With(REQUEST), refers: &[SUMMARY, FACTS],
+        decode: |_, key, value| Ok(Row::Listed(listed::decode(key, value)?)) },
+    RowKind { kind: MARK, name: "mark", room: Events, kept: Good, refers: &[],
+        decode: |name, _, value| Ok(Row::Mark(name.text()?, mark::decode(value)?)) },
+    RowKind { kind: PARKED, name: "parked", room: Solver, kept: Done, refers: &[CLAIM],
+        decode: |name, _, value| name.parked(value) },
+    RowKind { kind: PAUSE, name: "pause", room: Solver, kept: Done, refers: &[],
+        decode: |name, _, value| Ok(Row::Paused(name.text()?, pause::Paused::decode(value)?)) },
+    RowKind { kind: OUTLAY, name: "outlay", room: Solver, kept: Done, refers: &[],
+        decode: |name, _, value| Ok(Row::Outlay(name.word()?, outlay::Outlay::decode(value)?)) },
+    RowKind { kind: HISTORY, name: "history", room: Events, kept: With(EVENT), refers: &[EVENT],
+        decode: |_, key, value| history::row(key, value).map(|(request, number)| Row::History { request, number }) },
+    RowKind { kind: VERSION, name: "version", room: Other, kept: Good, refers: &[],
+        decode: |name, _, value| Ok(Row::Version(name.text()?, version::decode(value)?)) },
+    RowKind { kind: QUOTE, name: "quote", room: Requests, kept: Swept, refers: &[ORDER, REQUEST, FACTS],
+        decode: |name, _, value| Ok(Row::Quote(name.word()?, quote::decode(value)?.into())) },
+    RowKind { kind: LARGE, name: "large", room: Requests, kept: With(QUOTE), refers: &[QUOTE],
+        decode: |name, _, value| Ok(Row::Large(name.word()?, large::Large::decode(value)?)) },
+    RowKind { kind: CANDLE, name: "candle", room: Other, kept: Swept, refers: &[],
+        decode: |_, key, value| Ok(Row::Candles(candle::page(key)?, candle::decode(value)?)) },
+    RowKind { kind: ATTEMPT, name: "attempt", room: Solver, kept: Done, refers: &[LANE, CLAIM, REQUEST, RESOURCE],
+        decode: |name, _, value| name.attempt(value) },
+    RowKind { kind: RESOURCE, name: "resource", room: Solver, kept: With(ATTEMPT), refers: &[ATTEMPT],
+        decode: |name, _, value| name.resource(value) },
 ];
 
-/// Whether rows of `kind` are the journal's: they have a store of their own, with a committer and a
-/// directory of its own.
-pub fn is_journal(kind: Kind) -> bool {
-    let own = [ENTRY, SIGNATURE, CONSUMPTION, SLOT, WATCH, VOID, HALT];
-    own.contains(&kind)
+/// What is known of a kind.
+pub fn kind(kind: Kind) -> Option<&'static RowKind> {
+    static TABLE: &[RowKind] = &KINDS;
+    TABLE.iter().find(|one| one.kind == kind)
+}
+
+/// Whether rows of `kind` are the journal's.
+pub fn is_journal(of: Kind) -> bool {
+    kind(of).is_some_and(|one| one.room == Room::Journal)
 }
 
 /// Bytes that are not a row of their kind, or of a format that this version does not know.

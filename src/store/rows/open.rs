@@ -38,11 +38,5 @@ pub fn decode(key: &Key, value: &[u8]) -> Result<B256, RowError> {
 
 /// Open requests after the row `after`.
 pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range {
-        kind: OPEN,
-        prefix: Vec::new(),
-        after: after.map(|key| key.name.clone()),
-        limit,
-        reverse: false,
-    }
+    Range::new(OPEN, &[], after.map(|key| key.name.clone()), limit)
 }

@@ -8,7 +8,7 @@
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
-use super::{OUTLAY, RowError, decode as decode_row, encode as encode_row};
+use super::{OUTLAY, RowError};
 use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
@@ -27,15 +27,7 @@ pub struct Outlay {
     pub usd: u64,
 }
 
-impl Outlay {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode_row("outlay", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode_row("outlay", FORMAT, bytes)
-    }
-}
+stored!(Outlay, "outlay", encode, decode);
 
 pub fn key(request: &B256) -> Key {
     Key::new(OUTLAY, request.as_slice())
@@ -48,13 +40,7 @@ pub fn request(key: &Key) -> Result<B256, RowError> {
 
 /// All of them, from `after` on.
 pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range {
-        kind: OUTLAY,
-        prefix: Vec::new(),
-        after: after.map(|key| key.name.clone()),
-        limit,
-        reverse: false,
-    }
+    Range::new(OUTLAY, &[], after.map(|key| key.name.clone()), limit)
 }
 
 /// One of them.

@@ -9,7 +9,7 @@
 use alloy::primitives::{B256, U256};
 use serde::{Deserialize, Serialize};
 
-use super::{PARKED, RowError, decode_json, encode_json};
+use super::{PARKED, RowError};
 use crate::{
     request::{
         fact::Deposit,
@@ -59,14 +59,10 @@ pub fn of(request: &B256, limit: usize) -> Range {
 
 /// Rows after the row `after`.
 pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range {
-        kind: PARKED,
-        prefix: Vec::new(),
-        after: after.map(|key| key.name.clone()),
-        limit,
-        reverse: false,
-    }
+    Range::new(PARKED, &[], after.map(|key| key.name.clone()), limit)
 }
+
+stored!(Parked, "parked", encode_json, decode_json);
 
 impl Parked {
     /// The whole of a deposit, which fills nothing and is not given back for these reasons.
@@ -89,13 +85,5 @@ impl Parked {
             minor,
             since,
         }
-    }
-
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode_json("parked", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode_json("parked", FORMAT, bytes)
     }
 }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PAUSE, RowError, decode_json, encode_json};
+use super::PAUSE;
 use crate::store::Key;
 
 const FORMAT: u8 = 1;
@@ -23,12 +23,4 @@ pub fn key() -> Key {
     Key::new(PAUSE, "solver")
 }
 
-impl Paused {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode_json("pause", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode_json("pause", FORMAT, bytes)
-    }
-}
+stored!(Paused, "pause", encode_json, decode_json);

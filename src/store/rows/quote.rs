@@ -53,11 +53,5 @@ pub fn decode(bytes: &[u8]) -> Result<Request, RowError> {
 
 /// Quotes after the one named, the oldest first.
 pub fn range(after: Option<Vec<u8>>, limit: usize) -> Range {
-    Range {
-        kind: QUOTE,
-        prefix: Vec::new(),
-        after,
-        limit,
-        reverse: false,
-    }
+    Range::new(QUOTE, &[], after, limit)
 }

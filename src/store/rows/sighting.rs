@@ -62,13 +62,7 @@ pub fn range(network: &str, from: u64, limit: usize) -> Range {
     let before = from
         .checked_sub(1)
         .map(|below| key(network, below, &B256::repeat_byte(0xff)).name);
-    Range {
-        kind: SIGHTING,
-        prefix: prefix(network),
-        after: before,
-        limit,
-        reverse: false,
-    }
+    Range::new(SIGHTING, &prefix(network), before, limit)
 }
 
 fn prefix(network: &str) -> Vec<u8> {

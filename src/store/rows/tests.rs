@@ -1037,6 +1037,30 @@ fn retention() -> Vec<[&'static str; 3]> {
     cells.collect()
 }
 
+/// Every kind of the table has a file of this folder, and every file that is not shared is of one.
+#[test]
+fn every_file_of_rows_stands_in_the_table() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/rows");
+    let kinds = KINDS.map(|one| one.name.to_uppercase());
+    let mut left = kinds.to_vec();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.ends_with(".rs") || ["any.rs", "mod.rs", "tests.rs"].contains(&name) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let own: Vec<_> = words
+            .filter(|word| kinds.iter().any(|kind| kind == word))
+            .collect();
+        assert!(!own.is_empty(), "{name} is of no kind of the table");
+        left.retain(|kind| !own.contains(&kind.as_str()));
+    }
+    assert_eq!(left, [""; 0]);
+    assert!(KINDS.is_sorted_by_key(|one| one.kind));
+}
+
 #[test]
 fn every_kind_of_row_has_its_retention_in_the_guide() {
     let constants = constants();
@@ -1044,11 +1068,22 @@ fn every_kind_of_row_has_its_retention_in_the_guide() {
         .iter()
         .map(|(kind, name)| (*kind, name.as_str()))
         .collect();
-    assert_eq!(known, KINDS);
+    assert_eq!(known, KINDS.map(|one| (one.kind, one.name)));
     let mut told = Vec::new();
     for [kind, what, kept] in retention() {
-        told.push(kind.trim_matches('`'));
+        let kind = kind.trim_matches('`');
+        told.push(kind);
         assert!(!what.is_empty() && !kept.is_empty(), "{kind}");
+        let one = KINDS.iter().find(|one| one.name == kind).unwrap();
+        let fits = match one.kept {
+            Kept::Good => kept.starts_with("for good"),
+            Kept::With(of) => {
+                let of = super::kind(of).unwrap().name;
+                kept.contains("as long as") && kept.contains(of)
+            }
+            Kept::Done | Kept::Swept => !kept.contains("as long as"),
+        };
+        assert!(fits, "{kind}: {kept}");
     }
     let mut names: Vec<_> = known.iter().map(|(_, name)| *name).collect();
     told.sort_unstable();

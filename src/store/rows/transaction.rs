@@ -8,7 +8,7 @@
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
-use super::{RowError, TRANSACTION, decode, encode};
+use super::{RowError, TRANSACTION};
 use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
@@ -69,15 +69,7 @@ fn key(state: u8, network: &str, id: &[u8]) -> Key {
     Key::new(TRANSACTION, name)
 }
 
-impl Tracked {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode("transaction", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode("transaction", FORMAT, bytes)
-    }
-}
+stored!(Tracked, "transaction", encode, decode);
 
 /// The row under `key`, whatever its state.
 pub fn row(key: &Key, value: &[u8]) -> Result<Row, RowError> {
@@ -94,22 +86,15 @@ pub fn row(key: &Key, value: &[u8]) -> Result<Row, RowError> {
 
 /// All that are looked for, after the row `after`.
 pub fn range(after: Option<&Key>, limit: usize) -> Range {
-    Range {
-        kind: TRANSACTION,
-        prefix: vec![WATCHED],
-        after: after.map(|key| key.name.clone()),
+    Range::new(
+        TRANSACTION,
+        &[WATCHED],
+        after.map(|key| key.name.clone()),
         limit,
-        reverse: false,
-    }
+    )
 }
 
 /// All that are not looked for any more, after the one named.
 pub fn settled_range(after: Option<Vec<u8>>, limit: usize) -> Range {
-    Range {
-        kind: TRANSACTION,
-        prefix: vec![SETTLED],
-        after,
-        limit,
-        reverse: false,
-    }
+    Range::new(TRANSACTION, &[SETTLED], after, limit)
 }

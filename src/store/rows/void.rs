@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RowError, VOID, decode, encode, entry::Entry};
+use super::{VOID, entry::Entry};
 use crate::store::{Key, Range};
 
 const FORMAT: u8 = 1;
@@ -31,21 +31,7 @@ pub fn key(statement: &str, count: u32) -> Key {
 /// All voids of one statement key.
 pub fn range(statement: &str) -> Range {
     let prefix = [statement.as_bytes(), &[0]].concat();
-    Range {
-        kind: VOID,
-        prefix,
-        after: None,
-        limit: usize::MAX,
-        reverse: false,
-    }
+    Range::new(VOID, &prefix, None, usize::MAX)
 }
 
-impl Void {
-    pub fn encode(&self) -> Result<Vec<u8>, RowError> {
-        encode("void", FORMAT, self)
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
-        decode("void", FORMAT, bytes)
-    }
-}
+stored!(Void, "void", encode, decode);

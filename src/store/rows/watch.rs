@@ -84,13 +84,7 @@ pub fn decode(chain: &str, key: &Key, value: &[u8]) -> Result<Watch, RowError> {
 /// A chain's rows, lowest block first, after the row `after`.
 pub fn range(chain: &str, after: Option<&Key>, limit: usize) -> Range {
     let after = after.map(|key| key.name.clone());
-    Range {
-        kind: WATCH,
-        prefix: prefix(chain),
-        after,
-        limit,
-        reverse: false,
-    }
+    Range::new(WATCH, &prefix(chain), after, limit)
 }
 
 fn prefix(chain: &str) -> Vec<u8> {

@@ -15,8 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{RowError, WITNESS, decode, decode_json, encode, encode_json};
 use crate::{
-    request::witness::Witness,
-    store::{Key, Range},
+    request::{
+        fact::Facts,
+        witness::{Witness, news},
+    },
+    store::{Batch, Key, Range, Store, requests::RequestsError},
 };
 
 const FORMAT: u8 = 1;
@@ -58,6 +61,41 @@ impl Row {
     }
 }
 
+/// `batch`, and the transactions of `request` that `after` has in another block than `before`: wanted
+/// from `now` (unix milliseconds) on.
+pub fn wanted(
+    mut batch: Batch,
+    request: &B256,
+    (before, after): (&Facts, &Facts),
+    now: u64,
+) -> Result<Batch, RowError> {
+    for one in news(before, after) {
+        let row = Row {
+            network: one.network.to_owned(),
+            next: now,
+            transaction: one.transaction.to_owned(),
+            wanted: Wanted {
+                request: *request,
+                block: one.block,
+                tries: 0,
+            },
+        };
+        batch = batch.put(row.key(), row.value()?);
+    }
+    Ok(batch)
+}
+
+/// A transaction in full, once it has been seen. It may be of a block that facts have left since
+/// ([`Witness::is_of`]).
+pub async fn of(
+    store: &dyn Store,
+    network: &str,
+    transaction: &str,
+) -> Result<Option<Witness>, RequestsError> {
+    let found = store.read(&seen(network, transaction)).await?;
+    Ok(found.map(|bytes| decode_seen(&bytes)).transpose()?)
+}
+
 /// Where a transaction in full is.
 pub fn seen(name: &str, transaction: &str) -> Key {
     let text = transaction.to_lowercase();
@@ -70,13 +108,7 @@ fn network(state: u8, name: &str) -> Vec<u8> {
 
 /// The first of a network's wanted transactions, those that may be asked for earliest first.
 pub fn range(name: &str, limit: usize) -> Range {
-    Range {
-        kind: WITNESS,
-        prefix: network(WANTED, name),
-        after: None,
-        limit,
-        reverse: false,
-    }
+    Range::new(WITNESS, &network(WANTED, name), None, limit)
 }
 
 pub fn encode_seen(witness: &Witness) -> Result<Vec<u8>, RowError> {

@@ -1,4 +1,4 @@
-//! `GET /requests/v2` and `GET /requests`: the record before its fields were renamed
+//! `GET /requests/v2` and `GET /requests`: views of the newest record, under the names of before
 //! (guide: protocol 11.12). What is not known is left out; null stands only where the published type
 //! has it.
 
@@ -6,21 +6,18 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vm::protocol::order::Order;
 
-use super::{
-    Case, Sheet,
-    fees::{Impacts, PlatformFee},
-    protocol::Protocol,
-    route::{Leg, Legs},
-    transactions::{CallData, Failed, Moved, StateChange},
-};
-use crate::{
-    request::{
-        quoted::{Amount, Currency, Usd},
-        render,
-        status::Status,
-        words,
+use super::{V3, record};
+use crate::request::{
+    listing::{
+        Case, Sheet, fees,
+        fees::PlatformFee,
+        protocol::Protocol,
+        route::{Leg, Legs},
+        transactions::{CallData, StateChange},
     },
-    show,
+    quoted::{Amount, Currency, Usd},
+    status::Status,
+    words,
 };
 
 const NONE: &str = "N/A";
@@ -212,33 +209,43 @@ struct Metadata {
     route: Option<Legs>,
 }
 
-impl Transaction {
-    fn of(moved: &Moved<'_>) -> Self {
+impl From<super::Transaction> for Transaction {
+    fn from(newest: super::Transaction) -> Self {
         Self {
-            fee: moved.fee(),
-            data: moved.data(),
-            state_changes: moved.changes(),
-            hash: moved.hash.to_owned(),
-            block: moved.place.map(|place| place.number),
-            r#type: "onchain",
-            chain_id: moved.chain,
-            timestamp: moved.place.map(|place| place.time),
-            status: moved.status,
+            fee: newest.fee,
+            data: newest.data,
+            state_changes: newest.state_changes,
+            hash: newest.tx_hash,
+            block: newest.block,
+            r#type: newest.r#type,
+            chain_id: newest.chain_id,
+            timestamp: newest.timestamp,
+            status: newest.status,
         }
     }
 }
 
-impl Parts {
-    fn of(impacts: Impacts) -> Self {
-        let part = |micro| Usd {
-            usd: show::usd_short(show::whole(micro)),
-        };
+impl From<fees::AppFee> for AppFee {
+    fn from(newest: fees::AppFee) -> Self {
         Self {
-            swap: part(impacts.swap),
-            execution: part(impacts.execution),
-            relay: part(impacts.platform),
-            app: part(impacts.app),
-            sponsored: part(0),
+            recipient: newest.recipient,
+            bps: newest.bps,
+            amount: newest.amount,
+            amount_usd: newest.amount_usd,
+            amount_usd_current: None,
+        }
+    }
+}
+
+impl From<fees::Parts> for Parts {
+    fn from(newest: fees::Parts) -> Self {
+        let part = |fee: fees::Fee| Usd { usd: fee.usd };
+        Self {
+            swap: part(newest.swap),
+            execution: part(newest.execution),
+            relay: part(newest.platform),
+            app: part(newest.app),
+            sponsored: part(newest.sponsored),
         }
     }
 }
@@ -252,7 +259,7 @@ pub fn v2(case: &Case<'_>) -> V2 {
             Status::Submitted => Status::Pending.text(),
             other => other.text(),
         },
-        body: body(&sheet),
+        body: body(record(&sheet), &sheet),
     }
 }
 
@@ -267,28 +274,29 @@ pub fn v1(case: &Case<'_>) -> V1 {
             Status::Refund => "fallback",
             other => other.text(),
         },
-        body: body(&sheet),
+        body: body(record(&sheet), &sheet),
     }
 }
 
-fn body(sheet: &Sheet<'_>) -> Body {
+/// `newest` under the names of before, with what it no longer has from `sheet`.
+fn body(newest: V3, sheet: &Sheet<'_>) -> Body {
     let request = sheet.case.request;
     Body {
-        user: request.user.clone(),
-        recipient: request.recipient.clone(),
+        data: data(newest.data, sheet),
+        user: newest.user,
+        recipient: newest.recipient,
         deposit_address: None,
-        data: data(sheet),
-        protocol: sheet.protocol(),
+        protocol: newest.protocol,
         order_data: sheet.case.order.then(|| request.order.clone()),
         referrer: request.referrer.clone().filter(|_| sheet.case.own),
         moonpay_id: None,
-        created_at: show::iso(request.created_at),
-        updated_at: show::iso(render::updated_at(request, sheet.case.facts)),
+        created_at: newest.created_at,
+        updated_at: newest.updated_at,
     }
 }
 
-fn data(sheet: &Sheet<'_>) -> Data {
-    let (verdict, failed, details) = (sheet.verdict, sheet.failed(), sheet.details());
+fn data(newest: super::Data, sheet: &Sheet<'_>) -> Data {
+    let details = sheet.details();
     let input = details.map(|details| details.currency_in.currency.clone());
     let paid = details.map(|details| details.refund_currency.currency.clone());
     let symbol = |currency: &Option<Currency>| {
@@ -296,48 +304,47 @@ fn data(sheet: &Sheet<'_>) -> Data {
         symbol.filter(|symbol| !symbol.is_empty())
     };
     let none = || NONE.to_owned();
-    let (app_fees, paid_app_fees) = app_fees(sheet);
     Data {
-        slippage_tolerance: sheet.slippage(),
-        fail_reason: verdict
-            .fail_reason
-            .map_or_else(none, |reason| reason.text()),
-        refund_fail_reason: verdict
-            .refund_fail_reason
-            .map_or_else(none, |reason| reason.text()),
+        slippage_tolerance: newest.slippage_tolerance,
+        fail_reason: newest.fail_reason.unwrap_or_else(none),
+        refund_fail_reason: newest.refund_fail_reason.unwrap_or_else(none),
         superseded_by_request_id: None,
-        failed_tx_hash: failed.as_ref().map(|failed| failed.hash.to_owned()),
-        failed_tx_block_number: failed.as_ref().map(|failed| failed.block),
-        failed_call_data: failed.as_ref().and_then(Failed::data),
+        failed_tx_hash: newest.failed_tx_hash,
+        failed_tx_block_number: newest.failed_tx_block_number,
+        failed_call_data: newest.failed_call_data,
         subsidized_request: false,
-        fees: fees(sheet, |amount| amount.amount.clone()),
-        fees_usd: fees(sheet, |amount| amount.amount_usd.clone()),
-        in_txs: sheet.incoming().iter().map(Transaction::of).collect(),
-        out_txs: sheet.outgoing().iter().map(Transaction::of).collect(),
+        fees: quoted_fees(sheet, |amount| amount.amount.clone()),
+        fees_usd: quoted_fees(sheet, |amount| amount.amount_usd.clone()),
+        in_txs: older(newest.in_txs),
+        out_txs: older(newest.out_txs),
         currency: symbol(&input),
         currency_object: input,
         fee_currency: symbol(&paid),
         fee_currency_object: paid.clone(),
         app_fee_currency_object: paid,
-        refund_currency_data: sheet.refunded(),
-        app_fees,
-        paid_app_fees,
+        refund_currency_data: newest.refund_currency_data,
+        app_fees: older(newest.app_fees.quoted),
+        paid_app_fees: older(newest.app_fees.actual),
         subsidized_fee: None,
         fee_sponsorship: None,
-        expanded_price_impact: sheet.impacts().map(|quoted| Expanded {
-            quoted: Some(Parts::of(quoted)),
-            actual: sheet.actual_impacts().map(Parts::of),
+        expanded_price_impact: newest.fees.map(|fees| Expanded {
+            quoted: Some(fees.quoted.into()),
+            actual: fees.actual.map(Into::into),
         }),
-        platform_fee: sheet.platform_fee(),
-        metadata: metadata(sheet),
+        platform_fee: newest.platform_fee,
+        metadata: metadata(newest.route, sheet),
         price: sheet.case.request.origin.amount.to_string(),
-        uses_external_liquidity: false,
-        time_estimate: details.map(|details| details.time_estimate),
-        triggered_by_fast_fill: None,
+        uses_external_liquidity: newest.uses_external_liquidity,
+        time_estimate: newest.time_estimate,
+        triggered_by_fast_fill: newest.triggered_by_fast_fill,
     }
 }
 
-fn fees(sheet: &Sheet<'_>, text: impl Fn(&Amount) -> String) -> Option<Fees> {
+fn older<New, Old: From<New>>(newest: Vec<New>) -> Vec<Old> {
+    newest.into_iter().map(Into::into).collect()
+}
+
+fn quoted_fees(sheet: &Sheet<'_>, text: impl Fn(&Amount) -> String) -> Option<Fees> {
     let fees = sheet.quoted.fees.as_ref()?;
     Some(Fees {
         gas: text(&fees.relayer_gas),
@@ -347,29 +354,21 @@ fn fees(sheet: &Sheet<'_>, text: impl Fn(&Amount) -> String) -> Option<Fees> {
     })
 }
 
-fn app_fees(sheet: &Sheet<'_>) -> (Vec<AppFee>, Vec<AppFee>) {
-    let old = |fee: super::fees::AppFee| AppFee {
-        recipient: fee.recipient,
-        bps: fee.bps,
-        amount: fee.amount,
-        amount_usd: fee.amount_usd,
-        amount_usd_current: None,
-    };
-    let all = sheet.app_fees();
-    let [quoted, actual] = [all.quoted, all.actual].map(|fees| fees.into_iter().map(old).collect());
-    (quoted, actual)
-}
-
-/// What came of the request, as far as it has been seen.
-fn metadata(sheet: &Sheet<'_>) -> Metadata {
+/// What came of the request, as far as it has been seen; as quoted where nothing has.
+fn metadata(newest: Option<super::Route>, sheet: &Sheet<'_>) -> Metadata {
     let (request, details) = (sheet.case.request, sheet.details());
-    let actual = sheet.actual_legs();
+    let (quoted, actual) = newest.map_or((None, None), |route| (route.quoted, route.actual));
     let (origin, destination) = actual.map_or((None, None), |all| (all.origin, all.destination));
-    let input = origin
-        .as_ref()
-        .and_then(|leg: &Leg| leg.input_currency.clone());
     let there = destination.as_ref().or(origin.as_ref());
     let output = there.and_then(|leg| leg.output_currency.clone());
+    let input = origin.and_then(|leg| leg.input_currency);
+    let sources = &sheet.quoted.swap_sources;
+    let filtered = |leg: Option<Leg>, origin: bool| {
+        leg.map(|leg| Leg {
+            included_swap_sources: Some(sources.of_side(origin).to_vec()),
+            ..leg
+        })
+    };
     Metadata {
         sender: request.user.clone(),
         recipient: request.recipient.clone(),
@@ -378,6 +377,9 @@ fn metadata(sheet: &Sheet<'_>) -> Metadata {
         currency_gas_topup: None,
         rate: details.map(|details| details.rate.clone()),
         quote_oracle_price: None,
-        route: sheet.filtered_legs(),
+        route: quoted.map(|legs| Legs {
+            origin: filtered(legs.origin, true),
+            destination: filtered(legs.destination, false),
+        }),
     }
 }
