@@ -6,7 +6,6 @@ mod health;
 mod index;
 mod integrators;
 mod journal;
-mod keys;
 mod lane;
 mod openapi;
 mod serve;
@@ -14,7 +13,7 @@ mod solver;
 mod store;
 mod webhooks;
 
-use std::{future::Future, path::Path};
+use std::{fmt::Display, future::Future, io, path::Path};
 
 use anyhow::anyhow;
 use clap::{Parser, Subcommand};
@@ -22,7 +21,8 @@ use rustix::{fs::Mode, process::umask};
 
 use crate::{
     admin::{self, Answer, Question},
-    config,
+    config::{self, Config},
+    run,
     store::{OpenError, ReplaceError, StoreError, pair::Places},
 };
 
@@ -98,13 +98,13 @@ impl Arguments {
             Command::Integrators(integrators) => print(integrators.answer(variables)),
             Command::Journal(journal) => print(journal.answer(places(variables))),
             Command::Lane(lane) => print(lane.answer(&config::data_dir(variables))),
-            Command::Openapi { listener } => openapi::run(listener),
+            Command::Openapi { listener } => say(openapi::description(listener)?),
             Command::Webhooks(webhooks) => print(webhooks.answer(&config::data_dir(variables))),
             Command::Solver(solver) => print(solver.answer(&config::data_dir(variables))),
             Command::Store(store) => print(store.answer(places(variables))),
             Command::Serve => serve::run(variables),
             Command::CheckConfig => check_config::run(variables),
-            Command::Keys => keys::run(variables),
+            Command::Keys => say(signer(variables)?),
         }
     }
 }
@@ -137,15 +137,26 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
 }
 
 fn print(answer: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let answer = runtime.block_on(answer)?;
-    #[allow(clippy::print_stdout)]
-    {
-        println!("{answer}");
-    }
+    say(runtime()?.block_on(answer)?)
+}
+
+#[allow(clippy::print_stdout)]
+fn say(text: impl Display) -> anyhow::Result<()> {
+    println!("{text}");
     Ok(())
+}
+
+/// For commands that do one thing and end.
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build()
+}
+
+/// The address that the configured key signs with.
+fn signer(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<String> {
+    let (config, mut mistakes) = Config::draft(variables);
+    let signer = run::signer(&config, &mut mistakes);
+    Ok(format!("{:#x}", mistakes.or(signer)?.address()))
 }
 
 async fn asked(data_dir: &Path, question: &Question) -> anyhow::Result<Answer> {
@@ -154,4 +165,12 @@ async fn asked(data_dir: &Path, question: &Question) -> anyhow::Result<Answer> {
 
 fn unexpected(answer: &Answer) -> anyhow::Error {
     anyhow!("the daemon answered something else: {answer:?}")
+}
+
+/// What is listed, a line each; `none` where there is nothing.
+fn lines<T>(listed: &[T], line: impl Fn(&T) -> String, none: &str) -> String {
+    match listed.is_empty() {
+        true => none.to_owned(),
+        false => listed.iter().map(line).collect::<Vec<_>>().join("\n"),
+    }
 }

@@ -3,7 +3,23 @@
 
 mod fault;
 mod scalar;
-pub mod schema;
 
 pub use fault::{Cause, Fault, short};
 pub use scalar::{Digits, Flag, MAX_NUMBER, Number, Text, number};
+
+/// Schemas that types do not derive by themselves.
+pub mod schema {
+    use utoipa::openapi::{
+        RefOr, Schema,
+        schema::{ObjectBuilder, Type},
+    };
+
+    /// A string that is one of `words`; `what` says of what.
+    pub fn one_of<'a>(what: &str, words: impl IntoIterator<Item = &'a str>) -> RefOr<Schema> {
+        let object = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some(what))
+            .enum_values(Some(words));
+        object.into()
+    }
+}

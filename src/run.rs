@@ -1,7 +1,7 @@
 //! The composition root: the only place where the daemon's parts are made and joined.
 
 mod background;
-mod clock;
+pub mod clock;
 pub mod engine;
 mod figures;
 mod keys;

@@ -150,32 +150,31 @@ impl Office {
     pub async fn carry_out(&self, order: Order) -> Result<Outcome, OfficeError> {
         let now = (self.clock)();
         match order {
-            Order::List {} => return Ok(self.list(now)),
+            Order::List {} => Ok(self.list(now)),
             Order::Add {
                 label,
                 scopes,
                 tier,
-            } => return self.add(&label, scopes, tier).await,
-            Order::Rotate { label, grace } => return self.rotate(&label, grace).await,
-            Order::Link {
-                label,
-                address,
-                proof,
-            } => return self.link(&label, &address, proof).await,
+            } => self.add(&label, scopes, tier).await,
             Order::Set {
                 label,
                 scopes,
                 tier,
             } => {
                 let set = |found: Integrator| found.allowed(scopes.clone(), tier);
-                self.change(&label, set).await?;
+                self.change(&label, set).await
             }
-            Order::Revoke { label } => self.change(&label, |found| found.revoked(now)).await?,
-            Order::Webhook { label, change } => self.tell(&label, change).await?,
-            Order::Unhook { label } => self.change(&label, |found| found.telling(None)).await?,
-            Order::Unlink { label } => self.change(&label, Integrator::unlinked).await?,
+            Order::Revoke { label } => self.change(&label, |found| found.revoked(now)).await,
+            Order::Rotate { label, grace } => self.rotate(&label, grace).await,
+            Order::Webhook { label, change } => self.tell(&label, change).await,
+            Order::Unhook { label } => self.change(&label, |found| found.telling(None)).await,
+            Order::Link {
+                label,
+                address,
+                proof,
+            } => self.link(&label, &address, proof).await,
+            Order::Unlink { label } => self.change(&label, Integrator::unlinked).await,
         }
-        Ok(Outcome::Done {})
     }
 
     fn list(&self, now: u64) -> Outcome {
@@ -198,7 +197,8 @@ impl Office {
                 label,
                 scopes.clone(),
                 tier,
-                (key.digest(), now),
+                key.digest(),
+                now,
             )?),
         };
         self.integrators.change::<OfficeError>(label, add).await?;
@@ -212,7 +212,7 @@ impl Office {
         Ok(Outcome::Key { key })
     }
 
-    async fn tell(&self, label: &str, change: HookChange) -> Result<(), OfficeError> {
+    async fn tell(&self, label: &str, change: HookChange) -> Result<Outcome, OfficeError> {
         let plain = self.plain;
         let tell = |found: Integrator| {
             let webhook = change.clone().of(found.webhook.as_ref())?;
@@ -256,8 +256,7 @@ impl Office {
             linked_at: now,
         };
         let change = |found: Integrator| found.linked(linked.clone(), proof.time);
-        self.change(label, change).await?;
-        Ok(Outcome::Done {})
+        self.change(label, change).await
     }
 
     /// Whether it can be changed at all.
@@ -272,13 +271,13 @@ impl Office {
         &self,
         label: &str,
         change: impl Fn(Integrator) -> Result<Integrator, ChangeError>,
-    ) -> Result<(), OfficeError> {
+    ) -> Result<Outcome, OfficeError> {
         let change = |found: Option<Integrator>| {
             let found = found.ok_or_else(|| ChangeError::Missing(label.to_owned()))?;
             Ok(change(found)?)
         };
         let changed = self.integrators.change::<OfficeError>(label, change);
-        changed.await.map(drop)
+        changed.await.map(|_| Outcome::Done {})
     }
 }
 

@@ -19,6 +19,7 @@ use vm::ChainId;
 use super::{
     Answer, Halted, LONGEST, Question,
     integrators::{Office, OfficeError},
+    lanes::LanesError,
     path,
 };
 use crate::{
@@ -58,8 +59,16 @@ enum DeskError {
     Office(#[from] OfficeError),
     #[error(transparent)]
     Index(#[from] index::desk::DeskError),
+    #[error(transparent)]
+    Webhooks(#[from] webhook::desk::DeskError),
+    #[error(transparent)]
+    Lanes(#[from] LanesError),
+    #[error(transparent)]
+    Solver(#[from] solver::desk::DeskError),
     #[error("this daemon has no integrator API")]
     OracleOnly,
+    #[error("this daemon has no solver")]
+    NoSolver,
 }
 
 /// The socket; its file goes with it.
@@ -158,9 +167,18 @@ fn refused(why: &dyn std::fmt::Display) -> Answer {
 async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
     let journal = &desk.journal;
     Ok(match question {
-        Question::Webhooks(question) => webhooks(desk, question).await,
-        Question::Lanes(question) => lanes(desk, question).await,
-        Question::Solver(question) => solver(desk, question).await,
+        Question::Webhooks(question) => {
+            let webhooks = desk.webhooks.as_ref().ok_or(DeskError::OracleOnly)?;
+            Answer::Webhooks(question.answer(webhooks).await?)
+        }
+        Question::Lanes(question) => {
+            let now = (desk.office.clock)() / 1_000;
+            Answer::Lanes(question.answer(&desk.lanes, now).await?)
+        }
+        Question::Solver(question) => {
+            let solver = desk.solver.as_ref().ok_or(DeskError::NoSolver)?;
+            Answer::Solver(question.answer(solver).await?)
+        }
         Question::Halts {} => {
             let halts = journal.halts().await?;
             let halted = |(chain, halt): (ChainId, Halt)| Halted {
@@ -189,34 +207,6 @@ async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
     })
 }
 
-async fn lanes(desk: &Desk, question: super::lanes::Question) -> Answer {
-    let now = (desk.office.clock)() / 1_000;
-    match question.answer(&desk.lanes, now).await {
-        Ok(answer) => Answer::Lanes(answer),
-        Err(error) => refused(&error),
-    }
-}
-
-async fn solver(desk: &Desk, question: super::solver::Question) -> Answer {
-    let Some(solver) = &desk.solver else {
-        return refused(&"this daemon has no solver");
-    };
-    match question.answer(solver).await {
-        Ok(answer) => Answer::Solver(answer),
-        Err(error) => refused(&error),
-    }
-}
-
 fn index(desk: &Desk) -> Result<&index::desk::Desk, DeskError> {
     desk.index.as_ref().ok_or(DeskError::OracleOnly)
-}
-
-async fn webhooks(desk: &Desk, question: super::webhooks::Question) -> Answer {
-    let Some(webhooks) = &desk.webhooks else {
-        return refused(&"this daemon has no integrator API");
-    };
-    match question.answer(webhooks).await {
-        Ok(answer) => Answer::Webhooks(answer),
-        Err(error) => refused(&error),
-    }
 }

@@ -28,11 +28,9 @@ impl History {
         sample: Candle,
     ) -> Result<Vec<(Key, Vec<u8>)>, ChartError> {
         let mut rows = Vec::new();
-        let mut next = self
-            .added((Step::Minutes, series), sample, &mut rows)
-            .await?;
+        let mut next = self.added(Step::Minutes, series, sample, &mut rows).await?;
         while let Some((step, whole)) = next {
-            let added = self.added((step, series), whole, &mut rows).await;
+            let added = self.added(step, series, whole, &mut rows).await;
             next = readable(series, added)?.flatten();
         }
         Ok(rows)
@@ -42,7 +40,8 @@ impl History {
     /// coarser step.
     async fn added(
         &self,
-        (step, series): (Step, Series<'_>),
+        step: Step,
+        series: Series<'_>,
         fresh: Candle,
         rows: &mut Vec<(Key, Vec<u8>)>,
     ) -> Result<Option<(Step, Candle)>, ChartError> {

@@ -15,9 +15,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = super::runtime()?;
     let guard = runtime.enter();
     let (config, mistakes) = Config::draft(variables);
     let compared = |trading: &Trading, chains: &Chains| runtime.block_on(compared(trading, chains));
@@ -54,16 +52,10 @@ pub fn run(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Res
     ];
     drop(guard);
     let market = trading.as_ref().map(|trading| compared(trading, &chains));
-    let listed = chains.list().iter().map(chain);
-    #[allow(clippy::print_stdout)]
-    for line in lines
-        .into_iter()
-        .chain(listed)
-        .chain(market.into_iter().flatten())
-    {
-        println!("{line}");
-    }
-    Ok(())
+    let mut lines = Vec::from(lines);
+    lines.extend(chains.list().iter().map(chain));
+    lines.extend(market.into_iter().flatten());
+    super::say(lines.join("\n"))
 }
 
 /// What each network of the market says of itself.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::ensure;
 use clap::Subcommand;
 
-use super::asked;
+use super::{asked, lines};
 use crate::admin::{Answer, Halted, Question};
 
 #[derive(Debug, Subcommand)]
@@ -31,7 +31,7 @@ impl Halts {
             },
         };
         match (self, asked(data_dir, &question).await?) {
-            (Self::List, Answer::Halts { halts }) => Ok(lines(&halts)),
+            (Self::List, Answer::Halts { halts }) => Ok(lines(&halts, line, "no chain is halted")),
             (Self::Clear { chain, id }, Answer::Cleared { cleared }) => {
                 ensure!(
                     cleared,
@@ -44,20 +44,14 @@ impl Halts {
     }
 }
 
-fn lines(halts: &[Halted]) -> String {
-    if halts.is_empty() {
-        return "no chain is halted".into();
+fn line(halted: &Halted) -> String {
+    let Halted { chain, id, halt } = halted;
+    let mut line = format!("{chain}  {id}  since {}  {}", halt.at, halt.why);
+    for also in &halt.also {
+        line += &format!("\n  also: {also}");
     }
-    let line = |halted: &Halted| {
-        let Halted { chain, id, halt } = halted;
-        let mut line = format!("{chain}  {id}  since {}  {}", halt.at, halt.why);
-        for also in &halt.also {
-            line += &format!("\n  also: {also}");
-        }
-        if halt.more > 0 {
-            line += &format!("\n  and {} more: see the log", halt.more);
-        }
-        line
-    };
-    halts.iter().map(line).collect::<Vec<_>>().join("\n")
+    if halt.more > 0 {
+        line += &format!("\n  and {} more: see the log", halt.more);
+    }
+    line
 }

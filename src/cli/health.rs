@@ -24,10 +24,7 @@ pub fn run(
             first.or(second).unwrap_or_else(|| "3000".into())
         )
     });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
+    super::runtime()?.block_on(async {
         let client = reqwest::Client::builder()
             .timeout(TIMEOUT)
             .no_proxy()

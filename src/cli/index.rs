@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 
-use super::asked;
+use super::{asked, lines};
 use crate::{
     admin::{Answer, Question},
     index::desk::Standing,
@@ -35,7 +35,9 @@ impl Index {
             },
         };
         match (self, asked(data_dir, &question).await?) {
-            (Self::List, Answer::Index { networks }) => Ok(lines(&networks)),
+            (Self::List, Answer::Index { networks }) => {
+                Ok(lines(&networks, line, "no network is indexed"))
+            }
             (Self::Rewind { network, to }, Answer::Rewound { height }) => Ok(format!(
                 "{network} had been indexed up to {height}: everything after {to} is read again"
             )),
@@ -44,18 +46,12 @@ impl Index {
     }
 }
 
-fn lines(networks: &[Standing]) -> String {
+fn line(one: &Standing) -> String {
     let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |it| it.to_string());
-    let line = |one: &Standing| {
-        let (height, oldest) = (number(one.height), number(one.oldest));
-        let trouble = one.trouble.as_deref().unwrap_or("fine");
-        format!(
-            "{}  at {height}  remembers from {oldest}  {trouble}",
-            one.network
-        )
-    };
-    match networks.is_empty() {
-        true => "no network is indexed".into(),
-        false => networks.iter().map(line).collect::<Vec<_>>().join("\n"),
-    }
+    let (height, oldest) = (number(one.height), number(one.oldest));
+    let trouble = one.trouble.as_deref().unwrap_or("fine");
+    format!(
+        "{}  at {height}  remembers from {oldest}  {trouble}",
+        one.network
+    )
 }

@@ -6,7 +6,6 @@ use std::{
     collections::BTreeSet,
     io::{BufRead, IsTerminal},
     sync::Arc,
-    time::SystemTime,
 };
 
 use anyhow::{Context, bail, ensure};
@@ -19,7 +18,7 @@ use crate::{
     },
     config::{Config, Mistakes},
     integrator::{Scope, Tier, change::usual_scopes},
-    run,
+    run::{self, clock::unix_millis},
     store::{Making, Store, integrators::Integrators as Rows, pair::Pair},
 };
 
@@ -206,14 +205,14 @@ async fn carried_out(
         integrators: Rows::open(store).await?,
         service: signer.map(|signer| run::service(config, signer.address())),
         plain: config.plain_webhooks(),
-        clock: now,
+        clock: unix_millis,
     };
     Ok(office.carry_out(order).await?)
 }
 
 fn told(order: &Order, outcome: Outcome) -> anyhow::Result<String> {
     Ok(match (order, outcome) {
-        (Order::List {}, Outcome::Listed { integrators }) => table(&integrators, now()),
+        (Order::List {}, Outcome::Listed { integrators }) => table(&integrators, unix_millis()),
         (Order::Add { .. } | Order::Rotate { .. }, Outcome::Key { key }) => key.expose().to_owned(),
         (Order::Link { label, address, .. }, Outcome::Sign { message, time }) => format!(
             "{message}\n\n\
@@ -312,16 +311,6 @@ fn milliseconds(text: &str) -> anyhow::Result<u64> {
     number
         .and_then(|number| number.checked_mul(unit))
         .context(expected)
-}
-
-/// Unix milliseconds.
-fn now() -> u64 {
-    #[allow(clippy::disallowed_methods)]
-    let now = SystemTime::now();
-    now.duration_since(SystemTime::UNIX_EPOCH)
-        .ok()
-        .and_then(|since| u64::try_from(since.as_millis()).ok())
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

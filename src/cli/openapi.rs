@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 use crate::{
     api::{intents, oracle},
-    http::{Router, openapi, plain, system},
+    http::{Router, openapi, plain, router::RouteError, system},
 };
 
 /// Whose description.
@@ -15,7 +15,8 @@ pub enum Listener {
     Operations,
 }
 
-pub fn run(listener: Listener) -> anyhow::Result<()> {
+/// Everything that the listener's routes say of themselves, as JSON.
+pub fn description(listener: Listener) -> Result<String, RouteError> {
     let router = Router::default();
     let (router, about, errors) = match listener {
         Listener::Integrator => (
@@ -38,10 +39,5 @@ pub fn run(listener: Listener) -> anyhow::Result<()> {
             plain::PLAIN,
         ),
     };
-    let description = openapi::described(&router, about, errors)?;
-    #[allow(clippy::print_stdout)]
-    {
-        println!("{description}");
-    }
-    Ok(())
+    openapi::described(&router, about, errors)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use alloy::primitives::B256;
 use clap::Subcommand;
 
-use super::asked;
+use super::{asked, lines};
 use crate::{
     admin::{
         self,
@@ -75,16 +75,10 @@ fn told(answer: &Answer) -> String {
         Answer::Standing { standing } => status(standing),
         Answer::Resumed { was: true } => "the solver fills again".into(),
         Answer::Resumed { was: false } => "the solver was not paused".into(),
-        Answer::Parked { parked } if parked.is_empty() => "no deposit is parked".into(),
-        Answer::Parked { parked } => lines(parked.iter().map(left)),
-        Answer::Unsettled { unsettled } if unsettled.is_empty() => "everything is settled".into(),
-        Answer::Unsettled { unsettled } => lines(unsettled.iter().map(open)),
+        Answer::Parked { parked } => lines(parked, left, "no deposit is parked"),
+        Answer::Unsettled { unsettled } => lines(unsettled, open, "everything is settled"),
         Answer::Done {} => "done".into(),
     }
-}
-
-fn lines(lines: impl Iterator<Item = String>) -> String {
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn status(standing: &Standing) -> String {

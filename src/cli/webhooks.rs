@@ -5,7 +5,7 @@ use std::{fmt::Write, path::Path};
 use anyhow::ensure;
 use clap::{Args, Subcommand};
 
-use super::asked;
+use super::{asked, lines};
 use crate::{
     admin::{
         self,
@@ -66,8 +66,7 @@ impl Webhooks {
 
 fn told(answer: Answer) -> anyhow::Result<String> {
     Ok(match answer {
-        Answer::List { endpoints } if endpoints.is_empty() => "nobody has an endpoint".into(),
-        Answer::List { endpoints } => lines(endpoints.iter().map(endpoint)),
+        Answer::List { endpoints } => lines(&endpoints, endpoint, "nobody has an endpoint"),
         Answer::Shown(shown) => event(&shown)?,
         Answer::Replayed { label } => format!("it is sent to {label} again"),
         Answer::ReplayedDead { count } if count >= REPLAYED as u64 => {
@@ -83,10 +82,6 @@ fn told(answer: Answer) -> anyhow::Result<String> {
             format!("{said}, after {took} ms")
         }
     })
-}
-
-fn lines(lines: impl Iterator<Item = String>) -> String {
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn endpoint(endpoint: &Endpoint) -> String {

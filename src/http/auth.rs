@@ -4,7 +4,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     net::IpAddr,
     sync::{Arc, Mutex},
 };
@@ -18,12 +17,10 @@ use subtle::ConstantTimeEq;
 
 use super::{
     ApiError,
-    limit::{self, Allowance, Limiter, Standing},
+    limit::{Allowance, KeyLabel, Limiter, Standing, Subject},
+    locked,
     router::{Access, Terms},
-    toll::{Callers, Counter, Counters, locked},
 };
-
-pub use super::toll::Toll;
 
 /// The header that keys come in.
 pub const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -38,26 +35,6 @@ const PLAIN: StandingNames = [
 ];
 /// draft-ietf-httpapi-ratelimit-headers, 03.
 pub const RATE_LIMIT: StandingNames = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"];
-
-/// What a known key is called in logs; never the key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct KeyLabel(Arc<str>);
-
-impl KeyLabel {
-    pub fn new(label: &str) -> Self {
-        Self(label.into())
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for KeyLabel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// How much of a bucket a key may take. Rows of one `counter` are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,12 +116,6 @@ impl Keys {
     }
 }
 
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Keys")
-    }
-}
-
 fn digest(key: &[u8]) -> [u8; 32] {
     Sha256::digest(key).into()
 }
@@ -166,15 +137,66 @@ pub struct Denial {
     pub standing: Option<Standing>,
 }
 
-/// The keys and the limits of one listener.
+/// Whose, and in which [`Share::counter`].
+type Counter = (Subject, &'static str);
+type Windows = Arc<Mutex<Limiter<Counter>>>;
+type Count = fn(&mut Limiter<Counter>, Counter, Allowance, u32, u64) -> Standing;
+
+/// Where a request that was let in was counted, for those that count more than once; nowhere by default.
+#[derive(Clone, Debug, Default)]
+pub struct Toll(Option<Arc<Counted>>);
+
 #[derive(Debug)]
+struct Counted {
+    windows: Windows,
+    key: Counter,
+    allowance: Allowance,
+    now: u64,
+    /// Where the caller stands since.
+    standing: Mutex<Option<Standing>>,
+}
+
+impl Toll {
+    /// Counts the request `more` times more: see [`Limiter::charge`].
+    pub fn charge(&self, more: u32) {
+        self.again(more, Limiter::charge);
+    }
+
+    /// Counts the request `more` times more, or, where the caller has not so many left, not at all, and says
+    /// where the caller stands: see [`Limiter::take`].
+    pub fn take(&self, more: u32) -> Result<(), Standing> {
+        match self.again(more, Limiter::take) {
+            Some(standing) if !standing.allowed => Err(standing),
+            _ => Ok(()),
+        }
+    }
+
+    fn again(&self, more: u32, count: Count) -> Option<Standing> {
+        let counted = self.0.as_deref().filter(|_| more > 0)?;
+        let mut windows = locked(&counted.windows);
+        let key = counted.key.clone();
+        let standing = count(&mut windows, key, counted.allowance, more, counted.now);
+        *locked(&counted.standing) = Some(standing);
+        Some(standing)
+    }
+
+    /// Where the caller stands since the last charge.
+    pub fn standing(&self) -> Option<Standing> {
+        self.0.as_deref().and_then(|it| *locked(&it.standing))
+    }
+}
+
+/// The keys and the limits of one listener.
 pub struct Gate {
     keys: Option<Keys>,
     bearer: bool,
     keyless: Option<Plan>,
-    callers: Callers,
-    counters: Counters,
-    names: StandingNames,
+    /// Of callers without a key.
+    callers: Windows,
+    /// Of keys.
+    counters: Windows,
+    /// See [`Self::telling`].
+    pub names: StandingNames,
 }
 
 impl Default for Gate {
@@ -230,11 +252,6 @@ impl Gate {
         Self { names, ..self }
     }
 
-    /// See [`Self::telling`].
-    pub fn standing_names(&self) -> StandingNames {
-        self.names
-    }
-
     /// The key that a caller shows, known or not.
     pub fn key<'a>(&self, headers: &'a HeaderMap) -> Option<&'a [u8]> {
         if let Some(key) = headers.get(KEY) {
@@ -261,17 +278,23 @@ impl Gate {
         let known = shown.and_then(|key| self.keys.as_ref()?.find(key));
         let idle = known.as_deref().is_some_and(|known| idle(known, access));
         let (shown, known) = if idle { (None, None) } else { (shown, known) };
-        let shared = || self.count_caller(access, address, now);
+        let shared = || {
+            let plan = self.keyless.as_deref()?;
+            counted(&self.callers, plan, Subject::of(address), access, now)
+        };
+        let own = |known: &Known| {
+            let subject = Subject::Key(known.label.clone());
+            counted(&self.counters, &known.plan, subject, access, now)
+        };
         let counted = match (&known, access) {
             (_, Access::Open) => None,
             (None, _) => shared(),
-            (Some(known), _) => match self.count(known, access, now) {
+            (Some(known), _) => match own(known) {
                 Some(own) if !own.0.allowed => shared().filter(|it| it.0.allowed).or(Some(own)),
                 own => own,
             },
         };
         let (standing, toll) = counted.unzip();
-        let toll = toll.unwrap_or_default();
         let error = match standing {
             Some(standing) if !standing.allowed => Some(ApiError::RateLimited(standing)),
             _ => self.refusal(access, shown.is_some(), known.as_deref()),
@@ -281,7 +304,7 @@ impl Gate {
             None => Ok(Admission {
                 key: known,
                 standing,
-                toll,
+                toll: toll.unwrap_or_default(),
             }),
         }
     }
@@ -298,22 +321,27 @@ impl Gate {
         };
         closed.then_some(ApiError::Unauthorized)
     }
+}
 
-    fn count_caller(&self, access: Access, address: IpAddr, now: u64) -> Option<(Standing, Toll)> {
-        let share = share(self.keyless.as_ref()?, access)?;
-        let key = (limit::caller(address), share.counter);
-        let standing = locked(&self.callers).count(key, share.allowance, now);
-        let counter = Counter::Caller(self.callers.clone(), key);
-        Some((standing, Toll::new(counter, share.allowance, now)))
-    }
-
-    fn count(&self, known: &Known, access: Access, now: u64) -> Option<(Standing, Toll)> {
-        let share = share(&known.plan, access)?;
-        let key = (known.label.clone(), share.counter);
-        let standing = locked(&self.counters).count(key.clone(), share.allowance, now);
-        let counter = Counter::Key(self.counters.clone(), key);
-        Some((standing, Toll::new(counter, share.allowance, now)))
-    }
+/// Counts a request in the share of `plan` that its route counts in, if there is one.
+fn counted(
+    windows: &Windows,
+    plan: &[Share],
+    subject: Subject,
+    access: Access,
+    now: u64,
+) -> Option<(Standing, Toll)> {
+    let share = share(plan, access)?;
+    let (key, allowance) = ((subject, share.counter), share.allowance);
+    let standing = locked(windows).count(key.clone(), allowance, now);
+    let counted = Counted {
+        windows: windows.clone(),
+        key,
+        allowance,
+        now,
+        standing: Mutex::default(),
+    };
+    Some((standing, Toll(Some(counted.into()))))
 }
 
 /// Whether a key without a route's scope is shown where none is needed: it counts as none there.
@@ -333,15 +361,6 @@ fn share(plan: &[Share], access: Access) -> Option<&Share> {
     };
     let named = plan.iter().find(|share| share.bucket == bucket);
     named.or_else(|| plan.iter().find(|share| share.bucket.is_empty()))
-}
-
-impl limit::Key for (KeyLabel, &'static str) {}
-
-/// How an unknown path is treated: the paths that the network's clients know as free stay so, all
-/// others count.
-pub fn unrouted(path: &str) -> Access {
-    let free = path == "/" || path.starts_with("/documentation") || path.starts_with("/lives");
-    if free { Access::Open } else { Access::Counted }
 }
 
 #[cfg(test)]
@@ -560,7 +579,11 @@ mod tests {
             ("/nope", false),
             ("//", false),
         ] {
-            assert_eq!(matches!(unrouted(path), Access::Open), free, "{path}");
+            assert_eq!(
+                matches!(Access::unrouted(path), Access::Open),
+                free,
+                "{path}"
+            );
         }
     }
 

@@ -1,13 +1,17 @@
-//! Bodies of requests: whole, within their limits, and never more of them in memory than there is
-//! room for. Bytes count when they have arrived, so that a sender who is slow holds only what it
-//! has sent.
+//! Bodies. Those of requests are whole, within their limits, and never more of them in memory than there is
+//! room for: bytes count when they have arrived, so that a sender who is slow holds only what it has sent.
+//! Those of answers are whole, too, or come as they happen, or are none because the connection becomes a
+//! WebSocket.
+
+use std::fmt;
 
 use bytes::{Bytes, BytesMut};
+use futures::stream::BoxStream;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body as _, Incoming};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{ApiError, server::Limits};
+use super::{ApiError, socket::Upgrade, surface::Limits};
 
 /// How much of a body too large is still read, so that its sender gets to see the answer.
 const DRAINED: usize = 8 << 20;
@@ -18,20 +22,11 @@ pub struct Bodies {
     limits: Limits,
 }
 
-/// A whole body; the room that it takes is free again when this is dropped.
+/// A whole body, or none; the room that it takes is free again when this is dropped.
+#[derive(Default)]
 pub struct Held<'a> {
     pub bytes: Bytes,
     _room: Option<SemaphorePermit<'a>>,
-}
-
-impl Held<'_> {
-    /// No body.
-    pub fn nothing() -> Self {
-        Self {
-            bytes: Bytes::new(),
-            _room: None,
-        }
-    }
 }
 
 impl Bodies {
@@ -83,9 +78,8 @@ impl Bodies {
 
     fn take(&self, bytes: usize) -> Result<SemaphorePermit<'_>, ApiError> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.room.try_acquire_many(bytes).map_err(|error| {
-            ApiError::unavailable("OVERLOADED", "Too many requests are being answered", error)
-        })
+        let taken = self.room.try_acquire_many(bytes);
+        taken.map_err(ApiError::overloaded)
     }
 }
 
@@ -95,4 +89,33 @@ async fn drain(mut body: Incoming, told: usize) {
         return;
     }
     while let Some(Ok(_)) = body.frame().await {}
+}
+
+/// The body of a [`Response`](super::Response).
+pub enum Body {
+    Whole(Bytes),
+    /// Sent piece by piece; it ends when the stream does, or with the listener.
+    Stream(BoxStream<'static, Bytes>),
+    /// None: behind the head the connection is a WebSocket.
+    Upgrade(Upgrade),
+}
+
+impl Body {
+    /// The bytes, if they are all there.
+    pub fn whole(&self) -> Option<&Bytes> {
+        match self {
+            Self::Whole(bytes) => Some(bytes),
+            Self::Stream(_) | Self::Upgrade(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(bytes) => bytes.fmt(f),
+            Self::Stream(_) => f.write_str("stream"),
+            Self::Upgrade(_) => f.write_str("upgrade"),
+        }
+    }
 }

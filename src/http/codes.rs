@@ -3,11 +3,8 @@
 
 use serde::Serialize;
 use utoipa::{
-    PartialSchema, ToSchema,
-    openapi::{
-        RefOr, Schema,
-        schema::{ObjectBuilder, Type},
-    },
+    ToSchema,
+    openapi::{RefOr, Schema},
 };
 
 use crate::json::schema::one_of;
@@ -47,31 +44,27 @@ pub struct Code {
     pub advice: &'static str,
 }
 
+type Text = &'static str;
+
 /// A final one.
-pub const fn never(text: &'static str, happened: &'static str, advice: &'static str) -> Code {
-    Code {
-        text,
-        retry: Retry::Never,
-        happened,
-        advice,
-    }
+pub const fn never(text: Text, happened: Text, advice: Text) -> Code {
+    code(text, Retry::Never, happened, advice)
 }
 
 /// One that time may end.
-pub const fn later(text: &'static str, happened: &'static str, advice: &'static str) -> Code {
-    Code {
-        text,
-        retry: Retry::Later,
-        happened,
-        advice,
-    }
+pub const fn later(text: Text, happened: Text, advice: Text) -> Code {
+    code(text, Retry::Later, happened, advice)
 }
 
 /// One that is final in some answers only.
-pub const fn told(text: &'static str, happened: &'static str, advice: &'static str) -> Code {
+pub const fn told(text: Text, happened: Text, advice: Text) -> Code {
+    code(text, Retry::Told, happened, advice)
+}
+
+const fn code(text: Text, retry: Retry, happened: Text, advice: Text) -> Code {
     Code {
         text,
-        retry: Retry::Told,
+        retry,
         happened,
         advice,
     }
@@ -92,24 +85,13 @@ pub fn page(code: &str) -> String {
 }
 
 /// A code in a body. The description enumerates those of its surface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(value_type = String)]
 #[serde(transparent)]
 pub struct ErrorCode(pub &'static str);
 
 /// What the description calls [`ErrorCode`].
 pub const SCHEMA: &str = "ErrorCode";
-
-impl PartialSchema for ErrorCode {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).into()
-    }
-}
-
-impl ToSchema for ErrorCode {
-    fn name() -> std::borrow::Cow<'static, str> {
-        SCHEMA.into()
-    }
-}
 
 /// The schema of [`ErrorCode`] on a surface with `codes`.
 pub fn schema(codes: Codes) -> RefOr<Schema> {

@@ -1,14 +1,19 @@
-//! How many of something each address has at one time: connections, requests, sockets. What one caller
-//! has at hand is an address, or of IPv6 a /64; whoever has a /48 has 65,536 of those and gets a few
-//! times as much, not all there is. Memory: an entry for each address that has something.
+//! How many of something each address has at one time: connections, requests, sockets, and how much it says
+//! over its sockets. What one caller has at hand is an address, or of IPv6 a /64; whoever has a /48 has 65,536 of
+//! those and gets a few times as much, not all there is. Memory: an entry for each address that has something.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use super::limit::{Caller, caller};
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+
+use super::{
+    limit::{Allowance, Caller, Limiter, caller},
+    locked,
+};
 
 /// Times the share of a /64 that the /48 around it has.
 const SITE: usize = 4;
@@ -40,7 +45,7 @@ impl Crowd {
     /// One more of `address`; `None` when it has as many as it may.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Member> {
         let caller = caller(address);
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = locked(&self.counts);
         let room = |(key, most): &((Caller, bool), usize)| {
             counts.get(key).is_none_or(|count| count < most)
         };
@@ -68,17 +73,73 @@ fn keys(caller: Caller, most: usize) -> [((Caller, bool), usize); 2] {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let counts = &self.crowd.counts;
-        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = locked(&self.crowd.counts);
         for (key, _) in keys(self.caller, 0) {
-            let left = counts.get_mut(&key).map_or(0, |count| {
-                *count = count.saturating_sub(1);
-                *count
-            });
-            if left == 0 {
-                counts.remove(&key);
+            if let Entry::Occupied(mut count) = counts.entry(key) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
             }
         }
+    }
+}
+
+/// What each address says over all its sockets.
+#[derive(Debug)]
+pub struct Meter {
+    windows: Mutex<Limiter<Caller>>,
+    begun: Instant,
+}
+
+impl Meter {
+    pub fn new(each: Allowance) -> Arc<Self> {
+        Arc::new(Self {
+            windows: Mutex::new(Limiter::new(each)),
+            begun: Instant::now(),
+        })
+    }
+
+    /// Counts one more message of `caller`; whether it is allowed.
+    fn count(&self, caller: Caller) -> bool {
+        let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        locked(&self.windows).check(caller, now).allowed
+    }
+}
+
+/// The place of one who stays: a stream or a WebSocket.
+pub struct Seat {
+    surface: &'static str,
+    _place: OwnedSemaphorePermit,
+    member: Member,
+    meter: Arc<Meter>,
+}
+
+impl Seat {
+    pub fn new(
+        surface: &'static str,
+        place: OwnedSemaphorePermit,
+        member: Member,
+        meter: Arc<Meter>,
+    ) -> Arc<Self> {
+        metrics::gauge!("intentd_http_sockets", "surface" => surface).increment(1.0);
+        Arc::new(Self {
+            surface,
+            _place: place,
+            member,
+            meter,
+        })
+    }
+
+    /// Counts a message of its peer; whether it may send it.
+    pub fn hear(&self) -> bool {
+        self.meter.count(self.member.caller)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        metrics::gauge!("intentd_http_sockets", "surface" => self.surface).decrement(1.0);
     }
 }
 

@@ -8,8 +8,6 @@ use utoipa::ToSchema;
 use super::{codes::Codes, limit::Standing, plain, request::Response, router::Shape};
 use crate::redact;
 
-pub(super) const WEBSOCKET: &str = "This is a WebSocket: a handshake is expected";
-
 /// How a surface says no.
 #[derive(Clone, Copy)]
 pub struct Errors {
@@ -45,9 +43,10 @@ impl Described {
 /// Why a request got no 200.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// 400: bad input, or a refusal for a reason of the service's own.
+    /// 400, 404, 409 or 410: bad input, or a refusal for a reason of the service's own.
     #[error("{code}: {message}")]
     Refused {
+        status: StatusCode,
         code: &'static str,
         message: String,
         /// The same request may succeed later; false where only another one can.
@@ -73,23 +72,9 @@ pub enum ApiError {
     /// 501: the route is known and not served by this version.
     #[error("{0} is not served yet")]
     Planned(String),
-    /// 404: nothing is known under an id.
-    #[error("{code}: {message}")]
-    Missing { code: &'static str, message: String },
     /// 408: the body did not arrive in time.
     #[error("the body did not arrive in time")]
     SlowBody,
-    /// 409: true or not, it contradicts what was said before.
-    #[error("{code}: {message}")]
-    Conflict {
-        code: &'static str,
-        message: String,
-        /// See [`Self::Refused`].
-        retryable: bool,
-    },
-    /// 410: it was here, and is not kept any more.
-    #[error("{code}: {message}")]
-    Gone { code: &'static str, message: String },
     /// 413: the body is above the limit.
     #[error("body too large")]
     BodyTooLarge,
@@ -121,45 +106,40 @@ pub enum ApiError {
 impl ApiError {
     /// 400 with a stable code in capitals and a message for people.
     pub fn refused(code: &'static str, message: impl Into<String>) -> Self {
+        Self::coded(StatusCode::BAD_REQUEST, code, message.into())
+    }
+
+    /// 404, as [`Self::refused`]: nothing is known under an id.
+    pub fn missing(code: &'static str, message: impl Into<String>) -> Self {
+        Self::coded(StatusCode::NOT_FOUND, code, message.into())
+    }
+
+    /// 409, as [`Self::refused`]: true or not, it contradicts what was said before.
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::coded(StatusCode::CONFLICT, code, message.into())
+    }
+
+    /// 410, as [`Self::refused`]: it was here, and is not kept any more.
+    pub fn gone(code: &'static str, message: impl Into<String>) -> Self {
+        Self::coded(StatusCode::GONE, code, message.into())
+    }
+
+    fn coded(status: StatusCode, code: &'static str, message: String) -> Self {
         Self::Refused {
+            status,
             code,
-            message: message.into(),
+            message,
             retryable: false,
         }
     }
 
-    /// A 400 or 409 of which a later try of the same request may succeed, or not.
+    /// A refusal of which a later try of the same request may succeed, or not.
     #[must_use]
     pub fn or_later(mut self, later: bool) -> Self {
-        if let Self::Refused { retryable, .. } | Self::Conflict { retryable, .. } = &mut self {
+        if let Self::Refused { retryable, .. } = &mut self {
             *retryable = later;
         }
         self
-    }
-
-    /// 404 with a stable code in capitals and a message for people.
-    pub fn missing(code: &'static str, message: impl Into<String>) -> Self {
-        Self::Missing {
-            code,
-            message: message.into(),
-        }
-    }
-
-    /// 409 with a stable code in capitals and a message for people.
-    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
-        Self::Conflict {
-            code,
-            message: message.into(),
-            retryable: false,
-        }
-    }
-
-    /// 410 with a stable code in capitals and a message for people.
-    pub fn gone(code: &'static str, message: impl Into<String>) -> Self {
-        Self::Gone {
-            code,
-            message: message.into(),
-        }
     }
 
     /// 503; `message` must not tell anything about the inside.
@@ -175,6 +155,11 @@ impl ApiError {
         }
     }
 
+    /// 503 for a request too many.
+    pub(super) fn overloaded(cause: impl std::fmt::Display) -> Self {
+        Self::unavailable("OVERLOADED", "Too many requests are being answered", cause)
+    }
+
     /// 500.
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         Self::Internal {
@@ -185,7 +170,7 @@ impl ApiError {
     /// Whether the same request may succeed later, as every answer says.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Refused { retryable, .. } | Self::Conflict { retryable, .. } => *retryable,
+            Self::Refused { retryable, .. } => *retryable,
             Self::Planned(_) => false,
             _ => {
                 let status = self.status();
@@ -198,24 +183,7 @@ impl ApiError {
 
     /// The status of the answer.
     pub fn status(&self) -> StatusCode {
-        match self {
-            Self::Refused { .. } => StatusCode::BAD_REQUEST,
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::NoRoute { .. } | Self::Missing { .. } => StatusCode::NOT_FOUND,
-            Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Planned(_) => StatusCode::NOT_IMPLEMENTED,
-            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict { .. } => StatusCode::CONFLICT,
-            Self::Gone { .. } => StatusCode::GONE,
-            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::UpgradeRequired => StatusCode::UPGRADE_REQUIRED,
-            Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Deadline => StatusCode::GATEWAY_TIMEOUT,
-        }
+        self.told().status
     }
 
     /// The answer, after a log line for what is the service's own fault.
@@ -256,41 +224,53 @@ impl ApiError {
 
     /// What a caller is told, for surfaces with bodies of their own.
     pub fn told(&self) -> Told {
-        let (code, message) = match self {
-            Self::Refused { code, message, .. }
-            | Self::Missing { code, message }
-            | Self::Gone { code, message }
-            | Self::Conflict { code, message, .. } => (*code, message.clone()),
-            Self::Unavailable { code, message, .. } => (*code, (*message).to_owned()),
-            Self::Unauthorized => ("UNAUTHORIZED", "A known x-api-key is required".into()),
-            Self::Forbidden(scope) => (
-                "FORBIDDEN",
-                format!("The key does not have the scope {scope}"),
-            ),
-            Self::UpgradeRequired => ("UPGRADE_REQUIRED", WEBSOCKET.into()),
-            Self::RateLimited(_) => ("RATE_LIMITED", "Too many requests".into()),
-            Self::NoRoute { method, path } => (
-                "ROUTE_NOT_FOUND",
-                format!("Route {method}:{path} not found"),
-            ),
-            Self::WrongMethod { .. } => ("METHOD_NOT_ALLOWED", self.to_string()),
-            Self::Planned(_) => ("NOT_SUPPORTED_YET", self.to_string()),
-            Self::MediaType(given) => (
-                "UNSUPPORTED_MEDIA_TYPE",
-                format!("Unsupported Media Type: {given}"),
-            ),
-            Self::BodyTooLarge => ("BODY_TOO_LARGE", "Request body is too large".into()),
-            Self::SlowBody => ("REQUEST_TIMEOUT", "The body did not arrive in time".into()),
-            Self::Internal { .. } => ("UNKNOWN_ERROR", "Something went wrong".into()),
-            Self::Deadline => ("REQUEST_TIMED_OUT", "The request took too long".into()),
+        let told = |status, code, message: &str| (status, code, message.to_owned());
+        let (status, code, message) = match self {
+            Self::Refused {
+                status,
+                code,
+                message,
+                ..
+            } => (status.as_u16(), *code, message.clone()),
+            Self::Unavailable { code, message, .. } => told(503, *code, message),
+            Self::Unauthorized => told(401, "UNAUTHORIZED", "A known x-api-key is required"),
+            Self::Forbidden(scope) => {
+                let message = format!("The key does not have the scope {scope}");
+                (403, "FORBIDDEN", message)
+            }
+            Self::UpgradeRequired => {
+                let message = "This is a WebSocket: a handshake is expected";
+                told(426, "UPGRADE_REQUIRED", message)
+            }
+            Self::RateLimited(_) => told(429, "RATE_LIMITED", "Too many requests"),
+            Self::NoRoute { method, path } => {
+                let message = format!("Route {method}:{path} not found");
+                (404, "ROUTE_NOT_FOUND", message)
+            }
+            Self::WrongMethod { .. } => (405, "METHOD_NOT_ALLOWED", self.to_string()),
+            Self::Planned(_) => (501, "NOT_SUPPORTED_YET", self.to_string()),
+            Self::MediaType(given) => {
+                let message = format!("Unsupported Media Type: {given}");
+                (415, "UNSUPPORTED_MEDIA_TYPE", message)
+            }
+            Self::BodyTooLarge => told(413, "BODY_TOO_LARGE", "Request body is too large"),
+            Self::SlowBody => told(408, "REQUEST_TIMEOUT", "The body did not arrive in time"),
+            Self::Internal { .. } => told(500, "UNKNOWN_ERROR", "Something went wrong"),
+            Self::Deadline => told(504, "REQUEST_TIMED_OUT", "The request took too long"),
         };
-        Told { code, message }
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Told {
+            status,
+            code,
+            message,
+        }
     }
 }
 
 /// See [`ApiError::told`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
+    pub status: StatusCode,
     /// Stable, in capitals.
     pub code: &'static str,
     /// For people.

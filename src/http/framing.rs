@@ -2,6 +2,15 @@
 //! HTTP library settles silently: a length told twice (Content-Length with Transfer-Encoding), and a
 //! head that began and does not end. Pure; it holds back no byte and keeps less than a line.
 
+use hyper::{
+    HeaderMap,
+    header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName},
+};
+
+use super::{ApiError, auth::KEY};
+
+/// Fields that decide something here and therefore may stand only once.
+const SINGLE: [HeaderName; 5] = [HOST, CONTENT_TYPE, CONTENT_LENGTH, AUTHORIZATION, KEY];
 /// Longest start of a header line that is kept; names and lengths of interest are shorter.
 const LINE: usize = 128;
 
@@ -127,6 +136,24 @@ impl Head {
             self.unreadable |= length.is_none() || line.len() >= LINE;
             self.length = length;
         }
+    }
+}
+
+/// 400 for a request that two readers could understand differently.
+pub fn single_meaning(ambiguous: bool, headers: &HeaderMap) -> Result<(), ApiError> {
+    if ambiguous {
+        let message = "Content-Length and Transfer-Encoding in one request";
+        return Err(ApiError::refused("AMBIGUOUS_LENGTH", message));
+    }
+    match SINGLE
+        .iter()
+        .find(|name| headers.get_all(*name).iter().nth(1).is_some())
+    {
+        Some(name) => {
+            let message = format!("Header {name} stands more than once");
+            Err(ApiError::refused("DUPLICATE_HEADER", message))
+        }
+        None => Ok(()),
     }
 }
 

@@ -7,10 +7,8 @@ use std::{
     hash::Hash,
     iter::successors,
     net::{IpAddr, Ipv6Addr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
-
-use tokio::time::Instant;
 
 /// Windows of a table; all callers beyond share one more, so that memory stays bounded and a flood of addresses
 /// cannot lift the limit.
@@ -122,19 +120,19 @@ impl<K: Key> Limiter<K> {
 
     /// Counts `more` for a request that was let in already. What goes beyond the window's allowance takes
     /// those of the next windows, a minute at most.
-    pub fn charge(&mut self, key: K, allowance: Allowance, (more, now): (u32, u64)) -> Standing {
-        self.window(key, now).charge(allowance, (more, now))
+    pub fn charge(&mut self, key: K, allowance: Allowance, more: u32, now: u64) -> Standing {
+        self.window(key, now).charge(allowance, more, now)
     }
 
     /// Counts `more` for a request that was let in already, where the window has room for all of it, and else
     /// nothing. What no window has room for is let in, and counted as [`Self::charge`] does.
-    pub fn take(&mut self, key: K, allowance: Allowance, (more, now): (u32, u64)) -> Standing {
+    pub fn take(&mut self, key: K, allowance: Allowance, more: u32, now: u64) -> Standing {
         let window = self.window(key, now);
         match more < allowance.max {
-            true => window.take(allowance, (more, now)),
+            true => window.take(allowance, more, now),
             false => Standing {
                 allowed: true,
-                ..window.charge(allowance, (more, now))
+                ..window.charge(allowance, more, now)
             },
         }
     }
@@ -237,7 +235,7 @@ impl Window {
         self.standing(allowance, now)
     }
 
-    fn charge(&mut self, allowance: Allowance, (more, now): (u32, u64)) -> Standing {
+    fn charge(&mut self, allowance: Allowance, more: u32, now: u64) -> Standing {
         let whole = |count: u32| count.saturating_sub(1).checked_div(allowance.max);
         let before = whole(self.count).unwrap_or_default();
         self.count = self.count.saturating_add(more);
@@ -248,7 +246,7 @@ impl Window {
         self.standing(allowance, now)
     }
 
-    fn take(&mut self, allowance: Allowance, (more, now): (u32, u64)) -> Standing {
+    fn take(&mut self, allowance: Allowance, more: u32, now: u64) -> Standing {
         let after = self.count.saturating_add(more);
         let room = after <= allowance.max;
         if room {
@@ -267,48 +265,6 @@ impl Window {
             remaining: allowance.max.saturating_sub(self.count),
             reset_ms: (self.start.saturating_add(allowance.window_ms)).saturating_sub(now),
         }
-    }
-}
-
-/// What each caller says over all its sockets.
-#[derive(Debug)]
-pub struct Meter {
-    windows: Mutex<Limiter<Caller>>,
-    begun: Instant,
-}
-
-/// One socket's part in a [`Meter`].
-#[derive(Clone, Debug)]
-pub struct Tally {
-    meter: Arc<Meter>,
-    caller: Caller,
-}
-
-impl Meter {
-    pub fn new(each: Allowance) -> Arc<Self> {
-        Arc::new(Self {
-            windows: Mutex::new(Limiter::new(each)),
-            begun: Instant::now(),
-        })
-    }
-
-    /// For a socket of `address`.
-    pub fn of(self: &Arc<Self>, address: IpAddr) -> Tally {
-        Tally {
-            meter: self.clone(),
-            caller: caller(address),
-        }
-    }
-}
-
-impl Tally {
-    /// Counts one more; whether it is allowed.
-    pub fn count(&self) -> bool {
-        let now = self.meter.begun.elapsed().as_millis();
-        let now = u64::try_from(now).unwrap_or(u64::MAX);
-        let windows = &self.meter.windows;
-        let mut windows = windows.lock().unwrap_or_else(PoisonError::into_inner);
-        windows.check(self.caller, now).allowed
     }
 }
 
@@ -361,8 +317,55 @@ impl Key for Caller {
     }
 }
 
-/// A caller in one bucket of several.
-impl Key for (Caller, &'static str) {
+/// What a known key is called in logs; never the key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KeyLabel(Arc<str>);
+
+impl KeyLabel {
+    pub fn new(label: &str) -> Self {
+        Self(label.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeyLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whose requests are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// An address without a key of its own.
+    Address(Caller),
+    Key(KeyLabel),
+}
+
+impl Subject {
+    /// Whom `address` counts for.
+    pub fn of(address: IpAddr) -> Self {
+        Self::Address(caller(address))
+    }
+}
+
+impl Key for Subject {
+    fn site(&self) -> Option<(Self, usize)> {
+        match self {
+            Self::Address(address) => {
+                let (site, most) = address.site()?;
+                Some((Self::Address(site), most))
+            }
+            Self::Key(_) => None,
+        }
+    }
+}
+
+/// In one bucket of several.
+impl<K: Key> Key for (K, &'static str) {
     fn site(&self) -> Option<(Self, usize)> {
         let (site, most) = self.0.site()?;
         Some(((site, self.1), most))
@@ -392,14 +395,14 @@ mod tests {
         let mut limiter = Limiter::new(TWO);
         assert!(limiter.check("a", 0).allowed);
         // Seven in all: the rest of this window, two more windows and half of another.
-        let standing = limiter.charge("a", TWO, (6, 0));
+        let standing = limiter.charge("a", TWO, 6, 0);
         assert_eq!((standing.remaining, standing.reset_ms), (0, 4_000));
         let seen = [1, 999, 2_000, 3_999, 4_000].map(|now| limiter.check("a", now).allowed);
         assert_eq!(seen, [false, false, false, false, true]);
         // What is refused makes nothing longer, and others have their own.
         assert!(limiter.check("b", 1).allowed);
         // What fits into its window changes nothing after it.
-        let standing = limiter.charge("b", TWO, (1, 1));
+        let standing = limiter.charge("b", TWO, 1, 1);
         assert_eq!((standing.remaining, standing.reset_ms), (0, 1_000));
         assert!(limiter.check("b", 1_001).allowed);
     }
@@ -410,7 +413,7 @@ mod tests {
         let mut limiter = Limiter::new(five);
         let mut ask = |more, now| {
             assert!(limiter.check("a", now).allowed);
-            let standing = limiter.take("a", five, (more, now));
+            let standing = limiter.take("a", five, more, now);
             (standing.allowed, standing.remaining, standing.reset_ms)
         };
         assert_eq!(ask(2, 0), (true, 2, 1_000));
@@ -429,7 +432,7 @@ mod tests {
         let mut limiter = Limiter::new(TWO);
         for _ in 0..3 {
             limiter.check("a", 0);
-            let standing = limiter.charge("a", TWO, (20_000, 0));
+            let standing = limiter.charge("a", TWO, 20_000, 0);
             assert_eq!((standing.allowed, standing.reset_ms), (false, 61_000));
         }
         let seen = [60_999, 61_000].map(|now| limiter.check("a", now).allowed);
@@ -441,7 +444,7 @@ mod tests {
         };
         let mut limiter = Limiter::new(hour);
         limiter.check("a", 0);
-        let standing = limiter.charge("a", hour, (20_000, 0));
+        let standing = limiter.charge("a", hour, 20_000, 0);
         assert_eq!(standing.reset_ms, 2 * hour.window_ms);
     }
 
@@ -450,7 +453,7 @@ mod tests {
         let mut limiter = Limiter::new(TWO);
         for caller in 0..CALLERS {
             limiter.check(caller, 5_000);
-            limiter.charge(caller, TWO, (20, 5_000));
+            limiter.charge(caller, TWO, 20, 5_000);
         }
         assert!(!limiter.check(7, 5_500).allowed);
         let fresh: Vec<_> = (0..3)

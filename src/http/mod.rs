@@ -11,32 +11,37 @@ mod crowd;
 pub mod error;
 pub mod forwarded;
 mod framing;
-mod guide;
 pub mod limit;
 mod line;
 pub mod openapi;
-pub mod page;
+mod page;
 pub mod parse;
 pub mod plain;
-mod reply;
-pub mod request;
+mod request;
 pub mod router;
 pub mod server;
 pub mod service;
-pub mod socket;
+mod socket;
 pub mod surface;
 pub mod system;
-mod toll;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use crate::json::{Digits, Flag, Number, Text};
-pub use auth::{Gate, KeyLabel, Keys, Known};
+pub use auth::{Gate, Keys, Known};
+pub use body::Body;
 pub use error::{ApiError, Errors};
+pub use limit::KeyLabel;
 pub use openapi::About;
-pub use reply::Body;
 pub use request::{Request, Response};
 pub use router::{Access, Docs, Handler, Query, Route, Router, Shape, Terms};
-pub use server::{Each, Limits, serve};
+pub use server::serve;
 pub use service::App;
 pub use socket::{End, Socket, Utf8Bytes};
-pub use surface::{Surface, any_origin};
+pub use surface::{Each, Limits, Surface, any_origin};
 pub use system::{ChainReadiness, Readiness, System};
+
+/// A panic while it was held leaves nothing half done here.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -10,16 +10,16 @@ use std::{
 use bytes::Bytes;
 use futures::FutureExt;
 use hyper::{Method, StatusCode, header::HeaderValue};
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html as markdown};
 
 use super::{
     ApiError, Request, Response, Route, Router,
     codes::{self, Code, Codes},
     error::Errors,
-    guide,
     openapi::{self, About},
     router::{Access, RouteError},
 };
-use crate::guide::GUIDES;
+use crate::guide::{self, GUIDES, Guide};
 
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
@@ -27,6 +27,9 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
+
+/// Where the list of the guides is; a guide's own page is behind it.
+const GUIDE: &str = "/documentation/guide";
 
 /// Links are relative, so that the page also works behind a path prefix.
 const PAGE: &str = concat!(
@@ -71,7 +74,7 @@ const BODY: &str = "</title></head><body>";
 const TAIL: &str = "</body></html>\n";
 
 /// The description of one listener's API, as bytes, and the codes of its errors.
-pub struct Documentation {
+struct Documentation {
     description: Bytes,
     codes: Codes,
 }
@@ -86,7 +89,7 @@ static ROUTES: [Route<Documentation>; 8] = [
     route("/documentation/errors/{code}", |documentation, request| {
         async move { Ok(code(documentation.codes, &request)) }.boxed()
     }),
-    route(guide::PATH, |_, _| {
+    route(GUIDE, |_, _| {
         async { Ok(html(StatusCode::OK, guides())) }.boxed()
     }),
     route("/documentation/guide/{name}", |_, request| {
@@ -139,7 +142,7 @@ fn plain(title: &str, body: &str) -> Bytes {
 }
 
 fn list(codes: Codes) -> Response {
-    let links = links(codes, "errors/");
+    let links = code_links(codes, "errors/");
     let body = format!(
         "<h1>Errors</h1><p>What the codes of this listener's errors mean. \
          <a href=\"../documentation\">Reference</a></p>{links}"
@@ -153,7 +156,7 @@ fn code(codes: Codes, request: &Request) -> Response {
     match codes::find(codes, named) {
         Some(code) => html(StatusCode::OK, plain(code.text, &explained(code))),
         None => {
-            let links = links(codes, "");
+            let links = code_links(codes, "");
             let body = format!("<h1>No such code</h1><p>These are known here:</p>{links}");
             html(StatusCode::NOT_FOUND, plain("No such code", &body))
         }
@@ -183,7 +186,7 @@ fn named_guide(request: &Request) -> Response {
         let pages = GUIDES.iter().map(|guide| {
             let body = format!(
                 "<p><a href=\"../guide\">All guides</a> · <a href=\"../../documentation\">Reference</a></p>{}",
-                guide::rendered(guide)
+                rendered(guide)
             );
             (guide.name, plain(guide.name, &body))
         });
@@ -200,23 +203,22 @@ fn named_guide(request: &Request) -> Response {
     }
 }
 
-/// A list of links; a guide's page is behind `before`.
-fn guide_links(before: &str) -> String {
-    let items = GUIDES.iter().map(|guide| {
-        let (name, about) = (guide.name, escaped(guide.about));
+/// A list of links, each with what it is about; its page is behind `before`.
+fn links<'a>(pages: impl Iterator<Item = (&'a str, &'a str)>, before: &str) -> String {
+    let items = pages.map(|(name, about)| {
+        let about = escaped(about);
         format!("<li><a href=\"{before}{name}\">{name}</a>: {about}</li>")
     });
     format!("<ul>{}</ul>", items.collect::<String>())
 }
 
-/// A list of links; a code's page is behind `before`.
-fn links(codes: Codes, before: &str) -> String {
+fn code_links(codes: Codes, before: &str) -> String {
     let all = codes.iter().copied().flatten();
-    let items = all.map(|code| {
-        let (text, happened) = (code.text, escaped(code.happened));
-        format!("<li><a href=\"{before}{text}\">{text}</a>: {happened}</li>")
-    });
-    format!("<ul>{}</ul>", items.collect::<String>())
+    links(all.map(|code| (code.text, code.happened)), before)
+}
+
+fn guide_links(before: &str) -> String {
+    links(GUIDES.iter().map(|guide| (guide.name, guide.about)), before)
 }
 
 fn escaped(text: &str) -> String {
@@ -245,4 +247,135 @@ fn scalar(request: &Request) -> Result<Response, ApiError> {
         .clone()
         .map(script)
         .ok_or_else(|| ApiError::internal(format!("no asset for {}", request.target)))
+}
+
+/// The guide's text. Each heading has the id by which GitHub links to it.
+fn rendered(guide: &Guide) -> String {
+    let mut events: Vec<_> = Parser::new_ext(guide.text, Options::ENABLE_TABLES).collect();
+    name_headings(&mut events);
+    let mut body = String::new();
+    markdown::push_html(&mut body, linked(events).into_iter());
+    body
+}
+
+fn name_headings(events: &mut [Event<'_>]) {
+    for at in 0..events.len() {
+        let (before, behind) = events.split_at_mut(at + 1);
+        if let Some(Event::Start(Tag::Heading { id, .. })) = before.last_mut() {
+            *id = Some(CowStr::from(slug(&heading(behind))));
+        }
+    }
+}
+
+/// The text up to the heading's end.
+fn heading(behind: &[Event<'_>]) -> String {
+    let inside = behind
+        .iter()
+        .take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
+    let texts = inside.map(|event| match event {
+        Event::Text(text) | Event::Code(text) => text.to_string(),
+        _ => String::new(),
+    });
+    texts.collect()
+}
+
+/// As GitHub makes it: letters, digits, `-` and `_` stay, spaces become `-`.
+fn slug(heading: &str) -> String {
+    let kept = heading
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    let dashed = kept.map(|c| if c == ' ' { '-' } else { c });
+    dashed.collect::<String>().to_lowercase()
+}
+
+/// With the links that a page may have. Tags in the text are shown, not meant.
+fn linked(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
+    let mut kept = Vec::with_capacity(events.len());
+    let mut bare = false;
+    for mut event in events {
+        match &mut event {
+            Event::Start(Tag::Link { dest_url, .. }) => match target(dest_url) {
+                Some(found) => *dest_url = CowStr::from(found),
+                None => {
+                    bare = true;
+                    continue;
+                }
+            },
+            // A link has no link inside.
+            Event::End(TagEnd::Link) if bare => {
+                bare = false;
+                continue;
+            }
+            Event::Html(text) | Event::InlineHtml(text) => event = Event::Text(text.clone()),
+            _ => {}
+        }
+        kept.push(event);
+    }
+    kept
+}
+
+/// `solver.md#funds` as the pages have it (`solver#funds`); `None` if no page has it.
+fn target(link: &str) -> Option<String> {
+    if link.starts_with('#') {
+        return Some(link.to_owned());
+    }
+    let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+    let found = guide::find(file.strip_suffix(".md")?)?;
+    let hash = if heading.is_empty() { "" } else { "#" };
+    Some(format!("{}{hash}{heading}", found.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(text: &'static str) -> String {
+        rendered(&Guide {
+            name: "a",
+            about: "",
+            text,
+        })
+    }
+
+    #[test]
+    fn headings_have_the_ids_that_links_mean() {
+        assert_eq!(
+            page("## 3.2 What `force` is, and is not"),
+            "<h2 id=\"32-what-force-is-and-is-not\">3.2 What <code>force</code> is, and is not</h2>\n"
+        );
+    }
+
+    #[test]
+    fn links_lead_to_pages_or_nowhere() {
+        for (link, found) in [
+            ("operate.md", Some("operate")),
+            ("protocol.md#5-executions", Some("protocol#5-executions")),
+            ("#here", Some("#here")),
+            ("nothing.md", None),
+            ("../../config.example.env", None),
+            ("https://example.org/operate.md", None),
+            ("operate", None),
+        ] {
+            assert_eq!(target(link).as_deref(), found, "{link}");
+        }
+        assert_eq!(
+            page("[a `b`](operate.md) [c](../x.rs)"),
+            "<p><a href=\"operate\">a <code>b</code></a> c</p>\n"
+        );
+    }
+
+    #[test]
+    fn tags_are_shown_and_not_meant() {
+        let page = page("<script>a</script>\n\nb <img src=x>\n");
+        assert!(
+            !page.contains("<script") && !page.contains("<img"),
+            "{page}"
+        );
+        assert!(page.contains("&lt;img src=x&gt;"), "{page}");
+    }
+
+    #[test]
+    fn tables_are_tables() {
+        assert!(page("| a |\n|---|\n| b |\n").contains("<td>b</td>"));
+    }
 }

@@ -15,16 +15,17 @@ use crate::json::{Cause, Fault, short};
 
 /// A body that must be a JSON object, by the content-type rules of the guide's protocol 10.1.
 pub fn object(content_type: Option<&str>, body: &[u8]) -> Result<Value, ApiError> {
-    match media(content_type) {
-        Media::Json if body.is_empty() => Err(ApiError::refused(
+    let media = content_type.unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default().trim();
+    match (media.to_ascii_lowercase().as_str(), body.is_empty()) {
+        ("application/json", true) => Err(ApiError::refused(
             "EMPTY_BODY",
             "Body cannot be empty when content-type is set to 'application/json'",
         )),
-        Media::Json => object_of(body),
-        Media::Text => Err(not_object()),
-        Media::None if body.is_empty() => Err(not_object()),
-        Media::None => Err(ApiError::MediaType("none".into())),
-        Media::Other(essence) => Err(ApiError::MediaType(short(&essence))),
+        ("application/json", false) => object_of(body),
+        ("text/plain", _) | ("", true) => Err(not_object()),
+        ("", false) => Err(ApiError::MediaType("none".into())),
+        _ => Err(ApiError::MediaType(short(media))),
     }
 }
 
@@ -56,26 +57,6 @@ pub fn invalid_field(path: &str, expected: &str) -> ApiError {
     ApiError::refused("INVALID_FIELD", format!("{path}: {expected}"))
 }
 
-enum Media {
-    Json,
-    Text,
-    None,
-    Other(String),
-}
-
-fn media(content_type: Option<&str>) -> Media {
-    let Some(text) = content_type else {
-        return Media::None;
-    };
-    let essence = text.split(';').next().unwrap_or_default().trim();
-    match essence.to_ascii_lowercase().as_str() {
-        "application/json" => Media::Json,
-        "text/plain" => Media::Text,
-        "" => Media::None,
-        _ => Media::Other(essence.to_owned()),
-    }
-}
-
 fn not_object() -> ApiError {
     ApiError::refused("INVALID_BODY", "body must be object")
 }
@@ -86,10 +67,9 @@ fn object_of(body: &[u8]) -> Result<Value, ApiError> {
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| json_error(&error))?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(not_object())
+    match value {
+        Value::Object(_) => Ok(value),
+        _ => Err(not_object()),
     }
 }
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{
     ApiError, Errors,
     codes::{self, ErrorCode},
-    error::{Described, WEBSOCKET},
+    error::Described,
 };
 
 /// See the module.
@@ -81,7 +81,7 @@ struct Denied<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NoRoute<'a> {
-    message: String,
+    message: &'a str,
     error: &'a str,
     status_code: u16,
     code: ErrorCode,
@@ -91,68 +91,49 @@ struct NoRoute<'a> {
 
 /// The bytes of an answer.
 pub fn body(error: &ApiError) -> Result<Vec<u8>, serde_json::Error> {
-    let (retryable, told) = (error.retryable(), error.told());
+    let (told, retryable) = (error.told(), error.retryable());
+    let code = match error {
+        ApiError::MediaType(_) => "FST_ERR_CTP_INVALID_MEDIA_TYPE",
+        ApiError::BodyTooLarge => "FST_ERR_CTP_BODY_TOO_LARGE",
+        ApiError::Internal { .. } => "INTERNAL",
+        ApiError::Deadline => "DEADLINE_EXCEEDED",
+        _ => told.code,
+    };
+    let (message, docs) = (told.message.as_str(), codes::page(code));
+    let (status_code, code) = (told.status.as_u16(), ErrorCode(code));
     // These have no code in what was recorded; their pages go by the usual ones.
     let denied = |error: &str| {
         serde_json::to_vec(&Denied {
             error,
             retryable,
-            docs: codes::page(told.code),
+            docs: docs.clone(),
         })
     };
     match error {
-        ApiError::Refused { .. }
-        | ApiError::Missing { .. }
-        | ApiError::Gone { .. }
-        | ApiError::Conflict { .. }
-        | ApiError::Unavailable { .. } => serde_json::to_vec(&Failure {
-            message: &told.message,
-            code: ErrorCode(told.code),
+        ApiError::Refused { .. } | ApiError::Unavailable { .. } => serde_json::to_vec(&Failure {
+            message,
+            code,
             retryable,
-            docs: codes::page(told.code),
+            docs,
         }),
         ApiError::Unauthorized => denied("Unauthorized"),
         ApiError::Forbidden(_) => denied("Forbidden"),
         ApiError::RateLimited(_) => denied("Rate limit exceeded"),
-        ApiError::NoRoute { method, path } => serde_json::to_vec(&NoRoute {
-            message: format!("Route {method}:{path} not found"),
+        ApiError::NoRoute { .. } => serde_json::to_vec(&NoRoute {
+            message,
             error: "Not Found",
-            status_code: 404,
-            code: ErrorCode("ROUTE_NOT_FOUND"),
+            status_code,
+            code,
             retryable,
-            docs: codes::page("ROUTE_NOT_FOUND"),
+            docs,
         }),
-        ApiError::WrongMethod { .. } => fault(error, "METHOD_NOT_ALLOWED", &error.to_string()),
-        ApiError::Planned(_) => fault(error, "NOT_SUPPORTED_YET", &error.to_string()),
-        ApiError::MediaType(given) => fault(
-            error,
-            "FST_ERR_CTP_INVALID_MEDIA_TYPE",
-            &format!("Unsupported Media Type: {given}"),
-        ),
-        ApiError::BodyTooLarge => fault(
-            error,
-            "FST_ERR_CTP_BODY_TOO_LARGE",
-            "Request body is too large",
-        ),
-        ApiError::UpgradeRequired => fault(error, "UPGRADE_REQUIRED", WEBSOCKET),
-        ApiError::SlowBody => fault(error, "REQUEST_TIMEOUT", "The body did not arrive in time"),
-        ApiError::Internal { .. } => fault(error, "INTERNAL", "Something went wrong"),
-        ApiError::Deadline => fault(error, "DEADLINE_EXCEEDED", "The request took too long"),
+        _ => serde_json::to_vec(&Fault {
+            status_code,
+            code,
+            error: told.status.canonical_reason().unwrap_or_default(),
+            message,
+            retryable,
+            docs,
+        }),
     }
-}
-
-fn fault(
-    error: &ApiError,
-    code: &'static str,
-    message: &str,
-) -> Result<Vec<u8>, serde_json::Error> {
-    let status = error.status();
-    serde_json::to_vec(&Fault {
-        status_code: status.as_u16(),
-        code: ErrorCode(code),
-        error: status.canonical_reason().unwrap_or_default(),
-        message,
-        retryable: error.retryable(),
-        docs: codes::page(code),
-    })
 }

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use hyper::{
     HeaderMap, Method, StatusCode, Version,
     header::{CONTENT_TYPE, HeaderName, HeaderValue},
@@ -11,7 +11,13 @@ use hyper::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{ApiError, Body, KeyLabel, auth::Toll, parse, router::Params};
+use super::{
+    ApiError, Body, KeyLabel, Socket,
+    auth::Toll,
+    parse,
+    router::Params,
+    socket::{self, Upgrade},
+};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
@@ -76,6 +82,22 @@ impl Request {
         self.headers.get(name)?.to_str().ok()
     }
 
+    /// The answer that makes this connection a WebSocket, handed to `run` once it is one: 426 for a
+    /// plain request, 400 for a handshake that is none or comes over HTTP/2.
+    pub fn upgrade<F>(
+        &self,
+        run: impl FnOnce(Socket) -> F + Send + 'static,
+    ) -> Result<Response, ApiError>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Ok(Response {
+            status: StatusCode::SWITCHING_PROTOCOLS,
+            headers: socket::handshake(self)?,
+            body: Body::Upgrade(Upgrade(Box::new(|socket| run(socket).boxed()))),
+        })
+    }
+
     /// The JSON object in the body, unknown fields kept: 415 and 400 (guide: protocol 10.1);
     /// 400 also for duplicate fields.
     pub fn value(&self) -> Result<Value, ApiError> {
@@ -120,7 +142,7 @@ impl Response {
         Self {
             status,
             headers,
-            body: body.into(),
+            body: Body::Whole(body),
         }
     }
 

@@ -45,6 +45,15 @@ pub enum Access {
     Keyed(Terms),
 }
 
+impl Access {
+    /// How an unknown path is treated: the paths that the network's clients know as free stay so, all
+    /// others count.
+    pub fn unrouted(path: &str) -> Self {
+        let free = path == "/" || path.starts_with("/documentation") || path.starts_with("/lives");
+        if free { Self::Open } else { Self::Counted }
+    }
+}
+
 /// What a route asks of keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {

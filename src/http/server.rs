@@ -5,7 +5,7 @@ use std::{
     future::Future,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -17,109 +17,13 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use vm::protocol::limits;
-
 use super::{
-    crowd::{Crowd, Member},
-    limit::Allowance,
+    crowd::{Crowd, Member, Seat},
     line::{Line, Signals},
-    reply::Seat,
+    locked,
     service::App,
+    surface::Limits,
 };
-
-/// What callers may take of the process.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Open connections, about 25 KB each while idle; more wait in the kernel's queue.
-    pub connections: usize,
-    /// What one address has of the places at one time. A trusted proxy's connections are not counted,
-    /// since they are everybody's.
-    pub each: Each,
-    /// How old a connection gets: requests under way finish, and the caller comes again.
-    pub age: Duration,
-    /// Streams and WebSockets besides, under 20 KB each while idle; more get 503. A connection that
-    /// carries one is counted here and not above, so that neither kind starves the other.
-    pub sockets: usize,
-    /// Requests of protected routes being answered at one time, their bodies whole; more get 503.
-    pub requests: usize,
-    /// Bytes of a body.
-    pub body: usize,
-    /// Bytes of all bodies in memory at one time; more get 503.
-    pub bodies: usize,
-    /// Bytes of a request head.
-    pub head: usize,
-    /// Header fields of a request.
-    pub fields: usize,
-    /// For a head to arrive.
-    pub head_time: Duration,
-    /// For a body to arrive.
-    pub body_time: Duration,
-    /// For an answer to be made.
-    pub deadline: Duration,
-    /// Silence after which a connection ends.
-    pub idle: Duration,
-    /// Silence of a WebSocket's peer after which it is asked for a sign of life; three times as much
-    /// ends it.
-    pub ping: Duration,
-    /// For requests under way when the end is asked for.
-    pub drain: Duration,
-    /// HTTP/2: streams of a connection at one time.
-    pub streams: u32,
-    /// HTTP/2: streams that a peer may reset before they are looked at, and that may break the
-    /// rules, before the connection ends.
-    pub resets: usize,
-}
-
-/// What an address (IPv6: a /64) has at one time. A /48 has four times as much.
-#[derive(Clone, Copy, Debug)]
-pub struct Each {
-    /// Connections; more are closed as they come.
-    pub connections: usize,
-    /// Requests under way, whatever connection or HTTP/2 stream they came over; more get 503.
-    pub requests: usize,
-    /// Streams and WebSockets; more get 503.
-    pub sockets: usize,
-    /// Messages over WebSockets, pings too, in a window; who sends more is cut off.
-    pub messages: Allowance,
-}
-
-impl Default for Each {
-    fn default() -> Self {
-        Self {
-            connections: 256,
-            requests: 256,
-            sockets: 128,
-            messages: Allowance {
-                max: 1200,
-                window_ms: 60_000,
-            },
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 10_240,
-            each: Each::default(),
-            age: Duration::from_secs(600),
-            sockets: 10_240,
-            requests: 1024,
-            body: limits::REQUEST,
-            bodies: 256 << 20,
-            head: 32 << 10,
-            fields: 64,
-            head_time: Duration::from_secs(10),
-            body_time: Duration::from_secs(15),
-            deadline: Duration::from_secs(60),
-            idle: Duration::from_secs(72),
-            ping: Duration::from_secs(25),
-            drain: Duration::from_secs(30),
-            streams: 100,
-            resets: 20,
-        }
-    }
-}
 
 /// Answers on `listener` until `shutdown`, then lets requests under way finish (idle connections end
 /// at once) within [`Limits::drain`]. Returns when no task of it is left.
@@ -212,7 +116,7 @@ enum Place {
 impl Link {
     /// The connection counts as `seat` from now on, if it did not count as one already.
     pub fn sit(&self, seat: &Arc<Seat>) {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = locked(&self.place);
         if matches!(*place, Place::Connection(..)) {
             *place = Place::Socket(seat.clone());
         }
@@ -220,8 +124,7 @@ impl Link {
 
     /// Whether it carries a stream, which may last.
     fn stays(&self) -> bool {
-        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        matches!(*place, Place::Socket(_))
+        matches!(*locked(&self.place), Place::Socket(_))
     }
 }
 

@@ -8,14 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::FutureExt;
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
-    HeaderMap, Method, StatusCode,
-    body::Incoming,
-    header::{
-        AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
-        TRANSFER_ENCODING,
-    },
+    Method, StatusCode,
+    body::{Frame, Incoming},
+    header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING},
     http::request::Parts,
     upgrade::OnUpgrade,
 };
@@ -24,22 +23,30 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use super::{
     ApiError, Body, Request, Response, Surface,
-    auth::{self, Admission, KEY, StandingNames},
+    auth::{Admission, StandingNames},
     body::{Bodies, Held},
-    crowd::Crowd,
+    crowd::{Crowd, Meter, Seat},
     forwarded::Proxies,
-    limit::{Meter, Standing},
-    line::Signals,
-    reply::{Outgoing, Seat},
+    framing,
+    limit::Standing,
     router::{Access, Endpoint, Params},
-    server::{Limits, Link},
+    server::Link,
     socket,
+    surface::Limits,
 };
 
-/// Fields that decide something here and therefore may stand only once.
-const SINGLE: [HeaderName; 5] = [HOST, CONTENT_TYPE, CONTENT_LENGTH, AUTHORIZATION, KEY];
 /// Longest path that an answer repeats.
 const ECHO: usize = 256;
+
+/// The body of an answer on its way to the transport.
+type Outgoing = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Who asks.
+struct Caller {
+    address: IpAddr,
+    /// Where it stands in its limit, if one counts.
+    standing: Option<Standing>,
+}
 
 /// A [`Surface`] at work.
 pub struct App {
@@ -120,32 +127,28 @@ impl App {
         let found = self.surface.router.find(&method, self.path(&parts));
         let route = found.as_ref().map_or("unmatched", |(found, _)| found.path);
         let client = self.surface.proxies.client(link.peer.ip(), &parts.headers);
-        let mut standing = None;
-        let answered = match (
-            frame(&link.signals, &parts.headers),
-            self.asking.enter(client),
-        ) {
-            (Ok(()), Some(_asking)) => {
-                let caller = (client, &mut standing);
-                self.routed(parts, body, found, caller).await
-            }
-            (Ok(()), None) => Err(ApiError::unavailable(
-                "OVERLOADED",
-                "Too many requests of this address are being answered",
-                client,
-            )),
-            (Err(error), _) => Err(error),
+        let mut caller = Caller {
+            address: client,
+            standing: None,
         };
+        let answering = async {
+            framing::single_meaning(link.signals.ambiguous(), &parts.headers)?;
+            let _asking = self.asking.enter(client).ok_or_else(|| {
+                let message = "Too many requests of this address are being answered";
+                ApiError::unavailable("OVERLOADED", message, client)
+            })?;
+            self.routed(parts, body, found, &mut caller).await
+        };
+        let answered = answering.await;
         if let Err(ApiError::RateLimited(over)) = &answered {
             // It may be a limit of the route's own.
-            standing = Some(*over);
+            caller.standing = Some(*over);
         }
-        let seated = answered.and_then(|response| self.seated(response, (link, client)));
+        let seated = answered.and_then(|response| self.seated(response, link, client));
         let (mut response, seat) =
             seated.unwrap_or_else(|error| ((self.surface.errors.answer)(error), None));
-        if let Some(standing) = standing {
-            let names = self.surface.gate.standing_names();
-            put_standing(&mut response, names, &standing);
+        if let Some(standing) = &caller.standing {
+            put_standing(&mut response, self.surface.gate.names, standing);
         }
         if let Some(finish) = &self.surface.finish {
             response = finish(route, response);
@@ -156,14 +159,15 @@ impl App {
             upgraded,
             ping: self.surface.limits.ping,
         });
-        transport(response, &method, (link, stays))
+        transport(response, &method, link, stays)
     }
 
     /// With a seat for an answer that is not over with its head; 503 when none is free.
     fn seated(
         &self,
         response: Response,
-        (link, client): (&Link, IpAddr),
+        link: &Link,
+        client: IpAddr,
     ) -> Result<(Response, Option<Arc<Seat>>), ApiError> {
         if response.body.whole().is_some() {
             return Ok((response, None));
@@ -176,8 +180,7 @@ impl App {
         let member = member.ok_or_else(|| full(format!("{client} has its share")))?;
         let permit = self.sockets.clone().try_acquire_owned();
         let permit = permit.map_err(|error| full(error.to_string()))?;
-        let tally = self.messages.of(client);
-        let seat = Seat::new(self.surface.name, (permit, member), tally);
+        let seat = Seat::new(self.surface.name, permit, member, self.messages.clone());
         link.sit(&seat);
         Ok((response, Some(seat)))
     }
@@ -187,27 +190,23 @@ impl App {
         parts: Parts,
         body: Incoming,
         found: Option<(&Arc<Endpoint>, Params)>,
-        (client, standing): (IpAddr, &mut Option<Standing>),
+        caller: &mut Caller,
     ) -> Result<Response, ApiError> {
         let access = found.as_ref().map_or_else(
-            || auth::unrouted(self.path(&parts)),
+            || Access::unrouted(self.path(&parts)),
             |(endpoint, _)| endpoint.access,
         );
-        let admission = self.admit(access, &parts, client, standing)?;
+        let admission = self.admit(access, &parts, caller)?;
         let Some((endpoint, params)) = found else {
             return Err(self.unrouted(&parts));
         };
         let body = match parts.method {
-            Method::GET | Method::HEAD => Held::nothing(),
+            Method::GET | Method::HEAD => Held::default(),
             _ => self.bodies.read(body).await?,
         };
         // Only now: a body that drips in would hold the slot all the while.
-        let _slot = match access {
-            Access::Protected => Some(self.slots.try_acquire().map_err(|error| {
-                ApiError::unavailable("OVERLOADED", "Too many requests are being answered", error)
-            })?),
-            Access::Open | Access::Counted | Access::Keyed(_) | Access::Socket => None,
-        };
+        let slot = matches!(access, Access::Protected).then(|| self.slots.try_acquire());
+        let _slot = slot.transpose().map_err(ApiError::overloaded)?;
         let toll = admission.toll.clone();
         let request = Request {
             toll: toll.clone(),
@@ -216,14 +215,17 @@ impl App {
             version: parts.version,
             headers: parts.headers,
             body: body.bytes.clone(),
-            client,
-            scopes: scopes(&admission),
+            client: caller.address,
+            scopes: admission
+                .key
+                .as_ref()
+                .map_or_else(Arc::default, |known| known.scopes.clone()),
             key: admission.key.map(|known| known.label.clone()),
             params,
         };
         let handled = AssertUnwindSafe((endpoint.call)(request)).catch_unwind();
         let handled = tokio::time::timeout(self.surface.limits.deadline, handled).await;
-        *standing = toll.standing().or(*standing);
+        caller.standing = toll.standing().or(caller.standing);
         match handled {
             Ok(Ok(answered)) => answered,
             Ok(Err(_)) => {
@@ -279,36 +281,31 @@ impl App {
         &self,
         access: Access,
         parts: &Parts,
-        client: IpAddr,
-        standing: &mut Option<Standing>,
+        caller: &mut Caller,
     ) -> Result<Admission, ApiError> {
-        let asked = matches!(access, Access::Socket)
-            .then(|| query_key(parts))
-            .flatten();
+        let socket = matches!(access, Access::Socket);
+        let asked = socket.then(|| query_key(parts)).flatten();
         let shown = self.surface.gate.key(&parts.headers);
         let key = shown.or(asked.as_deref().map(str::as_bytes));
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let admitted = self.surface.gate.admit(access, key, client, now);
-        *standing = match &admitted {
+        let admitted = self.surface.gate.admit(access, key, caller.address, now);
+        caller.standing = match &admitted {
             Ok(admission) => admission.standing,
             Err(denial) => denial.standing,
         };
-        match admitted {
-            Ok(admission)
-                if matches!(access, Access::Socket) && key.is_some() && admission.key.is_none() =>
-            {
-                Err(ApiError::Unauthorized)
-            }
-            admitted => admitted.map_err(|denial| denial.error),
+        let admission = admitted.map_err(|denial| denial.error)?;
+        match socket && key.is_some() && admission.key.is_none() {
+            true => Err(ApiError::Unauthorized),
+            false => Ok(admission),
         }
     }
 }
 
 /// A key in the query, known or not.
 fn query_key(parts: &Parts) -> Option<String> {
-    let pairs: Vec<(String, String)> = serde_urlencoded::from_str(parts.uri.query()?).ok()?;
-    let mut keys = pairs.into_iter().filter(|(name, _)| name == "apiKey");
-    keys.next().map(|(_, key)| key)
+    let mut pairs = url::form_urlencoded::parse(parts.uri.query()?.as_bytes());
+    let (_, key) = pairs.find(|(name, _)| name == "apiKey")?;
+    Some(key.into_owned())
 }
 
 /// What an answer that is not over with its head goes on with.
@@ -316,25 +313,6 @@ struct Stays {
     seat: Arc<Seat>,
     upgraded: OnUpgrade,
     ping: Duration,
-}
-
-/// Requests that two readers could understand differently.
-fn frame(signals: &Signals, headers: &HeaderMap) -> Result<(), ApiError> {
-    if signals.ambiguous() {
-        return Err(ApiError::refused(
-            "AMBIGUOUS_LENGTH",
-            "Content-Length and Transfer-Encoding in one request",
-        ));
-    }
-    for name in &SINGLE {
-        if headers.get_all(name).iter().nth(1).is_some() {
-            return Err(ApiError::refused(
-                "DUPLICATE_HEADER",
-                format!("Header {name} stands more than once"),
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn target(parts: &Parts) -> String {
@@ -349,11 +327,6 @@ fn shown(parts: &Parts) -> String {
     target(parts).chars().take(ECHO).collect()
 }
 
-fn scopes(admission: &Admission) -> Arc<[&'static str]> {
-    let known = admission.key.as_ref();
-    known.map_or_else(Arc::default, |known| known.scopes.clone())
-}
-
 fn put_standing(response: &mut Response, names: StandingNames, standing: &Standing) {
     let [limit, remaining, reset] = names;
     response.put_number(limit, standing.limit.into());
@@ -364,7 +337,8 @@ fn put_standing(response: &mut Response, names: StandingNames, standing: &Standi
 fn transport(
     response: Response,
     method: &Method,
-    (link, stays): (&Link, Option<Stays>),
+    link: &Link,
+    stays: Option<Stays>,
 ) -> hyper::Response<Outgoing> {
     let Response {
         status,
@@ -374,23 +348,27 @@ fn transport(
     let body = match (body, stays) {
         (Body::Whole(bytes), _) => {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
-            Outgoing::whole(bytes)
+            Full::new(bytes).boxed_unsync()
         }
-        (Body::Stream(pieces), Some(stays)) => {
-            Outgoing::stream(pieces, stays.seat, link.ending.clone())
+        (Body::Stream(pieces), Some(Stays { seat, .. })) => {
+            let seated = pieces.map(move |piece| {
+                let _seat = &seat;
+                Ok(Frame::data(piece))
+            });
+            let ending = link.ending.clone().cancelled_owned();
+            StreamBody::new(seated.take_until(ending)).boxed_unsync()
         }
         (Body::Upgrade(upgrade), Some(stays)) => {
-            let until = (stays.ping, link.ending.clone());
-            let run = socket::run(stays.upgraded, upgrade, until, stays.seat);
+            let ending = link.ending.clone();
+            let run = socket::run(stays.upgraded, upgrade, stays.ping, ending, stays.seat);
             link.tasks.spawn(run);
             Outgoing::default()
         }
         (Body::Stream(_) | Body::Upgrade(_), None) => Outgoing::default(),
     };
-    let body = if method == Method::HEAD {
-        Outgoing::default()
-    } else {
-        body
+    let body = match *method {
+        Method::HEAD => Outgoing::default(),
+        _ => body,
     };
     let mut transported = hyper::Response::new(body);
     *transported.status_mut() = status;

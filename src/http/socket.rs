@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures::{SinkExt, StreamExt, future::BoxFuture};
 use hyper::{
-    HeaderMap, Method, StatusCode, Version,
+    HeaderMap, Method, Version,
     header::{
         CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT,
         SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, TRANSFER_ENCODING, UPGRADE,
@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 /// A text that many sockets share.
 pub use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::{ApiError, Request, Response, line::Line, reply::Body, reply::Seat};
+use super::{ApiError, Request, crowd::Seat, line::Line};
 
 /// Bytes of a message, whole or in parts.
 const MESSAGE: usize = 16 << 10;
@@ -48,7 +48,7 @@ const FAREWELL: Duration = Duration::from_secs(if cfg!(test) { 600 } else { 1 })
 const SILENCES: u32 = 3;
 
 /// What is done with a socket once it is open.
-pub struct Upgrade(Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>);
+pub struct Upgrade(pub Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>);
 
 /// Why a socket ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,28 +192,15 @@ impl Socket {
     }
 }
 
-impl Request {
-    /// The answer that makes this connection a WebSocket, handed to `run` once it is one: 426 for a
-    /// plain request, 400 for a handshake that is none or comes over HTTP/2.
-    pub fn upgrade<F>(
-        &self,
-        run: impl FnOnce(Socket) -> F + Send + 'static,
-    ) -> Result<Response, ApiError>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let accept = accept(self)?;
-        let upgrade = Upgrade(Box::new(|socket| Box::pin(run(socket))));
-        let mut headers = HeaderMap::new();
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-        Ok(Response {
-            status: StatusCode::SWITCHING_PROTOCOLS,
-            headers,
-            body: Body::Upgrade(upgrade),
-        })
-    }
+/// The head of the answer that makes the connection of `request` a WebSocket: 426 for a plain request, 400 for
+/// a handshake that is none or comes over HTTP/2.
+pub fn handshake(request: &Request) -> Result<HeaderMap, ApiError> {
+    let accept = accept(request)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    Ok(headers)
 }
 
 fn accept(request: &Request) -> Result<HeaderValue, ApiError> {
@@ -261,7 +248,8 @@ fn names(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
 pub async fn run(
     upgraded: OnUpgrade,
     upgrade: Upgrade,
-    (ping, ending): (Duration, CancellationToken),
+    ping: Duration,
+    ending: CancellationToken,
     seat: Arc<Seat>,
 ) {
     let Ok(upgraded) = upgraded.await else { return };

@@ -85,7 +85,7 @@ pub fn usual_scopes() -> BTreeSet<Scope> {
 }
 
 /// Whether `label` can name an integrator. It stands in logs, tables and signed messages.
-pub fn check_label(label: &str) -> Result<(), ChangeError> {
+fn check_label(label: &str) -> Result<(), ChangeError> {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let starts = label
         .bytes()
@@ -101,7 +101,8 @@ impl Integrator {
         label: &str,
         scopes: BTreeSet<Scope>,
         tier: Tier,
-        (digest, now): ([u8; 32], u64),
+        digest: [u8; 32],
+        now: u64,
     ) -> Result<Self, ChangeError> {
         check_label(label)?;
         Ok(Self {
@@ -206,7 +207,7 @@ mod tests {
     use super::*;
 
     fn app() -> Integrator {
-        Integrator::new("app", usual_scopes(), Tier::Default, ([1; 32], 10)).unwrap()
+        Integrator::new("app", usual_scopes(), Tier::Default, [1; 32], 10).unwrap()
     }
 
     fn live(integrator: &Integrator, now: u64) -> Vec<u8> {

@@ -86,7 +86,7 @@ mod tests {
             let changed = integrators.change::<IntegratorsError>("app", |_| Ok(to.clone()));
             Integrator::clone(&changed.await.unwrap())
         };
-        let app = Integrator::new("app", usual_scopes(), Tier::Default, (text(1).digest(), 5));
+        let app = Integrator::new("app", usual_scopes(), Tier::Default, text(1).digest(), 5);
         let app = change(app.unwrap()).await;
         assert_eq!(label(1).as_deref(), Some("app"));
         let known = keys.find(text(1).expose().as_bytes()).unwrap();
@@ -106,7 +106,7 @@ mod tests {
         let integrators = Integrators::open(Arc::new(MemoryStore::new()));
         let integrators = integrators.await.unwrap();
         let [old, new] = [1, 2].map(|n| ApiKey::new(&[n; 32]));
-        let app = Integrator::new("app", usual_scopes(), Tier::Default, (old.digest(), 5));
+        let app = Integrator::new("app", usual_scopes(), Tier::Default, old.digest(), 5);
         let app = app.unwrap().rotated(new.digest(), 100, NOW).unwrap();
         let added = integrators.change::<IntegratorsError>("app", |_| Ok(app.clone()));
         added.await.unwrap();

@@ -109,14 +109,7 @@ impl Fanout {
         let mut after = until.saturating_sub(feed::PAST);
         let mut past = Past::behind(after);
         while after < until {
-            let page = match self.requests.events(after, PAGE).await {
-                Ok(page) => page,
-                Err(error) => {
-                    tracing::warn!(%error, "events cannot be read");
-                    tokio::time::sleep(PAUSE).await;
-                    continue;
-                }
-            };
+            let page = self.page(after).await;
             let Some((last, _)) = page.last() else { break };
             after = *last;
             for (number, event) in page.iter().filter(|(number, _)| *number <= until) {
@@ -132,18 +125,22 @@ impl Fanout {
         loop {
             told.borrow_and_update();
             let position = self.post().position;
-            match self.requests.events(position, PAGE).await {
-                Ok(page) if page.is_empty() => {
-                    if told.changed().await.is_err() {
-                        return;
-                    }
-                }
-                Ok(page) => {
-                    for (number, event) in page {
-                        self.hand_out(Arc::new(Told::new(number, event)));
-                    }
-                    tokio::task::yield_now().await;
-                }
+            let page = self.page(position).await;
+            if page.is_empty() && told.changed().await.is_err() {
+                return;
+            }
+            for (number, event) in page {
+                self.hand_out(Arc::new(Told::new(number, event)));
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The next events behind `after`, asked for until they can be read.
+    async fn page(&self, after: u64) -> Vec<(u64, Event)> {
+        loop {
+            match self.requests.events(after, PAGE).await {
+                Ok(page) => return page,
                 Err(error) => {
                     tracing::warn!(%error, "events cannot be read");
                     tokio::time::sleep(PAUSE).await;

@@ -419,7 +419,7 @@ async fn who_came_with_a_key_is_let_go_when_it_is_lost() {
     for lose in losses {
         let rig = rig().await;
         let scopes = || [Scope::Quote, Scope::RequestsRead].into();
-        let app = Integrator::new("app", scopes(), Tier::Default, ([1; 32], START)).unwrap();
+        let app = Integrator::new("app", scopes(), Tier::Default, [1; 32], START).unwrap();
         let change = async |to: Integrator| {
             let to = |_| Ok::<_, IntegratorsError>(to.clone());
             rig.integrators.change("app", to).await.unwrap();

@@ -54,7 +54,7 @@ impl Told {
     }
 
     fn wires(&self, key: Option<&KeyLabel>) -> (bool, &Wires) {
-        match key.is_some() && key == self.key.as_ref() {
+        match is_own(&self.event, key) {
             true => (true, &self.owners),
             false => (false, &self.others),
         }

@@ -8,7 +8,7 @@ use super::codes::{OTHERS, QUOTES};
 use crate::{
     chart::ChartError,
     http::{
-        ApiError, Errors, Response,
+        ApiError, Body, Errors, Response,
         codes::{self, ErrorCode, SERVER},
         error::{Described, Told},
     },
@@ -103,19 +103,23 @@ impl QuoteFailure {
 }
 
 fn answer(error: ApiError) -> Response {
-    let Told { code, message } = error.told();
+    let Told {
+        status,
+        code,
+        message,
+    } = error.told();
     let body = Failure {
         message,
         error_code: ErrorCode(code),
         code,
         error: code,
-        status_code: error.status().as_u16(),
+        status_code: status.as_u16(),
         docs: codes::page(code),
     };
     let plain = error.into_response();
     match serde_json::to_vec(&body) {
         Ok(body) => Response {
-            body: body.into(),
+            body: Body::Whole(body.into()),
             ..plain
         },
         Err(_) => plain,

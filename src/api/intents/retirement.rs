@@ -20,7 +20,7 @@ use crate::{
         ApiError, KeyLabel, Response,
         auth::RATE_LIMIT,
         codes::{self, ErrorCode},
-        limit::{self, Allowance, Limiter},
+        limit::{Allowance, Limiter, Subject},
     },
     show,
 };
@@ -174,24 +174,7 @@ fn month(unix_seconds: u64) -> u64 {
 /// Counts what callers ask of the route.
 pub struct Throttle {
     pub dates: Retirement,
-    windows: Mutex<Option<(u32, Limiter<Caller>)>>,
-}
-
-/// Whose window it is.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Caller {
-    Key(KeyLabel),
-    Address(limit::Caller),
-}
-
-impl limit::Key for Caller {
-    fn site(&self) -> Option<(Self, usize)> {
-        let Self::Address(address) = self else {
-            return None;
-        };
-        let (site, most) = limit::Key::site(address)?;
-        Some((Self::Address(site), most))
-    }
+    windows: Mutex<Option<(u32, Limiter<Subject>)>>,
 }
 
 impl Throttle {
@@ -217,11 +200,11 @@ impl Throttle {
             (*known, *limiter) = fresh();
         }
         // A key that has used up its own has what its address has without it.
-        let own = key.map(|label| limiter.check(Caller::Key(label.clone()), now));
+        let own = key.map(|label| limiter.check(Subject::Key(label.clone()), now));
         if own.is_some_and(|own| own.allowed) {
             return Ok(());
         }
-        let address = limiter.check(Caller::Address(limit::caller(peer)), now);
+        let address = limiter.check(Subject::of(peer), now);
         match address.allowed {
             true => Ok(()),
             false => Err(ApiError::RateLimited(own.unwrap_or(address))),

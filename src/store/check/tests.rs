@@ -338,7 +338,7 @@ async fn many_defects_are_counted_and_some_told() {
 
 #[tokio::test]
 async fn integrators_under_a_wrong_name_or_with_somebody_elses_key_are_told() {
-    let other = Integrator::new("other", usual_scopes(), Tier::Default, ([9; 32], 5)).unwrap();
+    let other = Integrator::new("other", usual_scopes(), Tier::Default, [9; 32], 5).unwrap();
     let named = |label: &str| {
         let value = rows::integrator::encode(&other).unwrap();
         (rows::integrator::key(label), value)
