@@ -1,6 +1,5 @@
-//! The Unix socket in `DATA_DIR` through which the command line asks the running daemon, which is
-//! the only process that has the store. Whoever may open the socket is the operator; it is not for
-//! the network.
+//! The Unix socket in `DATA_DIR` through which the command line asks the running daemon, the only process that has
+//! the store open. Whoever may open the socket is the operator; it is not for the network.
 //!
 //! One question per connection: a line of JSON each way. Questions and answers are internally tagged
 //! objects: `{"ask":"halts"}`, `{"answer":"halts","halts":[…]}`.
@@ -36,17 +35,17 @@ const LONGEST: u64 = 512 << 10;
 /// For the daemon to answer.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// What the daemon can be asked.
+/// A question or command to the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Question {
     /// Every halted chain.
     Halts {},
-    /// Signing for `chain` may go on, if it is the listed halt `id` that stops it.
+    /// Lets signing for `chain` go on, if the listed halt `id` is the one that stops it.
     ClearHalt { chain: String, id: String },
-    /// What stands, and what stood, under a statement's key.
+    /// Shows what is signed, and what was, under a statement's key.
     Statement { key: String },
-    /// An order about integrators.
+    /// A command about integrators.
     Integrators(integrators::Order),
     /// About webhooks.
     Webhooks(webhooks::Question),
@@ -56,18 +55,18 @@ pub enum Question {
     Solver(solver::Question),
     /// How far each network has been indexed.
     Index {},
-    /// Everything after block `to` of a network is read again.
+    /// Reads everything after block `to` of a network again.
     Rewind { network: String, to: u64 },
 }
 
-/// What it answers.
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
     Halts {
         halts: Vec<Halted>,
     },
-    /// Whether that was what halted the chain.
+    /// Whether `id` was what halted the chain.
     Cleared {
         cleared: bool,
     },
@@ -86,7 +85,7 @@ pub enum Answer {
     Rewound {
         height: u64,
     },
-    /// The question could not be answered.
+    /// The question could not be answered, or the command not carried out.
     Refused {
         why: String,
     },
@@ -96,7 +95,7 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halted {
     pub chain: String,
-    /// What [`Question::ClearHalt`] wants to hear.
+    /// The id that [`Question::ClearHalt`] takes.
     pub id: String,
     #[serde(flatten)]
     pub halt: Halt,

@@ -1,5 +1,5 @@
-//! Environment variables → [`Config`]: the only reader of the environment, every mistake reported
-//! at once, secrets never printed. It opens nothing and reads no chain list ([`crate::chains`] does).
+//! Environment variables → [`Config`]. The only reader of the environment: it reports all mistakes at once and never
+//! prints secrets. It opens nothing and reads no chain list ([`crate::chains`] does).
 
 mod claims;
 mod directories;
@@ -25,13 +25,13 @@ pub use self::{
     variables::Variables,
 };
 
-/// Where the store is unless `DATA_DIR` says otherwise.
+/// The default of `DATA_DIR`.
 const DATA_DIR: &str = "./data";
-/// What stays free on the disk unless `DISK_RESERVE` says otherwise: a gibibyte.
+/// The default of `DISK_RESERVE`: a gibibyte.
 const DISK_RESERVE: u64 = 1 << 30;
-/// What is final unless `FINALITY_PROFILE` says otherwise.
+/// The default of `FINALITY_PROFILE`.
 const FINALITY: FinalityProfile = FinalityProfile::Network;
-/// Variables of the network's own oracle that do nothing here.
+/// Variables of the network's own oracle that have no effect here.
 const UNUSED: [&str; 1] = ["DATADOG_API_KEY"];
 
 /// The variables of fixed name, as text. Chain variables (`<ID>_RPC_URL`, `<ID>_RPC_QUORUM` and
@@ -83,16 +83,16 @@ pub struct Config {
     pub environment: String,
     pub listen: Listen,
     pub data_dir: PathBuf,
-    /// Where the signing journal is, if not there too.
+    /// The directory of the signing journal; `None`: `data_dir`.
     pub journal_dir: Option<PathBuf>,
-    /// Bytes that stay free where both are: below, no quotes are taken.
+    /// Bytes that stay free on the disks of both; below, no quotes are taken.
     pub disk_reserve: u64,
     pub chains_file: Option<PathBuf>,
     pub hub_file: Option<PathBuf>,
-    /// What this oracle serves; `None`: the chains that the operator named providers for.
+    /// The chains that this oracle serves; `None`: those that have providers.
     pub chains: Option<Vec<String>>,
     pub finality_profile: FinalityProfile,
-    /// `None`: no key is asked for.
+    /// `None`: no key is needed.
     pub api_keys: Option<Vec<ApiKey>>,
     /// `None`: callers without a key are refused (when there are keys) or free (when there are none).
     pub keyless_limit: Option<KeylessLimit>,
@@ -108,7 +108,7 @@ pub struct Config {
     pub integrator: Option<Integrator>,
     /// Variables for the chain lists.
     pub variables: Variables,
-    /// Variables that are set in vain, to be warned about.
+    /// Variables that are set without effect: the daemon warns about them.
     pub unused: Vec<&'static str>,
 }
 
@@ -122,7 +122,7 @@ pub enum FinalityProfile {
     Strict,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text on a terminal, JSON elsewhere.
@@ -161,10 +161,10 @@ impl fmt::Debug for PeerSetting {
     }
 }
 
-/// What a peer is shown as `x-api-key`.
+/// What is sent to a peer as `x-api-key`.
 #[derive(Clone, Debug)]
 pub enum PeerKey {
-    /// Nothing: the peer is open, or knows us by our address.
+    /// Nothing: the peer is open, or knows this daemon by its address.
     None,
     Own(SecretString),
     /// The caller's own header.
@@ -175,12 +175,12 @@ pub enum PeerKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multisig {
     pub members: Vec<EvmAddress>,
-    /// Distinct peer members to wait for; 0 asks no peer at all.
+    /// Distinct members among the peers whose signatures are waited for; 0 asks no peer at all.
     pub threshold: usize,
 }
 
 impl Multisig {
-    /// Whether the members are too few for the threshold: all peers are waited for, always.
+    /// Whether the members are too few for the threshold: then all peers are always waited for.
     pub fn is_unreachable(&self) -> bool {
         self.threshold > self.members.len()
     }
@@ -201,8 +201,8 @@ impl Config {
         mistakes.or(Some(config))
     }
 
-    /// As [`Self::from_variables`], for those who look for more mistakes before they give up. What
-    /// is wrong has its default, or is empty: with mistakes nothing may be started.
+    /// As [`Self::from_variables`], for callers that gather more mistakes. A variable with a mistake has its default,
+    /// or is empty: a configuration with mistakes must not be started.
     pub fn draft(variables: impl IntoIterator<Item = (String, String)>) -> (Self, Mistakes) {
         let variables: BTreeMap<_, _> = variables
             .into_iter()
@@ -316,7 +316,7 @@ fn unused(variables: &BTreeMap<String, String>) -> Vec<&'static str> {
     UNUSED.into_iter().filter(set).collect()
 }
 
-/// A name that says `prod` or `mainnet` anywhere, in any case: rather one too many.
+/// Whether the name contains `prod` or `mainnet`, in any case: rather once too often.
 fn is_production(environment: &str) -> bool {
     let name = environment.to_ascii_lowercase();
     ["prod", "mainnet"].iter().any(|word| name.contains(word))

@@ -1,8 +1,8 @@
 //! Who may use the integrator API under a name: keys, what they open, where events go. Pure.
 //!
-//! Keys are never stored, only their SHA-256. Events are signed with the key itself all the same:
-//! HMAC-SHA256 replaces a key of more than 64 bytes by its SHA-256 (RFC 2104), and every key that is
-//! given out is longer than that, so that the digest signs what the key verifies.
+//! The store keeps only the SHA-256 of a key. Events are signed with the key all the same: HMAC-SHA256 replaces a key
+//! of more than 64 bytes by its SHA-256 (RFC 2104), and every key is longer than that, so the digest signs what the
+//! key verifies.
 
 pub mod change;
 pub mod header;
@@ -22,22 +22,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Integrator {
-    /// Its name; unique, and shown wherever its key is meant.
+    /// Its unique name, by which texts refer to the integrator and its keys.
     pub label: String,
     pub scopes: BTreeSet<Scope>,
     pub tier: Tier,
-    /// Newest last; several while a rotation is under way.
+    /// The newest last; several while a rotation is under way.
     pub keys: Vec<Key>,
     pub webhook: Option<Webhook>,
-    /// The sponsorship wallet that proved itself.
+    /// The sponsorship wallet, once it has been proved.
     pub wallet: Option<Wallet>,
-    /// The time (unix seconds) of the last message that linked a wallet. None that is not newer links
-    /// one again.
+    /// The time (unix seconds) of the last message that linked a wallet. Only a newer message can link one again.
     #[serde(default)]
     pub proved_at: u64,
     /// Unix milliseconds.
     pub created_at: u64,
-    /// Unix milliseconds; from then on no key of it is known.
+    /// Unix milliseconds; from then on none of its keys is known.
     pub revoked_at: Option<u64>,
 }
 
@@ -50,7 +49,7 @@ pub struct Key {
     pub digest: [u8; 32],
     /// Unix milliseconds.
     pub created_at: u64,
-    /// Unix milliseconds; set when a newer key has taken its place.
+    /// Unix milliseconds; set when a newer key has replaced it.
     pub expires_at: Option<u64>,
 }
 

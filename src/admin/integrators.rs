@@ -1,5 +1,5 @@
-//! Integrators as the operator orders them: by the daemon where one runs, otherwise by the command
-//! line over the store itself.
+//! The operator's commands about integrators. The daemon carries them out where one runs, otherwise the command line
+//! does so on the store itself.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ use crate::{
     store::integrators::{Integrators, IntegratorsError},
 };
 
-/// Hex digits that are shown of a digest.
+/// Hex digits of a digest that are shown.
 const SHOWN: usize = 8;
 
-/// What can be ordered.
+/// A command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
@@ -30,7 +30,7 @@ pub enum Order {
         scopes: BTreeSet<Scope>,
         tier: Tier,
     },
-    /// What is absent stays as it is.
+    /// Absent fields stay as they are.
     Set {
         label: String,
         scopes: Option<BTreeSet<Scope>>,
@@ -44,7 +44,7 @@ pub enum Order {
         label: String,
         grace: u64,
     },
-    /// What is not named stays as it is.
+    /// Fields that are not named stay as they are.
     Webhook {
         label: String,
         change: HookChange,
@@ -71,14 +71,14 @@ pub struct Proof {
     pub signature: String,
 }
 
-/// What came of it.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
     Listed {
         integrators: Vec<Listed>,
     },
-    /// The only time that the key is shown.
+    /// The key is shown only here.
     Key {
         key: ApiKey,
     },
@@ -96,7 +96,7 @@ pub struct Listed {
     pub label: String,
     pub scopes: BTreeSet<Scope>,
     pub tier: Tier,
-    /// Those that have not ended.
+    /// Keys that have not expired.
     pub keys: Vec<ListedKey>,
     /// Host and port of its URL.
     pub webhook: Option<String>,
@@ -114,7 +114,7 @@ pub struct ListedKey {
     pub expires_at: Option<u64>,
 }
 
-/// Why an order is not carried out.
+/// Why a command is not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum OfficeError {
     #[error(transparent)]
@@ -133,11 +133,11 @@ impl From<LinkError> for OfficeError {
     }
 }
 
-/// Carries out orders.
+/// Carries out commands about integrators.
 #[derive(Clone)]
 pub struct Office {
     pub integrators: Integrators,
-    /// What this service is called in what wallets sign; unlike that of any other.
+    /// The service's name in the messages that wallets sign; no other service has it.
     pub service: Option<String>,
     /// Webhooks may be plain HTTP.
     pub plain: bool,
@@ -146,7 +146,7 @@ pub struct Office {
 }
 
 impl Office {
-    /// Durable when it returns.
+    /// Carries out `order`; its effect is durable when this returns.
     pub async fn carry_out(&self, order: Order) -> Result<Outcome, OfficeError> {
         let now = (self.clock)();
         match order {
@@ -259,7 +259,7 @@ impl Office {
         self.change(label, change).await
     }
 
-    /// Whether it can be changed at all.
+    /// Whether the integrator can still be changed.
     fn living(&self, label: &str) -> Result<(), ChangeError> {
         let missing = || ChangeError::Missing(label.to_owned());
         let found = self.integrators.book().get(label).cloned();

@@ -1,4 +1,4 @@
-//! The answering side.
+//! The answering side: the daemon's.
 
 use std::{
     fs, io,
@@ -29,25 +29,25 @@ use crate::{
     webhook,
 };
 
-/// Connections at one time; more wait in the kernel's queue.
+/// Connections that are served at the same time; more wait in the kernel's queue.
 const CONNECTIONS: usize = 8;
 const BACKLOG: u32 = 16;
-/// For a question to arrive and its answer to leave.
+/// How long a question and its answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// After the kernel refused to hand over a connection.
+/// The pause after the kernel refused to accept a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What answers are given from.
+/// The parts of the daemon that answers come from.
 #[derive(Clone)]
 pub struct Desk {
     pub journal: Arc<Journal>,
     pub office: Office,
     /// `None`: this daemon is an oracle only.
     pub webhooks: Option<webhook::desk::Desk>,
-    /// The solver's; none in an oracle only.
+    /// The solver's lanes; none in an oracle only.
     pub lanes: Vec<Arc<Lane>>,
     pub solver: Option<solver::desk::Desk>,
-    /// As `webhooks`.
+    /// As for `webhooks`.
     pub index: Option<index::desk::Desk>,
 }
 
@@ -71,7 +71,7 @@ enum DeskError {
     NoSolver,
 }
 
-/// The socket; its file goes with it.
+/// The socket; dropping it removes its file.
 pub struct Admin {
     listener: UnixListener,
     path: PathBuf,
@@ -84,8 +84,8 @@ impl Drop for Admin {
 }
 
 impl Admin {
-    /// Opens the socket in `data_dir` for this user alone, in place of one that a process left when
-    /// it was killed. Only for the process that has the store of `data_dir` open.
+    /// Opens the socket in `data_dir` for this user alone, in place of one that a killed process left. Only the
+    /// process that has the store of `data_dir` open may call this.
     pub fn bind(data_dir: &Path) -> io::Result<Self> {
         let path = path(data_dir);
         match fs::symlink_metadata(&path) {
@@ -95,7 +95,7 @@ impl Admin {
         }
         let socket = UnixSocket::new_stream()?;
         socket.bind(&path)?;
-        // Nobody can connect before `listen`.
+        // No process can connect before `listen`.
         let listener = fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
             .and_then(|()| socket.listen(BACKLOG));
         match listener {
@@ -107,7 +107,7 @@ impl Admin {
         }
     }
 
-    /// Answers until `shutdown`; a question under way is answered.
+    /// Answers until `shutdown`; a question that has arrived is still answered.
     pub async fn serve(self, desk: Desk, shutdown: CancellationToken) {
         let mut answering = JoinSet::new();
         let accept = async {

@@ -1,46 +1,46 @@
-//! Questions and orders about the solver.
+//! Questions and commands about the solver.
 
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
 use crate::solver::desk::{Desk, DeskError, Left, Standing, Unsettled};
 
-/// What can be asked, and ordered. Deposits are named by their onchain ids.
+/// A question or command. Deposits are named by their onchain ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "solver", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Question {
     /// Whether it is paused, and what the last reconciliation found.
     Standing {},
-    /// No fill is begun from now on.
+    /// Begins no fill from now on.
     Pause {
         why: String,
     },
     Resume {},
-    /// Parked deposits; dust too, if `all`.
+    /// Lists parked deposits; with `all` also dust.
     Parked {
         all: bool,
     },
-    /// The solver is to decide about a parked deposit anew.
+    /// Lets the solver decide about a parked deposit anew.
     Release {
         deposit: B256,
     },
-    /// A parked deposit was dealt with.
+    /// Removes a parked deposit from the list: the operator has dealt with it.
     Dismiss {
         deposit: B256,
     },
-    /// Payments that are not settled.
+    /// Lists payments that are not settled.
     Unsettled {},
-    /// The oracle is to be asked about a payment at once.
+    /// Asks the oracle about a payment at once.
     Retry {
         deposit: B256,
     },
-    /// A payment is not asked about any more.
+    /// Asks about a payment no longer.
     WriteOff {
         deposit: B256,
     },
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "solver", rename_all = "kebab-case")]
 pub enum Answer {
@@ -61,7 +61,7 @@ pub enum Answer {
 }
 
 impl Question {
-    /// What `desk` says to it.
+    /// Answers from `desk`.
     pub(super) async fn answer(self, desk: &Desk) -> Result<Answer, DeskError> {
         match self {
             Self::Standing {} => {

@@ -1,10 +1,10 @@
-//! Questions about webhooks.
+//! Questions and commands about webhooks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::webhook::desk::{Desk, DeskError, Endpoint, Shown, Tested};
 
-/// What can be asked.
+/// A question or command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "webhooks", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Question {
@@ -12,15 +12,15 @@ pub enum Question {
     List { label: Option<String> },
     /// An event and its delivery.
     Show { event: u64 },
-    /// An event is to be sent again; to `label`, if that is given and it concerns that.
+    /// Sends an event again: to `label`, if that is given and the event concerns it.
     Replay { event: u64, label: Option<String> },
-    /// Dead deliveries are to be sent again, the oldest first.
+    /// Sends dead deliveries again, the oldest first.
     ReplayDead { label: Option<String> },
-    /// A signed event that never happened is to be sent now.
+    /// Sends a signed event that never happened.
     Test { label: String },
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "webhooks", rename_all = "kebab-case")]
 pub enum Answer {
@@ -32,7 +32,7 @@ pub enum Answer {
 }
 
 impl Question {
-    /// What `desk` says to it.
+    /// Answers from `desk`.
     pub(super) async fn answer(self, desk: &Desk) -> Result<Answer, DeskError> {
         Ok(match self {
             Self::List { label } => Answer::List {

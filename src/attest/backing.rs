@@ -1,10 +1,10 @@
-//! What stands behind a claim that an order was filled or refunded: its deposits, and perhaps the
-//! solver's word. Pure: no I/O, no clock.
+//! What supports a claim that an order was filled or refunded: its deposits, and where needed the solver's signature.
+//! Pure: no I/O, no clock.
 //!
-//! Anybody may claim, so that whoever claims first must not choose for the solver which of several
-//! deposits it is paid from. What short deposits of an order cannot do without the solver's word, an
-//! order can rule out altogether: two whole deposits, one filled and one given back, could be claimed
-//! with each other's payments ([`Terms::vouched`]).
+//! Anybody may claim. So whoever claims first must not choose for the solver which of several deposits pays it: short
+//! deposits need the solver's signature for the claim. An order can ask for that signature in every claim
+//! ([`Terms::vouched`]), because two full deposits, one filled and one given back, could be claimed with each other's
+//! payments.
 
 use alloy::primitives::aliases::U512;
 use vm::{
@@ -23,11 +23,11 @@ use super::{
     statement::Outcome,
 };
 
-/// By how much a deposit may fall short of its order without the solver's word, in basis points.
+/// How far a deposit may fall short of its order without the solver's signature, in basis points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance(u16);
 
-/// All of it, in basis points.
+/// The whole of a deposit, in basis points.
 const WHOLE: u16 = 10_000;
 
 impl Default for Tolerance {
@@ -37,12 +37,12 @@ impl Default for Tolerance {
 }
 
 impl Tolerance {
-    /// `None` for more than all of a deposit.
+    /// `None` for more than the whole of a deposit.
     pub fn new(basis_points: u16) -> Option<Self> {
         (basis_points <= WHOLE).then_some(Self(basis_points))
     }
 
-    /// Whether some deposit is smaller than what the order asks for there by more than this.
+    /// Whether some deposit falls short of what the order asks for there by more than this.
     fn exceeded(self, terms: &Terms, funded: &[Message]) -> bool {
         let mut pairs = terms.inputs.iter().zip(funded);
         pairs.any(|(input, message)| {
@@ -52,7 +52,7 @@ impl Tolerance {
     }
 }
 
-/// See the module.
+/// A claim's support.
 #[derive(Clone, Copy, Debug)]
 pub struct Backing<'a> {
     /// The deposit of every input of the order, in the order of the inputs.
@@ -65,8 +65,8 @@ pub struct Backing<'a> {
 }
 
 impl Backing<'_> {
-    /// By how much the deposits differ from the order; refused where they fall short of it, or the
-    /// order asks for its solver's word, and the solver does not vouch for the claim.
+    /// By how much the deposits differ from the order. Refused where they fall short of it, or the order asks for its
+    /// solver's signature, and the claim does not carry that signature.
     pub fn check(&self, terms: &Terms) -> Result<Difference, Refusal> {
         let difference = Difference::of(terms, self.funded)?;
         match self.vouched {
@@ -81,7 +81,7 @@ impl Backing<'_> {
         self.tolerance.exceeded(terms, self.funded)
     }
 
-    /// Whose payments end the order.
+    /// Whose payments count for the order.
     pub fn payer(&self, outcome: Outcome) -> Payer {
         match outcome {
             Outcome::Refund if !self.vouched => Payer::Solver,
@@ -96,7 +96,7 @@ pub fn claim_id(outcome: Outcome, terms: &Terms, funded: &[Message]) -> B256 {
     id::claim(&outcome.to_string(), &ids, terms.id)
 }
 
-/// Whether the claim carries its solver's signature; one that is not that is refused.
+/// Whether the claim carries its solver's signature; another signature is refused.
 pub fn vouched(
     outcome: Outcome,
     terms: &Terms,
@@ -107,8 +107,8 @@ pub fn vouched(
     vouched_for(outcome, terms, &ids, signature)
 }
 
-/// Refuses, before anything is read, a claim of the deposits `ids` (in the order of the inputs) that its
-/// solver's word is missing of where the order asks for it, or that carries another word.
+/// Refuses, before anything is read, a claim of the deposits `ids` (in the order of the inputs) that lacks the
+/// solver's signature where the order asks for it, or that carries another one.
 pub fn check_word(
     outcome: Outcome,
     terms: &Terms,

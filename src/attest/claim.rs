@@ -1,4 +1,4 @@
-//! What every claim is held to. Pure: no I/O, no clock.
+//! Limits that every claim has to keep. Pure: no I/O, no clock.
 
 use vm::{Family, protocol::limits};
 

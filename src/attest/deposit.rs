@@ -1,4 +1,4 @@
-//! A transaction's deposits, judged (guide: protocol 4 and 7.1). Pure: no I/O, no clock.
+//! Judges a transaction's deposits (guide: protocol 4 and 7.1). Pure: no I/O, no clock.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,7 +19,7 @@ pub struct Message {
     pub chain: ChainId,
     /// The caller's spelling of the transaction id.
     pub transaction: Arc<str>,
-    /// The id of this deposit among all of all chains.
+    /// The id of this deposit, unique among all deposits of all chains.
     pub onchain_id: B256,
     pub deposit: Deposit,
     /// The deposit's block time in unix seconds.
@@ -52,7 +52,7 @@ impl Listed {
     }
 }
 
-/// The deposits of several transactions, each of which is looked into once.
+/// The deposits of several transactions; each transaction is judged once.
 #[derive(Clone, Debug)]
 pub struct Deposits {
     distinct: Vec<Result<Listed, Refusal>>,
@@ -79,7 +79,7 @@ impl Deposits {
         }
     }
 
-    /// Each by itself, as somebody knows them already.
+    /// Deposits that are known already, each by itself.
     pub fn known(messages: impl Iterator<Item = Message>) -> Self {
         let distinct: Vec<_> = messages.map(|one| Ok(Listed::of(vec![one]))).collect();
         Self {
@@ -99,7 +99,7 @@ impl Deposits {
     }
 }
 
-/// A deposit as refusals quote it, in the field order of the reference.
+/// A deposit as refusals quote it; the order of the fields is the reference's.
 #[derive(Serialize)]
 struct Quoted<'a> {
     data: QuotedData<'a>,
@@ -167,8 +167,8 @@ pub fn judge(seen: &Seen<'_>, asked: Mode) -> Result<Judged, Refusal> {
     judged(seen, asked, attestable(seen)?)
 }
 
-/// The deposits of a transaction, final by the chain's own rule, for whoever asks about one of them: more
-/// than are attested together, too.
+/// The deposits of a transaction, final by the chain's own rule, for a claim about one of them: also more than are
+/// attested together.
 pub fn each(seen: &Seen<'_>) -> Result<Listed, Refusal> {
     limits::readable(seen.receipt()?)?;
     let judged = judged(seen, Mode::Slow, listed(seen)?)?;
@@ -190,8 +190,8 @@ pub fn settled(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     judge(seen, Mode::Slow).map(|judged| judged.messages)
 }
 
-/// The deposits as a refusal quotes them, one JSON text. What is beyond [`QUOTED`] bytes is cut off
-/// there anyway, so that nobody makes a text of it.
+/// The deposits as a refusal quotes them: one JSON text. It stops at [`QUOTED`] bytes, where a refusal cuts it
+/// anyway.
 pub fn quote(messages: &[Message]) -> String {
     let mut text = String::from("[");
     for (at, message) in messages.iter().enumerate() {
@@ -207,8 +207,7 @@ pub fn quote(messages: &[Message]) -> String {
     text
 }
 
-/// The deposits of a transaction, however fresh they are: what the oracle refuses for ever is refused
-/// here.
+/// The deposits of a transaction, however fresh it is. What the oracle refuses for ever is refused here.
 pub fn attestable(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     limits::attestable(seen.receipt()?)?;
     listed(seen)
@@ -224,7 +223,7 @@ pub fn listed(seen: &Seen<'_>) -> Result<Vec<Message>, Refusal> {
     let mut indexes = HashSet::with_capacity(deposits.len());
     let mut messages = Vec::with_capacity(deposits.len());
     for deposit in deposits {
-        // Nothing was deposited; anybody can have a token say so.
+        // A deposit of nothing: any token can emit an event for one.
         if deposit.amount.is_zero() {
             continue;
         }

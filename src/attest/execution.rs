@@ -1,5 +1,5 @@
-//! What the hub is to do about a claim: actions and idempotency keys (guide: protocol 5, 7.1, 7.5 and 8.5).
-//! Pure: no I/O, no clock.
+//! What the hub has to do about a claim: actions and idempotency keys (guide: protocol 5, 7.1, 7.5 and 8.5). Pure: no
+//! I/O, no clock.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub struct FastMint {
     pub fee_calculator: EvmAddress,
 }
 
-/// What a hub without a rate limiter cannot do.
+/// Why something needs the hub's rate limiter, which is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fast mode needs the hub's rate limiter")]
 pub struct NoRateLimiter;
@@ -74,7 +74,7 @@ fn mint(message: &Message, fast: Option<FastMint>) -> Action {
     }
 }
 
-/// Gives the deposits of an order to its solver, and after a fill the fees to those they are owed.
+/// Gives the deposits of an order to its solver, and after a fill the fees to their recipients.
 pub fn outcome(
     terms: &Terms,
     solver: EvmAddress,
@@ -102,10 +102,10 @@ pub fn outcome(
     })
 }
 
-/// The deposits as an outcome moves them, whatever a claim names them for: of inputs of one chain and
-/// currency the smallest has the smallest deposit, and of equal ones the first has the lowest id. A claim
-/// may name deposits crosswise that are good for either input, and every oracle has to reach one digest.
-/// Where only one way is good, this is that way: oracles that go by what is named agree.
+/// The deposits in the order in which an outcome moves them, whatever input a claim names them for. Of inputs of one
+/// chain and currency the smallest has the smallest deposit, and of equal ones the first has the lowest id. A claim
+/// may name deposits crosswise that fit either input, and every oracle has to reach one digest. Where only one
+/// assignment fits, this is that one, so oracles that go by the named assignment agree.
 fn arranged<'a>(terms: &Terms, funded: &'a [Message]) -> Vec<&'a Message> {
     let mut alike: HashMap<U256, Vec<usize>> = HashMap::new();
     for (at, (input, message)) in terms.inputs.iter().zip(funded).enumerate() {
@@ -138,8 +138,8 @@ pub fn recovered(message: &Message) -> Result<Execution, Refusal> {
     Ok(one(key, &back))
 }
 
-/// Refuses a claim whose execution would move anything that no deposit of it brought: without a
-/// deposit, or with fees of a currency that no single deposit covers.
+/// Refuses a claim whose execution would move more than its deposits brought: one without a deposit, or with fees of
+/// a currency that no single deposit covers.
 pub fn check_covered(terms: &Terms, funded: &[Message], with_fees: bool) -> Result<(), Refusal> {
     if funded.is_empty() {
         return Err(Refusal::NoDeposit);
@@ -159,12 +159,12 @@ pub fn check_covered(terms: &Terms, funded: &[Message], with_fees: bool) -> Resu
     Ok(())
 }
 
-/// The hub account of whoever `address` of `chain` is.
+/// The hub account of `address` of `chain`.
 pub fn account(chain: &str, address: &Address) -> EvmAddress {
     alias(&ChainId::new(chain), address)
 }
 
-/// Where a withdrawal's money waits at the hub, and for whom.
+/// Where the hub keeps a withdrawal's money, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Escrow {
     pub address: EvmAddress,

@@ -12,7 +12,7 @@ use super::{
     statement::Outcome,
 };
 
-/// Refuses a fill that falls short of the order; the payments that served it.
+/// Refuses a fill that falls short of the order; returns the payments that served it.
 pub fn judge(
     terms: &Terms,
     backing: &Backing<'_>,
@@ -50,14 +50,14 @@ pub fn judge(
     }
     check_calls(output, seen, receipt)?;
     let mut served = ledger.served()?;
-    // An order may want nothing but calls: without this they would serve every deposit of it.
+    // An order may ask for calls only: without this check one transaction would serve every deposit of it.
     if !output.calls.is_empty() {
         served.push(Served::calls(seen, terms.solver));
     }
     Ok(served)
 }
 
-/// Refuses an order that could be filled with nothing.
+/// Refuses an order that would be filled by paying nothing.
 pub fn check_ordered(output: &OutputTerms) -> Result<(), Refusal> {
     let pays = output.payments.iter().any(|p| !p.minimum.is_zero());
     if !pays && output.calls.is_empty() {
@@ -66,7 +66,7 @@ pub fn check_ordered(output: &OutputTerms) -> Result<(), Refusal> {
     calls(output).map(|_| ())
 }
 
-/// The ordered calls and who is to make them; `None` without calls.
+/// The ordered calls and who has to make them; `None` without calls.
 fn calls(output: &OutputTerms) -> Result<Option<(Address, Vec<OrderCall>)>, Refusal> {
     if output.calls.is_empty() {
         return Ok(None);
@@ -89,8 +89,8 @@ fn named(output: &OutputTerms) -> Named<'_> {
     }
 }
 
-/// Every ordered call was made by the order's router, in the order's sequence; calls in between do
-/// not matter, one made call serves one ordered call.
+/// Checks that the order's router made every ordered call in the order's sequence. Other calls in between do not
+/// matter; one call serves one ordered call.
 fn check_calls(output: &OutputTerms, seen: &Seen<'_>, receipt: &Receipt) -> Result<(), Refusal> {
     let Some((router, wanted)) = calls(output)? else {
         return Ok(());

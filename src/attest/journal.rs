@@ -1,8 +1,8 @@
 //! Signs each statement once and for ever, and never two that contradict each other.
 //!
-//! A statement is durable before the signer is called. Everything that could contradict it is a
-//! precondition of the commit that records it, so that two requests that race are decided by the
-//! store and not by who looked first. The journal judges no facts: its callers do.
+//! A statement is durable before the signer is called. Everything that could contradict it is a precondition of the
+//! commit that records it, so the store decides between requests that race, and not their order of reading. The
+//! journal judges no facts: its callers do.
 
 mod commit;
 mod halts;
@@ -32,22 +32,23 @@ use crate::{
     },
 };
 
-/// How often a decision is tried again when the rows that it rests on change meanwhile.
+/// How often a decision is tried again when its rows change meanwhile.
 const ATTEMPTS: usize = 5;
 
 /// Why a statement is not signed.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// It contradicts what has been signed.
+    /// The statement contradicts one that was signed.
     #[error("{key} contradicts {existing}")]
     Conflict {
         key: String,
         existing: String,
-        /// What contradicts is a payment that serves another statement; that one may be shown another payment yet.
+        /// The conflict is about a payment that serves another statement; that one may yet be served by another
+        /// payment.
         payment: bool,
     },
-    /// The same thing has been signed as of another block. If that block is no longer canonical,
-    /// void `key` and sign again.
+    /// The same thing was signed as of another block. If that block is no longer canonical, void `key` and sign
+    /// again.
     #[error("{key} has been signed as of block {} of {chain}", block.number)]
     OtherBlock {
         key: String,
@@ -56,7 +57,7 @@ pub enum JournalError {
     },
     #[error("signing for {0} is halted")]
     Halted(ChainId),
-    /// Nobody knows what has been signed.
+    /// It is not known what was signed.
     #[error("the journal is unsure: {0}")]
     Unsure(String),
     #[error(transparent)]
@@ -75,19 +76,19 @@ impl From<RowError> for JournalError {
     }
 }
 
-/// See the module.
+/// What the oracle has signed.
 pub struct Journal {
     store: Arc<dyn Store>,
     signer: Arc<dyn Signer>,
-    /// Signatures being made, so that requests that race share one.
+    /// Signatures that are being made, so that requests that race share one.
     signing: Mutex<HashMap<B256, Arc<OnceCell<Signature>>>>,
 }
 
 /// What a refused precondition means for the statement.
 enum Next {
-    /// It stands already, with these bytes.
+    /// The statement is recorded already, with these bytes.
     Stands(Vec<u8>),
-    /// The row in the way is gone.
+    /// The row in the way is gone: try again.
     Again,
 }
 
@@ -108,7 +109,8 @@ impl Journal {
     /// Records the statement and signs it; the same statement again gives the same signature.
     /// `now` is unix seconds.
     pub async fn sign(&self, statement: &Statement, now: u64) -> Result<Signature, JournalError> {
-        // Held from here on: who recorded the statement first may be the last to come to the signature.
+        // The share is held from here on: the request that recorded the statement first may be the last to get the
+        // signature.
         let share = Share::of(&self.signing, statement.digest);
         let stood = self
             .record(statement, now)
@@ -120,21 +122,21 @@ impl Journal {
         signature.await.copied()
     }
 
-    /// What stands under a statement's key: its digest and payload.
+    /// The entry under a statement's key: its digest and payload.
     pub async fn entry(&self, key: &str) -> Result<Option<Entry>, JournalError> {
         let row = self.store.read(&entry::key(key)).await?;
         Ok(row.map(|row| Entry::decode(&row)).transpose()?)
     }
 
-    /// What stood under a statement's key and is void now, oldest first.
+    /// The entries under a statement's key that are void now, oldest first.
     pub async fn voids(&self, key: &str) -> Result<Vec<Void>, JournalError> {
         let rows = self.store.scan(void::range(key)).await?;
         let rows = rows.iter().map(|(_, row)| Void::decode(row));
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Takes a signed statement back because its ground is gone, and frees what it held; `false` if
-    /// nothing stands under `key`. The signature has been given away all the same.
+    /// Takes a signed statement back because its ground is gone, and frees what it held; `false` if there is none
+    /// under `key`. The signature was given out all the same.
     pub async fn void(&self, key: &str, why: &str, now: u64) -> Result<bool, JournalError> {
         self.void_if(key, why, now, |_| true).await
     }
@@ -176,11 +178,11 @@ impl Journal {
         )))
     }
 
-    /// Makes the statement durable; whether it stood before.
+    /// Makes the statement durable; returns whether it was recorded before.
     ///
-    /// A statement that stands and is shown other payments remembers them; it is served by them once
-    /// another statement needs those that serve it now ([`room`]). Each payment serves one statement, and
-    /// nobody bars a true one by claiming another with its payment first.
+    /// A recorded statement that is shown other payments remembers them. They serve it once another statement needs
+    /// those that serve it now ([`room`]). Each payment serves one statement, and nobody can bar a true claim by
+    /// claiming another deposit with its payment first.
     async fn record(&self, statement: &Statement, now: u64) -> Result<bool, JournalError> {
         let mut known = None;
         for _ in 0..ATTEMPTS {
@@ -267,9 +269,9 @@ impl Journal {
         })
     }
 
-    /// The first signature over `digest`, made now if there is none.
+    /// The first signature over `digest`; makes it if there is none.
     ///
-    /// A deterministic signer's is made again each time: it is the same, and a row would cost more.
+    /// A deterministic signer makes it again each time: the result is the same, and a row would cost more.
     async fn signature(&self, digest: &B256, stood: bool) -> Result<Signature, JournalError> {
         let address = self.signer.address();
         if self.signer.deterministic() {
@@ -289,7 +291,7 @@ impl Journal {
         }
     }
 
-    /// Commits what expects that there is no signature; the one that there is.
+    /// Commits `batch`, which expects that there is no signature yet; returns the one that exists.
     async fn first(&self, batch: Batch) -> Result<Option<[u8; 65]>, JournalError> {
         Ok(match self.store.commit(batch).await? {
             Outcome::Refused {
@@ -300,7 +302,7 @@ impl Journal {
     }
 }
 
-/// `bytes` as a signature, if it is `address`'s own over `digest`: nothing else is given out.
+/// `bytes` as a signature, if it is `address`'s own over `digest`: no other is given out.
 fn own(bytes: &[u8; 65], digest: &B256, address: &EvmAddress) -> Result<Signature, JournalError> {
     let signature = Signature::from_bytes(bytes).ok();
     let by = |signature: &Signature| signature.recover(digest).is_ok_and(|by| by == *address);
@@ -319,7 +321,7 @@ fn alarm(statement: &Statement, error: &JournalError) {
     }
 }
 
-/// A place in the table of signatures being made, given up by the last who holds it.
+/// An entry of the table of signatures being made; the last holder removes it.
 struct Share<'a> {
     table: &'a Mutex<HashMap<B256, Arc<OnceCell<Signature>>>>,
     digest: B256,
@@ -345,7 +347,7 @@ impl<'a> Share<'a> {
 impl Drop for Share<'_> {
     fn drop(&mut self) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        // Given up under the lock: of two who leave at once, the second sees that it is the last.
+        // The cell is released under the lock: of two that leave at once, the second sees that it is the last.
         drop(std::mem::take(&mut self.cell));
         if table
             .get(&self.digest)

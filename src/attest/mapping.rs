@@ -1,5 +1,5 @@
-//! Entries of the hub's generic mapping that clients sign for (guide: protocol 6.2 and 9.1): which
-//! deposit a wallet's transfer is, and that a solver gives an order up. Pure: no I/O, no clock.
+//! Entries of the hub's generic mapping that clients sign for (guide: protocol 6.2 and 9.1): which deposit a wallet's
+//! transfer is, and that a solver gives an order up. Pure: no I/O, no clock.
 
 use vm::{
     B256, ChainId, EvmAddress, Family, U256,
@@ -32,8 +32,7 @@ pub struct Entry {
     pub data: String,
 }
 
-/// A wallet's word that its transfer with `nonce` is the deposit for `id`; every field as the
-/// caller wrote it.
+/// A wallet's statement that its transfer with `nonce` is the deposit for `id`; every field as the caller wrote it.
 #[derive(Clone, Copy, Debug)]
 pub struct NonceMappingClaim<'a> {
     pub wallet_chain_id: &'a str,
@@ -48,7 +47,7 @@ pub struct NonceMappingClaim<'a> {
 }
 
 impl NonceMappingClaim<'_> {
-    /// The entry, once the wallet is known to have signed for it.
+    /// The entry, if the wallet has signed for it.
     pub fn judge(&self, networks: Networks<'_>) -> Result<Entry, Refusal> {
         let signed_on = signing_chain(self.signature_chain_id, networks)?;
         let wallet = account("wallet", self.wallet)?;
@@ -71,7 +70,7 @@ impl NonceMappingClaim<'_> {
         })
     }
 
-    /// The entry is found by the nonce's text, so a second spelling would be a second entry.
+    /// The entry is found by the nonce's text, so a second spelling would make a second entry.
     fn nonce(&self) -> Result<U256, Refusal> {
         text::number(self.nonce)
             .ok()
@@ -80,8 +79,7 @@ impl NonceMappingClaim<'_> {
     }
 }
 
-/// A solver's word that it will neither fill nor refund an order; every field as the caller wrote
-/// it.
+/// A solver's statement that it will neither fill nor refund an order; every field as the caller wrote it.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFillOrRefundClaim<'a> {
     pub solver_chain_id: &'a str,
@@ -91,7 +89,7 @@ pub struct NoFillOrRefundClaim<'a> {
 }
 
 impl NoFillOrRefundClaim<'_> {
-    /// The entry, once the solver is known to have signed for it.
+    /// The entry, if the solver has signed for it.
     pub fn judge(&self, networks: Networks<'_>) -> Result<Entry, Refusal> {
         let signed_on = signing_chain(self.solver_chain_id, networks)?;
         let solver = account("solver", self.solver)?;
@@ -144,7 +142,7 @@ fn account(field: &'static str, text: &str) -> Result<EvmAddress, Refusal> {
     message::address(text).map_err(|why| malformed(field, why))
 }
 
-/// Ids are never zero: that is what "none" looks like.
+/// Ids are never zero: zero stands for none.
 fn word(field: &'static str, text: &str) -> Result<B256, Refusal> {
     let word = message::word(text).map_err(|why| malformed(field, why))?;
     if word.is_zero() {

@@ -1,12 +1,11 @@
 //! The oracle's judgements, and the journal of what it has signed.
 //!
-//! One file per claim, pure over what was read: [`deposit`], [`order`] with [`fill`] and [`refund`]
-//! (both over [`paid`]), [`recover`], [`withdrawal`], [`mapping`]; what follows for the hub is in [`execution`],
-//! how final a block must be in [`finality`], every "no" in [`refusal`]. [`claim`] is what the judges
-//! are given.
-//! The rest does I/O: [`read`] reads what a claim names, [`journal`] signs once and for ever,
-//! [`peers`] asks others, [`service`] puts these together, [`watch`] looks whether what was signed
-//! is still there.
+//! One file per claim, pure over what was read: [`deposit`], [`order`] with [`fill`] and [`refund`] (both over
+//! [`paid`]), [`recover`], [`withdrawal`], [`mapping`]. [`execution`] says what follows for the hub, [`finality`] how
+//! final a block must be, [`refusal`] has every refusal, and [`claim`] the limits of claims.
+//!
+//! The rest does I/O: [`read`] reads what a claim names, [`journal`] signs once and for ever, [`peers`] asks other
+//! oracles, [`service`] puts these together, and [`watch`] checks that signed facts are still on the chain.
 
 pub mod backing;
 pub mod claim;

@@ -30,17 +30,17 @@ pub struct Input {
 #[derive(Clone, Debug)]
 pub struct Terms {
     pub id: B256,
-    /// Who promises; an EVM account, whatever the solver's chain is.
+    /// The solver that promises; an EVM account, whatever the solver's chain is.
     pub solver: EvmAddress,
-    /// Its solver asks for its own signature in every claim, so that nobody says for it which of
-    /// several deposits a payment is for.
+    /// The solver asks for its signature in every claim, so that nobody else decides which of several deposits a
+    /// payment is for.
     pub vouched: bool,
     pub inputs: Vec<InputTerms>,
     pub output: OutputTerms,
     pub fees: Vec<FeeTerms>,
 }
 
-/// What an order wants to be paid, and how it is given back.
+/// What an order asks to be paid, and how that is given back.
 #[derive(Clone, Debug)]
 pub struct InputTerms {
     pub chain: String,
@@ -63,7 +63,7 @@ pub struct RefundTerms {
     pub extra_data: Bytes,
 }
 
-/// What an order promises.
+/// What an order promises to pay.
 #[derive(Clone, Debug)]
 pub struct OutputTerms {
     pub chain: String,
@@ -83,7 +83,7 @@ pub struct PaymentTerms {
     pub minimum: Amount,
 }
 
-/// What the solver owes to others at the hub once the order is filled.
+/// What the solver owes others at the hub once the order is filled.
 #[derive(Clone, Debug)]
 pub struct FeeTerms {
     pub recipient_chain: ChainId,
@@ -210,7 +210,7 @@ fn unreadable(error: OrderError) -> Refusal {
     }
 }
 
-/// Refuses ids and indexes that stand there twice.
+/// Refuses ids and indexes that appear twice.
 pub fn check_inputs(inputs: &[Input]) -> Result<(), Refusal> {
     bounded("inputs", inputs.len())?;
     let mut ids = HashSet::new();

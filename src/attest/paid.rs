@@ -1,8 +1,8 @@
 //! Which payments of a transaction count for an order, each once (guide: protocol 4, 7.3 and 7.4).
 //! Pure: no I/O, no clock.
 //!
-//! A transaction's payments are sorted into [`Pot`]s once, so that the work grows with what the
-//! transaction and the order hold, never with one times the other.
+//! A transaction's payments are sorted into [`Pot`]s once, so the work grows with the transaction plus the order, and
+//! never with their product.
 
 use std::collections::HashMap;
 
@@ -22,9 +22,9 @@ pub struct Expected<'a> {
     pub currency: &'a Address,
     /// Unix seconds.
     pub deadline: u64,
-    /// Whose own money counts, whoever sends the transaction.
+    /// The account whose own money counts, whoever sends the transaction.
     pub solver: EvmAddress,
-    /// The fill router that counts, if this family has them.
+    /// The fill router that counts, if the family has routers.
     pub router: Option<&'a Address>,
     pub payer: Payer,
 }
@@ -32,19 +32,18 @@ pub struct Expected<'a> {
 /// Whose payments count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payer {
-    /// Whoever sends the transaction, the solver, and the router in anybody's transaction.
+    /// The transaction's sender, the solver, and the router in anybody's transaction.
     Sender,
-    /// The solver, and the router in the solver's own transactions: nobody else ends the order for
-    /// the solver.
+    /// The solver, and the router in the solver's own transactions: nobody else ends the order for the solver.
     Solver,
 }
 
-/// The fill router that an order names, still to be read.
+/// The fill router that an order names, before it is parsed.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     pub family: &'static Family,
     pub extra_data: &'a Bytes,
-    /// Where it stands in the body.
+    /// Its path in the body.
     pub path: &'a str,
 }
 
@@ -59,7 +58,7 @@ pub struct Served {
     pub own: bool,
 }
 
-/// Where a transaction's calls stand among its payments: they serve one order together.
+/// The index that stands for a transaction's calls: all of them serve one order together.
 const CALLS: u32 = u32::MAX - 1;
 
 impl Served {
@@ -82,7 +81,7 @@ impl Served {
     }
 }
 
-/// Transactions as a payment ledger: what is taken for one payment of an order does not count again.
+/// Transactions as a payment ledger: an amount that served one payment of an order does not count again.
 #[derive(Debug, Default)]
 pub struct Ledger {
     books: HashMap<(ChainId, Bytes), Book>,
@@ -92,12 +91,12 @@ pub struct Ledger {
 /// The payments of one transaction by recipient and currency.
 #[derive(Debug)]
 struct Book {
-    /// To name a payment by: two spellings are one transaction.
+    /// Names its payments: two spellings are one transaction.
     transaction: Served,
     pots: HashMap<(Address, Address), Pot>,
 }
 
-/// What one transaction pays to one recipient in one currency, by how it is known.
+/// What one transaction pays to one recipient in one currency, by how that is known.
 #[derive(Debug, Default)]
 struct Pot {
     direct: HashMap<B256, Group>,
@@ -118,8 +117,8 @@ struct Group {
 }
 
 impl Ledger {
-    /// What `seen` pays by `expected` and no earlier call took; a refusal if the transaction cannot
-    /// pay for this order at all.
+    /// What `seen` pays by `expected` that no earlier call took; refused if the transaction cannot pay for this order
+    /// at all.
     pub fn paid(&mut self, seen: &Seen<'_>, expected: &Expected<'_>) -> Result<U1024, Refusal> {
         let receipt = usable(seen, expected.order, expected.deadline)?;
         let sender = receipt.sender.as_ref();
@@ -139,8 +138,8 @@ impl Ledger {
         }
     }
 
-    /// The router of `named` as far as it matters to these payments: where none of them is a
-    /// router's word, a router that cannot be read is none. One that is not listed is none, too.
+    /// The router of `named`, as far as it matters to these payments. Where none of them is known from a router's
+    /// event, a router that cannot be parsed counts as none; so does one that is not listed.
     pub fn router(
         &mut self,
         seen: &Seen<'_>,
@@ -156,7 +155,7 @@ impl Ledger {
         Ok(router.filter(|router| seen.spec.fill_routers.accepts(router)))
     }
 
-    /// Why payments fall short: where a router's word stands among them that is not listed, that.
+    /// Why payments fall short: an unlisted router, where one of them is known only from its event.
     pub fn short(
         &mut self,
         seen: &Seen<'_>,
@@ -177,8 +176,8 @@ impl Ledger {
         }
     }
 
-    /// The payments that served, each once: of those that counted the largest, as many as were
-    /// needed. What is left over serves nothing, and costs nobody a row.
+    /// The payments that served, each once: the largest of those that counted, as many as were needed. The rest
+    /// serves nothing and needs no row.
     pub fn served(self) -> Result<Vec<Served>, Refusal> {
         let mut served = Vec::new();
         for book in self.books.into_values() {
@@ -204,7 +203,7 @@ impl Ledger {
         Ok(served)
     }
 
-    /// How many payments were looked at so far, each as often as it was.
+    /// How many payments were looked at so far, repetitions included.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -254,11 +253,11 @@ impl Pot {
         !self.routed.is_empty() && !self.direct.contains_key(&expected.order)
     }
 
-    /// The sum of what counts. A direct payment counts alone; without one, the router's word and the
+    /// The sum of what counts. A direct payment counts alone. Without one, the router's events count, and the
     /// currency's own records of what the transaction's sender, the order's solver or its router gave.
     ///
-    /// What somebody else gave is no payment of the order: whoever may claim a stranger's payout on
-    /// the recipient's behalf could put the order's id behind that call, and be paid for it.
+    /// What somebody else gave is no payment of the order: whoever may claim a stranger's payout on the recipient's
+    /// behalf could append the order's id to that call, and be paid for it.
     fn counted(&mut self, sender: Option<&Address>, expected: &Expected<'_>) -> U1024 {
         let solver = Address::from_parts("", Bytes::copy_from_slice(expected.solver.as_slice()));
         let own = sender == Some(&solver);
@@ -284,8 +283,8 @@ impl Pot {
         sum
     }
 
-    /// The largest payments that counted, until they make up what was taken: each index, and whether the
-    /// solver itself paid.
+    /// The largest payments that counted, until they make up what was taken: each index, and whether the solver
+    /// itself paid it.
     fn needed(self) -> Vec<(u32, bool)> {
         let groups = self.direct.into_values().chain(self.routed.into_values());
         let groups = groups.chain(self.given.into_values()).chain([self.sent]);
@@ -317,7 +316,7 @@ impl Group {
     }
 }
 
-/// The final receipt of a transaction that is in time and names this order and no other.
+/// The receipt of a transaction that is final, in time, and names this order and no other.
 pub fn usable<'a>(seen: &Seen<'a>, order: B256, deadline: u64) -> Result<&'a Receipt, Refusal> {
     let receipt = seen.settled()?;
     if receipt.block.time > deadline {
@@ -333,11 +332,11 @@ pub fn usable<'a>(seen: &Seen<'a>, order: B256, deadline: u64) -> Result<&'a Rec
     Ok(receipt)
 }
 
-/// Refuses a transaction that funds the order: what moved there on its way into the depository paid
-/// nobody. `inputs` are the transactions that the claim names as the order's deposits.
+/// Refuses a transaction that funds the order: what moved there on its way into the depository paid nobody. `inputs`
+/// are the transactions that the claim names as the order's deposits.
 ///
-/// A transaction of the solver's own may hold a deposit of the order besides: the order's calls can
-/// make one there, and the fill would be lost to the solver.
+/// A transaction of the solver's own may hold a deposit of the order besides: the order's calls can make one there,
+/// and refusing it would lose the fill to the solver.
 pub fn check_apart(
     seen: &Seen<'_>,
     inputs: &[Seen<'_>],
@@ -367,7 +366,7 @@ impl Named<'_> {
             .map_err(|error| malformed(self.path, error))
     }
 
-    /// Refuses a router whose word does not count on the chain of `seen`.
+    /// Refuses a router that is not listed for the chain of `seen`.
     pub fn check_listed(&self, seen: &Seen<'_>, router: &Address) -> Result<(), Refusal> {
         match seen.spec.fill_routers.accepts(router) {
             true => Ok(()),

@@ -1,8 +1,7 @@
 //! Peers: other oracles that are asked for their signature while this one works (guide: protocol 10.3).
 //!
-//! Best effort: a peer that is slow, wrong or hostile is left out, with a line in the log and a
-//! count; it never makes an answer fail. Nothing of a peer's answer is believed before its
-//! signature has been recovered over our own digest.
+//! Best effort: a peer that is slow, wrong or hostile is left out, logged and counted; it never makes an answer fail.
+//! Nothing in a peer's answer is believed before its signature has been recovered over our own digest.
 
 pub mod answer;
 
@@ -25,7 +24,7 @@ use answer::{Corroborated, Seal, Tally};
 /// One entry of `PEERS`.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The original request target is put behind it.
+    /// The original request target is appended to it.
     pub url: Url,
     pub key: Key,
 }
@@ -43,7 +42,7 @@ pub enum Key {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Multisig {
     pub members: Vec<EvmAddress>,
-    /// How many distinct members among the peers are waited for; 0 asks no peer.
+    /// Distinct members among the peers whose signatures are waited for; 0 asks no peer.
     pub threshold: usize,
 }
 
@@ -56,7 +55,7 @@ pub struct Peers {
     multisig: Option<Arc<Multisig>>,
 }
 
-/// What is passed on to peers.
+/// What is sent to peers.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Path and query as the caller sent them.
@@ -68,17 +67,17 @@ pub struct Question {
     pub shown: Shown,
 }
 
-/// By the key that they are shown, which peers are asked.
+/// Which peers are asked, by the key that is sent to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     Any,
-    /// The caller's own: who wants to be believed is not believed for our key.
+    /// Those that get the caller's own key: a caller that has to be authorized is not authorized by our key.
     Callers,
-    /// Ours: it counts as what we ask, and not as what anybody behind our address does.
+    /// Those that get our key: they count the request as ours, and not as that of anybody behind our address.
     Own,
 }
 
-/// A fan-out on its way. Dropping it ends the requests.
+/// Requests to peers that are under way. Dropping it ends them.
 #[derive(Debug, Default)]
 pub struct Asked {
     /// JSON texts.
@@ -105,12 +104,12 @@ impl Peers {
         })
     }
 
-    /// How many signatures of members are wanted, for `x-oracle-signers`.
+    /// How many members' signatures are wanted, for `x-oracle-signers`.
     pub fn threshold(&self) -> usize {
         self.multisig.as_ref().map_or(0, |m| m.threshold)
     }
 
-    /// Starts asking the peers that the question is for.
+    /// Starts asking the peers that the question may go to.
     pub fn ask(&self, question: &Question) -> Asked {
         let mut asked = Asked {
             multisig: self.multisig.clone(),
@@ -192,7 +191,7 @@ impl Asked {
     }
 }
 
-/// The caller's body with `requestPeerSignatures` off; everything else as it came.
+/// The caller's body with `requestPeerSignatures` off; everything else unchanged.
 fn unasked(body: &[u8]) -> Option<Bytes> {
     type Fields<'a> = std::collections::BTreeMap<String, &'a RawValue>;
     let mut fields: Fields<'_> = serde_json::from_slice(body).ok()?;
@@ -201,7 +200,7 @@ fn unasked(body: &[u8]) -> Option<Bytes> {
     serde_json::to_vec(&fields).ok().map(Bytes::from)
 }
 
-/// A JSON text, as it came: what it becomes when it is decoded is larger.
+/// A JSON text, undecoded: decoded it would take more memory.
 async fn read(request: reqwest::RequestBuilder) -> Result<Vec<u8>, &'static str> {
     let mut response = request.send().await.map_err(|error| {
         if error.is_connect() {

@@ -1,5 +1,5 @@
-//! Whether a payment that is not made yet would be attested: the judges of claims over the
-//! transaction as it is planned. For whoever pays and wants to be paid back. Pure: no I/O, no clock.
+//! Whether a payment that is not made yet would be attested: the judges of claims, applied to the planned
+//! transaction. A payer asks this before it pays. Pure: no I/O, no clock.
 
 use std::sync::Arc;
 
@@ -21,22 +21,20 @@ use super::{
     statement::{Mode, Outcome},
 };
 
-/// An order of the payer's own, which carries its solver's signature, and the deposits that it is to be
-/// filled or refunded for.
+/// An order of the payer's own, signed by its solver, and the deposits that it is to be filled or refunded for.
 #[derive(Clone, Copy)]
 pub struct Plan<'a> {
     pub order: &'a Order,
     pub families: Families<'a>,
-    /// Of the chain on which the planned transactions are.
+    /// The routers of the chain on which the planned transactions are.
     pub routers: &'a FillRouters,
     /// One per input of the order.
     pub deposits: &'a [Funding],
-    /// What the oracles of the network tolerate.
+    /// What the network's oracles tolerate.
     pub tolerance: Tolerance,
 }
 
-/// A final deposit, of a transaction of which the oracle attests the deposits
-/// ([`attestable`](super::deposit::attestable)).
+/// A final deposit, in a transaction whose deposits the oracle attests ([`attestable`](super::deposit::attestable)).
 #[derive(Clone, Debug)]
 pub struct Funding {
     /// The input of the order that it pays for.
@@ -44,7 +42,7 @@ pub struct Funding {
     pub message: Message,
 }
 
-/// A transaction as it is planned. It names the order and no other.
+/// A planned transaction. It names the order and no other.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned<'a> {
     /// The network's name.
@@ -53,7 +51,7 @@ pub struct Planned<'a> {
     pub by: u64,
     /// The account that sends it.
     pub from: &'a Address,
-    /// The fill router that it goes through, if it does.
+    /// The fill router that it goes through, if any.
     pub router: Option<&'a Address>,
     pub payments: &'a [Due<'a>],
     /// The calls that the router makes, in order.
@@ -73,13 +71,12 @@ pub struct Due<'a> {
 pub struct Attestable {
     /// By how much the deposits differ from what the order asks for.
     pub difference: Difference,
-    /// What the claim's solver has to sign for it ([`backing::claim_id`]); `None` if nothing.
+    /// What the solver has to sign for the claim ([`backing::claim_id`]); `None` if nothing.
     pub to_sign: Option<B256>,
 }
 
 impl Plan<'_> {
-    /// Whether a claim can name the deposits at all; by how much they differ from what the order asks
-    /// for.
+    /// Whether a claim can name the deposits at all; returns by how much they differ from what the order asks for.
     pub fn named(&self) -> Result<Difference, Refusal> {
         let terms = self.terms()?;
         Difference::of(&terms, &self.funded(&terms)?)
@@ -94,8 +91,7 @@ impl Plan<'_> {
         })
     }
 
-    /// Whether `planned` would be attested as the order's refund: `refunds[n]` is given back by
-    /// `planned[n]`.
+    /// Whether `planned` would be attested as the order's refund: `planned[n]` gives `refunds[n]` back.
     pub fn refund(
         &self,
         refunds: &[Refund],
@@ -124,7 +120,7 @@ impl Plan<'_> {
         check_executions(outcome, terms, &funded)?;
         let backed = |vouched| Backing {
             funded: &funded,
-            // What is planned is in none of them.
+            // The planned transaction is none of the deposits'.
             inputs: &[],
             vouched,
             tolerance: self.tolerance,
@@ -133,7 +129,7 @@ impl Plan<'_> {
         let plain = judge(&backed(false));
         let to_sign = match plain {
             Ok(()) => None,
-            // The solver's word may be all that is missing.
+            // Perhaps only the solver's signature is missing.
             Err(_) if judge(&backed(true)).is_ok() => {
                 Some(backing::claim_id(outcome, terms, &funded))
             }
@@ -164,16 +160,16 @@ impl Plan<'_> {
     }
 }
 
-/// The executions that follow from the deposits can be made.
+/// Checks that the executions that follow from the deposits can be made.
 fn check_executions(outcome: Outcome, terms: &Terms, funded: &[Message]) -> Result<(), Refusal> {
-    // Whom the money goes to makes no difference here.
+    // The recipient makes no difference here.
     let solver = EvmAddress::ZERO;
     execution::outcome(terms, solver, funded, outcome == Outcome::Fill)?;
     let deposit = execution::deposit(funded, Mode::Slow, None);
     deposit.map(drop).map_err(|_| Refusal::NoActions)
 }
 
-/// A planned transaction as if it were final.
+/// A planned transaction, as if it were final.
 struct Made {
     spec: ChainSpec,
     transaction: TxRef,

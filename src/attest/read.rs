@@ -1,5 +1,5 @@
-//! Reads every transaction of a claim at the same time, each chain from one head. It judges nothing
-//! except whether a read was final enough to be worth no second look.
+//! Reads every transaction of a claim at the same time, each chain from one head. It judges only whether a read was
+//! final enough, or is worth a second look.
 
 use std::{
     collections::HashMap,
@@ -33,7 +33,7 @@ pub struct Found {
     pub spec: Arc<ChainSpec>,
     pub transaction: TxRef,
     pub head: Head,
-    /// Shared by all who named the transaction: it may be large.
+    /// Shared by all claims about the transaction: it may be large.
     pub found: Arc<Kept<Transaction>>,
 }
 
@@ -78,20 +78,20 @@ pub enum Unread {
     Refused(#[from] Refusal),
 }
 
-/// Transactions of one chain that one request reads at a time: each is asked of all its providers.
+/// Transactions of one chain that one request reads at a time; each is asked of all providers.
 const AT_ONCE: usize = 8;
-/// The same of all requests together: three quarters of what is asked of a provider at a time.
+/// The same for all requests together: three quarters of what is asked of a provider at a time.
 const OF_ALL: usize = 48;
-/// The same of callers without a key: the others are for keys.
+/// The same for callers without a key; the rest is for keys.
 const OF_STRANGERS: usize = 32;
-/// How long the read of a caller without a key waits for its place.
+/// How long a read for a caller without a key waits for its permit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The places of all requests, by chain.
+/// The read permits of all requests, by chain.
 #[derive(Debug, Default)]
 pub struct Places(Mutex<HashMap<ChainId, Arc<Line>>>);
 
-/// Who waits to read a chain: callers without a key have two thirds of its places.
+/// The permits of one chain: callers without a key have two thirds of them.
 #[derive(Debug)]
 struct Line {
     all: Semaphore,
@@ -111,7 +111,7 @@ impl Places {
 }
 
 impl Line {
-    /// A place to read from: it is free again when what is answered is dropped.
+    /// Waits for a permit; it is free again when the answer is dropped.
     async fn enter(&self) -> Result<[Option<SemaphorePermit<'_>>; 2], ReadError> {
         let closed = |_| ReadError::Unavailable("nothing is read any more".into());
         let stranger = match asking::is_stranger() {
@@ -139,14 +139,14 @@ struct Tip {
 /// What a judge says about one transaction alone.
 pub type Judge<'a> = &'a (dyn Fn(&Seen<'_>) -> Result<(), Refusal> + Sync);
 
-/// By the chain's own finality.
+/// A judge by the chain's own finality.
 pub const SETTLED: Judge<'static> = &|seen| {
     seen.settled()?;
     Ok(())
 };
 
-/// Reads `wanted`, answered in its order. What `judge` calls missing or not final is read once more
-/// from a head that is asked for now.
+/// Reads `wanted` and answers in its order. What `judge` calls missing or not final is read once more from a newer
+/// head.
 pub async fn transactions(
     wanted: &[Wanted],
     places: &Places,

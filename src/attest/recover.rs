@@ -1,9 +1,9 @@
 //! Whether a deposit may go back to its depositor out of its order's hub account (guide: protocol 7.6).
 //! Pure: no I/O, no clock.
 //!
-//! What nobody can be paid from goes back at once: no claim is attested for a deposit in another
-//! currency or on another chain than its order's. What a fill or a refund may be claimed for goes
-//! back on the solver's word at the hub that there is none, or after [`PATIENCE`].
+//! A deposit that pays nobody goes back at once: no claim is attested for a deposit in another currency or on another
+//! chain than its order's. A deposit that a fill or refund may be claimed for goes back when the solver says at the
+//! hub that there is none, or after [`PATIENCE`].
 
 use vm::{B256, Receipt, protocol::limits};
 
@@ -32,7 +32,7 @@ pub fn is_young(message: &Message, now: u64) -> bool {
     now.saturating_sub(message.timestamp) <= PATIENCE
 }
 
-/// Refuses another order than the one that the deposit names.
+/// Refuses an order that the deposit does not name.
 pub fn check_order(terms: &Terms, order: B256) -> Result<(), Refusal> {
     match terms.id == order {
         true => Ok(()),
@@ -48,14 +48,14 @@ pub fn is_claimable(terms: &Terms, message: &Message) -> bool {
     wanted && !message.deposit.named_by_other
 }
 
-/// Whether this oracle mints the deposit whenever somebody asks, and no calldata of others chose its order:
-/// what is paid out before that comes back to the account with the mint.
+/// Whether this oracle mints the deposit for anybody who asks, and nobody else's calldata chose its order. What is
+/// paid out before that returns to the account with the mint.
 pub fn is_mintable(receipt: &Receipt, message: &Message) -> bool {
     limits::attestable(receipt).is_ok() && !message.deposit.named_by_other
 }
 
-/// Until when the order may be filled or refunded for this deposit, in unix seconds: nobody pays for
-/// what its depositor may take back by himself.
+/// Until when the order may be filled or refunded for this deposit, in unix seconds: no solver pays for what its
+/// depositor may take back.
 pub fn open_until(terms: &Terms, message: &Message) -> u64 {
     let refunds = terms.inputs.iter().flat_map(|input| &input.refunds);
     let refunds = refunds.map(|refund| refund.deadline).max();

@@ -24,8 +24,8 @@ pub struct Refund {
     pub option: usize,
 }
 
-/// Refuses refunds that cannot belong to one order; the option of each input of the order and where
-/// in `refunds` its transaction stands.
+/// Refuses refunds that cannot belong to one order. Returns the option of each input of the order, and the index of
+/// its transaction in `refunds`.
 pub fn chosen<'a>(
     terms: &'a Terms,
     refunds: &[Refund],
@@ -46,8 +46,8 @@ pub fn chosen<'a>(
     terms.inputs.iter().enumerate().map(of).collect()
 }
 
-/// Refuses refunds that fall short, or that somebody else than the solver paid; the payments that
-/// served. `seen[n]` is the transaction of `refunds[n]` if an input was given back there.
+/// Refuses refunds that fall short, or that somebody else than the solver paid; returns the payments that served.
+/// `seen[n]` is the transaction of `refunds[n]` if an input was given back there.
 pub fn judge(
     terms: &Terms,
     refunds: &[Refund],
@@ -73,7 +73,7 @@ pub fn judge(
     ledger.served()
 }
 
-/// What one input of the order is given back by.
+/// What gives one input of the order back.
 struct Given<'a> {
     index: usize,
     option: &'a RefundTerms,
@@ -117,8 +117,8 @@ impl Given<'_> {
     }
 }
 
-/// Whom the order gives back to: the depositor where the order names the native currency's address.
-/// What goes to that address, or to one of zeros, is gone: it gives nothing back to anybody.
+/// Whom the order gives back to: the depositor where the order names the native currency's address. Money that goes
+/// to that address, or to one of zeros, is lost: it gives nothing back.
 pub fn recipient(
     index: usize,
     option: &RefundTerms,

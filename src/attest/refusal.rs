@@ -1,7 +1,7 @@
 //! Why a claim is not attested, in the words and codes that callers know. Pure.
 //!
-//! The texts are the recorded ones wherever the reference has a reason of its own for the refusal.
-//! A refusal is final: asking again changes nothing. The few that time can end are [`RETRYABLE`].
+//! The texts are the recorded ones wherever the reference has a reason of its own for the refusal. A refusal is
+//! final: asking again gives the same answer. The few that time can end are [`RETRYABLE`].
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use vm::{Unusable, protocol::limits::TooLarge};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown(String);
 
-/// Longer than every address, id and chain name that exists.
+/// Longer than any address, id or chain name.
 const SHOWN: usize = 160;
 
 /// The longest list of deposits that a refusal quotes, in bytes.
 pub const QUOTED: usize = 8 * 1024;
 
 impl Shown {
-    /// A list that is longer than usual texts: cut off after 8 KiB.
+    /// A list, which may be longer than other texts: it is cut off after 8 KiB.
     pub fn list(text: &str) -> Self {
         Self(cut(text, QUOTED))
     }
@@ -44,7 +44,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", &text[..end.unwrap_or(0)])
 }
 
-/// See the module. [`fmt::Display`] is the `message` of the answer, [`Refusal::code`] its `code`.
+/// Why a claim is not attested. [`fmt::Display`] is the `message` of the answer, [`Refusal::code`] its `code`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("Chain {0} is not available")]
@@ -65,7 +65,7 @@ pub enum Refusal {
     TransactionTooLarge(Shown),
     #[error("Transaction {0} has several deposits with one onchain id")]
     AmbiguousDeposit(Shown),
-    /// Something in the body that does not belong to its format; the text names the field.
+    /// A part of the body that does not match its format; the text names the field.
     #[error("{0}")]
     Malformed(Shown),
     #[error("{field} must not have more than {most} items")]
@@ -207,7 +207,7 @@ pub enum Refusal {
 
     #[error("Unsupported signature chain")]
     SignatureChain,
-    /// Of a client's typed message: malformed, or by somebody else.
+    /// A client's typed message is malformed, or somebody else signed it.
     #[error("Invalid signature")]
     ClientSignature,
 }
@@ -234,8 +234,8 @@ impl From<Unusable> for Refusal {
     }
 }
 
-/// The codes of refusals that the same request may not get again later: the transaction is on its
-/// way, a limit fills up again, a balance grows, seven days pass, a payment fails.
+/// The codes of refusals after which the same request may succeed later: the transaction is on its way, a limit
+/// refills, a balance grows, seven days pass, a payment fails.
 pub const RETRYABLE: &[&str] = &[
     "TRANSACTION_MISSING",
     "TRANSACTION_NOT_FINALIZED",
@@ -244,12 +244,12 @@ pub const RETRYABLE: &[&str] = &[
     "WITHDRAWAL_ADDRESS_BALANCE_INSUFFICIENT",
     // The deposit may not have reached its order's account yet.
     "ORDER_BALANCE_INSUFFICIENT",
-    // Somebody may have it minted.
+    // It may be minted yet.
     "DEPOSIT_NOT_MINTED",
     "ORDER_REQUIRED",
     "ORDER_NOT_GIVEN_UP",
     "ORDER_OPEN",
-    // What was begun may fail.
+    // The payment that was begun may fail.
     "PAYMENT_VISIBLE",
 ];
 
@@ -259,7 +259,7 @@ impl Refusal {
         RETRYABLE.contains(&self.code())
     }
 
-    /// Stable for programs; part of the interface.
+    /// Stable for programs; a part of the interface.
     pub fn code(&self) -> &'static str {
         match self {
             Self::ChainNotAvailable(_) => "CHAIN_NOT_AVAILABLE",

@@ -1,5 +1,5 @@
-//! The oracle: reads what a claim names, judges it, signs it through the journal, and has peers
-//! asked meanwhile. Two waits in a row whatever the number of inputs and peers.
+//! The oracle's service: it reads what a claim names, judges it and signs it through the journal, while peers are
+//! asked. It waits twice in a row, whatever the number of inputs and peers.
 
 mod deposit;
 mod outcome;
@@ -47,20 +47,20 @@ pub struct Reachable {
     pub chain: Result<Chain, Closed>,
 }
 
-/// See the module.
+/// The oracle's service and its parts.
 pub struct Oracle {
     /// By network name.
     pub chains: HashMap<String, Reachable>,
     pub hub: Hub,
     pub journal: Arc<Journal>,
     pub peers: Peers,
-    /// What this daemon's own solver has begun, if it has one.
+    /// What this daemon's own solver has begun, where it has one.
     pub requests: Requests,
-    /// How far a deposit may fall short without its solver's word.
+    /// How far a deposit may fall short without its solver's signature.
     pub tolerance: Tolerance,
     /// Withdrawals are set apart only for nonces that commit to them.
     pub bound_nonces: bool,
-    /// Claims share what is read of a chain at a time.
+    /// The read permits that all claims share.
     pub places: Places,
     /// Unix seconds now.
     pub clock: fn() -> u64,
@@ -75,10 +75,10 @@ pub enum Error {
     Read(#[from] ReadError),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The chain is configured, but there is nobody to ask about it, or too few.
+    /// The chain is configured, but has no providers, or too few.
     #[error("nothing is attested about chain {chain}: {why}")]
     Closed { chain: String, why: Closed },
-    /// There is nobody to ask whether a withdrawal has been allowed.
+    /// There is no provider to ask whether a withdrawal was allowed.
     #[error("the allocator cannot be asked: {0}")]
     NoAllocator(String),
     /// The operator's settings do not allow what they promise.
@@ -95,12 +95,12 @@ impl From<Unread> for Error {
     }
 }
 
-/// Whether judging these takes so long that others should go on meanwhile.
+/// Whether judging these takes so long that other requests should run meanwhile.
 fn is_long(found: &[Found]) -> bool {
     found.iter().map(Found::events).sum::<usize>() > LARGE_EVENTS
 }
 
-/// An execution with the signatures of those who agree on it, ours first.
+/// An execution with the signatures of all who agree on it, ours first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attested {
     pub execution: Execution,
@@ -122,7 +122,7 @@ impl Oracle {
         })
     }
 
-    /// `transaction` of `chain`; `hints` is an object with one field per family.
+    /// `transaction` of `chain`; `hints` is a map from each family's name to that family's hint.
     fn wanted(
         &self,
         chain: &str,
@@ -143,7 +143,7 @@ impl Oracle {
         execution.digest(&self.hub.settings.domain)
     }
 
-    /// Signs `statement`, which is about `execution`, while the peers' answers are waited for.
+    /// Signs `statement`, which is about `execution`, while peers answer.
     async fn seal(
         &self,
         execution: Execution,
@@ -181,10 +181,9 @@ impl Oracle {
         }
     }
 
-    /// Signs through the journal. Where the same was signed as of another block, that statement is
-    /// void if its block is gone, and the chain is halted unless that block was taken early: two
-    /// quorums, this one and the one that read the transaction, say so. If it still stands, somebody
-    /// shows us two forks.
+    /// Signs through the journal. Where the same was signed as of another block, and that block is gone, the old
+    /// statement is void; the chain is halted unless that block was taken early: two quorums, this one and the one
+    /// that read the transaction, say so. If that block is still there, the providers show two forks.
     async fn sign(&self, statement: &Statement) -> Result<Signature, Error> {
         let now = (self.clock)();
         match self.journal.sign(statement, now).await {

@@ -1,6 +1,6 @@
 //! What is about to be signed, in the terms in which two statements can contradict each other.
 //!
-//! Pure. The rules are the journal table of the architecture; here are the keys that make it hold:
+//! Pure. The architecture's journal table has the rules; these keys enforce them:
 //!
 //! | statement | key | slot | excludes | consumes |
 //! |---|---|---|---|---|
@@ -10,12 +10,12 @@
 //! | recover | `recover/<idempotency key>` | | | `deposit/<id>` |
 //! | initiation | `initiation/<idempotency key>` | | | `initiation/<account>/<nonce>` |
 //!
-//! A fill and a refund that move the same are one statement, whoever claimed which first; where fees
-//! make them differ, the digest under the key excludes the other.
+//! A fill and a refund that move the same are one statement, whichever was claimed first; where fees make them
+//! differ, the digest under the key excludes the other.
 //!
-//! Everything consumed serves the statement's own key. `<tx>` is `0x` and the hex of the
-//! transaction's canonical bytes, so that spellings do not matter; `<ids>` is the sha256 of the
-//! sorted onchain ids. The texts are stored: changing one forgets what was signed.
+//! Everything consumed serves the statement's own key. `<tx>` is `0x` and the hex of the transaction's canonical
+//! bytes, so spellings do not matter; `<ids>` is the sha256 of the sorted onchain ids. The texts are stored: a
+//! changed text forgets what was signed.
 
 use std::{collections::HashSet, fmt};
 
@@ -23,7 +23,7 @@ use alloy::{hex::encode_prefixed, primitives::Bytes};
 use sha2::{Digest, Sha256};
 use vm::types::{B256, Block, ChainId, EvmAddress, TxRef};
 
-/// What the name of a consumed payment begins with.
+/// The prefix of a consumed payment's name.
 const PAYMENT: &str = "payment/";
 
 /// Whether `what` is consumed is a payment.
@@ -31,21 +31,21 @@ pub fn is_payment(what: &str) -> bool {
     what.starts_with(PAYMENT)
 }
 
-/// See the module.
+/// What is about to be signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     pub key: String,
     /// What the signer signs: the EIP-712 digest.
     pub digest: B256,
-    /// A place that only one statement holds at a time; another holder in it is asked about first.
+    /// A slot that only one statement holds at a time; its holder is looked at first.
     pub slot: Option<String>,
-    /// Keys of statements that must not stand.
+    /// Keys of statements that this one excludes.
     pub excludes: Vec<String>,
     pub consumes: Vec<Consumption>,
-    /// The payments among them are the solver's own.
+    /// Whether the payments among them are the solver's own.
     pub own: bool,
     pub facts: Vec<Fact>,
-    /// Chains whose state it is about besides those of the facts: while one is halted, it waits.
+    /// Chains whose state it is about, besides those of the facts: while one of them is halted, nothing is signed.
     pub chains: Vec<ChainId>,
     /// Opaque to the journal: handed back by [`Journal::entry`](super::journal::Journal::entry).
     pub payload: Bytes,
@@ -58,14 +58,14 @@ pub struct Consumption {
     pub by: String,
 }
 
-/// A block that the statement rests on, for the watcher.
+/// A block that the statement depends on, for the watcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub chain: ChainId,
-    /// Empty where it is the block's state that counts.
+    /// Empty where the block's state counts.
     pub transaction: String,
     pub block: Block,
-    /// Not final by the chain's own rule: should it go, only what rests on it is void.
+    /// Not final by the chain's own rule: if the block goes, only what depends on it is void.
     pub early: bool,
 }
 
@@ -143,7 +143,7 @@ impl Statement {
         statement.consuming(format!("deposit/{deposit}"))
     }
 
-    /// Adds a block that it rests on because of a transaction there.
+    /// Adds a block that it depends on because of a transaction in it.
     #[must_use]
     pub fn resting_on(self, chain: &ChainId, tx: &TxRef, block: &Block) -> Self {
         self.resting(Fact {
@@ -154,7 +154,7 @@ impl Statement {
         })
     }
 
-    /// Adds a block that it rests on because of the state there.
+    /// Adds a block that it depends on because of the state as of it.
     #[must_use]
     pub fn as_of(self, chain: &ChainId, block: &Block) -> Self {
         self.resting(Fact {
@@ -165,7 +165,7 @@ impl Statement {
         })
     }
 
-    /// Rests on blocks that its chain's own rule does not call final yet.
+    /// Marks that it depends on blocks that are not final by the chain's own rule yet.
     #[must_use]
     pub fn early(mut self) -> Self {
         self.facts.iter_mut().for_each(|fact| fact.early = true);
@@ -202,7 +202,7 @@ impl Statement {
         Self { own, ..self }
     }
 
-    /// Keeps the statement itself for those who ask for it again.
+    /// Keeps the statement itself for callers that ask for it again.
     #[must_use]
     pub fn keeping(self, payload: impl Into<Bytes>) -> Self {
         Self {

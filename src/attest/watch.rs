@@ -1,8 +1,8 @@
-//! Looks again at the blocks that signed statements rest on. A block that the network has left makes
-//! its statements void and halts signing for its chain (architecture, "Halts"), unless it was never
-//! final by the chain's own rule: who asks for a fast deposit takes that risk.
+//! Looks again at the blocks that signed statements depend on. A block that left the chain makes its statements void
+//! and halts signing for the chain (architecture, "Halts"), unless the block was never final by the chain's own rule:
+//! who asks for a fast deposit takes that risk.
 //!
-//! It signs nothing and clears no halt. What an answer means is decided in [`verdict`]; no answer
+//! The watcher signs nothing and clears no halt. [`verdict`] decides what an answer means; no answer means nothing.
 //! means nothing.
 
 #[cfg(test)]
@@ -23,10 +23,10 @@ use super::journal::{Journal, JournalError, Watched};
 
 /// Rows read from the journal at a time.
 const PAGE: usize = 256;
-/// Blocks asked about at the same time.
+/// Blocks that are asked about at the same time.
 const AT_ONCE: usize = 8;
 
-/// Why a look came to nothing.
+/// Why a look failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -38,26 +38,26 @@ pub enum Error {
 /// What a look found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// The tip; `None` when nothing is watched and nobody was asked.
+    /// The tip; `None` when nothing is watched, so no provider was asked.
     pub tip: Option<u64>,
     /// Facts that were watched when it began.
     pub facts: usize,
-    /// Blocks that nobody answered about.
+    /// Blocks about which no provider answered.
     pub unanswered: usize,
-    /// Blocks that are not there for now.
+    /// Blocks that are missing at present.
     pub missing: usize,
     /// Statements that are void now.
     pub void: usize,
 }
 
-/// One look on its way through the pages of rows, lowest block first.
+/// One look, which goes through the pages of rows, lowest block first.
 struct Round {
     head: Head,
     now: u64,
     look: Look,
-    /// Blocks asked about that later rows may rest on too: height and verdict, if there is one.
+    /// Blocks that were asked about and that later rows may depend on too: height, and verdict if there is one.
     verdicts: HashMap<B256, (u64, Option<Verdict>)>,
-    /// What [`Watcher::missing`] will be.
+    /// The next value of [`Watcher::missing`].
     missing: HashMap<B256, u64>,
 }
 
@@ -76,7 +76,7 @@ impl Round {
         }
     }
 
-    /// `missed`: since when the block had been missing before this look.
+    /// `missed`: since when the block was missing before this look.
     fn put(&mut self, block: &Block, missed: Option<u64>, verdict: Option<Verdict>) {
         let since = match verdict {
             Some(Verdict::Past | Verdict::Stands | Verdict::Gone) => None,
@@ -92,7 +92,7 @@ impl Round {
         self.verdicts.insert(block.hash, (block.number, verdict));
     }
 
-    /// Rows come by height: none that follows rests on a block below.
+    /// Rows come by height: no later row depends on a lower block.
     fn forget_below(&mut self, number: u64) {
         self.verdicts.retain(|_, (height, _)| *height >= number);
     }
@@ -102,7 +102,7 @@ impl Round {
 pub struct Watcher {
     journal: Arc<Journal>,
     chain: Chain,
-    /// Blocks that are not there, and since when (unix seconds).
+    /// Blocks that are missing, and since when (unix seconds).
     missing: HashMap<B256, u64>,
 }
 
@@ -115,7 +115,7 @@ impl Watcher {
         }
     }
 
-    /// Whose facts it watches.
+    /// The chain whose facts it watches.
     pub fn chain(&self) -> &ChainId {
         &self.chain.spec.id
     }
@@ -180,7 +180,7 @@ impl Watcher {
         self.chain.reader.head().await.map_err(Error::Read)
     }
 
-    /// Adds a verdict for each block of the page that nobody has been asked about in this round.
+    /// Adds a verdict for each block of the page that was not asked about in this round.
     async fn ask(&self, page: &[Watched], round: &mut Round) {
         let mut known = BTreeSet::new();
         let blocks: Vec<&Block> = page
@@ -206,8 +206,7 @@ impl Watcher {
         }
     }
 
-    /// Notes which blocks that were signed early are final by now: from now on the chain vouches for
-    /// them.
+    /// Notes which blocks that were signed early are final now: from now on the chain's own rule stands for them.
     async fn mature(&self, page: &[Watched], round: &Round) -> Result<(), JournalError> {
         for fact in page.iter().filter(|fact| fact.early) {
             let verdict = round.verdicts.get(&fact.block.hash);
@@ -219,7 +218,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Does what the verdicts ask for.
+    /// Acts on the verdicts.
     async fn settle(&self, page: &[Watched], round: &mut Round) -> Result<(), JournalError> {
         let mut past = Vec::new();
         for fact in page {

@@ -44,7 +44,7 @@ pub struct Owned {
     pub depository: Address,
     /// The withdrawer's hub account.
     pub owner: EvmAddress,
-    /// The hub account that holds the money meanwhile.
+    /// The hub account that holds the money until the withdrawal ends.
     pub address: EvmAddress,
     pub token: U256,
     pub nonce: B256,
@@ -124,8 +124,8 @@ impl Owned {
         }
     }
 
-    /// Refuses a nonce that would let others use the withdrawer's signature, which is over account, amount
-    /// and nonce, for another withdrawal.
+    /// Refuses a nonce that would let others use the withdrawer's signature, which covers account, amount and nonce,
+    /// for another withdrawal.
     pub fn check_bound(&self) -> Result<(), Refusal> {
         self.is_bound.then_some(()).ok_or(Refusal::UnboundNonce)
     }
@@ -147,15 +147,15 @@ impl Owned {
     }
 }
 
-/// A withdrawal that its depository was, or may be, asked to make.
+/// A withdrawal that its depository made, or may be asked to make.
 #[derive(Clone, Debug)]
 pub struct Withdrawal {
     pub id: B256,
     pub amount: Amount,
 }
 
-/// Reads an encoded withdrawal and refuses one that is not for `owned`, and one whose execution
-/// would not prove that it was paid.
+/// Parses an encoded withdrawal. Refuses one that is not for `owned`, and one whose execution would not prove that it
+/// was paid.
 pub fn read(spec: &ChainSpec, encoded: &Bytes, owned: &Owned) -> Result<Withdrawal, Refusal> {
     let unreadable = |why: CodecError| malformed("body/withdrawal", why);
     let codec = spec
@@ -207,8 +207,8 @@ pub fn payload_id(spec: &ChainSpec, owned: &Owned, amount: Amount) -> Result<B25
     Ok(message.payload_id())
 }
 
-/// Refuses an encoded withdrawal that is not, byte by byte, what the allocator has `recorded`: an
-/// invented one could be called expired, and its money given back.
+/// Refuses an encoded withdrawal that differs from what the allocator has `recorded`: an invented one could be called
+/// expired, and its money given back.
 pub fn check_recorded(encoded: &Bytes, recorded: &Bytes) -> Result<(), Refusal> {
     (encoded == recorded)
         .then_some(())

@@ -1,12 +1,12 @@
 //! Samples as candles, candles as those of a coarser step, and what a currency was worth at a time between two of
-//! them. Prices are USD with 18 decimals, times unix seconds. Pure.
+//! them. Prices are USD with 18 decimals, times are unix seconds. Pure.
 
 use alloy::primitives::{I256, U256};
 
 use super::{Candle, Step};
 use crate::show;
 
-/// Seconds between two samples beyond which nobody knows what was between them.
+/// Seconds between two samples from which on the price between them is unknown.
 const GAP: u64 = 3 * Step::Minutes.seconds();
 
 /// The candle of one sample.
@@ -20,7 +20,7 @@ pub fn sampled(at: u64, usd: u128) -> Candle {
     }
 }
 
-/// Two candles as one; `later` is the one behind.
+/// Both candles as one; `later` follows `first`.
 fn merged(first: Candle, later: Candle) -> Candle {
     Candle {
         at: later.at,
@@ -31,12 +31,12 @@ fn merged(first: Candle, later: Candle) -> Candle {
     }
 }
 
-/// All of them as one; `None` where there are none. They are in the order of their times.
+/// All of them, in the order of their times, as one; `None` where there are none.
 pub fn whole(candles: Vec<Candle>) -> Option<Candle> {
     candles.into_iter().reduce(merged)
 }
 
-/// The same as candles of `step`: those of one step of time are one.
+/// The same as candles of `step`: those of one step of time become one.
 pub fn grouped(candles: &[Candle], step: Step) -> Vec<Candle> {
     let mut groups = Vec::<Candle>::with_capacity(candles.len());
     for candle in candles {
@@ -63,8 +63,8 @@ pub fn joined(mut page: Vec<Candle>, candle: Candle, step: Step) -> Option<Vec<C
     Some(page)
 }
 
-/// What it was worth at `at`: on the straight line between the sample before and the one behind. `None` where one
-/// of them is missing, or both are a quarter of an hour apart or more.
+/// The worth at `at`, interpolated between the sample before and the one after. `None` where one of them is missing,
+/// or both are a quarter of an hour apart or more.
 pub fn worth(candles: &[Candle], at: u64) -> Option<U256> {
     let behind = candles.iter().position(|candle| candle.at >= at)?;
     let after = candles.get(behind)?;

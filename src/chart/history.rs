@@ -1,15 +1,15 @@
-//! The candles of currencies in the store: what a sample adds, and what a chart reads. Either touches a bounded
-//! number of rows, however long the history is.
+//! The candles of currencies in the store: what a sample adds, and what a chart reads. Both touch a bounded number of
+//! rows, however long the history is.
 //!
-//! Samples are kept in the finest step. The first one of a page has the page before it summed up as one candle of
-//! the coarser step; what is not summed up yet is summed up as it is read.
+//! Samples are kept in the finest step. The first sample of a page sums up the page before it as one candle of the
+//! coarser step; a page that is not summed up yet is summed up when it is read.
 
 use std::sync::Arc;
 
 use super::{Candle, ChartError, Series, Step, candle};
 use crate::store::{Key, Range, Store, rows::candle as row};
 
-/// See the module. One writes ([`Sampler`](super::Sampler)), many read.
+/// The history of prices. One writes it ([`Sampler`](super::Sampler)), many read it.
 #[derive(Clone)]
 pub struct History {
     store: Arc<dyn Store>,
@@ -20,8 +20,8 @@ impl History {
         Self { store }
     }
 
-    /// The rows that `sample` writes, three at most; none where a later one is known. What was before and cannot be
-    /// read is not summed up, and keeps no sample from being written.
+    /// The rows that `sample` writes, three at most; none where a later one is known. An earlier page that cannot be
+    /// read is not summed up, and does not keep the sample from being written.
     pub async fn sampled(
         &self,
         series: Series<'_>,
@@ -36,8 +36,8 @@ impl History {
         Ok(rows)
     }
 
-    /// Adds a candle to its page in `rows`. Where none there is earlier: the page before, summed up as a candle of the
-    /// coarser step.
+    /// Adds a candle to its page in `rows`. If it is the page's first, also the page before, summed up as a candle of
+    /// the coarser step.
     async fn added(
         &self,
         step: Step,
@@ -49,7 +49,7 @@ impl History {
         let known = self.store.read(&key).await?;
         let page = known.map(|bytes| row::decode(&bytes)).transpose()?;
         let page = page.unwrap_or_default();
-        // What a wrong clock left of later makes nobody forget what was before.
+        // A later page that a wrong clock left does not make the earlier ones forgotten.
         let at = step.start(fresh.at);
         let begins = page.first().is_none_or(|first| step.start(first.at) >= at);
         if let Some(page) = candle::joined(page, fresh, step) {
@@ -76,21 +76,21 @@ impl History {
         now: u64,
     ) -> Result<Vec<Candle>, ChartError> {
         let from = from.max(now.saturating_sub(step.kept()));
-        // The finest first: what is summed up meanwhile is met twice rather than not at all.
+        // The finest step first: a page that is summed up meanwhile is seen twice rather than not at all.
         let mut open = Vec::new();
         for finer in Step::ALL.into_iter().take_while(|finer| *finer != step) {
             open.push(self.pages(row::newest(finer, series, now)).await?);
         }
         let mut candles = self.pages(row::since(step, series, from)).await?;
         candles.extend(open.into_iter().rev().flatten());
-        // A clock that went back left some of the future.
+        // A clock that went back left some candles of the future.
         candles.retain(|candle| candle.at <= now);
         let mut points = candle::grouped(&candles, step);
         points.retain(|point| step.start(point.at) + step.seconds() > from);
         Ok(points)
     }
 
-    /// All that is kept until `now`, in the finest step that knows all of it.
+    /// Everything that is kept until `now`, in the finest step that covers it all.
     pub async fn all(
         &self,
         series: Series<'_>,
@@ -114,7 +114,7 @@ impl History {
     }
 }
 
-/// `None` for a row that cannot be read: whoever checks the store is told of it, too.
+/// `None` for a row that cannot be read; `store verify` reports it, too.
 fn readable<T>(series: Series<'_>, found: Result<T, ChartError>) -> Result<Option<T>, ChartError> {
     match found {
         Err(ChartError::Row(error)) => {

@@ -1,7 +1,8 @@
-//! What currencies were worth and how much of them was bought, for people who look at charts. For display only: it
-//! asks prices of its own, and nothing that quotes, pays, signs or decides reads what it keeps.
+//! What currencies were worth and how much of them was bought, for charts. For display only: prices are asked for
+//! separately, and nothing that quotes, pays, signs or decides reads what is kept here.
 //!
-//! Nobody who asks adds to it: prices are sampled by the daemon's clock, and of currencies of the market file only.
+//! Callers cannot add to it: the daemon's clock decides when prices are sampled, and only currencies of the market
+//! file are.
 
 pub mod candle;
 pub mod history;

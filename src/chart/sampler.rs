@@ -1,7 +1,7 @@
 //! Samples what the currencies of the market file are worth, every five minutes by the daemon's own clock. It asks
-//! prices of its own: whoever quotes meets none of its answers.
+//! for prices separately: quotes use none of its answers.
 //!
-//! It writes a few rows at a time with pauses in between, so that nobody waits for it, and nothing at all while the
+//! It writes a few rows at a time with pauses in between, so that no other writer waits long, and nothing while the
 //! disk is low.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -17,16 +17,16 @@ use crate::{
     store::{Batch, requests::Requests},
 };
 
-/// Prices asked for at the same time.
+/// Prices that are asked for at the same time.
 const AT_ONCE: usize = 8;
-/// How long one price is waited for.
+/// How long the sampler waits for one price.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Samples in a commit.
 const COMMIT: usize = 16;
-/// Between two commits.
+/// The pause between two commits.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// See the module.
+/// Takes samples and keeps them.
 pub struct Sampler {
     market: Arc<Market>,
     prices: Arc<dyn PriceSource>,
@@ -34,7 +34,7 @@ pub struct Sampler {
     history: History,
 }
 
-/// Currencies with the same feeds: one price is all of theirs.
+/// Currencies with the same feeds: they share one price.
 struct Alike<'a> {
     first: &'a Currency,
     series: Vec<Series<'a>>,
@@ -67,7 +67,7 @@ impl Sampler {
         shutdown.run_until_cancelled(sampling).await;
     }
 
-    /// Samples every currency once, at `now` (unix seconds); how many prices were kept.
+    /// Samples every currency once, at `now` (unix seconds), and returns how many prices were kept.
     pub async fn round(&self, now: u64) -> Result<u64, ChartError> {
         if self.requests.room().is_err() {
             return Ok(0);
@@ -77,7 +77,7 @@ impl Sampler {
             let mut batch = Batch::new();
             for (series, usd) in some {
                 let sample = candle::sampled(now, *usd);
-                // What cannot be read of one keeps no other from being kept.
+                // A currency whose history cannot be read keeps no other from being sampled.
                 match self.history.sampled(*series, sample).await {
                     Ok(rows) => {
                         kept += u64::from(!rows.is_empty());
@@ -96,12 +96,12 @@ impl Sampler {
         Ok(kept)
     }
 
-    /// What each currency is worth, where somebody tells: USD with 18 decimals.
+    /// What each currency is worth, where a source says so: USD with 18 decimals.
     async fn priced(&self, now: u64) -> Vec<(Series<'_>, u128)> {
         let (all, began) = (self.alike(), Instant::now());
         let mut priced = Vec::new();
         for some in all.chunks(AT_ONCE) {
-            // Those before may have taken their time, and what is new by then would be of the future.
+            // Earlier prices may have taken a while, and a newer price would otherwise be of the future.
             let now = now.saturating_add(began.elapsed().as_secs());
             let told = join_all(some.iter().map(|alike| self.ask(alike.first, now))).await;
             for (alike, usd) in some.iter().zip(told) {
@@ -140,7 +140,7 @@ impl Sampler {
     }
 }
 
-/// Until the next five minutes begin, behind `now` (unix milliseconds).
+/// The time until the next five minutes begin, from `now` (unix milliseconds).
 fn pause(now: u64) -> Duration {
     let step = Step::Minutes.seconds() * 1_000;
     Duration::from_millis(step - now % step)

@@ -18,7 +18,7 @@ const HOUR: u64 = 60 * 60;
 /// Seconds that are counted, besides the hour that is under way.
 pub const DAY: u64 = 24 * HOUR;
 
-/// Below it a request counts for nothing: millionths of a dollar.
+/// A request of less counts for nothing: millionths of a dollar.
 pub const LEAST: u64 = 1_000_000;
 
 /// A listed currency.
@@ -38,7 +38,7 @@ pub struct Bought {
     pub micro: u64,
 }
 
-/// Several of them.
+/// The sum of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub count: u64,
@@ -46,18 +46,18 @@ pub struct Sum {
     pub micro: u64,
 }
 
-/// See the module.
+/// The sums of the last day.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// By the unix seconds at which each hour begins.
     hours: BTreeMap<u64, HashMap<Place, Sum>>,
-    /// Of all these hours.
+    /// The sums of all these hours.
     sums: HashMap<Place, Sum>,
 }
 
-/// What `request` counts for, which was filled: a listed currency, paid by the solver, at the lower one of both
-/// sides' worth in its quote. What the user carried out alone is none: to send, wrap or exchange to and fro costs
-/// its sender nothing but gas.
+/// What the filled `request` counts for: a listed currency that the solver paid, at the lower worth of both sides in
+/// its quote. A request that the user executes counts for nothing: sending, wrapping or exchanging to and fro costs
+/// only gas.
 pub fn bought(request: &Request, facts: &Facts, market: &Market) -> Option<Bought> {
     if request.execution != Execution::Solver {
         return None;
@@ -69,7 +69,7 @@ pub fn bought(request: &Request, facts: &Facts, market: &Market) -> Option<Bough
     let output = &details.currency_out;
     let given = match spelled_alike(&fill.currency, &output.currency.address) {
         true => output.worth(fill.amount),
-        // It paid an exchange for the output.
+        // The solver paid an exchange for the output.
         false => output.micro(),
     };
     let micro = u64::try_from(given.min(details.currency_in.micro())).ok()?;
@@ -81,7 +81,7 @@ pub fn bought(request: &Request, facts: &Facts, market: &Market) -> Option<Bough
 }
 
 impl Tally {
-    /// Counts what was bought at `at`; not what is too old at `now` (unix seconds).
+    /// Counts what was bought at `at`, unless that is too old at `now` (unix seconds).
     pub fn add(&mut self, at: u64, bought: Bought, now: u64) {
         self.forget(now);
         let at = at.min(now);

@@ -1,5 +1,5 @@
-//! Follows the log of events and tallies what was bought. Its tally is in memory: a start reads the last day's events
-//! again, as far as they are no more than the log's followers go back.
+//! Follows the event log and tallies what was bought. The tally is in memory: at start the last day's events are read
+//! again, as far back as listeners of the log may go.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -19,21 +19,21 @@ use crate::{
 
 /// Events read at one time.
 const PAGE: usize = 128;
-/// Events that a start goes back, at most.
+/// Events that a start goes back at most.
 const PAST: u64 = 200_000;
-/// Events of one request that are looked at.
+/// Events of one request that are read.
 const OWN: usize = 64;
-/// Before the log is asked again after it could not be read.
+/// The pause after the log could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The tally of the last day, and the follower that keeps it.
 pub struct Trends {
     market: Arc<Market>,
     requests: Requests,
     tally: Mutex<Tally>,
 }
 
-/// What is read of an event's data.
+/// The part of an event's data that is read.
 #[derive(Deserialize)]
 struct Told {
     status: String,
@@ -86,7 +86,7 @@ impl Trends {
         }
     }
 
-    /// The number of an event behind which are all of the last day, or the newest ones of them.
+    /// The number of an event behind which are all events of the last day, or the newest of them.
     async fn beginning(&self, now: u64) -> Result<u64, RequestsError> {
         let newest = *self.requests.told().borrow();
         let (mut low, mut high) = (newest.saturating_sub(PAST), newest);
@@ -101,7 +101,8 @@ impl Trends {
         Ok(low)
     }
 
-    /// Tallies a page of the events behind number `after`; the number of the last. After an error nothing of it is.
+    /// Tallies a page of the events behind number `after` and returns the number of the last. After an error none of
+    /// the page is tallied.
     async fn step(&self, after: u64, now: u64) -> Result<u64, RequestsError> {
         let (mut last, mut all) = (after, Vec::new());
         for (number, event) in self.requests.events(after, PAGE).await? {
@@ -111,7 +112,7 @@ impl Trends {
             }
             match self.bought(number, &event).await {
                 Ok(bought) => all.extend(bought.map(|bought| (event.at / 1_000, bought))),
-                // Whoever checks the store is told of it.
+                // `store verify` reports the row.
                 Err(RequestsError::Row(error)) => tracing::debug!(number, %error, "not tallied"),
                 Err(error) => return Err(error),
             }
@@ -123,7 +124,7 @@ impl Trends {
         Ok(last)
     }
 
-    /// What the request of an event bought, if it was filled with this event and no earlier one.
+    /// What the request of an event bought, if this event is the first one that says it is filled.
     async fn bought(&self, number: u64, event: &Event) -> Result<Option<Bought>, RequestsError> {
         if !is_filled(event) {
             return Ok(None);

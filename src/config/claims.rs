@@ -1,25 +1,25 @@
-//! What this oracle lets claims do beyond proving themselves.
+//! What this oracle accepts in claims without proof.
 
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{ApiKey, PeerKey, PeerSetting, read::Reader};
 
-/// See the module.
+/// What this oracle accepts in claims without proof.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
     /// Labels of the keys that may use `force`.
     pub force: Vec<String>,
-    /// By how much a deposit may fall short without its solver's signature, in basis points.
+    /// How far a deposit may fall short of its order without its solver's signature, in basis points.
     pub short_tolerance_bps: u16,
-    /// Whether a withdrawal's nonce must commit to it; `None`: where real money is at stake.
+    /// Whether a withdrawal's nonce must commit to the withdrawal; `None`: only where real money moves.
     pub bound_nonces: Option<bool>,
 }
 
-/// All of a deposit.
+/// The whole of a deposit, in basis points.
 const WHOLE: u16 = 10_000;
 
 impl Reader<'_> {
-    /// Who may ask us, whom we ask, and what the former may claim: `force` and the tolerance.
+    /// Who may ask this oracle, which peers it asks, and what callers may claim: `force` and the tolerance.
     pub fn callers(
         &mut self,
         keys: Option<SecretString>,

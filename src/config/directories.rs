@@ -1,4 +1,4 @@
-//! Where rows are, for commands that need nothing else of the configuration.
+//! The directories of the store, for commands that need nothing else of the configuration.
 
 use std::path::PathBuf;
 

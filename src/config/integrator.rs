@@ -11,7 +11,7 @@ use super::read::Reader;
 pub struct Integrator {
     pub http_port: u16,
     pub market_file: PathBuf,
-    /// The environment's name says that this is real money.
+    /// The environment's name says that real money moves.
     pub production: bool,
     /// Seconds for which a quote's price holds.
     pub quote_validity: u64,
@@ -19,13 +19,13 @@ pub struct Integrator {
     pub solver_key: SecretString,
     /// As [`Self::solver_key`]: keys that it had before.
     pub previous_keys: Vec<SecretString>,
-    /// The network whose account the solver is paid on; `None`: the market's first.
+    /// The network on whose account the solver is paid; `None`: the market's first.
     pub solver_chain: Option<String>,
-    /// Who attests what the solver did; `None`: nothing is settled.
+    /// The oracle that attests what the solver did; `None`: nothing is settled.
     pub oracle: Option<SolverOracle>,
     /// Webhooks may go to plain HTTP and into private networks; never in production.
     pub webhook_allow_private: bool,
-    /// Dollars that the solver may have paid and not be owed before it begins no more fills.
+    /// Dollars that the solver may have paid without being owed them, before it begins no more fills.
     pub gap_limit: u64,
     pub requests_v2: RequestsV2,
 }
@@ -37,7 +37,7 @@ pub struct SolverOracle {
     pub key: Option<SecretString>,
 }
 
-/// When the listing's second version goes, unix seconds.
+/// When the listing's second version is retired, unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestsV2 {
     pub deprecated_at: u64,
@@ -45,11 +45,11 @@ pub struct RequestsV2 {
     pub sunset_at: u64,
 }
 
-/// Seconds.
+/// The default of `QUOTE_VALIDITY`, in seconds.
 const QUOTE_VALIDITY: u64 = 60;
 const MOST_VALIDITY: u64 = 3_600;
 
-/// The keys of a list with commas.
+/// The keys of a comma-separated list.
 fn split(list: Option<&SecretString>) -> Vec<SecretString> {
     let list = list.map_or("", |list| list.expose_secret());
     let keys = list.split(',').map(str::trim).filter(|key| !key.is_empty());
@@ -63,10 +63,10 @@ const DATES: [(&str, &str); 3] = [
     ("REQUESTS_V2_SUNSET_AT", "2026-11-24"),
 ];
 
-/// Unless the operator names another.
+/// The default of the gap limit, in dollars.
 const GAP_LIMIT: u64 = 1_000;
 
-/// Their texts.
+/// The variables, as text.
 pub(super) struct Texts {
     pub http_port: Option<String>,
     pub market_file: Option<String>,
@@ -84,7 +84,7 @@ pub(super) struct Texts {
 }
 
 impl Reader<'_> {
-    /// On when `INTEGRATOR_HTTP_PORT` is set; it then needs a market and a solver.
+    /// The integrator API is on when `INTEGRATOR_HTTP_PORT` is set; it then needs a market and a solver.
     pub fn integrator(&mut self, texts: Texts) -> Option<Integrator> {
         let port = texts.http_port?;
         let http_port = self.parse("INTEGRATOR_HTTP_PORT", Some(port), 3001);
@@ -121,7 +121,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A price that holds for hours is an option that is given away.
+    /// The longest validity is limited: a price that holds for hours is a free option.
     fn quote_validity(&mut self, text: Option<String>) -> u64 {
         let seconds = self.parse("QUOTE_VALIDITY", text, QUOTE_VALIDITY);
         if !(1..=MOST_VALIDITY).contains(&seconds) {

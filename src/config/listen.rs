@@ -1,4 +1,4 @@
-//! Where the daemon answers, and what callers without a key may take: the variables of its listeners.
+//! Where the daemon listens, and what callers without a key may take: the variables of its listeners.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -11,11 +11,11 @@ use serde::Deserialize;
 
 use super::read::{Reader, list};
 
-/// Where the oracle answers unless the operator says otherwise.
+/// The oracle's default port.
 const PORT: u16 = 3000;
-/// Where metrics and readiness are.
+/// The default port of metrics and readiness.
 const OPS_PORT: u16 = 3002;
-/// Calls a second of each provider for what quotes ask.
+/// The default of the calls a second that quotes may make of each provider.
 const QUOTE_CALLS: NonZeroU32 = match NonZeroU32::new(200) {
     Some(calls) => calls,
     None => NonZeroU32::MIN,
@@ -41,30 +41,30 @@ pub(super) struct Texts {
 /// Addresses of the listeners.
 #[derive(Clone, Debug)]
 pub struct Listen {
-    /// Of the oracle and of the integrator API.
+    /// The address of the oracle and of the integrator API.
     pub host: IpAddr,
-    /// Of the oracle.
+    /// The oracle's port.
     pub port: u16,
-    /// Of metrics and readiness; nobody but this machine unless the operator says so.
+    /// The address of metrics and readiness; by default only this machine can reach it.
     pub ops: SocketAddr,
     pub proxies: TrustedProxies,
-    /// The operator's limits by `who.what`, as they stand there.
+    /// The operator's limits by `who.what`, as they were written.
     pub rates: Vec<Rate>,
     pub connections_per_address: usize,
-    /// Under way at one time.
+    /// Requests of one address that may run at the same time.
     pub requests_per_address: usize,
     pub sockets_per_address: usize,
-    /// Calls of each provider for what quotes ask; half of them for callers without a key.
+    /// Calls a second of each provider for quotes; half of them are for callers without a key.
     pub quote_calls: NonZeroU32,
 }
 
-/// `TRUSTED_PROXIES`: who may say whom a request comes from.
+/// `TRUSTED_PROXIES`: the proxies that are believed about whom a request comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies {
     pub networks: Vec<IpNet>,
-    /// How many stand in a row; `None`: as many as there are.
+    /// How many of them stand in a row; `None`: any number.
     pub hops: Option<usize>,
-    /// They write `Forwarded` instead of `X-Forwarded-For`.
+    /// The proxies write `Forwarded` instead of `X-Forwarded-For`.
     pub forwarded: bool,
 }
 

@@ -1,15 +1,15 @@
-//! What is wrong with a configuration: everything, gathered before anybody is told.
+//! Mistakes of a configuration, all of them gathered before they are reported.
 
 use std::fmt;
 
-/// One thing that is wrong, with the variable it is about.
+/// One mistake, with the variable that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub variable: String,
     pub what: String,
 }
 
-/// Everything that is wrong with a configuration.
+/// All mistakes of a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Mistakes(pub Vec<Mistake>);
 
@@ -31,12 +31,12 @@ impl Mistakes {
         });
     }
 
-    /// Whether one of them is about `variable`.
+    /// Whether one of the mistakes is about `variable`.
     pub fn concern(&self, variable: &str) -> bool {
         self.0.iter().any(|mistake| mistake.variable == variable)
     }
 
-    /// `value` unless there are mistakes.
+    /// `value`, unless there are mistakes.
     pub fn or<T>(self, value: Option<T>) -> Result<T, Self> {
         match value {
             Some(value) if self.0.is_empty() => Ok(value),

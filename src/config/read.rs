@@ -1,4 +1,4 @@
-//! Texts of variables → values. It gathers mistakes and reads nothing itself.
+//! Turns texts of variables into values and gathers mistakes. It reads no environment itself.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -7,10 +7,10 @@ use vm::EvmAddress;
 
 use super::{ApiKey, KeylessLimit, Mistakes, Multisig, PeerKey, PeerSetting, Signing};
 
-/// Half of the time that a request may take.
+/// The longest time that a peer may take: half of the time of a request.
 const LONGEST_PEER_MS: u64 = 30_000;
 
-/// Turns texts into values and keeps count of what is wrong.
+/// Turns texts into values and gathers the mistakes.
 pub(super) struct Reader<'a> {
     mistakes: &'a mut Mistakes,
 }
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A peer may not keep our own answer waiting past its deadline.
+    /// A peer must not delay our own answer past its deadline.
     pub fn peer_timeout(&mut self, text: Option<String>) -> Duration {
         let timeout = self.parse("PEER_REQUEST_TIMEOUT_MS", text, 5000);
         if !(1..=LONGEST_PEER_MS).contains(&timeout) {
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
                 "pass-through" => PeerKey::PassThrough,
                 key => PeerKey::Own(key.to_owned().into()),
             };
-            // The last entry of one URL wins, at the place of the first.
+            // The last entry of a URL wins, at the position of the first.
             match peers.iter_mut().find(|peer| peer.url == url) {
                 Some(peer) => peer.key = key,
                 None => peers.push(PeerSetting { url, key }),
@@ -172,14 +172,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The entries of a `,` list, trimmed, without empty ones.
+/// The entries of a comma-separated list, trimmed, without empty ones.
 pub(super) fn list(text: &str) -> Vec<String> {
     let entries = text.split(',').map(str::trim);
     let entries = entries.filter(|entry| !entry.is_empty());
     entries.map(str::to_owned).collect()
 }
 
-/// The entries of a `;` list, trimmed, without empty ones.
+/// The entries of a list separated by semicolons, trimmed, without empty ones.
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(';')
         .map(str::trim)

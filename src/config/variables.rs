@@ -1,10 +1,10 @@
-//! The environment as the chain lists may read it.
+//! The environment as far as the chain lists may read it.
 
 use std::{collections::BTreeMap, fmt};
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// Secrets that no list has a use for: a file that names one finds it unset.
+/// Secrets that no list needs: a file that names one finds it unset.
 pub(super) const SECRETS: [&str; 7] = [
     "API_KEYS",
     "DATADOG_API_KEY",
@@ -15,9 +15,8 @@ pub(super) const SECRETS: [&str; 7] = [
     "SOLVER_PRIVATE_KEY",
 ];
 
-/// The environment as the chain lists see it: what is set and not empty, without this daemon's own
-/// secrets. Providers' URLs and credentials are among it, so that it is never printed and wiped when
-/// it is dropped.
+/// The environment as the chain lists see it: variables that are set and not empty, without this daemon's own
+/// secrets. It holds providers' URLs and credentials, so it is never printed, and wiped when it is dropped.
 #[derive(Clone, Default)]
 pub struct Variables(BTreeMap<String, SecretString>);
 

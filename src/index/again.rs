@@ -1,25 +1,25 @@
 //! When a network is read again from a block on, and how far back that is possible. Pure.
 //!
-//! Where a provider showed a deposit that a quorum calls gone, it may have left out others, and the quorum may
-//! have had a bad minute: the blocks are read once more. The confirmer notes the block in the cursor's row, in
-//! the commit that calls the deposit gone, and the tail takes the cursor back. The pauses between two such times
-//! double, so that a provider that goes on with it does not keep the index from coming further.
+//! A provider that showed a deposit which a quorum calls gone may have left out others, and the quorum may have been
+//! wrong for a moment. So the blocks are read once more: the confirmer notes the block in the cursor's row, in the
+//! commit that calls the deposit gone, and the tail takes the cursor back. The pause between two such times doubles,
+//! so a provider that goes on with it does not stop the index.
 
 use crate::store::rows::cursor::{Again, Cursor, Mark};
 
 /// Milliseconds between two times that a network is read again, at first.
 const SHORTEST: u64 = 60_000;
-/// The same at last; with the time that finality takes it is less than marks reach back.
+/// The longest of these pauses; with the time that finality takes it is shorter than marks reach back.
 const LONGEST: u64 = 1_800_000;
 /// The newest marks, all of which are kept.
 const NEW: usize = 128;
-/// Marks that a cursor has: as many steps can be taken back, the older ones some together.
+/// Marks that a cursor has: it can be taken back as many steps, and the older steps span several blocks.
 pub const MARKS: usize = 256;
 /// Seconds between two of the older marks: with all of them kept, they reach back more than an hour.
 const APART: u64 = 32;
 
 impl Again {
-    /// Notes that block `number` is to be read again; whether no block as low was noted before.
+    /// Notes that block `number` has to be read again. Returns whether no block as low was noted before.
     pub fn owe(&mut self, number: u64) -> bool {
         let news = self.block.is_none_or(|block| number < block);
         self.block = Some(self.block.map_or(number, |block| block.min(number)));
@@ -33,7 +33,7 @@ impl Again {
 
     /// Notes that it is read again at `now`, and when the next time may be.
     pub fn done(&mut self, now: u64) {
-        // After as long without one it is as at first.
+        // After an equally long quiet time the pause starts from the shortest again.
         let quiet = now >= self.next.saturating_add(self.pause);
         self.pause = match quiet {
             true => SHORTEST,
@@ -42,7 +42,7 @@ impl Again {
         (self.block, self.next) = (None, now.saturating_add(self.pause));
     }
 
-    /// What is left to be read again when everything from `next` on is read anyway.
+    /// What remains to be read again when everything from `next` on is read anyway.
     #[must_use]
     pub fn below(mut self, next: u64) -> Self {
         self.block = self.block.filter(|block| *block < next);
@@ -58,7 +58,7 @@ pub fn rewound(cursor: &Cursor, kept: usize) -> Cursor {
     Cursor { next, marks, again }
 }
 
-/// Adds a mark. Of the older ones only those stay that are `APART`, on a chain with a block in so many seconds.
+/// Adds a mark. Of the older ones only those stay that are `APART`, for a chain with a block every `block_seconds`.
 pub fn marked(marks: &mut Vec<Mark>, mark: Mark, block_seconds: u64) {
     marks.push(mark);
     // Such chains make up to four blocks in a second.

@@ -1,4 +1,4 @@
-//! What is seen of transactions → changes of facts. Pure; every change may come again.
+//! Turns what is seen of transactions into changes of facts. Pure; applying a change twice is harmless.
 
 use vm::{B256, Block, TxRef, protocol::id, spelled_alike};
 
@@ -15,9 +15,9 @@ const MOST_PAYING: usize = 512;
 const MOST_PARTS: usize = 16;
 const MOST_NAMED: usize = 64;
 const MOST_OTHERS: usize = 64;
-/// How often what an order asks for is halved: what is smaller is dust.
+/// How often the order's amount is halved: a smaller deposit is dust.
 const HALVINGS: usize = 8;
-/// Deposits of an order that are kept with those that left the chain.
+/// Deposits of an order that are kept, including those that left the chain.
 const MOST_KEPT: usize = 1_024;
 /// Own transactions of one request that are kept: each does the same again.
 const MOST_OWN: usize = 16;
@@ -32,7 +32,7 @@ pub fn order(deposit: &vm::Deposit) -> Option<B256> {
     deposit.id.parse().ok().filter(|id: &B256| !id.is_zero())
 }
 
-/// Where a block is.
+/// A block as facts name it.
 pub fn place(block: &Block) -> Place {
     Place {
         number: block.number,
@@ -41,7 +41,7 @@ pub fn place(block: &Block) -> Place {
     }
 }
 
-/// A deposit of `transaction` in the block at `place`, as facts tell it.
+/// A deposit of `transaction` in the block at `place`, as facts record it.
 pub fn deposit(
     network: &str,
     transaction: &TxRef,
@@ -64,15 +64,15 @@ pub fn deposit(
     }
 }
 
-/// Whose place a deposit takes among an order's.
+/// The kind of a deposit: it competes for room with those of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// It pays for the order.
     Paying,
-    /// A part of what the order asks for, by how often that is halved: whoever keeps a deposit out has
+    /// A part of what the order asks for, by how often that is halved. To keep a deposit out, somebody must have
     /// given many that are at least half as large.
     Part(usize),
-    /// In the user's name, as anybody can deposit.
+    /// A deposit in the user's name; anybody can make one.
     Named,
     Other,
 }
@@ -104,13 +104,14 @@ impl Kind {
     }
 }
 
-/// Whether a deposit that is left out says nothing of its order: nearly nothing, or another's money.
+/// Whether a deposit that is left out says nothing of its order: it is tiny, or another's money.
 pub fn is_small(request: &Request, deposit: &Deposit) -> bool {
     let of = (deposit.network.as_str(), deposit.currency.as_str());
     Kind::of(request, deposit) == Kind::Other || quoted::is_nothing(request, of, deposit.amount)
 }
 
-/// How urgent a deposit is among all orders', the least first: what pays for its order, parts of that, the rest.
+/// How urgent a deposit is among those of all orders, the lowest first: what pays for its order, parts of that, the
+/// rest.
 pub fn rank(request: &Request, deposit: &Deposit) -> u8 {
     match Kind::of(request, deposit) {
         Kind::Paying => 0,
@@ -119,9 +120,9 @@ pub fn rank(request: &Request, deposit: &Deposit) -> u8 {
     }
 }
 
-/// Whether the order's facts take this deposit. Anybody may deposit dust for an order, and one provider
-/// may show what is not there: neither makes facts grow without end nor keeps out who pays what the
-/// order asks for, or a part of it, or whom the order is of.
+/// Whether the order's facts take this deposit. Anybody may deposit dust for an order, and one provider may show
+/// deposits that do not exist. Neither lets the facts grow without end, nor keeps out a deposit that pays what the
+/// order asks for or a part of it, or that is the order's user's.
 pub fn has_room(request: &Request, facts: &Facts, deposit: &Deposit) -> bool {
     let kind = Kind::of(request, deposit);
     let most = kind.most();
@@ -130,19 +131,19 @@ pub fn has_room(request: &Request, facts: &Facts, deposit: &Deposit) -> bool {
     let others = facts
         .standing()
         .filter(|one| Kind::of(request, one) == kind);
-    // What left the chain can be forgotten while nothing was done because of it.
+    // A deposit that left the chain may be forgotten while nothing was done because of it.
     let full = facts.deposits.len() >= MOST_KEPT && forgettable(facts).is_none();
     known || (others.count() < most && !full)
 }
 
-/// The oldest deposit that left the chain and that nothing rests on.
+/// The oldest deposit that left the chain and that nothing depends on.
 fn forgettable(facts: &Facts) -> Option<usize> {
     let mut deposits = facts.deposits.iter();
     let oldest = deposits.position(|one| one.standing == Standing::Reorged);
     oldest.filter(|_| facts.attempts.is_empty())
 }
 
-/// A deposit is in a block. In another block than before it has to become final anew; what a quorum has
+/// Records that a deposit is in a block. In another block than before it has to become final anew. What a quorum has
 /// not judged is as it was shown last.
 pub fn seen(facts: &mut Facts, deposit: &Deposit) {
     let known = |one: &&mut Deposit| one.onchain_id == deposit.onchain_id;
@@ -161,8 +162,8 @@ pub fn seen(facts: &mut Facts, deposit: &Deposit) {
     }
 }
 
-/// A deposit is in a block as one provider alone shows it: that adds, and changes nothing of what is
-/// known and has not left the chain.
+/// Records a deposit that one provider alone shows in a block: this adds a deposit, and changes no known one that is
+/// still on the chain.
 pub fn shown(facts: &mut Facts, deposit: &Deposit) {
     let stands =
         |one: &Deposit| one.onchain_id == deposit.onchain_id && one.standing != Standing::Reorged;
@@ -171,8 +172,8 @@ pub fn shown(facts: &mut Facts, deposit: &Deposit) {
     }
 }
 
-/// Two providers (or the only one) say that the block `hash` with this deposit left the chain. What a quorum called
-/// final is only doubted for that: the quorum has the last word.
+/// Records that the block `hash` with this deposit left the chain, as two providers (or the only one) say. A deposit
+/// that a quorum called final is only doubted: the quorum has the last word.
 pub fn lost(facts: &mut Facts, onchain_id: B256, hash: B256) {
     if let Some(deposit) = at(facts, onchain_id, hash) {
         deposit.standing = match deposit.standing {
@@ -182,7 +183,7 @@ pub fn lost(facts: &mut Facts, onchain_id: B256, hash: B256) {
     }
 }
 
-/// A quorum says that the deposit that stood in block `hash` is final.
+/// Records that a quorum calls the deposit in block `hash` final.
 pub fn settled(facts: &mut Facts, onchain_id: B256, hash: B256, agreed: &Agreed) {
     let found = at(facts, onchain_id, hash);
     if let Some(deposit) = found.filter(|one| one.standing == Standing::Included) {
@@ -193,7 +194,7 @@ pub fn settled(facts: &mut Facts, onchain_id: B256, hash: B256, agreed: &Agreed)
     }
 }
 
-/// A quorum says that the deposit that stood in block `hash` is not there.
+/// Records that a quorum does not find the deposit of block `hash`.
 pub fn gone(facts: &mut Facts, onchain_id: B256, hash: B256) {
     let found = at(facts, onchain_id, hash);
     if let Some(deposit) = found.filter(|one| one.standing == Standing::Included) {
@@ -213,7 +214,7 @@ fn at(facts: &mut Facts, onchain_id: B256, hash: B256) -> Option<&mut Deposit> {
     all.find(|one| one.onchain_id == onchain_id && one.place.hash == hash)
 }
 
-/// A transaction of the user's own is at `state`. That it was sent is no news of one in a block.
+/// Records that a transaction of the user's own is at `state`. One that is in a block does not go back to sent.
 pub fn own(facts: &mut Facts, sent: &Sent) {
     let same = |one: &&mut Sent| one.network == sent.network && one.transaction == sent.transaction;
     let full = facts.own.len() >= MOST_OWN;
@@ -225,7 +226,7 @@ pub fn own(facts: &mut Facts, sent: &Sent) {
     }
 }
 
-/// A transaction of the user's own is in no block any more.
+/// Records that a transaction of the user's own is in no block any more.
 pub fn disowned(facts: &mut Facts, network: &str, transaction: &str) {
     facts
         .own

@@ -1,4 +1,4 @@
-//! Facts of requests and the rows of the index, changed in one commit each.
+//! Changes the facts of requests and the rows of the index, in one commit each.
 
 use std::{
     collections::BTreeMap,
@@ -28,10 +28,10 @@ use crate::{
 
 use super::{apply, listed::Listed};
 
-/// Why: nobody decides anything about it.
+/// Why such a deposit is listed: no solver decides anything about it.
 const LEFT_OUT: &str = "the order has too many deposits: its depositor recovers it at an oracle; as one provider shows it";
 
-/// See the module.
+/// Writes facts and index rows together.
 #[derive(Clone)]
 pub struct Book {
     pub requests: Requests,
@@ -42,7 +42,7 @@ pub struct Book {
 pub struct Entry<'a> {
     pub deposit: &'a Deposit,
     pub transaction: &'a [u8],
-    /// More than one provider shows it, or there is only one.
+    /// Two providers show it, or there is only one provider.
     pub sure: bool,
 }
 
@@ -54,7 +54,7 @@ impl Entry<'_> {
         }
     }
 
-    /// The row of its sighting.
+    /// The row that remembers where the deposit was seen.
     fn row(&self, request: &Request) -> Result<(Key, Vec<u8>), RequestsError> {
         let Deposit {
             network,
@@ -72,8 +72,8 @@ impl Entry<'_> {
 }
 
 impl Book {
-    /// Records in one commit that deposits of one request are in blocks. `Ok(false)`: nothing was new. An
-    /// unknown request is one that was forgotten meanwhile. `now` in unix milliseconds.
+    /// Records in one commit that deposits of one request are in blocks. `Ok(false)`: nothing was new. An unknown
+    /// request is one that was forgotten meanwhile. `now` in unix milliseconds.
     pub async fn seen(
         &self,
         request: &Request,
@@ -117,7 +117,7 @@ impl Book {
         Ok(!kept.is_empty())
     }
 
-    /// Lists deposits that their order's facts have no place for, if not too many of their kind are listed.
+    /// Lists deposits for which the order's facts have no room, unless too many of their kind are listed.
     async fn leave_out(
         &self,
         request: &Request,
@@ -147,7 +147,7 @@ impl Book {
         Ok(())
     }
 
-    /// Records that the block of a sighting left the chain, as two providers say, or the only one.
+    /// Records that a deposit's block left the chain, as two providers say, or the only one.
     pub async fn lost(
         &self,
         network: &str,
@@ -207,7 +207,7 @@ impl Book {
     }
 }
 
-/// How a deposit is listed that there was no place for.
+/// The list's row of a deposit for which there was no room.
 fn left_out(request: &Request, deposit: &Deposit, now: u64) -> Parked {
     let minor = apply::is_small(request, deposit);
     let reason = mismatch(request, deposit).unwrap_or(FailReason::DoubleSpend);
@@ -221,8 +221,8 @@ fn is_news(before: &Facts, change: impl Fn(&mut Facts)) -> bool {
     after != *before
 }
 
-/// `batch`, and the request open for the solver because of `cause`. No two rows are alike, not even of one
-/// moment: by them it is seen that there is something new.
+/// `batch`, and the request opened for the solver because of `cause`. No two such rows are equal, even of one moment:
+/// readers see by them that there is something new.
 pub fn opened(batch: Batch, request: B256, mut cause: B256, now: u64) -> Batch {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! Asks each network's quorum about deposits that single providers have shown. Only what it finds
-//! here is final, and only what a quorum misses for as long as finality takes is gone. What nobody
-//! agrees about for days is listed for the operator: [`shelf`].
+//! Asks each network's quorum about deposits that single providers have shown. Only what the quorum confirms is
+//! final, and a deposit is gone only if a quorum misses it after the time that finality takes. What no quorum agrees
+//! about for days is listed for the operator: [`shelf`].
 
 mod due;
 mod settle;
@@ -27,18 +27,18 @@ use crate::{
     store::requests::Requests,
 };
 
-/// Transactions asked about at the same time.
+/// Transactions that are asked about at the same time.
 const AT_ONCE: usize = 8;
-/// Transactions asked about before it is seen what else is due.
+/// Transactions that are asked about before the confirmer looks for more urgent ones.
 const A_PASS: usize = 64;
-/// Between two looks while no facts change; heads move meanwhile.
+/// The pause between two looks while no facts change; heads move meanwhile.
 const POLL: Duration = Duration::from_secs(1);
 
 /// A network as the confirmer knows it.
 #[derive(Clone)]
 pub struct Network {
     pub chain: Chain,
-    /// Rings when the network's tail has to read something again.
+    /// Wakes the network's tail when it has to read something again.
     pub bell: Arc<Bell>,
 }
 
@@ -47,20 +47,20 @@ pub struct Network {
 pub struct Look {
     /// Deposits that are final now.
     pub confirmed: usize,
-    /// Deposits that are not there.
+    /// Deposits that do not exist.
     pub gone: usize,
-    /// Deposits that it is too early to tell about.
+    /// Deposits for which it is too early to tell.
     pub early: usize,
-    /// Deposits that nobody answered about.
+    /// Deposits about which no quorum answered.
     pub unanswered: usize,
-    /// Deposits of which the store did not take what was found.
+    /// Deposits whose result the store refused.
     pub refused: usize,
 }
 
 /// A deposit that is not final, with its request.
 type Pending = (Arc<Request>, Arc<Deposit>);
 
-/// See the module.
+/// Asks quorums about deposits, and records what they say.
 pub struct Confirmer {
     requests: Requests,
     networks: HashMap<String, Network>,
@@ -79,8 +79,8 @@ impl Confirmer {
         }
     }
 
-    /// Looks again and again until `shutdown`, at each network on its own: one that does not answer
-    /// holds up no other. `clock` gives unix milliseconds.
+    /// Looks again and again until `shutdown`, at each network on its own: a network that does not answer delays no
+    /// other. `clock` gives unix milliseconds.
     pub async fn run(self, clock: fn() -> u64, shutdown: CancellationToken) {
         let confirmer = Arc::new(self);
         let mut changes = confirmer.requests.changes();
@@ -99,7 +99,7 @@ impl Confirmer {
         }
     }
 
-    /// Begins a look at every network that none is under way at.
+    /// Begins a look at every network without one under way.
     async fn begin(
         self: &Arc<Self>,
         looks: &mut Looks,
@@ -129,8 +129,8 @@ impl Confirmer {
         Ok(all)
     }
 
-    /// A bounded part of what is due at a network: what becomes due meanwhile and is more urgent is in the
-    /// next.
+    /// Looks at a bounded part of what is due at a network: what becomes due meanwhile and is more urgent comes with
+    /// the next look.
     async fn look_at_all(&self, name: &str, due: Vec<Due>, now: u64) -> Look {
         let mut all = Look::default();
         let Some(Network { chain, .. }) = self.networks.get(name) else {
@@ -164,7 +164,7 @@ impl Confirmer {
         all
     }
 
-    /// One verdict for all deposits of a transaction.
+    /// Applies one verdict to all deposits of a transaction.
     async fn same(&self, due: &Due, verdict: &Verdict, now: u64) -> Look {
         let verdicts = vec![verdict.clone(); due.deposits.len()];
         self.settle(due, &verdicts, now).await
@@ -201,7 +201,7 @@ impl Look {
     }
 }
 
-/// What a quorum says of the deposits of a transaction, in their order: it is read once for all of them.
+/// What a quorum says of the deposits of a transaction, in their order. The transaction is read once for all of them.
 async fn verdicts(chain: &Chain, head: &Head, due: &Due) -> Result<Vec<Verdict>, ReadError> {
     let all = |verdict: Verdict| vec![verdict; due.deposits.len()];
     let Ok(transaction) = chain.spec.family.tx(&due.transaction, None) else {

@@ -1,4 +1,4 @@
-//! What the operator asks the index, and has it do.
+//! What the operator can ask the index, and have it do.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,11 +11,11 @@ use crate::store::{
     rows::cursor::{self, Cursor},
 };
 
-/// See the module.
+/// Answers the operator's questions about the index, and takes it back.
 #[derive(Clone)]
 pub struct Desk {
     requests: Requests,
-    /// The bells of the tails, by network.
+    /// Wakes the tails, by network.
     bells: BTreeMap<String, Arc<Bell>>,
     troubles: Arc<Troubles>,
 }
@@ -28,7 +28,7 @@ pub struct Standing {
     pub height: Option<u64>,
     /// The oldest block that is remembered: a reorg that reaches below it stops the index.
     pub oldest: Option<u64>,
-    /// Why it does not come further.
+    /// What stops the index.
     pub trouble: Option<String>,
 }
 
@@ -76,9 +76,8 @@ impl Desk {
         Ok(all)
     }
 
-    /// Everything after block `to` is read again, on whatever chain the providers are now. Answers
-    /// with the height before. Deposits that are in the blocks no more leave their requests as after
-    /// any reorg.
+    /// Reads everything after block `to` again, on whatever chain the providers are now, and returns the height
+    /// before. Deposits that are no longer in the blocks leave their requests as after any reorg.
     pub async fn rewind(&self, network: &str, to: u64) -> Result<u64, DeskError> {
         let unknown = || DeskError::Unknown(network.to_owned());
         let bell = self.bells.get(network).ok_or_else(unknown)?;
@@ -90,7 +89,7 @@ impl Desk {
         }
         let back = Cursor {
             next: to.saturating_add(1),
-            // None of what is remembered need be on the chain.
+            // None of the remembered blocks need be on the chain.
             marks: Vec::new(),
             again: cursor.again.below(to.saturating_add(1)),
         };

@@ -10,13 +10,13 @@ use crate::store::{
     rows::parked::{self, Parked},
 };
 
-/// Deposits of one request that are listed for the same reason: of those that are worth something, and of the
-/// minor ones.
+/// Deposits of one request that are listed for the same reason: so many that are worth something, and so many minor
+/// ones.
 pub const MOST: usize = 32;
-/// More parked deposits than one request has.
+/// More than the parked deposits that one request has.
 const MOST_SCANNED: usize = 2_048;
 
-/// See the module. Read once for a commit.
+/// The listed deposits of one request, read once for a commit.
 #[derive(Debug, Default)]
 pub struct Listed {
     /// Rows that are listed, or were asked about.
@@ -35,12 +35,12 @@ impl Listed {
         Ok(listed)
     }
 
-    /// Whether a row is neither listed nor was asked about before.
+    /// Whether a row is not listed and was not asked about before.
     pub fn is_new(&mut self, key: &Key) -> bool {
         self.known.insert(key.clone())
     }
 
-    /// Whether there is room for one more row like this, which then counts as listed.
+    /// Whether there is room for one more such row; if so, it counts as listed.
     pub fn takes(&mut self, row: &Parked) -> bool {
         let alike = self.alike(row);
         let room = *alike < MOST;

@@ -1,10 +1,10 @@
-//! Looks under way: at each network one at a time, so that one that does not answer holds up no other.
+//! Runs looks: at each network one at a time, so that a network that does not answer delays no other.
 
 use std::{collections::HashSet, future::Future};
 
 use tokio::task::JoinSet;
 
-/// See the module. Dropping it ends them.
+/// The looks under way. Dropping it ends them.
 #[derive(Default)]
 pub struct Looks {
     tasks: JoinSet<String>,
@@ -12,7 +12,7 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Takes note of looks that have ended. What panicked there panics here.
+    /// Removes looks that have ended. A panic of a look continues here.
     pub fn reap(&mut self) {
         while let Some(ended) = self.tasks.try_join_next() {
             match ended {

@@ -1,7 +1,7 @@
-//! Transactions that somebody tells of (guide: protocol 11.13): looked for at once and again until
-//! the network's quorum shows them, however fresh they were. What they hold is recorded as the tail
-//! records it, and of nobody but the depositor or sender whose request it is. What the teller says of
-//! them changes nothing: it only makes the search last longer.
+//! Submitted transactions (guide: protocol 11.13): the index looks for them at once, and again until the network's
+//! quorum shows them, however fresh they are. What they hold is recorded as the tail records it, but only for the
+//! depositor or sender whose request it is. What the caller says of a transaction changes nothing; it only makes the
+//! search last longer.
 
 mod error;
 mod lately;
@@ -34,21 +34,21 @@ use crate::{
     },
 };
 
-/// Transactions that are looked for at the same time, in all. Each round forgets what is above it,
-/// the longest unseen first; until then there is room for as many again.
+/// Transactions that are looked for at the same time, in all. Each round forgets what is above it, the longest unseen
+/// first; until then there is room for as many again.
 const MOST: usize = 10_000;
 /// Bytes of a transaction id: a hash, up to a signature. Codecs of ids take any length.
 const ID_BYTES: std::ops::RangeInclusive<usize> = 32..=64;
 
-/// A network as this room knows it.
+/// A network as this module knows it.
 #[derive(Clone)]
 pub struct Network {
     pub chain: Chain,
-    /// Rings the network's tail.
+    /// Wakes the network's tail.
     pub bell: Arc<Bell>,
-    /// Blocks follow each other after so many seconds.
+    /// Seconds between two blocks.
     pub block_seconds: u64,
-    /// Whether a transaction may be told of before it is in a block.
+    /// Whether a transaction may be submitted before it is in a block.
     pub fresh: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct Known {
     pub request: Option<(Request, Facts)>,
 }
 
-/// See the module.
+/// Takes submitted transactions, looks for them, and says what is known of them.
 pub struct Transactions {
     market: Arc<Market>,
     networks: HashMap<String, Network>,
@@ -79,7 +79,7 @@ pub struct Transactions {
     /// Wakes the rounds.
     bell: Bell,
     waiting: AtomicUsize,
-    /// What was found, and is not asked for again yet.
+    /// What was found lately, and is not asked for again yet.
     lately: Lately,
 }
 
@@ -108,8 +108,8 @@ impl Transactions {
         }
     }
 
-    /// `POST /transactions/index`: looks for a transaction, now and for as long as it takes. Durable
-    /// when it returns. `now` in unix milliseconds.
+    /// `POST /transactions/index`: looks for a transaction now and for as long as it takes. Durable when it returns.
+    /// `now` in unix milliseconds.
     pub async fn index(&self, told: Told<'_>, now: u64) -> Result<(), ManualError> {
         let (name, network) = self.network(told.chain)?;
         let transaction = parse(network, told.transaction)?;
@@ -181,7 +181,7 @@ impl Transactions {
         }
     }
 
-    /// Remembers to look for `transaction`; for longer where it may be `request`'s.
+    /// Stores that `transaction` is looked for; for longer where it may be `request`'s.
     async fn watch(
         &self,
         network: &str,

@@ -1,13 +1,13 @@
-//! The index: what networks show of requests, kept as their facts.
+//! The index: what networks show of requests, kept as facts.
 //!
 //! - [`tail`]: one per network; follows the chain through two providers, block by block.
-//! - [`manual`]: transactions that somebody tells of, looked for until they are found.
+//! - [`manual`]: looks for submitted transactions until they are found.
 //! - [`confirm`]: asks the quorum; nothing is final before.
 //! - [`witness`]: one per network; keeps transactions in full, for display.
-//! - [`troubles`]: what keeps tails from going on, and which chains are read. [`desk`]: what the operator asks and does.
-//! - [`apply`]: what a sighting does to facts. [`book`]: facts and rows in one commit.
+//! - [`troubles`]: what stops tails, and which chains are read. [`desk`]: what the operator asks and does.
+//! - [`apply`]: how a seen deposit changes facts. [`book`]: writes facts and rows in one commit.
 //!
-//! Everything may happen twice: after a crash or a reorg blocks are simply read again.
+//! Everything may happen twice: after a crash or a reorg blocks are read again.
 
 mod again;
 pub mod apply;
@@ -65,7 +65,7 @@ impl From<RowError> for IndexError {
     }
 }
 
-/// Makes who waits for a network look now. It carries nothing.
+/// Wakes a worker that waits for a network. It carries nothing.
 #[derive(Debug, Default)]
 pub struct Bell(Notify);
 
@@ -74,7 +74,7 @@ impl Bell {
         self.0.notify_one();
     }
 
-    /// Until it rings; a ring that nobody waited for counts.
+    /// Waits until it rings; a ring before counts, too.
     pub async fn rung(&self) {
         self.0.notified().await;
     }

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 const TEMPLATE: &str = "{prefix} {wide_bar} {pos}/{len} blocks, {eta} left";
 
-/// See the module.
+/// The bar, while there is one.
 pub struct Progress {
     network: String,
     bar: Option<ProgressBar>,
@@ -20,8 +20,8 @@ impl Progress {
         }
     }
 
-    /// Everything up to `to` is indexed, of a chain that ends at `head`. Shown from the first call
-    /// that leaves something to do, until one that does not.
+    /// Everything up to `to` is indexed, of a chain whose head is `head`. The bar is shown from the first call that
+    /// leaves something to do, until one that leaves nothing.
     pub fn show(&mut self, to: u64, head: u64) {
         if to >= head {
             if let Some(bar) = self.bar.take() {

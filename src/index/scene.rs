@@ -60,7 +60,7 @@ pub fn market() -> Market {
     Market::parse(&file.to_string(), |_| Some(vm::SETTLEMENT)).unwrap()
 }
 
-/// See the module.
+/// The chain.
 #[derive(Default)]
 pub struct World(Mutex<State>);
 
@@ -73,7 +73,7 @@ struct State {
     failure: Option<ReadError>,
     /// Told as long as it is set: the provider forgot these blocks' deposits.
     deaf: bool,
-    /// What it shows is not what its blocks say.
+    /// The provider shows something else than its blocks contain.
     forges: bool,
     asked: Vec<RangeInclusive<u64>>,
     /// Transactions that were asked about one by one.
@@ -115,7 +115,7 @@ impl World {
         })
     }
 
-    /// The newest transaction cannot be attributed.
+    /// From now on the newest transaction cannot be attributed.
     pub fn doubt(&self, why: &str) {
         self.with(|state| {
             let newest = state.sightings.last_mut().unwrap();
@@ -250,7 +250,7 @@ impl Witnesses for World {
     }
 }
 
-/// A store that dies at its n-th commit: before it is done, or before its answer is heard.
+/// A store that fails at its n-th commit, before the commit is made or before its answer arrives.
 pub struct Dying {
     rows: Arc<MemoryStore>,
     left: AtomicU64,

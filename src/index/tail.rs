@@ -1,10 +1,10 @@
 //! Follows one network: reads ranges of blocks, records the deposits in them, and moves a cursor.
 //!
-//! A range's facts are committed before the cursor passes it, and every one of these commits may
-//! come again, so a stop anywhere loses and repeats nothing. After a reorg the cursor goes back to
-//! the last common block; reading on from there, what stands in [`sighting`] rows and is in the
-//! blocks no more is marked. Deposits are recorded as one provider shows them, for the confirmer to
-//! judge; the cursor passes only what a second one has read, too.
+//! A range's facts are committed before the cursor passes the range, and each of these commits may be repeated, so a
+//! stop at any time loses nothing and repeats nothing. After a reorg the cursor goes back to the last common block.
+//! From there the tail reads on and marks what has a [`sighting`] row and is no longer in the blocks. Deposits are
+//! recorded as one provider shows them, and the confirmer judges them; the cursor passes only what a second provider
+//! has read, too.
 
 mod again;
 mod range;
@@ -48,22 +48,22 @@ use crate::{
     },
 };
 
-/// Blocks below the head that begin with a mark, so that a reorg of them ends at one.
+/// Blocks below the head that have a mark each, so that a reorg of them ends at one.
 const DEEP: u64 = 128;
-/// Blocks below the cursor that are read again: providers know a block before its logs.
+/// Blocks below the cursor that are read again: providers know a block before they know its logs.
 const AGAIN: u64 = 16;
-/// A range that took longer is large enough.
+/// A range that took longer is not enlarged.
 const FAST: Duration = Duration::from_secs(1);
-/// Sightings forgotten in one step.
+/// Sightings that one step forgets.
 const FORGOTTEN: usize = 256;
-/// Between two looks at the head.
+/// The shortest pause between two looks at the head.
 const SHORTEST: Duration = Duration::from_millis(250);
-/// See [`SHORTEST`].
+/// The longest such pause.
 const LONGEST: Duration = Duration::from_secs(6);
-/// After errors in a row.
+/// The pause after several errors in a row.
 const RESIGNED: Duration = Duration::from_secs(30);
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Everything up to `to` is indexed.
@@ -72,14 +72,14 @@ pub enum Step {
     Idle,
     /// Blocks were reorged: everything after `to` is read again.
     Rewound { to: u64 },
-    /// Nothing was done, and another try is due: the range was too large, or the chain moved.
+    /// Nothing was done and another try is due: the range was too large, or the chain moved.
     Again,
 }
 
-/// See the module.
+/// Follows one network.
 pub struct Tail {
     network: Network,
-    /// Never empty; the first of [`Tail::turn`] is asked.
+    /// Never empty; a step asks the first one in the order of [`Tail::turn`].
     scanners: Vec<Arc<dyn Scanner>>,
     turn: usize,
     book: Book,
@@ -88,11 +88,11 @@ pub struct Tail {
     span: Span,
     /// Which of the other providers is asked first for a second reading.
     other: usize,
-    /// One provider is enough.
+    /// Whether one provider is enough.
     alone: bool,
     /// Steps in a row that found no new block.
     idle: u32,
-    /// Taken with the first step.
+    /// The lease; taken with the first step.
     held: Option<Held>,
 }
 
@@ -124,22 +124,21 @@ impl Tail {
         }
     }
 
-    /// What one provider shows moves the cursor, too: the operator wants it so.
+    /// The cursor also moves over what one provider alone shows, because the operator wants it so.
     #[must_use]
     pub fn alone(mut self, alone: bool) -> Self {
         self.alone = alone;
         self
     }
 
-    /// Tells `troubles` what keeps it from going on.
+    /// Reports to `troubles` what stops it.
     #[must_use]
     pub fn telling(mut self, troubles: Arc<Troubles>) -> Self {
         self.troubles = troubles;
         self
     }
 
-    /// Steps until `shutdown`, or until somebody else follows the network. `clock` gives unix
-    /// milliseconds.
+    /// Steps until `shutdown`, or until another tail follows the network. `clock` gives unix milliseconds.
     pub async fn run(mut self, clock: fn() -> u64, shutdown: CancellationToken) {
         let poll = Duration::from_millis(self.network.block_seconds.saturating_mul(500));
         let poll = poll.clamp(SHORTEST, LONGEST);
@@ -178,8 +177,8 @@ impl Tail {
         }
     }
 
-    /// Reads one range, or takes one back. `now` in unix milliseconds. After an error the next step
-    /// asks the next provider.
+    /// Reads one range, or goes back. `now` in unix milliseconds. After an error the next step asks the next
+    /// provider.
     pub async fn step(&mut self, now: u64) -> Result<Step, IndexError> {
         let stepped = self.stepped(now).await;
         if stepped.is_err() {
@@ -228,7 +227,7 @@ impl Tail {
         if began.elapsed() < FAST {
             self.span.borne(span.blocks());
         }
-        // What the range was read from must still be the chain, or it came from two.
+        // What the range was read from must still be the chain, unless two providers showed it.
         if !blocks.is(&end).await? {
             return Ok(Step::Again);
         }
@@ -248,7 +247,7 @@ impl Tail {
         Ok(Step::Moved { to, head })
     }
 
-    /// Takes the network over once; an error as soon as it is another's.
+    /// Takes the network over once; an error as soon as another tail has it.
     async fn hold(&mut self, now: u64) -> Result<(), IndexError> {
         let store = self.book.requests.store();
         let stands = match &self.held {
@@ -278,8 +277,8 @@ impl Tail {
         Ok(Some(Stored { cursor, bytes }))
     }
 
-    /// The first cursor: before `index_from` or the head, and never where a reorg would leave no mark.
-    /// The first block of all has no transactions: it is always the least mark.
+    /// The first cursor: before `index_from` or the head, and never where a reorg would leave no mark. The first
+    /// block of a chain has no transactions, so it is always the lowest mark.
     async fn begin(&self, blocks: &Blocks<'_>) -> Result<Step, IndexError> {
         let head = blocks.head().number;
         let from = self.network.index_from.unwrap_or(u64::MAX);
@@ -293,10 +292,10 @@ impl Tail {
         Ok(Step::Again)
     }
 
-    /// Where the next range ends: a range from afar ends before what may be reorged.
+    /// Where the next range ends: while the past is read, before the blocks that may be reorged.
     fn to(&self, cursor: &Cursor, head: u64) -> u64 {
         let span = self.blocks();
-        // Wherever a provider says that the head is, some of what is below the cursor is read again.
+        // Wherever the provider's head is, some blocks below the cursor are read again.
         let again = cursor.next.saturating_sub(AGAIN.min(span / 2));
         let to = again.max(oldest(cursor)).min(cursor.next);
         let to = to.saturating_add(span - 1);
@@ -307,7 +306,7 @@ impl Tail {
         }
     }
 
-    /// Blocks of a range at most: one that is new, and one that was read before.
+    /// The most blocks of a range: one that is new, and one that was read before.
     fn blocks(&self) -> u64 {
         self.span.blocks().max(2)
     }
@@ -326,7 +325,7 @@ impl Tail {
         }
     }
 
-    /// The cursor after `end`. Sightings that no rewind can reach any more are forgotten.
+    /// Moves the cursor behind `end`. Sightings that no rewind can reach any more are forgotten.
     async fn advance(
         &self,
         stored: &Stored,
@@ -352,7 +351,7 @@ impl Tail {
         self.commit(before, &cursor, batch).await
     }
 
-    /// The cursor back to the mark at `kept`.
+    /// Takes the cursor back to the mark at `kept`.
     async fn rewind(&self, stored: &Stored, kept: usize) -> Result<Step, IndexError> {
         let cursor = rewound(&stored.cursor, kept);
         let to = cursor.next.saturating_sub(1);

@@ -1,24 +1,24 @@
-//! What keeps tails from going on, and whether they read their chains, for those who look after the daemon and the API.
+//! What stops tails, and whether they read their chains: for operators and for the API.
 
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// How each network's tail fares.
+/// The state of each network's tail.
 #[derive(Debug, Default)]
 pub struct Troubles(Mutex<BTreeMap<String, Tailed>>);
 
 #[derive(Debug, Default)]
 struct Tailed {
-    /// The last error, of a tail that does not come further.
+    /// The last error, while the tail is stopped.
     why: Option<String>,
-    /// When a provider last told its chain's head, in unix milliseconds.
+    /// When a provider last reported the chain's head, in unix milliseconds.
     read_at: Option<u64>,
 }
 
-/// Milliseconds for which a head that was read says that its chain is: one is looked for every few seconds, after
-/// errors every thirty.
+/// Milliseconds after which a head that was read says nothing of the chain any more: tails look for one every few
+/// seconds, after errors every thirty.
 const LATELY: u64 = 60_000;
 
 impl Troubles {
@@ -31,12 +31,12 @@ impl Troubles {
         self.all().get(network)?.why.clone()
     }
 
-    /// The chain's head was read at `now`, in unix milliseconds.
+    /// Notes that the chain's head was read at `now`, in unix milliseconds.
     pub fn read(&self, network: &str, now: u64) {
         self.all().entry(network.to_owned()).or_default().read_at = Some(now);
     }
 
-    /// Whether the chain has been read lately, and the tail goes on.
+    /// Whether the chain was read lately and the tail goes on.
     pub fn reads(&self, network: &str, now: u64) -> bool {
         let all = self.all();
         let tailed = all.get(network).filter(|tailed| tailed.why.is_none());

@@ -1,12 +1,12 @@
-//! Looks at every transaction of a request that is in a block, once it is there, and keeps it in full
-//! for those who list requests. For display only: it believes one provider, and nothing that moves
-//! money or gives a status reads what it keeps.
+//! Reads every transaction of a request that is in a block, once it is there, and keeps it in full for those who list
+//! requests. For display only: it believes one provider, and nothing that moves money or derives a status reads what
+//! it keeps.
 //!
-//! What is wanted stands in the store since the commit that put the transaction into its block, until
-//! it has been seen in that block, its facts have it there no more, or it was looked for in vain for
-//! a week. Each network has an observer of its own, so one that does not answer holds up no other.
+//! The commit that puts the transaction into its block also stores that it is wanted. That ends when the transaction
+//! was seen in that block, when the facts no longer have it there, or after a week without success. Each network has
+//! an observer of its own, so a network that does not answer delays no other.
 //!
-//! What a transaction moved is kept with its price of then: whoever lists it later can no longer ask.
+//! What a transaction moved is kept with the prices of that time: later they can no longer be read.
 
 #[cfg(test)]
 mod tests;
@@ -33,46 +33,46 @@ use crate::{
 
 /// Rows read at a time.
 const PAGE: usize = 256;
-/// Transactions asked about at the same time.
+/// Transactions that are asked about at the same time.
 const AT_ONCE: usize = 8;
-/// Between two rounds.
+/// The pause between two rounds.
 const POLL: Duration = Duration::from_millis(500);
-/// Before the second look at a transaction; each later pause is twice as long.
+/// The pause before the second look at a transaction; each later pause is twice as long.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest pause.
 const SLOWEST: Duration = Duration::from_secs(600);
-/// Looks behind the first one; together they take a week.
+/// Looks after the first one; together they take a week.
 const TRIES: usize = 1_000;
 
-/// Seconds behind its block after which a transaction is seen too late for a price of then.
+/// Seconds after its block from which a transaction is seen too late for the prices of that time.
 const LATE: u64 = 3_600;
 
 /// How long a look waits for one price.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// Transactions that were seen.
     pub seen: usize,
-    /// Those that are looked for again.
+    /// Transactions that are looked for again.
     pub later: usize,
-    /// Those that are wanted no more, or were given up.
+    /// Transactions that are no longer wanted, or were given up.
     pub dropped: usize,
-    /// Nothing more is due, or nobody answers.
+    /// Nothing more is due, or no provider answers.
     pub done: bool,
 }
 
-/// What a look at one transaction came to.
+/// The result of a look at one transaction.
 enum Look {
     Seen(Box<Witness>),
-    /// Nobody shows it in its block.
+    /// No provider shows it in its block.
     Unseen(String),
-    /// The facts have it in that block no more.
+    /// The facts no longer have it in that block.
     Moved,
 }
 
-/// See the module.
+/// Reads the transactions of one network in full.
 pub struct Observer {
     network: String,
     family: &'static Family,
@@ -81,7 +81,7 @@ pub struct Observer {
     pricing: Option<Pricing>,
 }
 
-/// What tells prices of a network's currencies.
+/// Where the prices of a network's currencies come from.
 struct Pricing {
     network: Network,
     prices: Arc<dyn PriceSource>,
@@ -90,7 +90,7 @@ struct Pricing {
 }
 
 impl Pricing {
-    /// The network's native currency first, then what it lists of those that `seen` moved.
+    /// The network's native currency first, then the listed currencies that `seen` moved.
     fn moved(&self, seen: &Witness) -> Vec<&Currency> {
         let native = self.network.native();
         let touched = |currency: &&Currency| {
@@ -103,8 +103,8 @@ impl Pricing {
 }
 
 impl Observer {
-    /// Of the network that orders call `network`. Providers are asked in turn until one shows the
-    /// transaction in its block.
+    /// For the network that orders call `network`. Providers are asked in turn until one shows the transaction in its
+    /// block.
     pub fn new(
         network: &str,
         family: &'static Family,
@@ -121,7 +121,7 @@ impl Observer {
     }
 
     /// Keeps with each transaction what the currencies of `network` that it moved are worth. `clock` gives unix
-    /// milliseconds: others ask `prices`, too, by the time that it is.
+    /// milliseconds: `prices` is shared with others, who ask by the present time.
     #[must_use]
     pub fn pricing(
         self,
@@ -158,8 +158,8 @@ impl Observer {
         shutdown.run_until_cancelled(rounds).await;
     }
 
-    /// Looks once at what is due at `now` (unix milliseconds), up to a page of it. Stops where nobody
-    /// answers, so that an outage does not rewrite all that waits for its end.
+    /// Looks once at what is due at `now` (unix milliseconds), up to a page of it. Stops when no provider answers, so
+    /// that an outage does not rewrite all rows that wait for its end.
     pub async fn round(&self, now: u64) -> Result<Round, IndexError> {
         let range = witness::range(&self.network, PAGE);
         let page = self.requests.store().scan(range).await?;
@@ -215,8 +215,8 @@ impl Observer {
         Ok(Look::Unseen(why))
     }
 
-    /// With the prices of now, where that is soon after its block. One that nobody tells is not asked for again:
-    /// those who read it have the quote's. A round may take long: each look has its own time.
+    /// Adds the present prices, where that is soon after the block. A missing price is not asked for again: readers
+    /// use the quote's. A round may take long, so each look has its own time.
     async fn priced(&self, mut seen: Witness) -> Witness {
         let Some(pricing) = &self.pricing else {
             return seen;
@@ -240,7 +240,7 @@ impl Observer {
         seen
     }
 
-    /// Records what a look came to, unless the row is another by now.
+    /// Records the result of a look, unless the row has changed meanwhile.
     async fn keep(
         &self,
         row: &Row,

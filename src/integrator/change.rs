@@ -1,4 +1,4 @@
-//! What an operator may change of an integrator. Pure: what is refused changes nothing.
+//! What an operator may change of an integrator. Pure: a refused change changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use super::{
     webhook::UrlError,
 };
 
-/// Keys of one integrator that are good at the same time.
+/// Keys of one integrator that are valid at the same time.
 const KEYS: usize = 8;
 /// Characters of a label.
 const LABEL: usize = 64;
 
-/// Why nothing is changed.
+/// Why a change is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     #[error(
@@ -42,19 +42,19 @@ pub enum ChangeError {
     Link(#[from] LinkError),
 }
 
-/// What is to be changed of a webhook; everything else of it stays.
+/// The change of a webhook; fields that are not named stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookChange {
     pub url: Option<Url>,
-    /// Headers in place of those of the same name.
+    /// Headers that are set, in place of those of the same name.
     pub set: BTreeMap<String, String>,
-    /// Names of headers.
+    /// Names of headers that are removed.
     pub removed: BTreeSet<String>,
 }
 
 impl HookChange {
-    /// The webhook that `before` becomes.
+    /// The webhook that `before` becomes by this change.
     pub fn of(self, before: Option<&Webhook>) -> Result<Webhook, ChangeError> {
         let url = self.url.or_else(|| before.map(|hook| hook.url.clone()));
         let url = url.ok_or(ChangeError::NoUrl)?;
@@ -72,14 +72,14 @@ impl HookChange {
     }
 }
 
-/// Takes a header away, however it is spelled; whether there was one.
+/// Removes a header, whatever its case; returns whether there was one.
 fn remove(headers: &mut BTreeMap<String, String>, name: &str) -> bool {
     let before = headers.len();
     headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
     headers.len() < before
 }
 
-/// What new integrators may do unless they are told something else.
+/// The scopes of a new integrator by default.
 pub fn usual_scopes() -> BTreeSet<Scope> {
     [Scope::Quote, Scope::RequestsRead].into()
 }
@@ -96,7 +96,7 @@ fn check_label(label: &str) -> Result<(), ChangeError> {
 }
 
 impl Integrator {
-    /// One with a key whose SHA-256 is `digest`. `now` in unix milliseconds, here and below.
+    /// A new integrator with the key whose SHA-256 is `digest`. `now` in unix milliseconds, here and below.
     pub fn new(
         label: &str,
         scopes: BTreeSet<Scope>,
@@ -122,7 +122,7 @@ impl Integrator {
         })
     }
 
-    /// From now on no key of it is known.
+    /// Revoked: from now on none of its keys is known.
     pub fn revoked(self, now: u64) -> Result<Self, ChangeError> {
         Ok(Self {
             revoked_at: Some(now),
@@ -130,7 +130,7 @@ impl Integrator {
         })
     }
 
-    /// With a new key; the others end `grace` milliseconds from now, if they do not end before.
+    /// With a new key; the others expire `grace` milliseconds from now, if they do not expire before.
     pub fn rotated(self, digest: [u8; 32], grace: u64, now: u64) -> Result<Self, ChangeError> {
         let mut changed = self.living()?;
         let end = now.saturating_add(grace);
@@ -165,7 +165,7 @@ impl Integrator {
         })
     }
 
-    /// With its events sent elsewhere or nowhere. The webhook has been checked.
+    /// With its events sent to `webhook`, or nowhere. The webhook has been checked.
     pub fn telling(self, webhook: Option<Webhook>) -> Result<Self, ChangeError> {
         Ok(Self {
             webhook,
@@ -173,7 +173,7 @@ impl Integrator {
         })
     }
 
-    /// With a wallet that has proved itself by a message of `time` (unix seconds).
+    /// With a wallet that was proved by a message of `time` (unix seconds).
     pub fn linked(self, wallet: Wallet, time: u64) -> Result<Self, ChangeError> {
         let before = self.living()?;
         if time <= before.proved_at {

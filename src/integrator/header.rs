@@ -1,15 +1,15 @@
-//! Which headers an integrator may have sent along with its events. Pure.
+//! Which headers an integrator may have sent with its events. Pure.
 
 use std::collections::BTreeMap;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// How many there may be, and the bytes of one with its name.
+/// How many headers there may be.
 pub const MOST: usize = 32;
-/// See [`MOST`].
+/// How many bytes a header may have, with its name.
 pub const LONGEST: usize = 4 << 10;
 
-/// Ours, the connection's, and what would change how the body is read.
+/// Headers that are ours, belong to the connection, or change how the body is read.
 const RESERVED: [&str; 19] = [
     "connection",
     "content-encoding",
@@ -31,10 +31,10 @@ const RESERVED: [&str; 19] = [
     "x-event-given-up",
     "x-event-id",
 ];
-/// No header of these beginnings either.
+/// Prefixes that no header may have.
 const RESERVED_PREFIXES: [&str; 3] = ["proxy-", "x-signature-", "x-forwarded-"];
 
-/// Why a header is not sent. It names the header, never its value, which may be a secret.
+/// Why a header is not sent. The error names the header, never its value: it may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     #[error("there are more than {MOST} headers")]
@@ -51,7 +51,7 @@ pub enum HeaderError {
     Twice(String),
 }
 
-/// The headers as they are sent, or what is wrong with the first that may not be.
+/// The headers as they are sent; an error names the first one that is refused.
 pub fn headers(asked: &BTreeMap<String, String>) -> Result<HeaderMap, HeaderError> {
     if asked.len() > MOST {
         return Err(HeaderError::TooMany);
@@ -67,7 +67,7 @@ pub fn headers(asked: &BTreeMap<String, String>) -> Result<HeaderMap, HeaderErro
     Ok(headers)
 }
 
-/// One header as it is sent, marked as a secret.
+/// One header as it is sent, marked as sensitive.
 pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), HeaderError> {
     if name.len() + value.len() > LONGEST {
         return Err(HeaderError::TooLong(name.chars().take(64).collect()));
@@ -75,7 +75,7 @@ pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Head
     let parsed: HeaderName = name
         .parse()
         .map_err(|_| HeaderError::Name(name.to_owned()))?;
-    // Names are in lower case from here on.
+    // From here on the name is in lower case.
     let text = parsed.as_str();
     let prefixed = RESERVED_PREFIXES.iter().any(|with| text.starts_with(with));
     if prefixed || RESERVED.contains(&text) {

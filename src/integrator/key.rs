@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// What every key begins with, for people and for those who look for leaked secrets.
+/// The prefix of every key, for people and for scanners that look for leaked secrets.
 const PREFIX: &str = "ik_";
 
-/// A key as its holder has it: `ik_`, 64 hex digits of randomness, and the first 6 hex digits of the
-/// SHA-256 of all that. Longer than 64 bytes on purpose; see [`crate::integrator`]. Shown to the
-/// operator once and to nobody else; formatting it shows nothing.
+/// A key as its holder has it: `ik_`, 64 random hex digits, and the first 6 hex digits of the SHA-256 of both. It is
+/// longer than 64 bytes on purpose; [`crate::integrator`] says why. Only the operator sees it, once; formatting it
+/// prints nothing of it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
 pub struct ApiKey(String);
 
@@ -30,7 +30,7 @@ impl ApiKey {
         &self.0
     }
 
-    /// What is kept of it.
+    /// The digest, which is all that the store keeps of the key.
     pub fn digest(&self) -> [u8; 32] {
         digest(self.0.as_bytes())
     }

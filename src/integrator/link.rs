@@ -1,4 +1,4 @@
-//! The link of a sponsorship wallet: what its holder signs, and whether they did. Pure.
+//! The link of a sponsorship wallet: the message that its holder signs, and whether the signature is right. Pure.
 
 use vm::{
     CodecError,
@@ -8,12 +8,12 @@ use vm::{
 /// How old a message may be, in seconds.
 const WINDOW: u64 = 5 * 60;
 
-/// Who and what is linked, and when.
+/// Which wallet is linked to which integrator, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// This service and no other.
+    /// The name of this service; no other service has it.
     pub service: &'a str,
-    /// The integrator.
+    /// The integrator's label.
     pub label: &'a str,
     /// `0x` and 40 lower-case hex digits; see [`address`].
     pub wallet: &'a str,
@@ -34,7 +34,7 @@ pub enum LinkError {
     Signature,
 }
 
-/// The address of a wallet as links have it; in mixed case its checksum must be right.
+/// A wallet's address as links have it; in mixed case its checksum must be right.
 pub fn address(text: &str) -> Result<String, LinkError> {
     let address = evm_address(text).map_err(|CodecError(why)| LinkError::Address(why))?;
     Ok(format!("{address:#x}"))
@@ -56,7 +56,7 @@ impl Link<'_> {
         )
     }
 
-    /// Whether the wallet signed [`Self::message`], not long before `now` (unix seconds).
+    /// Whether the wallet signed [`Self::message`] shortly before `now` (unix seconds).
     pub fn verify(&self, signature: &str, now: u64) -> Result<(), LinkError> {
         let age = now.checked_sub(self.time);
         if age.is_none_or(|age| age > WINDOW) {

@@ -1,11 +1,11 @@
-//! Where events may be sent. Pure: what is behind a name is looked at when it is called.
+//! Which URLs events may be sent to. Pure: the addresses behind a name are judged when it is called.
 
 use url::Url;
 
-/// Bytes of a URL.
+/// Bytes that a URL may have.
 const LENGTH: usize = 1024;
 
-/// Why nothing may be sent there.
+/// Why a URL is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     #[error("the webhook's URL must begin with https://")]
@@ -20,8 +20,8 @@ pub enum UrlError {
     Long,
 }
 
-/// Whether events may go to `url`: HTTPS, or `plain` HTTP too where the operator lets them. Says nothing
-/// of the addresses behind it.
+/// Whether events may go to `url`: HTTPS, and with `plain` also HTTP. The addresses behind its name are not judged
+/// here.
 pub fn check(url: &Url, plain: bool) -> Result<(), UrlError> {
     match url.scheme() {
         "https" => {}

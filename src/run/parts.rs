@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use secrecy::ExposeSecret;
+use vm::Family;
 
 use crate::{
     api::intents::{access, retirement::Retirement},
@@ -35,6 +36,8 @@ pub struct Trading {
     pub previous: Vec<Arc<dyn Signer>>,
     /// The network whose account the solver is paid on.
     pub solver_chain: String,
+    /// That network's family: orders name their solver by an account of it.
+    pub solver_family: &'static Family,
     /// Real money: nobody without a key gets what is for trying things out.
     pub production: bool,
     /// Seconds for which a quote's price holds.
@@ -165,11 +168,15 @@ fn trading(wanted: &Integrator, chains: &Chains, mistakes: &mut Mistakes) -> Opt
     if chains.get(&solver_chain).is_none() {
         let what = format!("{solver_chain} is not a chain of the chains file");
         mistakes.add("SOLVER_CHAIN", what);
+    } else if family(&solver_chain).is_none() {
+        let what = format!("{solver_chain} is of a family that this build does not have");
+        mistakes.add("SOLVER_CHAIN", what);
     }
     Some(Trading {
         market: Arc::new(market),
         signer: Arc::new(key?),
         previous,
+        solver_family: family(&solver_chain)?,
         solver_chain,
         production: wanted.production,
         quote_validity: wanted.quote_validity,

@@ -23,6 +23,8 @@ use crate::{
 pub struct Keys {
     pub current: Arc<dyn Signer>,
     pub former: Arc<[Arc<dyn Signer>]>,
+    /// The family of `SOLVER_CHAIN`: orders name their solver by an account of it.
+    pub family: &'static Family,
 }
 
 impl Keys {
@@ -33,6 +35,11 @@ impl Keys {
         std::iter::once(&self.current)
             .chain(&*self.former)
             .find(same)
+    }
+
+    /// Whether an order that names `solver` was promised with one of these keys.
+    pub fn own(&self, solver: &str) -> bool {
+        self.of(self.family, solver).is_some()
     }
 
     /// The signature that a claim about an order of ours carries: oracles ask for it where the deposit
@@ -59,8 +66,7 @@ impl Keys {
 impl Solver {
     /// Whether the order was promised with a key of ours.
     pub(super) fn is_ours(&self, request: &Request) -> bool {
-        let family = self.lanes.values().next().map(|lane| lane.site.family());
-        family.is_some_and(|family| self.keys.of(family, &request.order.solver).is_some())
+        self.keys.own(&request.order.solver)
     }
 
     /// The lane that a payment is an attempt of.
@@ -68,5 +74,37 @@ impl Solver {
         let lanes = self.lanes.values().chain(&self.former);
         let found = lanes.into_iter().find(|lane| lane.name == leg.lane);
         found.ok_or_else(|| SolverError::Elsewhere(leg.lane.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sign::raw::RawKey;
+
+    fn key(byte: u8) -> Arc<dyn Signer> {
+        Arc::new(RawKey::parse(&alloy::hex::encode_prefixed([byte; 32])).unwrap())
+    }
+
+    #[test]
+    fn a_solver_is_named_by_an_account_of_its_chains_family() {
+        let [current, former, foreign] = [1, 2, 3].map(key);
+        let text = |key: &Arc<dyn Signer>| format!("{:#x}", key.address());
+        for (name, accounts) in [
+            ("ethereum-vm", true),
+            ("hyperliquid-vm", true),
+            ("tron-vm", false),
+            ("bitcoin-vm", false),
+        ] {
+            let keys = Keys {
+                current: current.clone(),
+                former: [former.clone()].into(),
+                family: vm::family(name).unwrap(),
+            };
+            assert_eq!(keys.own(&text(&current)), accounts, "{name}");
+            assert_eq!(keys.own(&text(&former)), accounts, "{name}");
+            assert!(!keys.own(&text(&foreign)), "{name}");
+            assert!(!keys.own("nobody"), "{name}");
+        }
     }
 }

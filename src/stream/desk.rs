@@ -1,4 +1,4 @@
-//! Who wants to hear of what. Pure.
+//! Which listener wants to hear of which requests. Pure.
 
 use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
@@ -19,7 +19,7 @@ pub enum Interest {
 }
 
 impl Interest {
-    /// Whether it is about `request`, which was quoted with `key`.
+    /// Whether the interest covers `request`, which was quoted with `key`.
     pub fn covers(&self, request: &B256, key: Option<&KeyLabel>) -> bool {
         match self {
             Self::Request(id) => id == request,
@@ -28,14 +28,14 @@ impl Interest {
     }
 }
 
-/// Listeners, as numbers, by what they want.
+/// Listeners, as numbers, by their interests.
 #[derive(Debug, Default)]
 pub struct Desk {
     listeners: HashMap<Interest, Vec<u64>>,
 }
 
 impl Desk {
-    /// Wanting the same twice is wanting it once.
+    /// Adds an interest; the same interest twice counts once.
     pub fn want(&mut self, listener: u64, interest: Interest) {
         let listeners = self.listeners.entry(interest).or_default();
         if !listeners.contains(&listener) {
@@ -43,7 +43,7 @@ impl Desk {
         }
     }
 
-    /// Takes back what was wanted, if it was.
+    /// Removes an interest, if the listener has it.
     pub fn leave(&mut self, listener: u64, interest: &Interest) {
         if let Entry::Occupied(mut entry) = self.listeners.entry(interest.clone()) {
             let listeners = entry.get_mut();
@@ -54,7 +54,7 @@ impl Desk {
         }
     }
 
-    /// Everybody who wants to hear of `request`, which was quoted with `key`; each once.
+    /// The listeners that want to hear of `request`, which was quoted with `key`; each once.
     pub fn takers(&self, request: B256, key: Option<&KeyLabel>) -> BTreeSet<u64> {
         let request = self.listeners.get(&Interest::Request(request));
         let key = key.and_then(|key| self.listeners.get(&Interest::Key(key.clone())));

@@ -1,5 +1,5 @@
-//! Server-Sent Events: the past behind the event that a reader saw last, then what happens, without a
-//! gap and nothing twice.
+//! Server-Sent Events: first the events behind the one that the reader saw last, then new ones, without a gap and
+//! without repetition.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,14 +19,14 @@ use super::{
 };
 use crate::{http::KeyLabel, store::requests::RequestsError};
 
-/// A comment is sent that often, so that nobody on the way thinks the connection dead.
+/// How often a comment is sent, so that no intermediary takes the connection for dead.
 const BEAT: Duration = Duration::from_secs(15);
-/// What readers are told to wait before they come back.
+/// How long readers are told to wait before they come back.
 const RETRY: &[u8] = b"retry: 2000\n\n";
-/// Events of the past that are looked through for one reader.
+/// Past events that are searched for one reader.
 pub const PAST: u64 = 200_000;
 
-/// Requests that a feed may follow by their ids.
+/// Requests that one feed may follow by their ids.
 pub const FOLLOWED: usize = 100;
 
 /// Why there is no feed.
@@ -36,21 +36,21 @@ pub enum FeedError {
     Requests(#[from] RequestsError),
     #[error("unknown request {0}")]
     Unknown(B256),
-    /// What came behind the event that the reader saw last is not kept, or it never was.
+    /// The events behind the one that the reader saw last are no longer kept, or that event never existed.
     #[error("events behind {0} are not kept")]
     Gone(u64),
 }
 
-/// Where a feed is.
+/// What a feed reads now.
 #[derive(Clone, Copy)]
 enum Place {
-    /// Reads the log, far from its end.
+    /// The log, far from its end.
     Past,
-    /// Reads the log up to where it began to listen.
+    /// The log, up to where the feed began to listen.
     Nearly {
         until: u64,
     },
-    /// Reads the events of its own requests, up to where it began to listen.
+    /// The events of its own requests, up to where it began to listen.
     Own {
         until: u64,
     },
@@ -63,19 +63,19 @@ struct Feed {
     key: Option<KeyLabel>,
     interests: Vec<Interest>,
     place: Place,
-    /// Everything up to this number is behind the reader.
+    /// The reader has everything up to this number.
     after: u64,
     /// The version of the facts that each request was shown with.
     shown: HashMap<B256, u64>,
     ready: VecDeque<Bytes>,
-    /// Events of its own that it has not read.
+    /// Numbers of its own events that it has not read.
     own: VecDeque<u64>,
     beat: Interval,
 }
 
-/// What happens to `interests`, as a body of `text/event-stream`; it ends when its reader is too slow.
-/// With `after` it begins behind that event; without, with the present status of each request. `key`:
-/// the reader's, where it may read its requests.
+/// The events of `interests` as a body of `text/event-stream`; it ends when its reader is too slow. With `after` it
+/// begins behind that event; without, with the present status of each request. `key`: the reader's, where it may read
+/// its requests.
 pub async fn open(
     fanout: &Arc<Fanout>,
     interests: Vec<Interest>,
@@ -118,7 +118,7 @@ impl Feed {
         if named.len() < self.interests.len() {
             return Ok(());
         }
-        // Whoever follows single requests reads their events only.
+        // A feed of single requests reads only their events.
         let until = self.listener.want(&self.interests);
         match self.fanout.past_of(&named, after) {
             Some(own) => {
@@ -130,13 +130,13 @@ impl Feed {
         Ok(())
     }
 
-    /// Listens first and reads then: what waits in the queue and is older than what was read is not told.
+    /// Listens first and reads then: events in the queue that are older than what was read are not sent.
     async fn begin(&mut self) -> Result<(), FeedError> {
         self.after = self.listener.want(&self.interests);
         self.place = Place::Live;
         for interest in &self.interests {
             let Interest::Request(id) = interest else {
-                // Nothing is shown, so a reader that is cut off at once must know where it was.
+                // Nothing has been sent yet, so a reader that is cut off at once must learn its position.
                 self.ready.push_back(progress(self.after));
                 continue;
             };
@@ -173,8 +173,8 @@ impl Feed {
         }
     }
 
-    /// A page of the log, no further than `until`. `None` where the log cannot be read on: the reader
-    /// comes back and is told why.
+    /// Reads a page of the log, no further than `until`. `None` where the log cannot be read on: the reader comes
+    /// back and learns why.
     async fn read(&mut self, until: u64) -> Option<()> {
         let named = |interest: &Interest| matches!(interest, Interest::Request(_));
         let named = self.interests.iter().all(named);
@@ -202,7 +202,7 @@ impl Feed {
         Some(())
     }
 
-    /// The next of its own events. `None` as in [`Feed::read`], also where one of them is gone.
+    /// Reads the next of its own events. `None` as in [`Feed::read`], also where one of them is gone.
     async fn read_own(&mut self) -> Option<()> {
         let some: Vec<u64> = self.own.drain(..self.own.len().min(PAGE)).collect();
         let told = self.fanout.single(&some).await;
@@ -216,8 +216,8 @@ impl Feed {
         Some(())
     }
 
-    /// A sign of life. Where others were told of more, it moves the reader's place, so that coming back
-    /// does not mean going through what never concerned it.
+    /// A heartbeat. Where other events have passed, it moves the reader's position, so that a reader that comes back
+    /// does not go through events that never concerned it.
     fn alive(&mut self) -> Bytes {
         let position = self.fanout.post().position;
         if self.listener.waiting() > 0 || position <= self.after {
@@ -240,7 +240,7 @@ impl Feed {
     }
 }
 
-/// Moves the reader's place; nothing is dispatched.
+/// Moves the reader's position; the client dispatches nothing.
 fn progress(number: u64) -> Bytes {
     format!("id: {number}\n\n").into()
 }

@@ -1,6 +1,5 @@
-//! Those who listen: WebSockets and Server-Sent Events over the event log. The log is followed once;
-//! whoever wants to hear of an event gets it through a short queue of its own, and is dropped when that
-//! is full: nobody waits for anybody.
+//! Listeners: WebSockets and Server-Sent Events over the event log. The log is followed once. Each listener gets its
+//! events through a short queue of its own, and is dropped when that queue is full, so no listener waits for another.
 
 pub mod desk;
 pub mod feed;
@@ -39,47 +38,47 @@ use crate::{
     },
 };
 
-/// Events that wait for one listener; one more and it is dropped. Several pages, so that whoever takes
+/// Events that may wait for one listener; one more and it is dropped. It is several pages, so that a listener of
 /// everything can keep up.
 const QUEUE: usize = 1024;
 /// Events read of the log at one time.
 const PAGE: usize = 128;
-/// Listeners that read the log's past at the same time; more wait.
+/// Listeners that read the log's past at the same time; others wait.
 const LATE: usize = 4;
-/// Before the log is asked again after it could not be read.
+/// The pause after the log could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// Follows the log and hands its events to the listeners.
 pub struct Fanout {
     requests: Requests,
     post: Mutex<Post>,
     listeners: AtomicU64,
-    /// Turns at reading the log's past.
+    /// Permits to read the log's past.
     late: Semaphore,
-    /// The same for those who follow single requests only, which needs no key: they keep no key waiting.
+    /// The same for listeners of single requests, which need no key: they delay no listener with a key.
     named: Semaphore,
 }
 
-/// What must change in one step, so that nobody misses an event or hears one twice.
+/// What changes in one step, so that no listener misses an event or hears one twice.
 #[derive(Default)]
 struct Post {
     desk: Desk,
     queues: HashMap<u64, Queue>,
     /// Every event up to this number has been handed out.
     position: u64,
-    /// What was handed out, and what was before.
+    /// What was handed out, and the events before it.
     past: Past,
 }
 
-/// The way to a listener.
+/// The sending side of one listener.
 struct Queue {
-    /// The key that it came with.
+    /// The key that the listener came with.
     key: Option<KeyLabel>,
     told: mpsc::Sender<Arc<Told>>,
 }
 
 impl Fanout {
-    /// Hears of what comes after the newest event that is durable now.
+    /// Follows what comes after the newest durable event.
     pub fn new(requests: Requests) -> Arc<Self> {
         let position = *requests.told().borrow();
         Arc::new(Self {
@@ -103,7 +102,7 @@ impl Fanout {
         shutdown.run_until_cancelled(following).await;
     }
 
-    /// Learns which events were before, as far as anybody may come back for them.
+    /// Learns the events before, as far back as a listener may resume.
     async fn look_back(&self) {
         let until = self.post().position;
         let mut after = until.saturating_sub(feed::PAST);
@@ -149,8 +148,8 @@ impl Fanout {
         }
     }
 
-    /// Lets go of those whose integrator has lost a key, until `shutdown`: by revocation, rotation,
-    /// other scopes, or time. Who holds another key of it comes back. `clock` in unix milliseconds.
+    /// Drops listeners whose integrator has lost a key, by revocation, rotation, other scopes or expiry, until
+    /// `shutdown`. A client with another key of that integrator reconnects. `clock` in unix milliseconds.
     pub async fn watch(
         self: Arc<Self>,
         integrators: Integrators,
@@ -197,14 +196,14 @@ impl Fanout {
         for listener in post.desk.takers(told.event.request, told.key.as_ref()) {
             let queue = post.queues.get(&listener);
             if queue.is_some_and(|queue| queue.told.try_send(told.clone()).is_err()) {
-                // Its queue ends behind what is in it; the listener takes back its interests itself.
+                // The queue ends behind what is in it; the listener removes its own interests.
                 post.queues.remove(&listener);
                 metrics::counter!("intentd_stream_slow_listeners_total").increment(1);
             }
         }
     }
 
-    /// One more listener, who wants nothing yet. `key`: the label of the key that it came with.
+    /// Adds a listener without interests. `key`: the label of the key that it came with.
     pub fn listen(self: &Arc<Self>, key: Option<KeyLabel>) -> Listener {
         let number = self.listeners.fetch_add(1, Ordering::Relaxed);
         let (told, queue) = mpsc::channel(QUEUE);
@@ -217,14 +216,14 @@ impl Fanout {
         }
     }
 
-    /// The number of the newest event that anybody can know.
+    /// The number of the newest event that any listener can know.
     fn newest(&self) -> u64 {
         let durable = *self.requests.told().borrow();
         durable.max(self.post().position)
     }
 
-    /// The next events behind `after`, fewer than a page where the log ends. `named`: for somebody who
-    /// follows single requests, which everybody may.
+    /// The next events behind `after`; fewer than a page where the log ends. `named`: for a listener of single
+    /// requests, which needs no key.
     async fn past(&self, after: u64, named: bool) -> Result<Vec<Told>, RequestsError> {
         let turns = if named { &self.named } else { &self.late };
         let _turn = turns.acquire().await;
@@ -235,13 +234,13 @@ impl Fanout {
         Ok(told.collect())
     }
 
-    /// The events of `requests` behind `after`, by number; `None` where that is not known without
-    /// reading everybody's.
+    /// The numbers of the events of `requests` behind `after`; `None` where they are not known without reading the
+    /// log.
     fn past_of(&self, requests: &[B256], after: u64) -> Option<BTreeSet<u64>> {
         self.post().past.of(requests.iter(), after)
     }
 
-    /// Single events of the log; those that are gone are left out.
+    /// Single events of the log; deleted ones are left out.
     async fn single(&self, numbers: &[u64]) -> Result<Vec<Told>, RequestsError> {
         let keys: Vec<_> = numbers
             .iter()
@@ -258,7 +257,7 @@ impl Fanout {
         Ok(told)
     }
 
-    /// Fails where the events behind `after` are not all there, or too many.
+    /// Fails where the events behind `after` are not all kept, or are too many.
     async fn kept(&self, after: u64) -> Result<(), FeedError> {
         let newest = self.newest();
         let behind = newest.checked_sub(after).ok_or(FeedError::Gone(after))?;
@@ -273,7 +272,7 @@ impl Fanout {
         }
     }
 
-    /// Where a request stands; `None` if there is none.
+    /// The present status of a request; `None` if there is no such request.
     async fn now(&self, id: &B256) -> Result<Option<Event>, RequestsError> {
         let Some(request) = self.requests.by_id(id).await? else {
             return Ok(None);
@@ -287,7 +286,7 @@ impl Fanout {
     }
 }
 
-/// The keys that may hear of all requests of their integrators: label and digest.
+/// The keys that may read all requests of their integrators: label and digest.
 fn readers(book: &Book, now: u64) -> BTreeSet<(String, [u8; 32])> {
     let may = |one: &&Arc<Integrator>| one.scopes.contains(&Scope::RequestsRead);
     let keys = book.values().filter(may).flat_map(|one| {
@@ -304,7 +303,7 @@ fn covers(interests: &[Interest], told: &Told) -> bool {
     interests.any(|interest| interest.covers(&told.event.request, key))
 }
 
-/// Somebody who listens, until it is dropped.
+/// A listener, until it is dropped.
 pub struct Listener {
     fanout: Arc<Fanout>,
     number: u64,
@@ -313,8 +312,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// From now on hears of `interests` too: of every event behind the number that this returns, and
-    /// of none before.
+    /// Adds `interests`. The listener hears of every event behind the number that this returns, and of none before.
     pub fn want(&mut self, interests: &[Interest]) -> u64 {
         let mut post = self.fanout.post();
         for interest in interests {
@@ -326,13 +324,13 @@ impl Listener {
         post.position
     }
 
-    /// Hears of `interest` no more, except for what waits already.
+    /// Removes `interest`; events that wait already are still delivered.
     pub fn leave(&mut self, interest: &Interest) {
         self.wants.retain(|known| known != interest);
         self.fanout.post().desk.leave(self.number, interest);
     }
 
-    /// Hears of nothing more, except for what waits already.
+    /// Removes all interests; events that wait already are still delivered.
     pub fn leave_all(&mut self) {
         let mut post = self.fanout.post();
         for interest in self.wants.drain(..) {
@@ -340,7 +338,7 @@ impl Listener {
         }
     }
 
-    /// Whether it wants to hear of `told`.
+    /// Whether the listener wants to hear of `told`.
     pub fn wants(&self, told: &Told) -> bool {
         covers(&self.wants, told)
     }
@@ -350,13 +348,13 @@ impl Listener {
         self.queue.len()
     }
 
-    /// Of all listeners of this process.
+    /// The listener's number, unique in this process.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The next event, in the order of the log; `None` once too many waited or its key is lost. Nothing
-    /// is lost when this is dropped before it is done.
+    /// The next event, in the order of the log; `None` once too many waited or its key is lost. Cancel-safe: nothing
+    /// is lost when this is dropped early.
     pub async fn next(&mut self) -> Option<Arc<Told>> {
         self.queue.recv().await
     }

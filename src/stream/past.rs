@@ -1,5 +1,5 @@
-//! The newest events by request, so that whoever comes back for a few requests goes through their
-//! events and not through everybody's. Pure.
+//! The newest events by request, so that a client that resumes for a few requests goes through their events and not
+//! through everybody's. Pure.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -7,7 +7,7 @@ use alloy::primitives::B256;
 
 use super::feed::PAST;
 
-/// See the module.
+/// The newest events by request.
 #[derive(Debug, Default)]
 pub struct Past {
     /// Every event behind this number is here; `None` before the first.
@@ -17,7 +17,7 @@ pub struct Past {
 }
 
 impl Past {
-    /// Nothing behind `after` yet.
+    /// Empty; everything behind `after` will be here.
     pub fn behind(after: u64) -> Self {
         Self {
             begins: Some(after),
@@ -25,7 +25,7 @@ impl Past {
         }
     }
 
-    /// The next event. The oldest goes where there are more than anybody may come back for.
+    /// Adds the next event, and drops the oldest where there are more than a client may resume over.
     pub fn push(&mut self, number: u64, request: B256) {
         self.order.push_back((number, request));
         self.requests.entry(request).or_default().push_back(number);
@@ -47,7 +47,7 @@ impl Past {
         }
     }
 
-    /// The events of `requests` behind `after`, in their order; `None` where they are not all here.
+    /// The events of `requests` behind `after`, in order; `None` where they are not all here.
     pub fn of<'a>(
         &self,
         requests: impl Iterator<Item = &'a B256>,

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::{http::codes, request::event::KIND};
 
-/// What a client asks for; `None` is every request of its key.
+/// What a client asks for; `None` stands for every request of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Subscribe(Option<B256>),
-    /// `None` takes everything back that was asked for.
+    /// `None` removes every subscription.
     Unsubscribe(Option<B256>),
 }
 
@@ -49,7 +49,7 @@ impl Wrong {
         }
     }
 
-    /// Whether it is the client's doing: one that goes on like that is hung up on.
+    /// Whether the client is to blame: a client that goes on like that is disconnected.
     pub fn blamed(&self) -> bool {
         *self != Self::Unavailable
     }
@@ -68,7 +68,7 @@ struct Filters {
     id: Option<String>,
 }
 
-/// A client's message. Fields that are not known are ignored.
+/// Parses a client's message. Unknown fields are ignored.
 pub fn read(text: &str) -> Result<Asked, Wrong> {
     let message: Message = serde_json::from_str(text).map_err(|_| Wrong::Message)?;
     let subscribes = match message.r#type.as_str() {
@@ -109,12 +109,12 @@ fn written(r#type: &str, status: &str, data: Value) -> String {
     serde_json::to_string(&reply).unwrap_or_default()
 }
 
-/// The first message of the server.
+/// The server's first message.
 pub fn ready(id: &str) -> String {
     written("connection", "ready", json!({"id": id}))
 }
 
-/// What was asked is done.
+/// Says that what was asked is done.
 pub fn done(asked: &Asked) -> String {
     let mut data = json!({"event": KIND});
     let (kind, id) = match asked {
@@ -129,7 +129,7 @@ pub fn done(asked: &Asked) -> String {
     written(kind, "success", data)
 }
 
-/// What was asked is not done. `asked` where that much was understood.
+/// Says that what was asked is not done. `asked`: as far as the message was understood.
 pub fn refused(asked: Option<&Asked>, wrong: &Wrong) -> String {
     let code = wrong.code();
     let mut data = json!({"code": code, "message": wrong.to_string(), "docs": codes::page(code)});

@@ -1,4 +1,4 @@
-//! One WebSocket (guide: protocol 11.16): what its client asks for, and what it is told.
+//! One WebSocket (guide: protocol 11.16): what its client asks for, and what is sent to it.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::http::{End, KeyLabel, Socket, Utf8Bytes};
 
-/// Messages that a client may get wrong before it is hung up on.
+/// Wrong messages that a client may send before it is disconnected.
 const MISTAKES: u32 = 8;
 /// Messages of a client in a window; each may read the store, as a request does.
 const MESSAGES: u32 = 300;
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// See the module.
+/// One WebSocket connection.
 pub struct Session {
     fanout: Arc<Fanout>,
     listener: Listener,
@@ -51,10 +51,10 @@ impl Session {
         }
     }
 
-    /// Talks until either side has enough.
+    /// Serves the connection until either side ends it.
     pub async fn run(mut self, mut socket: Socket) {
         let end = self.talk(&mut socket).await;
-        // What it wanted is given back before the farewell.
+        // The interests are removed before the closing message.
         drop(self);
         if let Err(end) = end {
             socket.close(end).await;
@@ -129,7 +129,7 @@ impl Session {
         Ok(())
     }
 
-    /// Does what was asked; where a request's status is to be shown, it is returned.
+    /// Does what was asked. Where a request's status is to be sent, returns it.
     async fn act(&mut self, asked: Asked) -> Result<Option<Utf8Bytes>, Wrong> {
         match asked {
             Asked::Subscribe(Some(id)) => self.follow(id).await.map(Some),
@@ -155,8 +155,8 @@ impl Session {
         self.shown.remove(&id);
     }
 
-    /// Listens first and reads then, so that nothing happens in between; what waits in the queue and
-    /// is older than what was read is not told.
+    /// Listens first and reads then, so that no event is missed in between. Events in the queue that are older than
+    /// what was read are not sent.
     async fn follow(&mut self, id: B256) -> Result<Utf8Bytes, Wrong> {
         if !self.shown.contains_key(&id) && self.shown.len() >= FOLLOWED {
             return Err(Wrong::TooMany(FOLLOWED));

@@ -1,4 +1,4 @@
-//! An event as it goes out: written once per wire, shared by everybody who hears of it. Pure.
+//! An event as it is sent: encoded once per wire format, shared by all listeners. Pure.
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ pub struct Told {
     others: Wires,
 }
 
-/// What is written once for all of a kind of listeners.
+/// Encoded once for all listeners of one kind.
 #[derive(Debug, Default)]
 struct Wires {
     frame: OnceLock<Bytes>,
@@ -66,7 +66,7 @@ pub fn is_own(event: &Event, key: Option<&KeyLabel>) -> bool {
     key.is_some_and(|label| event.key.as_deref() == Some(label.as_str()))
 }
 
-/// One Server-Sent Event. Without a number the reader's place stays where it was.
+/// One Server-Sent Event. Without a number the reader's position stays.
 pub fn frame(number: Option<u64>, event: &Event, own: bool) -> Bytes {
     let id = number.map_or_else(String::new, |number| format!("id: {number}\n"));
     format!("{id}event: {KIND}\ndata: {}\n\n", event.body(own)).into()

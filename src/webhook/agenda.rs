@@ -1,6 +1,5 @@
-//! Whose turn it is: every endpoint has a queue of its own, and endpoints take turns. Those that fail
-//! or are slow share fewer places than there are, so that however many they are the others have
-//! theirs. Pure.
+//! Whose turn it is. Every endpoint has a queue of its own, and endpoints take turns. Endpoints that fail or are slow
+//! share a smaller number of places, so however many they are, the others keep theirs. Pure.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -30,7 +29,7 @@ pub struct Turn {
     pub lane: Lane,
 }
 
-/// See the module.
+/// The queues of all endpoints, and the order in which they take turns.
 #[derive(Debug, Default)]
 pub struct Agenda {
     queues: HashMap<Label, Slot>,
@@ -55,12 +54,12 @@ enum Place {
 }
 
 impl Agenda {
-    /// Changes the queue of `label` and gives it its turn at whatever time follows.
+    /// Changes the queue of `label`, then schedules its turn by the time that follows from it.
     pub fn with<T>(&mut self, label: &Label, change: impl FnOnce(&mut Queue) -> T) -> T {
         let slot = self.queues.entry(label.clone()).or_default();
         let answer = change(&mut slot.queue);
         match slot.place {
-            // It is looked at when its turn comes.
+            // A ready queue is looked at when its turn comes.
             Place::Ready => return answer,
             Place::Timed(at) => drop(self.timed.remove(&(at, label.clone()))),
             Place::Nowhere => {}
@@ -81,7 +80,7 @@ impl Agenda {
         slots.map(|(label, slot)| (label, &slot.queue))
     }
 
-    /// The next try to be made at `now` (unix milliseconds), if there is a place for it.
+    /// The next try to make at `now` (unix milliseconds), if a place is free for it.
     pub fn next(&mut self, now: u64) -> Option<Turn> {
         while self.timed.first().is_some_and(|(at, _)| *at <= now)
             && let Some((_, label)) = self.timed.pop_first()
@@ -127,7 +126,7 @@ impl Agenda {
         None
     }
 
-    /// A try is over; `None`: it did not happen.
+    /// Records that a try ended; `None`: the try was not made.
     pub fn ended(&mut self, turn: &Turn, ended: Option<Ended>) {
         let running = &mut self.running[turn.lane as usize];
         *running = running.saturating_sub(1);
@@ -137,7 +136,7 @@ impl Agenda {
         });
     }
 
-    /// When (unix milliseconds) the next turn is, if nothing happens before.
+    /// When (unix milliseconds) the next turn is due, if nothing happens before.
     pub fn wake(&self) -> Option<u64> {
         self.timed.first().map(|(at, _)| *at)
     }

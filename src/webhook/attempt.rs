@@ -24,7 +24,7 @@ pub enum Change {
 /// What became of a try.
 #[derive(Debug)]
 pub enum Tried {
-    /// Nothing is owed any more.
+    /// The row is gone: nothing is owed any more.
     Gone,
     Unread(WebhookError),
     Made(Ended, Change),
@@ -80,7 +80,7 @@ async fn tried(ground: &Ground, turn: &Turn) -> Result<Option<(Ended, Change)>, 
     Ok(Some(outcome(delivery, (&reply, next), at, took)))
 }
 
-/// The newest event that was given up for `label`.
+/// The number of the newest event that was given up for `label`.
 pub(super) async fn newest_dead(ground: &Ground, label: &str) -> Result<Option<u64>, WebhookError> {
     let newest = rows::delivery::newest(DEAD, label);
     let found = ground.requests.store().scan(newest).await?;
@@ -90,7 +90,7 @@ pub(super) async fn newest_dead(ground: &Ground, label: &str) -> Result<Option<u
     Ok(number.map(|(_, number)| number))
 }
 
-/// Nothing is sent.
+/// Ends a delivery without sending it.
 fn given_up(delivery: Delivery, why: String, at: u64) -> (Ended, Change) {
     let ended = Ended {
         at,
@@ -108,7 +108,7 @@ fn outcome(
     took: u64,
 ) -> (Ended, Change) {
     let quiet_until = match (reply, &next) {
-        // Who asks for a pause means all of it.
+        // A receiver that asks for a pause gets the whole pause.
         (Reply::Status(_, Some(asked)), Next::Again(_)) => (*asked).min(at + schedule::LONGEST),
         _ => 0,
     };

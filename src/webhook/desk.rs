@@ -1,4 +1,4 @@
-//! What the operator can see and do.
+//! What the operator can see of webhooks, and do about them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -25,14 +25,14 @@ use crate::{
     },
 };
 
-/// Dead deliveries that one question has sent again.
+/// Dead deliveries that one command sends again at most.
 pub const REPLAYED: usize = 1_000;
 /// Rows read at a time.
 const PAGE: usize = 1_024;
-/// No event has this number.
+/// The number of a test event; no real event has it.
 const TEST: u64 = 0;
 
-/// Why something is not shown or done.
+/// Why a question or command of the operator fails.
 #[derive(Debug, thiserror::Error)]
 pub enum DeskError {
     #[error(transparent)]
@@ -65,11 +65,11 @@ impl From<RowError> for DeskError {
     }
 }
 
-/// An endpoint. Times are unix milliseconds; the last ones are of this life of the daemon.
+/// An endpoint. Times are unix milliseconds; the last ones are since the daemon started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
     pub label: String,
-    /// `None`: it was removed.
+    /// `None`: the endpoint was removed.
     pub url: Option<String>,
     pub waiting: u64,
     pub dead: u64,
@@ -96,14 +96,14 @@ pub struct Tested {
     pub delivered: bool,
 }
 
-/// How tries of an endpoint went last.
+/// How the last tries of an endpoint ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     pub last_success: Option<u64>,
     pub last_failure: Option<(u64, String)>,
 }
 
-/// What the worker is told, or asked.
+/// What the operator's handle tells the worker, or asks it.
 #[derive(Debug)]
 pub(super) enum Command {
     /// There are new rows, owed since `at` (unix milliseconds).
@@ -115,7 +115,7 @@ pub(super) enum Command {
     Standing(oneshot::Sender<HashMap<String, Standing>>),
 }
 
-/// See the module.
+/// Answers the operator's questions about webhooks and carries out commands.
 #[derive(Clone)]
 pub struct Desk {
     ground: Arc<Ground>,
@@ -176,8 +176,8 @@ impl Desk {
         })
     }
 
-    /// Has event `number` sent again to whom it concerns, who must be `label` if that is given; the
-    /// label.
+    /// Sends event `number` again to the integrator that it concerns, and returns its label. Where `label` is given,
+    /// it must be that one.
     pub async fn replay(&self, number: u64, label: Option<&str>) -> Result<String, DeskError> {
         let (bytes, event) = self.event(number).await?;
         let owner = event.key.ok_or(DeskError::Keyless(number))?;
@@ -199,8 +199,8 @@ impl Desk {
         }
     }
 
-    /// Has the oldest dead deliveries of `label`, or of everybody, sent again; how many, at most
-    /// [`REPLAYED`].
+    /// Sends the oldest dead deliveries of `label`, or of all endpoints, again: at most [`REPLAYED`]. Returns how
+    /// many.
     pub async fn replay_dead(&self, label: Option<&str>) -> Result<u64, DeskError> {
         if let Some(label) = label {
             self.integrator(label)?;
@@ -216,7 +216,7 @@ impl Desk {
         Ok(count as u64)
     }
 
-    /// Sends a signed event that never happened to `label`, once.
+    /// Sends `label` one signed event that never happened.
     pub async fn test(&self, label: &str) -> Result<Tested, DeskError> {
         let to = self.integrator(label)?;
         if to.webhook.is_none() {
@@ -249,7 +249,7 @@ impl Desk {
             let Some((_, number)) = parts(&key.name) else {
                 continue;
             };
-            // Its event is there as long as the row is.
+            // The event is kept as long as the row is.
             let batch = Batch::new().expect(key, Expect::Equals(bytes));
             let batch = again(batch, label, number, at)?;
             if let Outcome::Applied { .. } = store.commit(batch).await? {
@@ -304,7 +304,7 @@ impl Desk {
     }
 }
 
-/// A delivery from the beginning, unless one is on its way.
+/// Starts a delivery anew, unless it is under way.
 fn again(batch: Batch, label: &str, number: u64, at: u64) -> Result<Batch, RowError> {
     let key = rows::delivery::key(label, number);
     Ok(batch
@@ -313,7 +313,7 @@ fn again(batch: Batch, label: &str, number: u64, at: u64) -> Result<Batch, RowEr
         .delete(rows::dead::key(label, number)))
 }
 
-/// An event with every field, of a request that nobody asked for.
+/// An event with every field set, of a request that does not exist.
 fn sample(now: u64) -> Event {
     let request = alloy::primitives::B256::ZERO;
     let data = format!(

@@ -1,4 +1,4 @@
-//! Events → deliveries: who is owed what.
+//! Turns events into deliveries: which endpoint is owed which event.
 
 use std::collections::BTreeSet;
 
@@ -17,26 +17,26 @@ const PAGE: usize = 512;
 /// What one commit did.
 #[derive(Debug, Default)]
 pub struct Fanned {
-    /// How far the log is done with.
+    /// Up to which event the log is done with.
     pub mark: u64,
-    /// What is owed: label and event's number.
+    /// What is owed: label and number of the event.
     pub owed: Vec<(String, u64)>,
-    /// What was given up at once, since too much waits already.
+    /// What was given up at once because too much is waiting.
     pub over: Vec<(String, u64)>,
-    /// Since when, unix milliseconds.
+    /// Since when it is owed, unix milliseconds.
     pub at: u64,
 }
 
-/// How far the log has been followed.
+/// Up to which event the log has been followed.
 pub async fn mark(store: &dyn Store) -> Result<u64, WebhookError> {
     let found = store.read(&rows::mark::key(FOLLOWER)).await?;
     let found = found.map(|bytes| rows::mark::decode(&bytes)).transpose()?;
     Ok(found.unwrap_or_default())
 }
 
-/// Follows the log a page further from `mark`: the rows of what is owed and the new mark are durable
-/// together when it returns. For the endpoints of `full` no more may wait: what they would be owed is
-/// given up, and can be replayed.
+/// Follows the log by one page behind `mark`. When it returns, the rows of what is owed and the new mark are durable
+/// together. For the endpoints of `full` nothing more may wait: their new deliveries are given up at once, and can be
+/// replayed.
 pub async fn further(
     ground: &Ground,
     mark: u64,
@@ -86,7 +86,7 @@ pub async fn further(
     }
 }
 
-/// Who has asked to be told of the event.
+/// The label of the integrator that asked to be told of the event.
 fn owed(ground: &Ground, event: Event) -> Option<String> {
     let label = event.key?;
     let book = ground.integrators.book();

@@ -1,13 +1,13 @@
-//! Which addresses may be called. A receiver is named by whoever holds a key, so that it may only
-//! be somewhere on the public internet. Pure.
+//! Which addresses may be called. Whoever holds a key names the receiver, so a receiver may only be on the public
+//! internet. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use url::{Host, Url};
 
-/// Where nobody's receiver is: what IANA's special-purpose registry says is not reached globally,
-/// relays, multicast, and what is reserved.
+/// IPv4 networks that no public receiver is in: what IANA's special-purpose registry lists as not globally reachable,
+/// relays, multicast and reserved networks.
 const NOT_PUBLIC_V4: [Ipv4Net; 15] = [
     v4([0, 0, 0, 0], 8),
     v4([10, 0, 0, 0], 8),
@@ -25,17 +25,17 @@ const NOT_PUBLIC_V4: [Ipv4Net; 15] = [
     v4([224, 0, 0, 0], 4),
     v4([240, 0, 0, 0], 4),
 ];
-/// All that IANA has given out as global unicast.
+/// The IPv6 space that IANA allocates as global unicast.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
-/// What is not public of it: protocol assignments (Teredo and ORCHID among them), documentation,
-/// 6to4, which leads into whatever IPv4 address it holds, and documentation again.
+/// Parts of it that are not public: protocol assignments (Teredo and ORCHID among them), documentation, 6to4 (which
+/// leads to whatever IPv4 address it embeds), and documentation again.
 const NOT_PUBLIC_V6: [Ipv6Net; 4] = [
     v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
     v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
     v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16),
     v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
 ];
-/// The translators' well-known prefix (RFC 6052): an IPv4 address stands in its last 32 bits.
+/// The well-known prefix of NAT64 translators (RFC 6052): the last 32 bits are an IPv4 address.
 const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 
 const fn v4([a, b, c, d]: [u8; 4], length: u8) -> Ipv4Net {
@@ -47,7 +47,7 @@ const fn v6(s: [u16; 8], length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(address, length)
 }
 
-/// Why a receiver is not called. Whatever is wrong stays wrong until the endpoint is changed.
+/// Why a receiver is not called. The reason holds until the endpoint is changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Barred {
     #[error("only https is called")]
@@ -71,7 +71,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Whether `url` can be an endpoint, as far as its text tells.
+    /// Whether `url` can be an endpoint, judged by its text alone.
     pub fn endpoint(self, url: &Url) -> Result<(), Barred> {
         let scheme = match self {
             Self::Public => url.scheme() == "https",
@@ -92,7 +92,7 @@ impl Reach {
         }
     }
 
-    /// Whether `address`, which a name led to, may be connected to.
+    /// Whether `address`, which a name resolved to, may be connected to.
     pub fn address(self, address: IpAddr) -> Result<(), Barred> {
         if self == Self::Anywhere || public(address) {
             return Ok(());
@@ -101,8 +101,8 @@ impl Reach {
     }
 }
 
-/// Whether an address is somebody's on the public internet. An IPv6 address that stands for an IPv4
-/// one is judged by that.
+/// Whether an address is on the public internet. An IPv6 address that embeds an IPv4 one is judged by the IPv4
+/// address.
 pub fn public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => public_v4(address),

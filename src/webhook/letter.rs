@@ -1,4 +1,4 @@
-//! What is sent: an event to an integrator's endpoint, signed with the key that it has now. Pure.
+//! The request that delivers an event to an integrator's endpoint, signed with the integrator's present key. Pure.
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
@@ -7,23 +7,23 @@ use url::Url;
 use super::{guard::Reach, sign};
 use crate::integrator::{Integrator, header};
 
-/// The event's number; the same at every try.
+/// The header with the event's number; the same at every try.
 pub const EVENT_ID: &str = "x-event-id";
-/// The newest event that was given up for this endpoint and is still kept.
+/// The header with the newest event that was given up for this endpoint and is still kept.
 pub const GIVEN_UP: &str = "x-event-given-up";
 const AGENT: &str = concat!("intentd/", env!("CARGO_PKG_VERSION"));
 
-/// What an endpoint is told.
+/// What the request says.
 #[derive(Clone, Debug)]
 pub struct Content {
-    /// The event's.
+    /// The event's number.
     pub number: u64,
     pub body: String,
     /// See [`GIVEN_UP`].
     pub given_up: Option<u64>,
 }
 
-/// A POST that may be made.
+/// A POST request, ready to be sent.
 #[derive(Clone, Debug)]
 pub struct Letter {
     pub url: Url,
@@ -32,8 +32,8 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// `content` as it is sent to `to` at `now` (unix milliseconds); otherwise why it cannot be sent
-    /// before somebody changes the integrator.
+    /// `content` as a request to `to` at `now` (unix milliseconds); an error says why it cannot be sent before the
+    /// integrator is changed.
     pub fn write(
         to: Option<&Integrator>,
         content: Content,

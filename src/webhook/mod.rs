@@ -1,9 +1,9 @@
-//! Tells integrators of events: at least once each, with the same id at every try, whatever becomes
-//! of this process meanwhile (guide: protocol 11.15).
+//! Delivers events to integrators' endpoints: at least once each and with the same id at every try, whatever happens
+//! to this process (guide: protocol 11.15).
 //!
-//! The log of events is followed under a mark. One commit moves the mark and writes a row for each
-//! delivery that is owed ([`fan`]); what is sent is sent because of such a row, and the row goes when
-//! it is recorded how that ended ([`worker`]). A crash in between sends the same event again.
+//! The worker follows the event log and keeps a mark. One commit moves the mark and writes a row for each delivery
+//! that is owed ([`fan`]). A delivery is sent because its row exists, and the row goes when the outcome is recorded
+//! ([`worker`]). After a crash in between, the worker sends the same event again.
 
 pub mod agenda;
 mod attempt;
@@ -49,25 +49,25 @@ pub enum WebhookError {
     Row(#[from] RowError),
     #[error(transparent)]
     Requests(#[from] RequestsError),
-    /// Rows that only this room writes were not as they were left.
+    /// Rows that only this module writes have changed.
     #[error("somebody else writes deliveries")]
     Contested,
 }
 
-/// What deliveries are made with.
+/// What the functions of this module share.
 pub struct Ground {
-    /// The one whose changes are the events.
+    /// The requests whose changes are the events.
     pub requests: Requests,
     pub integrators: Integrators,
     pub post: Arc<dyn Post>,
     pub reach: Reach,
     /// Unix milliseconds.
     pub clock: Box<dyn Fn() -> u64 + Send + Sync>,
-    /// Any number, for the jitter.
+    /// Any random number, for the jitter.
     pub random: fn() -> u64,
 }
 
-/// What the operator asks, and what works until it is told to end.
+/// The operator's handle, and the worker, which runs until it is told to stop.
 pub fn open(ground: Ground) -> (Desk, Worker) {
     let ground = Arc::new(ground);
     let (commands, asked) = mpsc::channel(COMMANDS);

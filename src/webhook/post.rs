@@ -1,6 +1,6 @@
-//! The only way out: POSTs to endpoints. Names are resolved here, every address is judged, and the
-//! connection goes to what was judged: a name that leads elsewhere a moment later changes nothing.
-//! No redirect is followed and no proxy used.
+//! Sends POST requests to endpoints; no other code of this module opens connections. Names are resolved here, every
+//! address is judged, and the connection goes to the judged address: changing the name's records a moment later has
+//! no effect. Redirects are not followed and proxies are not used.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -18,24 +18,24 @@ use super::{
     schedule::{Reply, retry_after},
 };
 
-/// For a whole try.
+/// The time limit of a whole try.
 const PATIENCE: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
-/// What is read of an answer, in bytes and for how long: as much as lets a connection be used again.
+/// How many bytes of an answer are read, and for how long: enough to use the connection again.
 const READ: usize = 4 << 10;
 const READING: Duration = Duration::from_secs(1);
-/// Idle connections of an endpoint, and for how long.
+/// Idle connections that are kept for an endpoint, and for how long.
 const IDLE: usize = 4;
 const IDLING: Duration = Duration::from_secs(30);
 
-/// Sends letters.
+/// Sends deliveries to endpoints.
 #[async_trait]
 pub trait Post: Send + Sync {
-    /// One try, at `now` (unix milliseconds); it ends within some ten seconds.
+    /// Makes one try at `now` (unix milliseconds); it ends within about ten seconds.
     async fn send(&self, letter: Letter, now: u64) -> Reply;
 }
 
-/// Over the network.
+/// Sends over HTTP.
 pub struct Courier {
     client: Client,
     reach: Reach,
@@ -46,7 +46,7 @@ impl Courier {
         Self::resolving(reach, Arc::new(System))
     }
 
-    /// With names from somewhere else.
+    /// The same with another resolver.
     fn resolving(reach: Reach, names: Arc<dyn Names>) -> reqwest::Result<Self> {
         let client = Client::builder()
             .no_proxy()
@@ -68,7 +68,7 @@ impl Courier {
 #[async_trait]
 impl Post for Courier {
     async fn send(&self, letter: Letter, now: u64) -> Reply {
-        // No resolver is asked about an address.
+        // An IP address is not resolved, so the resolver cannot judge it: it is judged here.
         if let Err(why) = self.reach.endpoint(&letter.url) {
             return Reply::Barred(why.to_string());
         }
@@ -82,7 +82,7 @@ impl Post for Courier {
                     answer.status().as_u16(),
                     asked.and_then(|text| retry_after(text, now)),
                 );
-                // Its status is the receiver's answer, whatever becomes of the rest.
+                // The status is the receiver's answer, whatever happens to the rest.
                 let _late = tokio::time::timeout(READING, drain(answer)).await;
                 reply
             }
@@ -90,7 +90,7 @@ impl Post for Courier {
     }
 }
 
-/// Reads what little there is; more of it is cut off with its connection.
+/// Reads a short body; a longer one is cut off with its connection.
 async fn drain(mut answer: Response) {
     let mut read = 0;
     while let Ok(Some(part)) = answer.chunk().await {
@@ -101,7 +101,7 @@ async fn drain(mut answer: Response) {
     }
 }
 
-/// What went wrong, without the URL, which may hold a secret.
+/// What went wrong, without the URL: it may hold a secret.
 fn why(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
@@ -124,12 +124,12 @@ fn why(error: &reqwest::Error) -> String {
 
 type Looked = BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 
-/// Where names lead.
+/// Resolves names.
 trait Names: Send + Sync {
     fn lookup(&self, name: String) -> Looked;
 }
 
-/// As the system knows it.
+/// Resolves names by the system's resolver.
 struct System;
 
 impl Names for System {
@@ -141,7 +141,7 @@ impl Names for System {
     }
 }
 
-/// Names of which every address may be called.
+/// Resolves only names of which every address may be called.
 struct Guarded {
     reach: Reach,
     names: Arc<dyn Names>,

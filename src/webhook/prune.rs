@@ -1,4 +1,4 @@
-//! Forgets what is old: dead deliveries, and events that nobody needs any more.
+//! Deletes old dead deliveries, and old events that nobody needs any more.
 
 use super::WebhookError;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 
 /// Milliseconds that events and dead deliveries are kept.
 pub const KEPT: u64 = 30 * 24 * 60 * 60 * 1_000;
-/// Rows looked at, and commits made, at a time.
+/// Rows read, and commits made, at a time.
 const PAGE: usize = 256;
 
 /// Rows that were deleted.
@@ -22,8 +22,8 @@ pub struct Pruned {
     pub dead: u64,
 }
 
-/// Deletes dead deliveries and events that are older than [`KEPT`] at `now` (unix milliseconds). The
-/// newest event stays, and so do those that a follower has not come to or a delivery leads to.
+/// Deletes dead deliveries and events that are older than [`KEPT`] at `now` (unix milliseconds). It keeps the newest
+/// event, events that a follower has not reached, and events that a delivery refers to.
 pub async fn prune(requests: &Requests, now: u64) -> Result<Pruned, WebhookError> {
     let old = now.saturating_sub(KEPT);
     Ok(Pruned {
@@ -50,7 +50,7 @@ async fn dead(store: &dyn Store, old: u64) -> Result<u64, WebhookError> {
         let (mut batch, mut some) = (Batch::new(), 0);
         for (key, bytes) in page {
             if Dead::decode(&bytes)?.at < old {
-                // Somebody may have it sent again just now.
+                // The operator may send it again at this moment.
                 batch = batch.expect(key.clone(), Expect::Equals(bytes)).delete(key);
                 some += 1;
             }
@@ -97,7 +97,7 @@ async fn events(requests: &Requests, old: u64) -> Result<u64, WebhookError> {
     }
 }
 
-/// Deletes `some` rows; none where one of them has just become needed, until the next time.
+/// Deletes `some` rows in one commit. Where one of them has just become needed it deletes none, and tries next time.
 async fn commit(store: &dyn Store, batch: Batch, some: u64) -> Result<u64, WebhookError> {
     if some == 0 {
         return Ok(0);
@@ -115,7 +115,7 @@ async fn led(store: &dyn Store, leading: &[Key]) -> Result<bool, WebhookError> {
     Ok(false)
 }
 
-/// The rows that may lead to an event.
+/// The rows that may refer to an event.
 fn leading(label: &str, number: u64) -> [Key; 2] {
     [
         rows::delivery::key(label, number),
@@ -123,7 +123,7 @@ fn leading(label: &str, number: u64) -> [Key; 2] {
     ]
 }
 
-/// The last event that every follower has done with: one that has not begun has done with none.
+/// The last event that every follower is done with. A follower that has not begun is done with none.
 async fn done(store: &dyn Store) -> Result<u64, WebhookError> {
     let marks = FOLLOWERS.map(rows::mark::key);
     let mut least = u64::MAX;

@@ -1,17 +1,17 @@
 //! The deliveries of one endpoint: which is tried next, and how many at a time. Pure.
 //!
-//! Only so many are held in memory; the rest stays in the store and is read in pages, by number.
+//! A limited number is held in memory; the rest stays in the store and is read in pages, by number.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Deliveries of an endpoint in memory.
+/// Deliveries of an endpoint that are held in memory.
 pub const HELD: usize = 1_024;
-/// Tries of an endpoint under way, once it has shown that it answers.
+/// Tries of an endpoint that run at the same time, once it has answered.
 pub const AT_ONCE: usize = 8;
-/// An endpoint that takes longer is slow, in milliseconds.
+/// An endpoint that takes longer counts as slow, in milliseconds.
 pub const PROMPT: u64 = 1_000;
 
-/// How a try ended, as far as the endpoint's health goes.
+/// How a try ended, as far as it tells of the endpoint's health.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Unix milliseconds.
@@ -20,45 +20,45 @@ pub struct Ended {
     pub took: u64,
     /// What went wrong.
     pub failure: Option<String>,
-    /// The receiver wants to hear nothing before (unix milliseconds).
+    /// The receiver asked for no tries before this time (unix milliseconds).
     pub quiet_until: u64,
 }
 
-/// See the module.
+/// The deliveries of one endpoint.
 #[derive(Debug, Default)]
 pub struct Queue {
     /// Since when (unix milliseconds) each delivery in memory is owed, by its number.
     held: HashMap<u64, u64>,
-    /// Those that wait, by when they are due.
+    /// Those that wait, ordered by when they are due.
     waiting: BTreeSet<(u64, u64)>,
-    /// Rows there are, in memory or not.
+    /// Rows in all, in memory or not.
     owed: u64,
     running: usize,
-    /// Below one is one.
+    /// Tries that may run at the same time; zero counts as one.
     allowed: usize,
     unwell: bool,
     quiet_until: u64,
-    /// Up to this number all are in memory, or over.
+    /// Every row up to this number is in memory, or done with.
     read: u64,
-    /// The newest that there is a row of.
+    /// The newest number that has a row.
     written: u64,
     paging: bool,
-    /// Those that somebody wants anew before it is recorded how they ended, and when they are due.
+    /// Deliveries that are to be sent anew before their last outcome is recorded, and when they are due.
     anew: HashMap<u64, u64>,
     /// Unix milliseconds.
     pub last_success: Option<u64>,
-    /// Unix milliseconds, and what it was.
+    /// Unix milliseconds, and what failed.
     pub last_failure: Option<(u64, String)>,
 }
 
 impl Queue {
-    /// There is a row of event `number`, not to be read yet.
+    /// Notes that event `number` has a row, without reading it yet.
     pub fn left(&mut self, number: u64) {
         self.owed += 1;
         self.written = self.written.max(number);
     }
 
-    /// A new row of event `number`, owed since `since` and due at `due` (unix milliseconds).
+    /// Adds the new row of event `number`, owed since `since` and due at `due` (unix milliseconds).
     pub fn add(&mut self, number: u64, since: u64, due: u64) {
         self.owed += 1;
         let whole = self.read >= self.written;
@@ -73,15 +73,15 @@ impl Queue {
         }
     }
 
-    /// After which number rows are to be read, and how many at most; until [`Self::page`].
+    /// After which number rows are to be read and how many at most. Nothing more is asked for until [`Self::page`].
     pub fn wants(&mut self) -> Option<(u64, usize)> {
         let wants = !self.paging && self.read < self.written && self.held.len() < HELD / 2;
         self.paging |= wants;
         wants.then_some((self.read, HELD - self.held.len()))
     }
 
-    /// Rows that were read (number, since, due), as asked for when `written` was the newest. Fewer
-    /// than asked for are all that there were.
+    /// Adds rows that were read (number, since, due) when `written` was the newest. Fewer than `asked` means there
+    /// are no more.
     pub fn page(&mut self, rows: &[(u64, u64, u64)], asked: usize, written: u64) {
         self.paging = false;
         for (number, since, due) in rows {
@@ -93,12 +93,12 @@ impl Queue {
         }
     }
 
-    /// The newest number that there is a row of.
+    /// The newest number that has a row.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// The page could not be read.
+    /// Notes that the page could not be read.
     pub fn page_failed(&mut self) {
         self.paging = false;
     }
@@ -109,7 +109,7 @@ impl Queue {
         }
     }
 
-    /// The next to be tried at `now` (unix milliseconds); it is under way until [`Self::ended`].
+    /// Takes the delivery to try at `now` (unix milliseconds); it is under way until [`Self::ended`].
     pub fn start(&mut self, now: u64) -> Option<u64> {
         if self.wake()? > now {
             return None;
@@ -119,14 +119,14 @@ impl Queue {
         Some(number)
     }
 
-    /// When there is something to start (unix milliseconds), if nothing else happens.
+    /// When (unix milliseconds) a delivery can be started, if nothing else happens.
     pub fn wake(&self) -> Option<u64> {
         let (due, _) = self.waiting.first()?;
         let free = self.running < self.allowed.max(1);
         free.then_some(self.quiet_until.max(*due))
     }
 
-    /// A try is over. An endpoint that fails is tried one at a time until it answers again.
+    /// Records the end of a try. An endpoint that fails is tried one at a time until it answers again.
     pub fn ended(&mut self, ended: Ended) {
         self.running = self.running.saturating_sub(1);
         self.quiet_until = self.quiet_until.max(ended.quiet_until);
@@ -143,12 +143,12 @@ impl Queue {
         }
     }
 
-    /// A try did not happen: the row is gone, or could not be read.
+    /// Records that a try was not made: the row is gone, or could not be read.
     pub fn skipped(&mut self) {
         self.running = self.running.saturating_sub(1);
     }
 
-    /// The delivery is to be tried again at `due` (unix milliseconds).
+    /// Schedules the delivery for another try at `due` (unix milliseconds).
     pub fn again(&mut self, number: u64, due: u64) {
         if self.held.contains_key(&number) {
             self.waiting.insert((due, number));

@@ -1,5 +1,5 @@
-//! Follows the log, makes the tries, records how they end. It alone writes deliveries, but for those
-//! that the operator has sent again.
+//! The worker: it follows the log, makes the tries and records how they end. Apart from it only the operator's
+//! replays write deliveries.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -26,29 +26,29 @@ use crate::store::{
     walk::Walk,
 };
 
-/// Endings recorded in one commit.
+/// Outcomes that one commit records.
 const RECORDS: usize = 1_024;
-/// While so many wait to be recorded nothing is sent.
+/// Nothing is sent while this many outcomes wait to be recorded.
 const UNRECORDED: usize = 8 * RECORDS;
-/// How often what is due is looked for whatever the clock says, and figures are told.
+/// How often the worker looks for due deliveries and updates metrics, whatever the clock says.
 const TICK: Duration = Duration::from_secs(5);
-/// After an error of the store.
+/// The pause after an error of the store.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long tries under way have at the end.
+/// How long tries under way may take when the daemon stops.
 const LAST: Duration = Duration::from_secs(3);
 /// Milliseconds between prunings.
 const PRUNING: u64 = 60 * 60 * 1_000;
 
-/// See the module.
+/// Follows the log, makes the tries, and records how they end.
 pub struct Worker {
     ground: Arc<Ground>,
     asked: mpsc::Receiver<Command>,
     agenda: Agenda,
     tasks: JoinSet<Done>,
-    /// How far the log has been followed.
+    /// Up to which event the log has been followed.
     mark: u64,
     following: bool,
-    /// Deliveries owed, in memory or not.
+    /// Deliveries that are owed, in memory or not.
     owed: u64,
     records: Vec<Record>,
     recording: bool,
@@ -56,7 +56,7 @@ pub struct Worker {
     pruned: u64,
 }
 
-/// What was under way.
+/// A task that ended.
 enum Done {
     Tried(Turn, Tried),
     Followed(Result<Fanned, WebhookError>),
@@ -81,7 +81,7 @@ impl Worker {
         }
     }
 
-    /// Works until `shutdown`; tries under way have a moment then.
+    /// Works until `shutdown`; tries under way then have a moment to end.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut told = self.ground.requests.told();
         let started = async {
@@ -105,7 +105,7 @@ impl Worker {
                 () = shutdown.cancelled() => break,
                 Some(done) = self.tasks.join_next() => match done {
                     Ok(done) => self.done(done),
-                    // The daemon ends with its worker, and begins again with what is stored.
+                    // The daemon stops with its worker, and starts again from what is stored.
                     Err(_panic) => return,
                 },
                 _ = told.changed(), if !self.following => {}
@@ -120,7 +120,7 @@ impl Worker {
         self.finish().await;
     }
 
-    /// What the last life left.
+    /// Reads back what the last run left.
     async fn read_back(&mut self) -> Result<(), WebhookError> {
         self.owed = 0;
         let store = self.ground.requests.store().clone();
@@ -132,7 +132,7 @@ impl Worker {
                 return Ok(());
             }
             for (key, _) in &page {
-                // Names that are none are told by whoever checks the store.
+                // `store verify` reports rows whose names cannot be read.
                 if let Some((label, number)) = rows::delivery::parts(&key.name) {
                     self.owed += 1;
                     let label = label.into();
@@ -143,7 +143,7 @@ impl Worker {
         }
     }
 
-    /// Starts whatever can be started.
+    /// Starts every try that can be started.
     fn step(&mut self, told: &watch::Receiver<u64>, now: u64) {
         if !self.following && self.mark < *told.borrow() {
             self.following = true;
@@ -176,7 +176,7 @@ impl Worker {
         }
     }
 
-    /// Follows the log a page further, after `pause`.
+    /// Follows the log by one more page, after `pause`.
     fn follow(&mut self, pause: Duration) {
         let full = self.agenda.queues();
         let full = full.filter(|(_, queue)| queue.owed() >= BACKLOG);
@@ -188,7 +188,7 @@ impl Worker {
         });
     }
 
-    /// Nothing is sent while too much of what was sent is not recorded.
+    /// Whether tries may be started: not while too many outcomes are unrecorded.
     fn sends(&self) -> bool {
         self.records.len() < UNRECORDED
     }
@@ -309,7 +309,7 @@ impl Worker {
         }
     }
 
-    /// Reads more of an endpoint's rows when there is room for them.
+    /// Reads more rows of an endpoint when there is room for them.
     fn turn_pages(&mut self, label: &Label) {
         let wants = |queue: &mut Queue| (queue.wants(), queue.written());
         let (Some((after, limit)), written) = self.agenda.with(label, wants) else {
@@ -339,7 +339,7 @@ impl Worker {
                     };
                     (label.to_string(), standing)
                 });
-                // Nobody waits for it any more.
+                // The operator may have stopped waiting.
                 let _gone = reply.send(standing.collect());
             }
         }
@@ -356,11 +356,11 @@ impl Worker {
             .queues()
             .map(|(label, _)| label.clone())
             .collect();
-        // Whatever could not be read is asked for again.
+        // Pages that could not be read are read again.
         labels.iter().for_each(|label| self.turn_pages(label));
     }
 
-    /// Records what ends within a moment.
+    /// Records the tries that end within a moment.
     async fn finish(mut self) {
         let end = Instant::now() + LAST;
         while self.agenda.running() > 0 || self.recording {

@@ -137,6 +137,7 @@ impl Rig {
         let keys = Keys {
             current: signer.clone(),
             former: [].into(),
+            family: vm::SETTLEMENT,
         };
         let store = self.requests.store().clone();
         let lane = Lane::open(Arc::new(site), store, signer, Gas::default(), self.now);

@@ -156,6 +156,7 @@ impl World {
             signer: self.signer.clone(),
             previous: self.former.clone(),
             solver_chain: "alpha".into(),
+            solver_family: vm::SETTLEMENT,
             oracle: None,
             production: false,
             quote_validity: 60,

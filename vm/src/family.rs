@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     finality::Finality,
+    hint::Hints,
     http,
     oracle::{ChainReader, StateReader},
     protocol::{
@@ -32,6 +33,8 @@ pub struct Family {
     pub native_decimals: Option<u8>,
     /// What callers write before the codec's text of a transaction id (`0x` on Tron).
     pub tx_prefix: &'static str,
+    /// What callers say besides an id so that a transaction is found, under the family's name.
+    pub hints: Hints,
     pub withdrawals: Option<&'static dyn WithdrawalCodec>,
     pub owners: Option<&'static dyn OwnerVerifier>,
     pub orders: Option<&'static dyn OrderCodec>,

@@ -6,13 +6,14 @@
 //! - [`finality`]: when a block counts.
 //! - [`protocol`]: pure encodings that all families share: orders, hub ids, typed data, actions.
 //! - [`trade`]: what trading needs besides: scanning, accounts, writing, steps.
-//! - [`http`]: round trips to providers that are not trusted to behave.
+//! - [`http`]: round trips to providers that are not trusted to behave. [`hint`]: what callers say besides an id.
 //! - [`quorum`]: agreement of several providers, written once for all families.
 //! - one module per family; each is a cargo feature. The daemon meets them only in [`FAMILIES`].
 
 mod aside;
 pub mod family;
 pub mod finality;
+pub mod hint;
 pub mod http;
 pub mod oracle;
 pub mod protocol;

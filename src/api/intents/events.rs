@@ -35,10 +35,10 @@ pub static ROUTES: [Route<Fanout>; 3] = [
         access: Access::Counted,
         handler: |fanout, request| async move { events(&fanout, &request).await }.boxed(),
         docs: Some(Docs {
-            summary: "Status changes as they happen (Server-Sent Events)",
-            text: "Of the requests that are named, or of all that were quoted with the caller's key. Each event's \
-                   `id` is a place in the log: who comes back with it as `Last-Event-ID` misses nothing that is \
-                   still kept.",
+            summary: "Stream status changes",
+            text: "Status changes as they happen, as Server-Sent Events: of the requests that are named, or of all \
+                   that were quoted with the caller's key. Each event's `id` is a position in the log: a client that \
+                   comes back with it as `Last-Event-ID` misses nothing that is still kept.",
             group: "Status",
             query: Query::of::<Asked>(),
             body: None,

@@ -36,9 +36,10 @@ pub static ROUTES: [Route<State>; 3] = [
         "/currencies/trending",
         (
             "Currencies",
-            "The currencies that were bought most here in the last day",
-            "What this service's solver filled, request by request, the most first. What users carry out by \
-             themselves, and what is worth less than a dollar, counts for nothing.",
+            "List trending currencies",
+            "The currencies that were bought most in the last day, by the requests that this service's solver \
+             filled, the most first. What users carry out by themselves, and what is worth less than a dollar, \
+             counts for nothing.",
         ),
         (
             Query::of::<trending::Asked>(),
@@ -50,9 +51,9 @@ pub static ROUTES: [Route<State>; 3] = [
         "/chains/{chainId}/currencies/{address}",
         (
             "Currencies",
-            "A listed currency, its price and how that moved",
-            "The price of now, and how it changed in five minutes, an hour, four hours and a day, by this service's \
-             own samples. What nobody tells is left out.",
+            "Get a listed currency",
+            "A listed currency with its present price, and how that changed in five minutes, an hour, four hours and \
+             a day, by this service's own samples. Unknown values are left out.",
         ),
         (Query::NONE, Shape::of::<currency::Details>()),
         |state, request| -> Answer { Box::pin(currency::details(state, request)) },
@@ -61,9 +62,9 @@ pub static ROUTES: [Route<State>; 3] = [
         "/chains/{chainId}/currencies/{address}/chart",
         (
             "Currencies",
-            "What a listed currency was worth over time",
-            "Points for drawing, of this service's own samples of every five minutes; no quote is made of them. A \
-             time without samples has no point.",
+            "Get a currency's chart",
+            "What a listed currency was worth over time: points for drawing, of this service's own samples of every \
+             five minutes; no quote is made of them. A time without samples has no point.",
         ),
         (Query::of::<chart::Asked>(), Shape::of::<chart::Chart>()),
         |state, request| -> Answer { Box::pin(chart::chart(state, request)) },

@@ -86,10 +86,10 @@ pub static ROUTES: &[Route<State>] = &[
         "/quote/v2",
         (
             "Quotes",
-            "Quotes a request: what it costs, and the steps to take",
-            "Prices the request, simulates what the solver would do for it, and keeps it as `waiting`. The steps \
-             are what the user signs, in their order. Nothing is owed before a deposit; the price holds until \
-             `details.validUntil`.",
+            "Quote a request",
+            "Says what a request costs and which steps to take. Prices the request, simulates what the solver would \
+             do for it, and keeps it as `waiting`. The steps are what the user signs, in their order. Nothing is \
+             owed before a deposit; the price holds until `details.validUntil`.",
         ),
         (QUOTE, Shape::of::<quotes::Answer>()),
         |state, request| -> Answer { Box::pin(quotes::quote(state, request)) },
@@ -98,8 +98,8 @@ pub static ROUTES: &[Route<State>] = &[
         "/quote",
         (
             "Quotes",
-            "Deprecated: POST /quote/v2",
-            "The older name of `POST /quote/v2`: the same body, the same answer.",
+            "Quote a request (deprecated)",
+            "Deprecated: use `POST /quote/v2`, which takes the same body and gives the same answer.",
         ),
         (QUOTE, Shape::of::<quotes::Answer>()),
         |state, request| -> Answer { Box::pin(quotes::deprecated(state, request)) },
@@ -108,9 +108,9 @@ pub static ROUTES: &[Route<State>] = &[
         "/price",
         (
             "Quotes",
-            "What a request would cost; nothing is kept",
-            "As `POST /quote/v2`, without steps: for figures that change while a user types. Quote before \
-             anything is signed.",
+            "Price a request",
+            "What a request would cost. As `POST /quote/v2`, but without steps, and nothing is kept: for amounts \
+             that change while a user types. Quote before anything is signed.",
         ),
         (QUOTE, Shape::of::<quotes::PriceAnswer>()),
         |state, request| -> Answer { Box::pin(quotes::price(state, request)) },
@@ -119,9 +119,10 @@ pub static ROUTES: &[Route<State>] = &[
         "/execute/swap/multi-input",
         (
             "Quotes",
-            "Quotes several inputs for one output, a request for each",
-            "As `POST /quote/v2` for each of `origins`, at once: all of them are quoted, or none and nothing is \
-             kept. Each is a request of its own, filled or given back by itself, and counts as one towards limits.",
+            "Quote several inputs",
+            "Quotes several inputs for one output, a request for each. As `POST /quote/v2` for each of `origins`, at \
+             once: all of them are quoted, or none and nothing is kept. Each is a request of its own, filled or \
+             given back by itself, and counts as one towards limits.",
         ),
         (
             Shape::of::<quotes::MultiBody>(),
@@ -133,9 +134,9 @@ pub static ROUTES: &[Route<State>] = &[
         "/intents/status/v3",
         (
             "Status",
-            "Where a request stands",
-            "For those who poll: stop at `success`, `failure` or `refund`. A reorg may take back what a status \
-             told.",
+            "Get the status of a request",
+            "Where a request stands, for clients that poll: stop at `success`, `failure` or `refund`. A reorg may \
+             take back what a status told.",
         ),
         (Query::of::<status::Asked>(), Shape::of::<status::V3>()),
         |state, request| -> Answer { Box::pin(status::v3(state, request)) },
@@ -144,7 +145,7 @@ pub static ROUTES: &[Route<State>] = &[
         "/intents/status/v2",
         (
             "Status",
-            "Where a request stands, as version 2 said it",
+            "Get the status of a request (version 2)",
             "As version 3, with the statuses and field names that version 2 had: `submitted` is told as \
              `pending`.",
         ),
@@ -155,7 +156,7 @@ pub static ROUTES: &[Route<State>] = &[
         "/intents/status",
         (
             "Status",
-            "Where a request stands, as version 1 said it",
+            "Get the status of a request (version 1)",
             "As version 3, with the statuses that version 1 had: a deposit that was seen is `received`, a refund \
              is `fallback`.",
         ),
@@ -166,10 +167,10 @@ pub static ROUTES: &[Route<State>] = &[
         ("/requests/v3", access::LISTING_V3),
         (
             "Requests",
-            "Requests by what is asked for; needs a key",
-            "Everybody's requests with all that is known of them, a page at a time. Quotes that nobody acted on \
-             are left out unless `status=waiting`, or an id, asks for them. A page may be short and still have a \
-             `continuation`.",
+            "List requests",
+            "Everybody's requests with all that is known of them, a page at a time. Needs a key. Quotes that nobody \
+             acted on are left out unless `status=waiting`, or an id, asks for them. A page may be short and still \
+             have a `continuation`.",
         ),
         (
             Query::of::<requests::AskedV3>(),
@@ -181,9 +182,9 @@ pub static ROUTES: &[Route<State>] = &[
         retirement::PATH,
         (
             "Requests",
-            "Deprecated: GET /requests/v3",
-            "The record as version 2 had it. Its answers say in headers until when it is served, and its limit \
-             shrinks every month.",
+            "List requests (version 2, deprecated)",
+            "Deprecated: use `GET /requests/v3`. The record as version 2 had it. The answers say in headers until \
+             when it is served, and its limit shrinks every month.",
         ),
         (
             Query::of::<requests::AskedV2>(),
@@ -195,8 +196,9 @@ pub static ROUTES: &[Route<State>] = &[
         ("/requests", access::LISTING),
         (
             "Requests",
-            "Deprecated: GET /requests/v3",
-            "The record as version 2 has it, with the statuses and the parameters of version 1.",
+            "List requests (version 1, deprecated)",
+            "Deprecated: use `GET /requests/v3`. The record as version 2 has it, with the statuses and the \
+             parameters of version 1.",
         ),
         (
             Query::of::<requests::AskedV1>(),
@@ -208,9 +210,9 @@ pub static ROUTES: &[Route<State>] = &[
         "/transactions/index",
         (
             "Transactions",
-            "Looks for a transaction's deposits now",
-            "Deposits are found without being told. Who tells of a transaction has it looked for at once. What it \
-             says is believed only where the chain shows it.",
+            "Index a transaction",
+            "The index looks for the deposits of the transaction at once; without this call it finds them a little \
+             later. What the body says is believed only where the chain shows it.",
         ),
         (
             Shape::of::<transactions::Index>(),
@@ -222,9 +224,10 @@ pub static ROUTES: &[Route<State>] = &[
         "/transactions/single",
         (
             "Transactions",
-            "Names the transaction that a user sent for a request",
-            "For requests that the user's own transaction fulfils: swaps, sends, wraps. It counts where the chain \
-             shows that its sender and its call are those of the quote.",
+            "Submit a user's transaction",
+            "Names the transaction that a user sent for a request, where the user's own transaction fulfils it: \
+             swaps, sends, wraps. It counts where the chain shows that its sender and its call are those of the \
+             quote.",
         ),
         (
             Shape::of::<transactions::Single>(),
@@ -236,9 +239,9 @@ pub static ROUTES: &[Route<State>] = &[
         ("/transactions/status", access::TRANSACTION_STATUS),
         (
             "Transactions",
-            "What is known of a transaction",
-            "What became of a transaction that was told of or seen. Where it belongs to a request, the answer \
-             also has what `GET /intents/status/v3` tells of it.",
+            "Get the status of a transaction",
+            "What became of a transaction that was submitted or seen. Where it belongs to a request, the answer \
+             also has what `GET /intents/status/v3` says of it.",
         ),
         (
             Query::of::<transactions::Asked>(),
@@ -250,8 +253,9 @@ pub static ROUTES: &[Route<State>] = &[
         "/chains",
         (
             "Chains",
-            "The chains that can be quoted",
-            "With their currencies and contracts, in the shape that clients build their own configuration from.",
+            "List chains",
+            "The chains that can be quoted, with their currencies and contracts, in the shape that clients build \
+             their own configuration from.",
         ),
         (Query::of::<chains::Filter>(), Shape::of::<chains::Chains>()),
         |state, request| -> Answer { Box::pin(chains::list(state, request)) },
@@ -260,8 +264,8 @@ pub static ROUTES: &[Route<State>] = &[
         "/chains/liquidity",
         (
             "Chains",
-            "What the solver can pay on a chain",
-            "What the solver could pay of each of its currencies now.",
+            "Get a chain's liquidity",
+            "What the solver could pay now of each of its currencies on a chain.",
         ),
         (
             Query::of::<config::OneChain>(),
@@ -273,7 +277,7 @@ pub static ROUTES: &[Route<State>] = &[
         "/chains/health",
         (
             "Chains",
-            "Whether a chain can be read now",
+            "Get the health of chains",
             "Of one chain, or of all that are not switched off: whether it could be read for a quote now.",
         ),
         (
@@ -286,7 +290,7 @@ pub static ROUTES: &[Route<State>] = &[
         "/config/v2",
         (
             "Chains",
-            "What a route can carry",
+            "Get a route's configuration",
             "Whether a route can be quoted now, what the solver takes of a deposit, and what it can pay at most. \
              With `user` also the user's balance.",
         ),
@@ -300,7 +304,7 @@ pub static ROUTES: &[Route<State>] = &[
         "/config",
         (
             "Chains",
-            "What a route can carry: as /config/v2",
+            "Get a route's configuration (older name)",
             "The older name of `GET /config/v2`: the same query, the same answer.",
         ),
         (
@@ -313,7 +317,7 @@ pub static ROUTES: &[Route<State>] = &[
         "/currencies/v1",
         (
             "Currencies",
-            "Currencies, a list per asset",
+            "List currencies by asset",
             "The currencies that all parts of the filter fit. Those of one asset on different chains stand \
              together.",
         ),
@@ -327,7 +331,7 @@ pub static ROUTES: &[Route<State>] = &[
         "/currencies/v2",
         (
             "Currencies",
-            "Currencies, one list",
+            "List currencies",
             "The currencies that all parts of the filter fit.",
         ),
         (
@@ -340,8 +344,9 @@ pub static ROUTES: &[Route<State>] = &[
         "/currencies/token/price",
         (
             "Currencies",
-            "What one whole unit is worth in dollars",
-            "For display: the number has as many digits as a double keeps. Quotes decide on exact prices.",
+            "Get a currency's price",
+            "What one whole unit is worth in dollars, for display: the number has as many digits as a double keeps. \
+             Quotes decide on exact prices.",
         ),
         (Query::of::<prices::Token>(), Shape::of::<prices::Body>()),
         |state, request| -> Answer { Box::pin(prices::token(state, request)) },
@@ -350,8 +355,8 @@ pub static ROUTES: &[Route<State>] = &[
         "/currencies/token/price/v2",
         (
             "Currencies",
-            "The same, as a text of all its digits",
-            "What one whole unit is worth in dollars, as a decimal text.",
+            "Get a currency's exact price",
+            "What one whole unit is worth in dollars, as a decimal text of all its digits.",
         ),
         (Query::of::<prices::Token>(), Shape::of::<prices::Exact>()),
         |state, request| -> Answer { Box::pin(prices::exact(state, request)) },
@@ -360,9 +365,9 @@ pub static ROUTES: &[Route<State>] = &[
         "/swap-sources",
         (
             "Currencies",
-            "The exchanges that routes may use",
-            "The names that the filters of a quote take (`includedSwapSources` and the like), of one chain or of \
-             all.",
+            "List swap sources",
+            "The exchanges that routes may use, by the names that the filters of a quote take (`includedSwapSources` \
+             and the like), of one chain or of all.",
         ),
         (
             Query::of::<prices::OfChain>(),

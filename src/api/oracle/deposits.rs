@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{
     Shared,
     answer::{Execution, respond},
+    hints::DepositHints,
     question::question,
 };
 use crate::{
@@ -23,7 +24,7 @@ pub struct Ask {
     /// `fast` asks for the weaker finality of the chain's tiers, where it has any. Where the hub takes
     /// a fee for that, or a deposit of the transaction names an order, it needs a key.
     pub mode: Option<Mode>,
-    pub hints: Option<Hints>,
+    pub hints: Option<DepositHints>,
     pub request_peer_signatures: Option<Flag>,
 }
 
@@ -33,21 +34,6 @@ pub struct Ask {
 pub enum Mode {
     Fast,
     Slow,
-}
-
-/// What a family needs besides the id to find a transaction.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = DepositHints)]
-pub struct Hints {
-    #[serde(rename = "ton-vm", skip_serializing_if = "Option::is_none")]
-    pub ton: Option<TonHint>,
-}
-
-/// The logical time of a TON transaction.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct TonHint {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lt: Option<Text>,
 }
 
 /// The answer.
@@ -101,7 +87,7 @@ pub struct DepositExtra {
 pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiError> {
     let ask: Ask = request.json()?;
     let question = question(&request, ask.request_peer_signatures);
-    let hints = ask.hints.map(serde_json::to_value).transpose();
+    let hints = ask.hints.as_ref().map(DepositHints::value).transpose();
     let claim = DepositClaim {
         chain: ask.chain_id.0,
         transaction: ask.transaction_id.0,

@@ -6,7 +6,8 @@ use utoipa::ToSchema;
 use super::{
     Shared,
     answer::{Execution, respond},
-    order::{FillHints, InputEntry, InputHint, Order, OutcomeResult, hints, inputs, weight},
+    hints::{FillHints, InputHint},
+    order::{InputEntry, Order, OutcomeResult, inputs, weight},
     question::about_order,
 };
 use crate::{
@@ -73,6 +74,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
     // Only forced refunds may name another chain for an input.
     let mut entries = inputs(&ask.inputs, ask.input_hints.as_deref())?;
     entries.iter_mut().for_each(|entry| entry.chain = None);
+    let hints = ask.hints.as_ref().map(FillHints::value).transpose();
     let claim = FillClaim {
         order: OrderClaim {
             order: ask.order.wire()?,
@@ -82,7 +84,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
             force,
         },
         transaction: ask.fill.transaction_id.0.clone(),
-        hints: hints(ask.hints.as_ref())?,
+        hints: hints.map_err(ApiError::internal)?,
     };
     // One more is the fill's.
     let weight = weight(claim.order.inputs.len() + 1);

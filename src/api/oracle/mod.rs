@@ -7,6 +7,7 @@ pub mod codes;
 mod deposits;
 mod error;
 mod fills;
+mod hints;
 mod initiated;
 mod initiation;
 mod order;
@@ -93,9 +94,9 @@ pub static ROUTES: &[Route<State>] = &[
         access: Access::Protected,
         handler: |state, request| Box::pin(chains::list(state, request)),
         docs: Some(Docs {
-            summary: "The configured chains, in their configured order",
-            text: "The chains that claims may name, with their families and depositories. Also those that cannot \
-                   be read now.",
+            summary: "List chains",
+            text: "The configured chains, in their configured order: what claims may name, with families and \
+                   depositories. Also those that cannot be read now.",
             group: "Chains",
             query: Query::NONE,
             body: None,
@@ -106,43 +107,43 @@ pub static ROUTES: &[Route<State>] = &[
     attestation::<deposits::Ask, deposits::Body>(
         "/attestations/depository-deposits/v1",
         (
-            "Attests the deposits of a transaction",
-            "Reads the transaction through a quorum of providers and signs the execution that mints its \
-             deposits at the hub. `fast` takes the weaker finality of the chain's tiers, where it has any.",
+            "Attest deposits",
+            "Attests the deposits of a transaction: reads it through a quorum of providers and signs the execution \
+             that mints them at the hub. `fast` takes the weaker finality of the chain's tiers, where it has any.",
         ),
         |state, request| read_for(request, |request| deposits::attest(state, request)),
     ),
     attestation::<withdrawals::Ask, withdrawals::Body>(
         "/attestations/depository-withdrawals/v1",
         (
-            "Attests how a depository withdrawal ended",
-            "Signs that the depository paid a withdrawal, or that its time ran out unpaid. The two exclude \
-             each other.",
+            "Attest a depository withdrawal",
+            "Signs how a depository withdrawal ended: the depository paid it, or its time ran out unpaid. The two \
+             exclude each other.",
         ),
         |state, request| read_for(request, |request| withdrawals::attest(state, request)),
     ),
     attestation::<fills::Ask, fills::Body>(
         "/attestations/solver-fills/v1",
         (
-            "Attests that a solver filled an order",
-            "Judges the order's deposits and the payment of its output, and signs the execution that moves \
-             the deposits to the solver. A payment serves one order.",
+            "Attest a fill",
+            "Signs that a solver filled an order: judges the order's deposits and the payment of its output. The \
+             execution moves the deposits to the solver. A payment serves one order.",
         ),
         |state, request| read_for(request, |request| fills::attest(state, request)),
     ),
     attestation::<refunds::Ask, refunds::Body>(
         "/attestations/solver-refunds/v1",
         (
-            "Attests that a solver refunded an order",
-            "Judges the order's deposits and the payment of a refund, and signs the execution that moves the \
-             deposits to the solver. Fill and refund exclude each other.",
+            "Attest a refund",
+            "Signs that a solver refunded an order: judges the order's deposits and the payment of a refund. The \
+             execution moves the deposits to the solver. Fill and refund exclude each other.",
         ),
         |state, request| read_for(request, |request| refunds::attest(state, request)),
     ),
     attestation::<recover::Ask, recover::Body>(
         "/attestations/recover/v1",
         (
-            "Attests that a deposit goes back to its depositor through the hub",
+            "Attest a recovery",
             "For a deposit that nobody filled or gave back: signs the execution that moves it to its \
              depositor's account at the hub.",
         ),
@@ -151,7 +152,7 @@ pub static ROUTES: &[Route<State>] = &[
     attestation::<initiation::Ask, initiation::Body>(
         "/attestations/withdrawal-initiation/v1",
         (
-            "Attests that a balance is to be set apart for a withdrawal",
+            "Attest a withdrawal initiation",
             "Signs the execution that sets a hub balance apart for the withdrawal that its owner's signature \
              asks for.",
         ),
@@ -160,8 +161,9 @@ pub static ROUTES: &[Route<State>] = &[
     attestation::<initiated::Ask, initiated::Body>(
         "/attestations/withdrawal-initiated/v1",
         (
-            "Tells what is set apart for a withdrawal; signs nothing",
-            "The hub's own record of a withdrawal, read through the same quorum as everything that is signed.",
+            "Read an initiated withdrawal",
+            "What is set apart for a withdrawal: the hub's own record, read through the same quorum as everything \
+             that is signed. Nothing is signed.",
         ),
         |state, request| read_for(request, |request| initiated::tell(state, request)),
     ),

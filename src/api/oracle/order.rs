@@ -1,10 +1,10 @@
 //! The order and what goes with it, as bodies bring it and answers echo it.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use vm::protocol::order as wire;
 
+use super::hints::InputHint;
 use crate::{
     attest::{claim::bounded, order::Input as OrderInput, service::InputClaim},
     http::{ApiError, Number, Text},
@@ -108,38 +108,6 @@ pub struct InputEntry {
     pub chain_id: Option<Text>,
 }
 
-/// What families need to find a fill or refund.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct FillHints {
-    #[serde(rename = "hyperliquid-vm", skip_serializing_if = "Option::is_none")]
-    pub hyperliquid: Option<HyperliquidHint>,
-    #[serde(rename = "ton-vm", skip_serializing_if = "Option::is_none")]
-    pub ton: Option<TonFillHint>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct HyperliquidHint {
-    pub user: Text,
-    pub timestamp: Number,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TonFillHint {
-    pub solver_address: Text,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lt: Option<Text>,
-}
-
-/// What families need to find the deposit of one input.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct InputHint {
-    pub input_index: Number,
-    #[serde(rename = "ton-vm", skip_serializing_if = "Option::is_none")]
-    pub ton: Option<super::deposits::TonHint>,
-}
-
 /// What a fill or refund attestation says about its order.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -166,12 +134,6 @@ pub fn index(number: Number) -> usize {
     usize::try_from(number.0).unwrap_or(usize::MAX)
 }
 
-/// Anything serialisable as the family hints of a claim.
-pub fn hints<T: Serialize>(hints: Option<&T>) -> Result<Option<Value>, ApiError> {
-    let value = hints.map(serde_json::to_value).transpose();
-    value.map_err(ApiError::internal)
-}
-
 /// As how many requests a claim counts that names so many transactions: as one where its order has one input.
 pub fn weight(transactions: usize) -> usize {
     transactions.saturating_sub(1).max(1)
@@ -195,7 +157,10 @@ pub fn inputs(
             },
             transaction: entry.transaction_id.0.clone(),
             chain: entry.chain_id.as_ref().map(|chain| chain.0.clone()),
-            hints: hints(hint)?,
+            hints: hint
+                .map(InputHint::value)
+                .transpose()
+                .map_err(ApiError::internal)?,
         })
     };
     entries.iter().map(claim).collect()

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 use super::{
     Shared,
     answer::{Execution, respond},
-    deposits::Hints,
-    order::{Order, hints},
+    hints::DepositHints,
+    order::Order,
     question::question,
 };
 use crate::{
@@ -34,7 +34,7 @@ pub struct Ask {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_signature: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hints: Option<Hints>,
+    pub hints: Option<DepositHints>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_peer_signatures: Option<Flag>,
 }
@@ -50,12 +50,13 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
     let ask: Ask = request.json()?;
     let question = question(&request, ask.request_peer_signatures);
     let order = ask.order.as_ref().map(Order::wire).transpose()?;
+    let hints = ask.hints.as_ref().map(DepositHints::value).transpose();
     let claim = RecoverClaim {
         chain: ask.chain_id.0,
         transaction: ask.transaction_id.0,
         onchain_id: ask.onchain_id.0,
         order: order.zip(ask.order_signature.map(|text| text.0)),
-        hints: hints(ask.hints.as_ref())?,
+        hints: hints.map_err(ApiError::internal)?,
     };
     let attested = state.oracle.recover(&claim, question.as_ref()).await?;
     let body = Body {

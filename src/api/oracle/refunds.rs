@@ -6,7 +6,8 @@ use utoipa::ToSchema;
 use super::{
     Shared,
     answer::{Execution, respond},
-    order::{FillHints, InputEntry, InputHint, Order, OutcomeResult, hints, index, inputs, weight},
+    hints::{FillHints, InputHint},
+    order::{InputEntry, Order, OutcomeResult, index, inputs, weight},
     question::about_order,
 };
 use crate::{
@@ -85,6 +86,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
         transaction: entry.transaction_id.0.clone(),
     };
     bounded("refunds", ask.refunds.len())?;
+    let hints = ask.hints.as_ref().map(FillHints::value).transpose();
     let claim = RefundClaim {
         order: OrderClaim {
             order: ask.order.wire()?,
@@ -94,7 +96,7 @@ pub async fn attest(state: Shared, request: Request) -> Result<Response, ApiErro
             force,
         },
         refunds: ask.refunds.iter().map(refund).collect(),
-        hints: hints(ask.hints.as_ref())?,
+        hints: hints.map_err(ApiError::internal)?,
     };
     let weight = weight(claim.order.inputs.len() + claim.refunds.len());
     request.weigh(weight);

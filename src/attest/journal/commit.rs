@@ -1,4 +1,4 @@
-//! The commits that record a statement and that take it back.
+//! The commits that record a statement, and those that take it back.
 
 use super::{JournalError, halts};
 use crate::{
@@ -45,7 +45,7 @@ pub(super) fn recording(
     if known || shown.iter().all(|payment| held.contains(payment)) {
         return Ok(batch);
     }
-    // What needed no payment when it was signed is served by the first that is shown.
+    // A statement that needed no payment when it was signed is served by the first one that is shown.
     if held.is_empty() {
         batch = claiming(batch, &statement.consumes);
         return watching(batch, statement, entry);
@@ -67,8 +67,8 @@ pub(super) fn recording(
     watching(batch, statement, next)
 }
 
-/// Payments that are remembered of a statement besides those that serve it: so many of the solver's own, and
-/// so many of others.
+/// Payments that are remembered of a statement besides those that serve it: so many of the solver's own, and so many
+/// of others.
 const MOST_SHOWN: usize = 64;
 
 fn claiming(batch: Batch, consumes: &[Consumption]) -> Batch {
@@ -99,8 +99,8 @@ fn payments(entry: &Entry) -> Vec<String> {
     what.filter(|what| is_payment(what)).cloned().collect()
 }
 
-/// The commit that has the statement `key` served by `payments`, which it was shown, and frees what serves
-/// it now.
+/// The commit after which `payments`, which it was shown, serve the statement `key`; it frees those that serve it
+/// now.
 pub(super) fn serving(
     key: &str,
     (before, found): (&Entry, Vec<u8>),

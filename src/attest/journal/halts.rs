@@ -1,4 +1,4 @@
-//! Halted chains, and the blocks under signed statements that somebody still has to watch.
+//! Halted chains, and the blocks under signed statements that are still watched.
 
 use vm::types::{Block, ChainId};
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// A block that a signed statement rests on.
+/// A block that a signed statement depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// Where to go on after this one.
@@ -19,13 +19,13 @@ pub struct Watched {
     /// The statement's key.
     pub statement: String,
     pub block: Block,
-    /// The chain's own rule did not call it final when it was signed, nor since.
+    /// It was not final by the chain's own rule when the statement was signed, and has not been since.
     pub early: bool,
 }
 
 impl Journal {
-    /// Stops signing what rests on `chain`, durably; `false` if it was stopped already. What is found
-    /// then is added to its reasons: nobody clears what was not listed.
+    /// Stops signing about `chain`, durably; `false` if it was stopped already. The new reason is then added to the
+    /// halt: the operator clears only listed reasons.
     pub async fn halt(&self, chain: &ChainId, why: &str, now: u64) -> Result<bool, JournalError> {
         let key = halt::key(chain.as_str());
         loop {
@@ -57,10 +57,10 @@ impl Journal {
         }
     }
 
-    /// Takes back the statement `key`, whose `block` the network has left; `false` if no statement
-    /// that rests on the block stands any more: whoever took it back halted if there was reason to.
-    /// Halts signing for `chain`, unless nobody took the block for final by the chain's own rule. Halts
-    /// first: whoever is cut off in between still finds the statement among the watched ones.
+    /// Takes back the statement `key`, whose `block` left the chain; `false` if no statement about the block is left:
+    /// whoever took it back halted the chain where needed. Halts signing for `chain`, unless the block was never
+    /// final by the chain's own rule. It halts first: after a crash in between, the statement is still among the
+    /// watched ones.
     pub async fn reorged(
         &self,
         key: &str,
@@ -88,7 +88,7 @@ impl Journal {
         self.void_if(key, &why, now, rests).await
     }
 
-    /// What is watched no more was final long ago.
+    /// A block that is no longer watched was final long ago.
     async fn is_early(
         &self,
         chain: &ChainId,
@@ -102,7 +102,7 @@ impl Journal {
         Ok(watch::decode(chain.as_str(), &place, &row)?.early)
     }
 
-    /// Notes that a watched block is final by its chain's own rule by now.
+    /// Notes that a watched block is now final by its chain's own rule.
     pub async fn settled(&self, watched: &Watched) -> Result<(), JournalError> {
         let key = watched.cursor.clone();
         let Some(row) = self.store.read(&key).await? else {
@@ -116,8 +116,8 @@ impl Journal {
         Ok(())
     }
 
-    /// An operator's word that signing for `chain` may go on, in spite of all that the halt called `id`
-    /// ([`Halt::id`]) lists; `false` if that is not what halts it now.
+    /// Lets signing for `chain` go on, by the operator's decision, in spite of all that the halt called `id`
+    /// ([`Halt::id`]) lists; `false` if another halt is in force now.
     pub async fn clear(&self, chain: &ChainId, id: &str) -> Result<bool, JournalError> {
         let key = halt::key(chain.as_str());
         let Some(row) = self.store.read(&key).await? else {

@@ -1,9 +1,9 @@
-//! Payments that serve one statement and are needed by another.
+//! Frees payments that serve one statement and are needed by another.
 //!
-//! Anybody may claim a deposit with any payment of its order, so that a true claim may find its payment
-//! taken. What a statement was shown besides is remembered: it is served by that, where it is free or can
-//! be made so, and each payment still serves one statement. What the solver paid itself has room of its
-//! own: strangers who pay slivers fill only theirs.
+//! Anybody may claim a deposit with any payment of its order, so a true claim may find its payment taken. The journal
+//! remembers the other payments that a statement was shown: one of them serves it instead, where it is free or can be
+//! freed, and each payment still serves one statement. The solver's own payments have room of their own: strangers
+//! who pay slivers fill only theirs.
 
 use std::collections::HashSet;
 
@@ -18,11 +18,11 @@ use crate::store::{
     },
 };
 
-/// Statements that may be served anew for one claim.
+/// Statements that one claim may move to other payments.
 const DEEP: usize = 16;
 
 impl Journal {
-    /// Has the statement `holder` served by other payments, so that `what` is free; whether it is.
+    /// Moves the statement `holder` to other payments so that `what` becomes free; returns whether it is.
     pub(super) async fn freed(&self, what: &str, holder: &str) -> Result<bool, JournalError> {
         self.free(what, holder, &mut HashSet::new()).await
     }
@@ -52,7 +52,7 @@ impl Journal {
         })
     }
 
-    /// Whether nobody else holds any of `payments`, or gives it up.
+    /// Whether each of `payments` is free, or can be freed.
     async fn all_free(
         &self,
         payments: &[String],

@@ -1,5 +1,4 @@
-//! What of a peer's answer counts: a signature of its own over our digest, under our domain.
-//! Pure: no I/O, no clock.
+//! What counts in a peer's answer: a signature of its own over our digest, in our domain. Pure: no I/O, no clock.
 
 use std::collections::HashSet;
 
@@ -14,12 +13,12 @@ use vm::{
     },
 };
 
-/// The most signatures of one answer that are looked at.
+/// Signatures of one answer that are looked at, at most.
 const MOST_SIGNATURES: usize = limits::SIGNATURES;
-/// Bytes of JSON of a signature, and what an answer may need more than ours to say the same.
+/// Bytes of JSON that a signature may have, and that an answer may have beyond ours.
 const ROOM: usize = 4 << 10;
 
-/// Where executions are valid, as the answers spell it.
+/// Where executions are valid, as answers spell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seal {
     pub domain: Domain,
@@ -29,7 +28,7 @@ pub struct Seal {
     pub contract: String,
 }
 
-/// A peer's signature that holds, in the peer's own spelling of domain and signer.
+/// A peer's valid signature, with domain and signer as the peer spells them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corroborated {
     pub chain: String,
@@ -38,7 +37,7 @@ pub struct Corroborated {
     pub signature: Signature,
 }
 
-/// What of an answer is looked at, as it was written: nothing is made of what is much longer than ours.
+/// The parts of an answer that are looked at, undecoded: a part that is much longer than ours is not decoded.
 #[derive(Deserialize)]
 struct Answer<'a> {
     #[serde(borrow)]
@@ -56,7 +55,7 @@ struct Said<'a> {
     signatures: Vec<&'a RawValue>,
 }
 
-/// Collects what counts, each signer once.
+/// Collects the signatures that count, each signer once.
 #[derive(Debug)]
 pub struct Tally<'a> {
     digest: B256,
@@ -69,8 +68,8 @@ pub struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    /// Signatures over `execution` under `seal`; `own` is ours and never counts again. With
-    /// `members`, nobody else counts.
+    /// Collects signatures over `execution` in the domain of `seal`. `own` is ours and never counts again. With
+    /// `members`, only theirs count.
     pub fn new(
         execution: &Execution,
         seal: &Seal,
@@ -93,7 +92,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Adds what counts of the answer of the `peer`-th peer, a JSON text.
+    /// Adds the signatures of the answer of the `peer`-th peer, a JSON text.
     pub fn add(&mut self, peer: usize, answer: &[u8]) {
         let answer = serde_json::from_slice::<Answer<'_>>(answer).ok();
         let said = answer.map(|answer| answer.execution);
@@ -163,7 +162,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// The value of a text of `most` bytes: a value may take a hundred times the memory of its text.
+/// The value of a text of at most `most` bytes: a value may take a hundred times the memory of its text.
 fn read(text: &RawValue, most: usize) -> Option<Value> {
     let text = Some(text.get()).filter(|text| text.len() <= most)?;
     serde_json::from_str(text).ok()

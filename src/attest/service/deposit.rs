@@ -19,9 +19,9 @@ pub struct DepositClaim {
     pub chain: String,
     pub transaction: String,
     pub mode: Mode,
-    /// The caller showed a key.
+    /// Whether the caller showed a valid key.
     pub keyed: bool,
-    /// One field per family.
+    /// A map from each family's name to that family's hint.
     pub hints: Option<Value>,
 }
 
@@ -80,9 +80,9 @@ impl Oracle {
         })
     }
 
-    /// Not everybody may choose for others what fast mode may cost them: where the hub takes a fee, it is
-    /// taken from whoever the deposit is for; and what was minted for an order is out of its reach once a
-    /// reorg gives the deposit another block time, since the account has that in it and the key has not.
+    /// Callers without a key may not choose fast mode where it costs others something. Where the hub takes a fee, the
+    /// recipient of the deposit pays it. And money that was minted for an order is out of its reach once a reorg
+    /// gives the deposit another block time: the account depends on that time, and the idempotency key does not.
     fn check_fast(&self, claim: &DepositClaim, messages: &[Message]) -> Result<(), Refusal> {
         let costs = self.hub.settings.fee_calculator.is_some();
         let mut accounts = messages.iter().map(execution::order_account);
@@ -92,8 +92,8 @@ impl Oracle {
         }
     }
 
-    /// Refuses more than the hub's rate limiter lets through. The limiter decides again when the hub
-    /// mints, so that one that does not answer stops nothing here.
+    /// Refuses more than the hub's rate limiter lets through. The limiter decides again when the hub mints, so a
+    /// limiter that does not answer stops nothing here.
     async fn within_budget(&self, messages: &[Message]) -> Result<(), Error> {
         let mut totals: Vec<(&Message, Amount)> = Vec::new();
         for message in messages {

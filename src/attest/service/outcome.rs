@@ -27,9 +27,9 @@ pub struct OrderClaim {
     pub order: Order,
     pub signature: String,
     pub inputs: Vec<InputClaim>,
-    /// The solver's word for this claim: see [`backing::vouched`].
+    /// The solver's signature for this claim: see [`backing::vouched`].
     pub solver_signature: Option<String>,
-    /// The payments are not looked at: the caller is trusted.
+    /// Whether the payments are not judged, because the caller is trusted.
     pub force: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct InputClaim {
     pub transaction: String,
     /// Only looked at when forced; else the input's own chain.
     pub chain: Option<String>,
-    /// One field per family.
+    /// A map from each family's name to that family's hint.
     pub hints: Option<Value>,
 }
 
@@ -49,7 +49,7 @@ pub struct InputClaim {
 pub struct FillClaim {
     pub order: OrderClaim,
     pub transaction: String,
-    /// One field per family.
+    /// A map from each family's name to that family's hint.
     pub hints: Option<Value>,
 }
 
@@ -58,7 +58,7 @@ pub struct FillClaim {
 pub struct RefundClaim {
     pub order: OrderClaim,
     pub refunds: Vec<RefundPayment>,
-    /// One field per family.
+    /// A map from each family's name to that family's hint.
     pub hints: Option<Value>,
 }
 
@@ -77,7 +77,7 @@ pub struct OutcomeAnswer {
     pub attested: Attested,
 }
 
-/// An order that was judged: what is left is to sign it.
+/// An order that was judged and remains to be signed.
 struct Judged {
     funded: Vec<Message>,
     served: Vec<Served>,
@@ -183,7 +183,7 @@ impl Oracle {
         })
     }
 
-    /// The order, read and checked as far as no chain is needed.
+    /// The order, parsed and checked as far as no chain is needed.
     fn terms(&self, outcome: Outcome, claim: &OrderClaim) -> Result<Terms, Error> {
         let inputs: Vec<Input> = claim.inputs.iter().map(|i| i.input.clone()).collect();
         if !claim.force {
@@ -198,7 +198,7 @@ impl Oracle {
         if let Some(index) = (0..terms.inputs.len()).find(|index| !named(*index)) {
             return Err(Refusal::MissingInput(index).into());
         }
-        // Ids that are none are told with the deposits that there are.
+        // Texts that are no ids are refused later, with the deposits that exist.
         if let Some(ids) = named_ids(&terms, &inputs) {
             let signature = claim.solver_signature.as_deref();
             backing::check_word(outcome, &terms, &ids, signature)?;
@@ -266,7 +266,7 @@ impl Oracle {
     }
 }
 
-/// The onchain ids that a claim names, in the order of the order's inputs; `None` where one is no id.
+/// The onchain ids that a claim names, in the order of the order's inputs; `None` where one is not an id.
 fn named_ids(terms: &Terms, inputs: &[Input]) -> Option<Vec<B256>> {
     let of = |index| inputs.iter().find(|input| input.index == index);
     let ids = (0..terms.inputs.len()).map(|index| of(index)?.onchain_id.parse().ok());

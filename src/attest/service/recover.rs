@@ -28,9 +28,9 @@ pub struct RecoverClaim {
     pub chain: String,
     pub transaction: String,
     pub onchain_id: String,
-    /// The order that it names, and the solver's signature of that.
+    /// The order that the deposit names, and the solver's signature of it.
     pub order: Option<(Order, String)>,
-    /// One field per family.
+    /// A map from each family's name to that family's hint.
     pub hints: Option<Value>,
 }
 
@@ -48,7 +48,7 @@ impl Oracle {
         let found = read::transactions(&wanted, &self.places, read::SETTLED).await?;
         let seen: Vec<_> = found.iter().map(read::Found::seen).collect();
         let seen = seen.first().ok_or(Refusal::NoDeposit)?;
-        // What others deposit in the same transaction is nothing to this one.
+        // Other deposits of the same transaction do not matter to this one.
         let listed = aside(is_long(&found), || deposit::each(seen))?;
         let (message, order) = recover::named(&listed, &claim.onchain_id)?;
         let execution = execution::recovered(message)?;
@@ -68,9 +68,9 @@ impl Oracle {
         self.seal(execution, &statement, asked).await
     }
 
-    /// Refuses a deposit that the hub had not minted at `block`: deposits of one depositor for one order in one
-    /// block share their account, and what it holds is then another's. Where the hub does not say so,
-    /// what can be minted after all is let go.
+    /// Refuses a deposit that the hub had not minted at `block`: deposits of one depositor for one order in one block
+    /// share their account, which may hold another's money. Where the hub does not say, a deposit passes that can
+    /// still be minted.
     async fn check_minted(
         &self,
         message: &Message,
@@ -95,8 +95,8 @@ impl Oracle {
         }
     }
 
-    /// Refuses what the order's solver may still be paid from: a young deposit needs its order, and
-    /// one that a claim can name the solver's word at the hub.
+    /// Refuses a deposit from which the order's solver may still be paid: a young deposit needs its order, and one
+    /// that a claim can name needs the solver's statement at the hub.
     async fn check_entitled(
         &self,
         claim: &RecoverClaim,
@@ -130,8 +130,8 @@ impl Oracle {
         Ok(self.hub.is_mapped(entry.user, entry.id).await?)
     }
 
-    /// Refuses a deposit that this daemon's own solver has paid for, or may still: what it has begun
-    /// stands in its claims before anything is sent. Where they cannot be read, nothing is signed.
+    /// Refuses a deposit that this daemon's own solver has paid for, or may still pay for: its claims say what it has
+    /// begun before anything is sent. Where they cannot be read, nothing is signed.
     async fn check_unpaid(&self, message: &Message, order: B256) -> Result<(), Error> {
         let unsure = |why: String| Error::Journal(JournalError::Unsure(why));
         let known = self.requests.by_order(&order).await;

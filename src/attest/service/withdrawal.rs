@@ -1,4 +1,4 @@
-//! Withdrawals: what waits for them at the hub, and how they ended (guide: protocol 8.5).
+//! Withdrawals: what the hub holds for them, and how they ended (guide: protocol 8.5).
 
 use serde_json::Value;
 use vm::{
@@ -35,7 +35,7 @@ pub struct WithdrawalClaim {
     pub withdrawal: String,
     pub transaction: Option<String>,
     pub address: AddressClaim,
-    /// One field per family.
+    /// A map from each family's name to that family's hint.
     pub hints: Option<Value>,
 }
 
@@ -50,14 +50,14 @@ pub struct WithdrawalAnswer {
     pub attested: Option<Attested>,
 }
 
-/// The wish to set money apart for a withdrawal.
+/// A request to set money apart for a withdrawal.
 #[derive(Clone, Debug)]
 pub struct InitiationClaim {
     /// The hub's name.
     pub settlement: String,
     pub amount: String,
     pub address: AddressClaim,
-    /// The withdrawer's; only [`Oracle::initiation`] looks at it.
+    /// The withdrawer's signature; only [`Oracle::initiation`] reads it.
     pub signature: String,
 }
 
@@ -86,16 +86,16 @@ struct Sought<'a> {
     withdrawal: &'a Withdrawal,
 }
 
-/// What its chain shows of it from one head.
+/// What the chain shows of it, from one head.
 struct Sight {
     head: Head,
     status: WithdrawalStatus,
-    /// The final block that the status is as of; without one everything is pending.
+    /// The final block as of which the status is; without one, everything is pending.
     block: Option<Block>,
     found: Option<Transaction>,
 }
 
-/// What is true about it, and the blocks that make it true.
+/// What is true about it, and the blocks that show it.
 struct Standing {
     status: WithdrawalStatus,
     grounds: Vec<(ChainId, Block)>,
@@ -146,14 +146,14 @@ impl Oracle {
         Ok(answer)
     }
 
-    /// Attests that money is to be set apart for a withdrawal, on the withdrawer's word.
+    /// Attests that money is to be set apart for a withdrawal, on the withdrawer's signature.
     pub async fn initiation(
         &self,
         claim: &InitiationClaim,
         question: Option<&Question>,
     ) -> Result<InitiationAnswer, Error> {
         let (owned, amount) = self.initiated_by(claim)?;
-        // Peers, and whoever sees the request, see the signature.
+        // Peers, and everybody who sees the request, also see the signature.
         if self.bound_nonces {
             owned.check_bound()?;
         }
@@ -173,7 +173,7 @@ impl Oracle {
         })
     }
 
-    /// Tells what stands at a withdrawal address. Signs nothing.
+    /// Reads what is at a withdrawal address. Signs nothing.
     pub async fn initiated(&self, claim: &InitiationClaim) -> Result<InitiatedAnswer, Error> {
         let (owned, amount) = self.initiated_by(claim)?;
         let held = self.hub.holds(owned.address, owned.token, amount).await?;
@@ -243,8 +243,8 @@ impl Oracle {
         Ok(standing)
     }
 
-    /// What is to be signed about a withdrawal; `None` while it is pending. Whoever asks, naming a
-    /// transaction or not, is told the same.
+    /// What is to be signed about a withdrawal; `None` while it is pending. The answer does not depend on whether the
+    /// caller names a transaction.
     fn verdict(&self, sought: &Sought<'_>, standing: &Standing) -> Option<(Execution, Statement)> {
         let (id, withdrawal) = (&sought.chain.spec.id, sought.withdrawal);
         let escrow = sought.owned.escrow(withdrawal.amount);
@@ -266,7 +266,7 @@ impl Oracle {
 }
 
 impl Sought<'_> {
-    /// What is pending is looked at once more, from a head that is asked for now.
+    /// A pending withdrawal is looked at once more, from a newer head.
     async fn look(&self) -> Result<Sight, ReadError> {
         let reader = &self.chain.reader;
         let sight = self.seen_from(reader.head().await?).await?;

@@ -1,4 +1,4 @@
-//! What is to be thought of a signed fact's block at one look, and when to look again. Pure.
+//! What one look says of a signed fact's block, and when to look again. Pure.
 
 use std::time::Duration;
 
@@ -6,33 +6,33 @@ use vm::{Block, ChainSpec, FinalityTag, Head};
 
 /// Seconds that must lie between two looks that both miss a block before it counts as gone.
 pub const CONFIRM: u64 = 5;
-/// Between two looks at a chain.
+/// The shortest pause between two looks at a chain.
 pub const FASTEST: Duration = Duration::from_secs(6);
-/// See [`FASTEST`].
+/// The longest such pause.
 pub const SLOWEST: Duration = Duration::from_secs(30);
 
 /// One block at one look.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
     pub block: &'a Block,
-    /// The quorum's word.
+    /// Whether the quorum has it on the chain.
     pub on_chain: bool,
     /// When it was first missed (unix seconds), if it has been missed ever since.
     pub missed: Option<u64>,
 }
 
-/// See the module.
+/// What a look says of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// There, and too deep to be undone.
+    /// It is there, and too deep to be undone.
     Past,
-    /// There.
+    /// It is there.
     Stands,
-    /// The chain is shown from before that block: it tells nothing.
+    /// The providers show the chain as of an earlier block, so they say nothing of it.
     Early,
-    /// Not there since that unix second.
+    /// It is missing since that unix second.
     Missing(u64),
-    /// Not there, twice.
+    /// It was missing twice.
     Gone,
 }
 
@@ -50,7 +50,7 @@ impl Sight<'_> {
                 false => Verdict::Stands,
             };
         }
-        // A tip far below is no late provider but another chain.
+        // A tip far below is not a late provider, but another chain.
         if number > tip && number - tip <= span {
             return Verdict::Early;
         }
@@ -62,14 +62,14 @@ impl Sight<'_> {
     }
 }
 
-/// What a look came to, for [`pause`].
+/// The outcome of a look, for [`pause`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Something is missing: make sure soon.
+    /// Something is missing: look again soon.
     Alarmed,
     /// The head has moved since the last look.
     Moving,
-    /// It has not, nothing is watched, or nobody answered.
+    /// The head has not moved, nothing is watched, or no provider answered.
     Still,
 }
 

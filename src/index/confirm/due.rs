@@ -1,6 +1,5 @@
-//! What is to be confirmed: the deposits of open requests that are not final, by transaction, and in which
-//! order. What is known of a request is read again when its row among the open ones is another, and
-//! all of it now and then.
+//! Which deposits are to be confirmed, and in which order: those of open requests that are not final, by transaction.
+//! What is known of a request is read again when its row among the open ones changes, and all of it now and then.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,7 +17,7 @@ use crate::{
 
 /// Open requests read at a time.
 const PAGE: usize = 256;
-/// Milliseconds after which what is known is read again.
+/// Milliseconds after which everything that is known is read again.
 const REFRESH: u64 = 60_000;
 
 /// The deposits of one transaction that are not final.
@@ -26,12 +25,12 @@ pub struct Due {
     pub network: String,
     pub transaction: String,
     pub deposits: Vec<Pending>,
-    /// What pays for its order is asked about first, and dust last; what is oldest first.
+    /// Deposits that pay for their order come first and dust last; of the same kind the oldest comes first.
     rank: (u8, u64),
 }
 
 impl Due {
-    /// One deposit.
+    /// A single deposit.
     #[cfg(test)]
     pub fn of(request: Arc<crate::request::Request>, deposit: Deposit) -> Self {
         Self {
@@ -42,14 +41,14 @@ impl Due {
         }
     }
 
-    /// Whether the block of one of them is final. What is not is cheap: nothing is read of it.
+    /// Whether the block of one of them is final. Others cost little: nothing is read of them.
     pub fn is_old(&self, finality: &Finality, head: &Head) -> bool {
         let mut deposits = self.deposits.iter();
         deposits.any(|(_, deposit)| finality.met(&block(deposit), head))
     }
 }
 
-/// The block of a deposit, whose parent nobody asks for.
+/// The block of a deposit; its parent is not needed.
 pub fn block(deposit: &Deposit) -> Block {
     Block {
         number: deposit.place.number,
@@ -65,12 +64,12 @@ struct Known {
     waiting: Vec<(u8, Pending)>,
 }
 
-/// See the module.
+/// The open requests as they were read last.
 #[derive(Default)]
 pub(super) struct Waiting(Mutex<(u64, HashMap<B256, Known>)>);
 
 impl Waiting {
-    /// Takes what is known; nothing when it is old.
+    /// Takes what is known; nothing when it is too old.
     fn take(&self, now: u64) -> (u64, HashMap<B256, Known>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (read, known) = std::mem::take(&mut *all);
@@ -113,7 +112,7 @@ impl Confirmer {
         Ok(due)
     }
 
-    /// What is not final of an open request; `None` where there is no such request.
+    /// The deposits of an open request that are not final; `None` where there is no such request.
     async fn read(
         &self,
         id: &B256,
@@ -138,7 +137,7 @@ impl Confirmer {
         Ok(Some(Known { row, waiting }))
     }
 
-    /// An open row without its request: nobody can do anything about it.
+    /// Deletes an open row whose request does not exist: nobody can do anything about it.
     async fn orphaned(&self, key: &Key, value: &[u8]) -> Result<(), IndexError> {
         tracing::error!(?key, "work of a request that is not there is dropped");
         metrics::counter!("intentd_index_orphans_total").increment(1);
@@ -149,7 +148,7 @@ impl Confirmer {
     }
 }
 
-/// What does not rest, by network and transaction.
+/// The deposits that are not at rest, by network and transaction.
 fn grouped<'a>(
     known: impl Iterator<Item = &'a Known>,
     pauses: &Pauses,

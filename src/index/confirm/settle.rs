@@ -1,5 +1,5 @@
-//! What a look found, recorded: in one commit for each request and transaction. A commit that the store
-//! refuses is made with the next look; it keeps no other from being made.
+//! Records what a look found, in one commit for each request and transaction. A commit that the store refuses is made
+//! with the next look; it does not hold up other commits.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ impl Confirmer {
         look
     }
 
-    /// Lists a deposit that nobody has agreed about for long.
+    /// Lists a deposit that no quorum has agreed about for long.
     pub(super) async fn listed(&self, one: &Pending, why: &str, now: u64) {
         if let Err(error) = self.shelve(one, why, now).await {
             tracing::error!(%error, "a deposit is not listed");
@@ -75,7 +75,7 @@ impl Confirmer {
             return Ok(());
         };
         let mut batch = opened(Batch::new(), request.id, first.onchain_id, now);
-        // Of what a solver looks at nothing is listed here.
+        // A deposit that a solver decides about is not listed here.
         let mut listed = match request.execution {
             Execution::Solver => Listed::default(),
             Execution::User => Listed::of(&**self.requests.store(), &request.id).await?,
@@ -111,8 +111,8 @@ impl Confirmer {
         Ok(())
     }
 
-    /// Records that deposits of a request are not there. Whoever showed them may have left out others: the
-    /// network is to be read again from there, which the same commit notes.
+    /// Records that deposits of a request do not exist. The provider that showed them may have left out others, so
+    /// the same commit notes that the network has to be read again from there.
     async fn gone(&self, some: &[&Pending], now: u64) -> Result<(), IndexError> {
         let Some((request, first)) = some.first() else {
             return Ok(());
@@ -138,7 +138,8 @@ impl Confirmer {
         Ok(())
     }
 
-    /// `batch`, and in the cursor's row that its network is to be read again from the lowest of the deposits on.
+    /// `batch`, and a note in the cursor's row that the network is to be read again from the lowest of the deposits
+    /// on.
     async fn owed(&self, batch: Batch, deposits: &[&Deposit]) -> Result<Batch, IndexError> {
         let lowest = deposits.iter().min_by_key(|deposit| deposit.place.number);
         let Some(Deposit { network, place, .. }) = lowest else {
@@ -149,7 +150,7 @@ impl Confirmer {
             return Ok(batch);
         };
         let mut cursor = Cursor::decode(&bytes)?;
-        // Also where that is noted already: the tail may be reading it again just now.
+        // The row is written even where that is noted already: the tail may be reading it again now.
         let batch = batch.expect(key.clone(), Expect::Equals(bytes));
         Ok(match cursor.again.owe(place.number) {
             true => batch.put(key, cursor.encode()?),

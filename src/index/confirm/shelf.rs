@@ -1,6 +1,6 @@
-//! Deposits that no quorum has agreed about for days: the operator has them listed with why, may have
-//! them looked at again or dismiss them, and agreement takes them off the list by itself. And those that
-//! are agreed about and that nobody is paid from.
+//! Lists deposits for the operator that no quorum has agreed about for days, with the reason. The operator may have
+//! them looked at again, or dismiss them; agreement takes them off the list. It also lists deposits that are agreed
+//! about but that pay nobody.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -30,15 +30,15 @@ use crate::{
 
 /// Seconds after its block for which a deposit waits for agreement without being listed.
 const PATIENCE: u64 = 172_800;
-/// Between two looks at what a quorum calls unattestable: a part of its age, and at most this, in
-/// milliseconds. Everybody can have one made, and it may be as large as what is read gets.
+/// The pause between two looks at what a quorum calls unattestable: this part of its age, and at most the same in
+/// milliseconds. Anybody can make such a transaction, and it may be as large as the largest that is read.
 const PART: u64 = 8;
 const LONGEST: u64 = 3_600_000;
-/// The same for what nobody answers about: it may be anybody's, as soon as somebody does.
+/// The pause, in milliseconds, after no quorum answered: the transaction may turn out to be anybody's.
 const UNANSWERED: u64 = 60_000;
-/// Why a deposit of an order that nobody is paid from is listed.
+/// Why a deposit is listed whose order pays nobody.
 const BY_HIMSELF: &str = "the order's user acts by himself, nobody is paid from it: its depositor recovers it at an oracle";
-/// Transactions that such pauses are remembered of.
+/// Transactions whose pauses are remembered.
 const MOST: usize = 4_096;
 
 /// Unix milliseconds before which transactions, by network and text, are not looked at.
@@ -51,12 +51,12 @@ impl Pauses {
         self.all().get(&name).is_some_and(|until| now < *until)
     }
 
-    /// A quorum calls it unattestable.
+    /// Notes that a quorum calls it unattestable.
     pub fn doubt(&self, due: &Due, now: u64) {
         self.rest(due, LONGEST, now);
     }
 
-    /// Nobody answers about it.
+    /// Notes that no quorum answered about it.
     pub fn unanswered(&self, due: &Due, now: u64) {
         self.rest(due, UNANSWERED, now);
     }
@@ -88,7 +88,7 @@ fn make_room(all: &mut HashMap<(String, String), u64>, now: u64) {
 }
 
 impl Confirmer {
-    /// Lists a deposit that nobody has agreed about for long.
+    /// Lists a deposit that no quorum has agreed about for long.
     pub(super) async fn shelve(
         &self,
         (request, deposit): &Pending,
@@ -122,14 +122,14 @@ impl Confirmer {
         let batch = batch.put(key, row.encode()?);
         let end = |facts: &mut Facts| facts.end(ending.clone());
         match self.requests.record(&request.id, now, batch, end).await {
-            // Somebody else listed it meanwhile.
+            // It was listed meanwhile.
             Ok(_) | Err(RequestsError::Refused) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// `batch`, and those of the deposits off the list that were put there by [`Confirmer::shelve`]; which.
-    /// What the solver has parked stays.
+    /// `batch`, and the deposits off the list that [`Confirmer::shelve`] put there; returns which. What the solver
+    /// has parked stays.
     pub(super) async fn unshelve(
         &self,
         batch: Batch,
@@ -153,8 +153,8 @@ impl Confirmer {
     }
 }
 
-/// How a deposit ends of an order whose user acts by himself, so that no solver ever looks at it: it is
-/// listed, and its depositor recovers it. Only the user's own is told in his request's record.
+/// How a deposit ends whose order the user executes, so that no solver ever looks at it: it is listed, and its
+/// depositor recovers it. Only the user's own deposit is recorded in the request.
 pub(super) fn unpaid(
     (request, deposit): &Pending,
     agreed: &Agreed,
@@ -181,7 +181,7 @@ fn age(deposit: &Deposit, now: u64) -> u64 {
     (now / 1_000).saturating_sub(deposit.place.time)
 }
 
-/// Nothing says any more that the deposits are not given back.
+/// Removes the note that the deposits are not given back.
 pub(super) fn forget(facts: &mut Facts, deposits: &HashSet<B256>) {
     facts
         .endings

@@ -1,6 +1,6 @@
-//! What a quorum's reading means for a deposit, by the oracle's own reading of its transaction: what
-//! that refuses for good is doubt here, and doubt is never final. How many deposits there are is judged
-//! by whoever pays for one.
+//! What a quorum's reading means for a deposit, judged as the oracle judges the transaction: what the oracle refuses
+//! for good is doubtful here, and a doubtful deposit is never final. How many deposits there may be is judged by
+//! whoever pays for one.
 
 use vm::{B256, Payment, PaymentKind, Receipt, Seen, protocol::limits, spelled_alike};
 
@@ -14,14 +14,14 @@ use crate::{
     },
 };
 
-/// See the module.
+/// What is known of a deposit after a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Not yet.
+    /// It is too early to tell.
     Early,
-    /// It is there, like this.
+    /// It exists, with these properties.
     Final(Agreed),
-    /// It is not there, and its block is old enough to be.
+    /// It does not exist, and its block is old enough to be final.
     Gone,
     /// The oracle attests nothing of its transaction, for this reason.
     Doubtful(String),
@@ -73,8 +73,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether its depositor gave the deposit: sent the transaction, or the currency's own record says so.
-/// What the order does not ask for may be a token of anybody's, whose record says anything.
+/// Whether the depositor gave the deposit: the depositor sent the transaction, or the currency's own events say so. A
+/// currency that the order does not ask for may be anybody's token, whose events prove nothing.
 fn is_own(receipt: &Receipt, request: &Request, deposit: &vm::Deposit) -> bool {
     let asked = request.order.inputs.iter().any(|input| {
         let currency = &input.payment.currency;

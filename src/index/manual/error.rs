@@ -1,4 +1,4 @@
-//! Refusals of this room, with the status that each has on the wire.
+//! Refusals of submitted transactions, each with its HTTP status.
 
 use vm::B256;
 
@@ -28,7 +28,7 @@ pub enum ManualError {
     /// 404.
     #[error("unknown transaction {0}")]
     UnknownTransaction(String),
-    /// 503: too many are looked for already.
+    /// 503: too many transactions are looked for already.
     #[error("too many transactions are being looked for")]
     Busy,
     /// 503.

@@ -1,4 +1,4 @@
-//! Transactions that were found a moment ago: telling of them again asks nobody, so that nobody makes every
+//! Transactions that were found a moment ago. Submitting them again asks no provider, so nobody can make every
 //! provider send a large one again and again. Time is an argument, in unix milliseconds.
 
 use std::{
@@ -6,16 +6,16 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Transactions remembered at most; beyond it those that are forgotten next make room.
+/// Transactions that are remembered at most; beyond it those that expire next make room.
 const MOST: usize = 10_000;
-/// Milliseconds for one that a reorg may still change, or that is a request's.
+/// How long one is remembered that a reorg may still change, or that is a request's: milliseconds.
 const SHORT: u64 = 30_000;
-/// Milliseconds for one that is final and nobody's.
+/// How long one is remembered that is final and nobody's: milliseconds.
 const LONG: u64 = 600_000;
 
 type Name = (String, Vec<u8>);
 
-/// See the module.
+/// Until when each transaction is remembered.
 #[derive(Debug, Default)]
 pub struct Lately(Mutex<HashMap<Name, u64>>);
 
@@ -26,7 +26,7 @@ impl Lately {
         self.all().get(&name).is_some_and(|until| now < *until)
     }
 
-    /// It was found just now; `nobodys`: no block and no request of today can make it anybody's.
+    /// Remembers that it was found just now. `nobodys`: no block and no present request can make it anybody's.
     pub fn found(&self, network: &str, id: &[u8], (nobodys, now): (bool, u64)) {
         let mut all = self.all();
         if all.len() >= MOST {
@@ -36,7 +36,7 @@ impl Lately {
             let mut ends: Vec<u64> = all.values().copied().collect();
             let (_, middle, _) = ends.select_nth_unstable(MOST / 2);
             let middle = *middle;
-            // Many may end at the same time: then all of them go.
+            // Many may expire at the same time: then all of them go.
             all.retain(|_, until| *until > middle);
         }
         let length = if nobodys { LONG } else { SHORT };

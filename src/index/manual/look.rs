@@ -18,20 +18,20 @@ use crate::{
     },
 };
 
-/// Milliseconds until the second look; each later one takes twice as long, up to [`SLOWEST`].
+/// Milliseconds before the second look; each later pause is twice as long, up to [`SLOWEST`].
 const FIRST: u64 = 1_000;
 /// See [`FIRST`].
 const SLOWEST: u64 = 60_000;
-/// Milliseconds after which a transaction that no block has is looked for rarely.
+/// Milliseconds after which a transaction that is in no block is looked for rarely.
 const SELDOM_AFTER: u64 = 600_000;
-/// Milliseconds between two looks then.
+/// Milliseconds between two looks from then on.
 const SELDOM: u64 = 600_000;
-/// Milliseconds after which a transaction that no block has is given up.
+/// Milliseconds after which a transaction that is in no block is given up.
 const GIVE_UP: u64 = 6 * 3_600_000;
-/// The same for one that nobody says belongs to a request.
+/// The same for one that no caller assigned to a request.
 const GIVE_UP_UNCLAIMED: u64 = 600_000;
 
-/// What a transaction is at one look.
+/// What one look found of a transaction.
 struct Sight {
     transaction: TxRef,
     head: Head,
@@ -40,7 +40,7 @@ struct Sight {
 }
 
 impl Transactions {
-    /// Looks for a row's transaction and records what is there. Without an answer the row waits.
+    /// Looks for a row's transaction and records what it finds. Without an answer the row waits.
     pub(super) async fn look(&self, row: &Row, now: u64) -> Result<(), IndexError> {
         let Some(network) = self.networks.get(&row.network) else {
             return self.later(row, now).await;
@@ -95,7 +95,7 @@ impl Transactions {
         }
     }
 
-    /// Looks for a transaction that may only be told of once it is in a block.
+    /// Looks for a transaction that may only be submitted once it is in a block.
     pub(super) async fn at_once(
         &self,
         name: &str,
@@ -121,8 +121,8 @@ impl Transactions {
         Ok(())
     }
 
-    /// Records the deposits of known orders by their users. What anybody else deposits the tail finds.
-    /// Whether there is any, or may be: what cannot be attributed now can be later.
+    /// Records the deposits of known orders by their users; the tail finds everybody else's. Returns whether there is
+    /// any, or may be: what cannot be attributed now can be later.
     async fn deposits(
         &self,
         network: &str,
@@ -233,7 +233,7 @@ impl Transactions {
         self.settled(row, Outcome::GivenUp, now).await
     }
 
-    /// The next look, each time after a longer wait.
+    /// Schedules the next look, each time after a longer pause.
     async fn later(&self, row: &Row, now: u64) -> Result<(), IndexError> {
         let mut next = row.clone();
         let old = now.saturating_sub(row.tracked.first) >= SELDOM_AFTER;
@@ -247,7 +247,7 @@ impl Transactions {
         self.keep(&next).await
     }
 
-    /// The next look after a block: in one it is already.
+    /// Schedules the next look after the next block.
     async fn soon(
         &self,
         row: &Row,
@@ -270,12 +270,12 @@ impl Transactions {
         Ok(())
     }
 
-    /// Looks no more. What belongs to nobody's request is forgotten.
+    /// Ends the search. What belongs to nobody's request is forgotten.
     async fn settled(&self, row: &Row, outcome: Outcome, now: u64) -> Result<(), IndexError> {
         let store = self.book.requests.store();
         let key = transaction::settled(&row.network, &row.id);
         let mut batch = Batch::new().delete(transaction::watched(&row.network, &row.id));
-        // Where a deposit was recorded its row is there already, with the requests it belongs to.
+        // Where a deposit was recorded, the row exists already, with the requests that it belongs to.
         if !row.tracked.requests.is_empty() && store.read(&key).await?.is_none() {
             let mut tracked = row.tracked.clone();
             tracked.outcome = outcome;

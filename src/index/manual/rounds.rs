@@ -1,4 +1,4 @@
-//! Rounds over what is looked for: every network on its own.
+//! Rounds over the transactions that are looked for: each network on its own.
 
 use std::{
     cmp::Reverse,
@@ -25,15 +25,14 @@ use crate::{
 const PAGE: usize = 256;
 /// Transactions asked about at the same time.
 const AT_ONCE: usize = 8;
-/// Transactions that one round asks a network about for the first time since somebody told of them.
+/// Transactions that one round asks a network about for the first time since they were submitted.
 const NEW: usize = 32;
-/// Those that it asks about again: what never comes costs every provider so many questions a second and
-/// no more, however much of it there is.
+/// Transactions that it asks about again. What never appears costs every provider so many questions a second and no
+/// more, however much of it there is.
 const AGAIN: usize = 8;
-/// Transactions of a request, the newest, that are looked for longer because somebody said that they
-/// belong to it.
+/// Transactions of a request, the newest, that are looked for longer because a caller assigned them to it.
 const CLAIMED: usize = 8;
-/// Between the beginnings of two rounds.
+/// The time between the beginnings of two rounds.
 const ROUND: Duration = Duration::from_secs(1);
 
 impl Transactions {
@@ -63,7 +62,7 @@ impl Transactions {
                 () = self.bell.rung() => {}
                 () = sleep(ROUND), if waiting > 0 => {}
             }
-            // Each round reads all rows: who tells of one transaction after the other starts no more.
+            // Each round reads all rows, so submitting one transaction after the other starts no more rounds.
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return,
@@ -72,8 +71,8 @@ impl Transactions {
         }
     }
 
-    /// Looks once for everything that is due at `now` (unix milliseconds). Answers with how many
-    /// transactions were still looked for when it began.
+    /// Looks once for everything that is due at `now` (unix milliseconds). Returns how many transactions were still
+    /// looked for when it began.
     pub async fn round(&self, now: u64) -> Result<usize, IndexError> {
         let (waiting, due) = self.due(now).await?;
         for rows in due.values() {
@@ -99,8 +98,8 @@ impl Transactions {
         Ok((waiting, due))
     }
 
-    /// The rows without those that there is no room for: of what nobody has seen, first what nobody claims,
-    /// and of that what was looked for already, the oldest first. A request claims few.
+    /// The rows without those for which there is no room. Of the transactions that were never seen, unclaimed ones go
+    /// first, and of those the ones that were looked for already, the oldest first. A request claims few.
     async fn kept(&self, mut rows: Vec<Row>) -> Result<Vec<Row>, IndexError> {
         let Some(above) = rows.len().checked_sub(MOST).filter(|above| *above > 0) else {
             return Ok(rows);
@@ -157,9 +156,9 @@ impl Transactions {
     }
 }
 
-/// What a round asks a network about, of all that is due there. Of what was never looked at, half is what was
-/// told last and half what a request claims, the oldest first: whoever tells of much that never comes keeps
-/// nobody waiting. Then what is a request's, what one claims, and what has waited longest.
+/// What a round asks a network about, of all that is due there. Of what was never looked at, half is the newest and
+/// half is what a request claims, the oldest first: submitting much that never appears delays nobody else. Then comes
+/// what is a request's, what one claims, and what has waited longest.
 fn asked(due: &mut Vec<Row>) {
     let (mut new, mut again): (Vec<Row>, Vec<Row>) = std::mem::take(due)
         .into_iter()
@@ -178,7 +177,7 @@ fn asked(due: &mut Vec<Row>) {
     due.extend(again);
 }
 
-/// Takes the claim from what is beyond [`CLAIMED`] of its request.
+/// Removes the claim from what is beyond [`CLAIMED`] of its request.
 fn claimed(rows: &mut [Row]) {
     let mut of: HashMap<B256, Vec<(u64, usize)>> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {

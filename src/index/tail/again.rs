@@ -1,4 +1,4 @@
-//! Taking the cursor back to read blocks again: see `index::again`.
+//! Takes the cursor back to read blocks again; `index::again` says when.
 
 use super::{Step, Stored, Tail};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Tail {
-    /// Takes the cursor back to before block `number`, of which a deposit was shown that is not there.
+    /// Takes the cursor back to before block `number`, in which a deposit was shown that does not exist.
     pub(super) async fn read_again(
         &self,
         stored: &Stored,
@@ -17,10 +17,10 @@ impl Tail {
         let cursor = &stored.cursor;
         let below = |mark: &Mark| mark.number < number;
         let mut back = match cursor.marks.iter().rposition(below) {
-            // It has not been passed.
+            // The cursor has not passed it.
             _ if number >= cursor.next => cursor.clone(),
             Some(kept) => rewound(cursor, kept),
-            // What is newer is read, as far back as it can be.
+            // Newer blocks are read, as far back as possible.
             None => {
                 self.unread(number);
                 match cursor.marks.is_empty() {
@@ -36,7 +36,7 @@ impl Tail {
         Ok(Step::Rewound { to })
     }
 
-    /// Tells that `block` cannot be read again: no mark is below it.
+    /// Reports that `block` cannot be read again: no mark is below it.
     fn unread(&self, block: u64) {
         let network = self.network.name.clone();
         tracing::error!(

@@ -1,4 +1,4 @@
-//! Blocks of one provider during one step, and what a range of them does to the book.
+//! The blocks of one provider during one step, and what a range of them changes in the store.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -22,7 +22,7 @@ use crate::{
     store::{Batch, requests::unless_forgotten, rows::sighting},
 };
 
-/// Orders that are looked for at the same time.
+/// Orders that are looked up at the same time.
 const LOOKUPS: usize = 16;
 
 /// A deposit of a range.
@@ -30,12 +30,12 @@ struct Found<'a> {
     sighting: &'a Sighting,
     deposit: &'a vm::Deposit,
     request: Option<&'a Request>,
-    /// It was not known there.
+    /// It was not known in this block.
     news: bool,
     sure: bool,
 }
 
-/// See the module. Blocks are asked for once.
+/// The blocks of one provider; each is asked for once.
 pub struct Blocks<'a> {
     scanner: &'a dyn Scanner,
     head: Block,
@@ -57,7 +57,7 @@ impl<'a> Blocks<'a> {
         &self.head
     }
 
-    /// The block at a height that is not above the head.
+    /// The block at a height, which is not above the head.
     pub async fn at(&self, number: u64) -> Result<Block, ReadError> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known().get(&number).cloned();
@@ -69,7 +69,7 @@ impl<'a> Blocks<'a> {
         Ok(block)
     }
 
-    /// What the blocks up to `end` say that `shown` leaves out.
+    /// What the blocks up to `end` contain that `shown` leaves out.
     pub async fn omitted(
         &self,
         from: u64,
@@ -97,8 +97,8 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// The newest mark that is on the chain, when a newer one is not; `None` while all stand. Marks
-    /// above the head say nothing: the provider may be late.
+    /// The newest mark that is on the chain, when a newer one is not; `None` while all are. Marks above the head say
+    /// nothing: the provider may be late.
     pub async fn fork(&self, marks: &[Mark]) -> Result<Option<usize>, IndexError> {
         let mut lost = None;
         for (at, mark) in marks.iter().enumerate().rev() {
@@ -122,9 +122,9 @@ impl<'a> Blocks<'a> {
 }
 
 impl Tail {
-    /// Commits what the range shows of requests. Answers with what belongs into the cursor's commit.
-    /// First what is sure, then what nobody shows any more, then what one provider alone shows: it may
-    /// be in another block now.
+    /// Commits what the range shows of requests, and returns what belongs into the cursor's commit. Sure deposits
+    /// come first, then those that no provider shows any more, then those that one provider alone shows: they may be
+    /// in another block now.
     pub(super) async fn record(
         &self,
         blocks: &Blocks<'_>,
@@ -167,7 +167,8 @@ impl Tail {
         self.found(blocks, &shown, batch, now).await
     }
 
-    /// Records deposits, those of a request in one commit; `batch`, and the rows of those that are no request's.
+    /// Records deposits, those of a request in one commit. Returns `batch` with the rows of deposits that belong to
+    /// no request.
     async fn found(
         &self,
         blocks: &Blocks<'_>,
@@ -202,8 +203,8 @@ impl Tail {
         Ok(batch)
     }
 
-    /// The requests whose orders the sightings name, by order: most name none. Whoever deposits has
-    /// been told of a request that was stored before.
+    /// The requests whose orders the sightings name, by order. Most sightings name none. A depositor knows an order
+    /// only after its request was stored.
     async fn ours(&self, sightings: &[Sighting]) -> Result<HashMap<B256, Request>, IndexError> {
         let deposits = sightings.iter().flat_map(|sighting| &sighting.deposits);
         let orders: HashSet<B256> = deposits.filter_map(apply::order).collect();
@@ -218,8 +219,8 @@ impl Tail {
             .await
     }
 
-    /// Deposits of one request: its facts tell of them when this returns; false where the request was
-    /// forgotten meanwhile.
+    /// Deposits of one request: its facts have them when this returns; false where the request was forgotten
+    /// meanwhile.
     async fn deposited(
         &self,
         blocks: &Blocks<'_>,
@@ -251,7 +252,7 @@ impl Tail {
         Ok(unless_forgotten(recorded)?.is_some())
     }
 
-    /// A deposit that was in a block of the range, and is not among its sightings.
+    /// Handles a deposit that was in a block of the range and is not among its sightings.
     async fn missed(
         &self,
         blocks: &Blocks<'_>,
@@ -260,11 +261,11 @@ impl Tail {
         now: u64,
     ) -> Result<(), IndexError> {
         if blocks.at(row.number).await?.hash == row.seen.hash {
-            // The block is the same, so the deposit is in it, whatever this provider left out.
+            // The block is the same, so the deposit is in it, even though this provider left it out.
             self.count("omitted");
             return Ok(());
         }
-        // One that lies about this block makes nothing unseen.
+        // A provider that lies about this block removes nothing.
         if !word.misses(row.number, row.seen.hash).await {
             self.count("disputed");
             return Ok(());
@@ -274,7 +275,7 @@ impl Tail {
         Ok(())
     }
 
-    /// The range's sightings of before, by block and onchain id.
+    /// The range's earlier sightings, by block and onchain id.
     async fn sighted(
         &self,
         range: &RangeInclusive<u64>,
@@ -292,8 +293,7 @@ impl Tail {
         Ok(sighted)
     }
 
-    /// Counts what is new of deposits that no quorum will attest, and tells the operator of their
-    /// transactions.
+    /// Counts new deposits that no quorum will attest, and logs their transactions for the operator.
     fn doubt(&self, all: &[(B256, Found<'_>)]) {
         for (sighting, first, deposits) in doubtful(all) {
             (0..deposits).for_each(|_| self.count("unattributed"));
@@ -315,8 +315,8 @@ impl Tail {
     }
 }
 
-/// The doubtful transactions with something new: anybody makes one of a thousand deposits, so that each gets one
-/// line of the log, with its first deposit and how many there are.
+/// The doubtful transactions with something new. Anybody can make a transaction of a thousand deposits, so each gets
+/// one line of the log, with its first deposit and their number.
 fn doubtful<'a>(all: &[(B256, Found<'a>)]) -> Vec<(&'a Sighting, &'a vm::Deposit, usize)> {
     let mut told: BTreeMap<&[u8], (&Sighting, &vm::Deposit, usize)> = BTreeMap::new();
     let new = all.iter().filter(|(_, found)| found.news);

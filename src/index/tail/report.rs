@@ -1,4 +1,4 @@
-//! What a tail tells of itself: figures, the log, and what keeps it from going on.
+//! What a tail reports: metrics, the log, and what stops it.
 
 use super::{IndexError, Step, Tail};
 
@@ -11,7 +11,7 @@ impl Tail {
             .set(number(head.saturating_sub(at)));
     }
 
-    /// Whoever asks what is wrong is told of what did not pass with a few tries at every provider.
+    /// Reports an error once a few tries at every provider did not cure it.
     pub(super) fn troubled(&self, errors: u32, stepped: &Result<Step, IndexError>) {
         let tries = u32::try_from(self.scanners.len().max(1)).unwrap_or(u32::MAX);
         let why = match stepped {

@@ -1,7 +1,7 @@
-//! What a second provider shows of a range. One that leaves deposits out must not move the cursor over
-//! them, so the cursor passes only what two providers on one chain have read; whatever either of them
-//! shows is recorded, but one provider's word alone only adds. Only a deposit that both show differently is
-//! nobody's. Where there is only one provider its own blocks have to bear it out.
+//! What a second provider shows of a range. A provider that leaves deposits out must not move the cursor over them,
+//! so the cursor passes only what two providers of one chain have read. What either of them shows is recorded, but
+//! one provider's word alone only adds. A deposit that both show differently is recorded for nobody. Where there is
+//! only one provider, its own blocks have to confirm what it shows.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -17,7 +17,7 @@ use vm::{
 
 use super::{Blocks, IndexError, Step, Tail};
 
-/// How long one of the others may take.
+/// How long one of the other providers may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Steps without a new block after which another provider is asked for its head.
 pub const QUIET: u32 = 20;
@@ -25,18 +25,18 @@ pub const QUIET: u32 = 20;
 /// A range that is read.
 #[derive(Clone, Copy)]
 pub struct Asked {
-    /// May be below `next`: what providers know late is read again.
+    /// It may be below `next`: what providers learn late is read again.
     pub from: u64,
     /// The lowest block that the cursor has not passed.
     pub next: u64,
     pub to: u64,
-    /// Blocks that a provider is asked for at once.
+    /// Blocks that a provider is asked for at once at most.
     pub most: u64,
 }
 
 /// A range as another provider shows it.
 pub struct Reading {
-    /// The last block of it that the provider has.
+    /// The last block of the range that the provider has.
     end: Block,
     sightings: Vec<Sighting>,
 }
@@ -48,7 +48,7 @@ pub enum Unread {
     Failed(String),
 }
 
-/// A deposit of a chain: its transaction, and which one it is there.
+/// A deposit of a chain: its transaction, and its position among that one's deposits.
 type Id = (Bytes, u32);
 
 /// What two providers show together.
@@ -58,18 +58,18 @@ pub struct Agreed {
     pub word: Word,
 }
 
-/// Whose word a range is.
+/// Who shows a range.
 pub enum Word {
-    /// One provider's: what it shows is added, and nothing is taken away.
+    /// One provider: what it shows is added, and nothing is removed.
     One,
-    /// Two providers': what both show, and the second one.
+    /// Two providers: the deposits that both show, and the second provider.
     Two(HashSet<Id>, Arc<dyn Scanner>),
-    /// The only one's that is asked.
+    /// The only provider that is asked.
     Only,
 }
 
 impl Word {
-    /// Whether what is known of a deposit may change by it.
+    /// Whether this word may change what is known of a deposit.
     pub fn is_sure(&self, sighting: &Sighting, deposit: &Deposit) -> bool {
         match self {
             Self::One => false,
@@ -80,7 +80,7 @@ impl Word {
         }
     }
 
-    /// Whether nobody says that block `number` is still the one with `hash`; the first has been asked.
+    /// Whether no provider says that block `number` still has `hash`; the first one has been asked.
     pub async fn misses(&self, number: u64, hash: B256) -> bool {
         match self {
             Self::One => false,
@@ -96,9 +96,9 @@ impl Word {
 /// How far the cursor may move.
 pub enum End {
     At(Block),
-    /// The others have not got there yet.
+    /// The other providers have not got there yet.
     Behind,
-    /// None of the others could be read.
+    /// None of the other providers could be read.
     Unread(String),
 }
 
@@ -106,14 +106,14 @@ pub enum End {
 type Second = Option<Result<Reading, Unread>>;
 
 impl Asked {
-    /// Those of the largest question.
+    /// Blocks of the largest question.
     pub fn blocks(self) -> u64 {
         (self.to - self.from + 1).min(self.most)
     }
 }
 
 impl Tail {
-    /// Reads the range at `first`, and at one of the others at the same time.
+    /// Reads the range at `first` and at one of the others at the same time.
     pub(super) async fn read(
         &self,
         first: &dyn Scanner,
@@ -136,8 +136,7 @@ impl Tail {
         Ok((first?, second))
     }
 
-    /// What the first reading and one of the others come to; asks one after the other until one will
-    /// do.
+    /// Combines the first reading with one of the others'. Asks one after the other until one will do.
     pub(super) async fn agreed(
         &mut self,
         blocks: &Blocks<'_>,
@@ -173,7 +172,7 @@ impl Tail {
             };
             outcome = End::Unread(why);
         }
-        // Of what somebody contradicts nothing is recorded.
+        // A deposit that two providers contradict each other about is not recorded.
         if let Some(why) = contradicted {
             return Err(IndexError::Unconfirmed(why));
         }
@@ -184,8 +183,8 @@ impl Tail {
         })
     }
 
-    /// What one provider shows where there is no other to ask: the cursor passes what its own blocks bear
-    /// out, unless the chain's blocks do not say what is in them.
+    /// What one provider shows where there is no other to ask: the cursor passes what the provider's own blocks
+    /// confirm, unless the chain's blocks do not say what is in them.
     async fn unaided(
         &self,
         blocks: &Blocks<'_>,
@@ -204,7 +203,7 @@ impl Tail {
         let (end, word) = match omitted {
             Ok(omitted) => {
                 self.left_out(omitted.len());
-                // Of a transaction that was shown in part, what its block has counts.
+                // Of a transaction that was shown in part, the block's version counts.
                 let is_whole = |shown: &Sighting| {
                     let mut whole = omitted.iter();
                     whole.any(|one| one.transaction.bytes == shown.transaction.bytes)
@@ -222,7 +221,7 @@ impl Tail {
         })
     }
 
-    /// Says so once: the blocks that are read again were told of when they were new.
+    /// Logs it once: blocks that are read again were logged when they were new.
     fn left_out(&self, transactions: usize) {
         if transactions > 0 {
             let (network, provider) = (&self.network.name, self.turn % self.scanners.len());
@@ -236,7 +235,7 @@ impl Tail {
         }
     }
 
-    /// The first provider has no new block. Where another one has gone on for long, it is asked next.
+    /// The first provider has no new block. Where another one has gone on for long, that one is asked next.
     pub(super) async fn idle(&mut self, head: u64) -> Result<Step, IndexError> {
         self.idle = self.idle.saturating_add(1);
         let others = self.others();
@@ -252,8 +251,7 @@ impl Tail {
         Ok(Step::Idle)
     }
 
-    /// The providers besides the first one, in the order in which they are asked; none where one is
-    /// enough.
+    /// The providers besides the first one, in the order in which they are asked; none where one is enough.
     fn others(&self) -> Vec<Arc<dyn Scanner>> {
         let count = self.scanners.len();
         let Some(first) = self.turn.checked_rem(count).filter(|_| !self.alone) else {
@@ -284,7 +282,7 @@ async fn deposits(
     Ok(found)
 }
 
-/// What `other` shows of as much of the range as it has.
+/// What `other` shows of the part of the range that it has.
 async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Unread>, ScanError> {
     let read = async {
         let to = asked.to.min(other.head().await?.number);
@@ -301,7 +299,7 @@ async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Un
     timeout(PATIENCE, read).await.map_err(|_| late())?
 }
 
-/// Both readings as one; `Err` inside: why they are not of one chain.
+/// Both readings as one. `Err` inside: why they are not of one chain.
 async fn together(
     blocks: &Blocks<'_>,
     first: &[Sighting],
@@ -329,14 +327,14 @@ async fn together(
     }))
 }
 
-/// How many of the transactions stand in blocks that were not read before.
+/// How many of the transactions are in blocks that were not read before.
 fn fresh(sightings: &[Sighting], asked: Asked) -> usize {
     let new = |sighting: &&Sighting| sighting.number >= asked.next;
     sightings.iter().filter(new).count()
 }
 
 /// What the second reading shows up to block `last` besides the first, and what both show. `Err`: a deposit that both
-/// show, each in another way.
+/// show, but differently.
 fn added(
     first: &[Sighting],
     second: Vec<Sighting>,

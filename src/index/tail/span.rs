@@ -1,11 +1,11 @@
-//! How many blocks are asked for at once: learned from what the provider bears.
+//! How many blocks are asked for at once, learned from what the provider answers.
 
 /// Blocks of the first range.
 const FIRST: u64 = 1_000;
 /// Blocks of the largest range.
 const MOST: u64 = 10_000;
 
-/// See the module.
+/// The present number of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(u64);
 
@@ -21,13 +21,13 @@ impl Span {
         self.0
     }
 
-    /// `blocks` were too many. False when there is nothing less to ask for.
+    /// Notes that `blocks` were too many. False when it cannot ask for less.
     pub fn refused(&mut self, blocks: u64) -> bool {
         self.0 = (blocks / 2).max(1);
         blocks > 1
     }
 
-    /// `blocks` were answered fast: a little more next time, if it was all that may be asked.
+    /// Notes that `blocks` were answered fast: if that was the most that may be asked, a little more next time.
     pub fn borne(&mut self, blocks: u64) {
         if blocks >= self.0 {
             self.0 = (self.0 + self.0 / 8 + 1).min(MOST);

@@ -58,6 +58,7 @@ impl Ground<'_> {
         Keys {
             current: self.signer.clone(),
             former: self.trading.previous.clone().into(),
+            family: self.trading.solver_family,
         }
     }
 

@@ -187,6 +187,7 @@ impl Rig {
         Keys {
             current: self.signer.clone(),
             former: former.map(|key| key.clone() as Arc<dyn Signer>).collect(),
+            family: vm::SETTLEMENT,
         }
     }
 

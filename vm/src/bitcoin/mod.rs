@@ -19,7 +19,7 @@ pub mod withdrawal;
 
 pub use combine::combinations;
 
-use crate::{Family, Lengths, spec::FinalityDefaults};
+use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};
 
 /// The table entry of `bitcoin-vm`.
 pub static FAMILY: Family = Family {
@@ -29,6 +29,7 @@ pub static FAMILY: Family = Family {
     lengths: Lengths::ANY,
     native_decimals: None,
     tx_prefix: "",
+    hints: Hints::NONE,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

@@ -37,7 +37,7 @@ pub mod withdrawal;
 mod witness;
 mod writer;
 
-use crate::{Family, Lengths, spec::FinalityDefaults};
+use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};
 
 /// The table entry of `ethereum-vm`.
 pub static FAMILY: Family = Family {
@@ -47,6 +47,7 @@ pub static FAMILY: Family = Family {
     lengths: Lengths::both(20),
     native_decimals: Some(18),
     tx_prefix: "",
+    hints: Hints::NONE,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: Some(&order::Orders),

@@ -4,7 +4,21 @@ pub mod address;
 pub mod owner;
 pub mod withdrawal;
 
-use crate::{Family, Lengths, spec::FinalityDefaults};
+use crate::{
+    Family, Lengths,
+    hint::{HintField, HintShape, Hints},
+    spec::FinalityDefaults,
+};
+
+/// A payment is found among those of its sender at its time.
+const HINTS: Hints = Hints {
+    deposit: None,
+    payment: Some(HintShape {
+        title: "HyperliquidHint",
+        about: "",
+        fields: &[HintField::text("user"), HintField::number("timestamp")],
+    }),
+};
 
 /// The table entry of `hyperliquid-vm`.
 pub static FAMILY: Family = Family {
@@ -18,6 +32,7 @@ pub static FAMILY: Family = Family {
     },
     native_decimals: None,
     tx_prefix: "",
+    hints: HINTS,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

@@ -4,7 +4,7 @@ pub mod address;
 pub mod owner;
 pub mod withdrawal;
 
-use crate::{Family, Lengths, spec::FinalityDefaults};
+use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};
 
 /// The table entry of `solana-vm`.
 pub static FAMILY: Family = Family {
@@ -14,6 +14,7 @@ pub static FAMILY: Family = Family {
     lengths: Lengths::both(32),
     native_decimals: None,
     tx_prefix: "",
+    hints: Hints::NONE,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

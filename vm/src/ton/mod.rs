@@ -4,7 +4,28 @@ pub mod address;
 pub mod owner;
 pub mod withdrawal;
 
-use crate::{Family, Lengths, spec::FinalityDefaults};
+use crate::{
+    Family, Lengths,
+    hint::{HintField, HintShape, Hints},
+    spec::FinalityDefaults,
+};
+
+/// A transaction is found by its account and logical time.
+const HINTS: Hints = Hints {
+    deposit: Some(HintShape {
+        title: "TonHint",
+        about: "The logical time of a TON transaction.",
+        fields: &[HintField::text("lt").optional()],
+    }),
+    payment: Some(HintShape {
+        title: "TonFillHint",
+        about: "",
+        fields: &[
+            HintField::text("solverAddress"),
+            HintField::text("lt").optional(),
+        ],
+    }),
+};
 
 /// The table entry of `ton-vm`.
 pub static FAMILY: Family = Family {
@@ -14,6 +35,7 @@ pub static FAMILY: Family = Family {
     lengths: Lengths::ANY,
     native_decimals: None,
     tx_prefix: "",
+    hints: HINTS,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: None,

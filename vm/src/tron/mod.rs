@@ -5,7 +5,7 @@ pub mod order;
 pub mod owner;
 pub mod withdrawal;
 
-use crate::{Family, Lengths, spec::FinalityDefaults};
+use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};
 
 /// The table entry of `tron-vm`.
 pub static FAMILY: Family = Family {
@@ -15,6 +15,7 @@ pub static FAMILY: Family = Family {
     lengths: Lengths::ANY,
     native_decimals: None,
     tx_prefix: "0x",
+    hints: Hints::NONE,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: Some(&owner::Owners),
     orders: Some(&order::Orders),

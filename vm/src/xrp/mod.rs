@@ -3,7 +3,7 @@
 pub mod address;
 pub mod withdrawal;
 
-use crate::{Family, Lengths, spec::FinalityDefaults};
+use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};
 
 /// The table entry of `xrp-vm`.
 pub static FAMILY: Family = Family {
@@ -13,6 +13,7 @@ pub static FAMILY: Family = Family {
     lengths: Lengths::ANY,
     native_decimals: None,
     tx_prefix: "",
+    hints: Hints::NONE,
     withdrawals: Some(&withdrawal::Withdrawals),
     owners: None,
     orders: None,
