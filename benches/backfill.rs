@@ -29,7 +29,7 @@ use alloy::{
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Parser;
 use devnet::{
-    account::Account, artifact::Artifacts, contracts::Wallet, node::Payload, world::Site,
+    account::Account, artifact::Artifacts, contracts::Wallet, node::Payload, world::DevChain,
 };
 use intentd::{
     index::tail::{Step, Tail},
@@ -38,7 +38,7 @@ use intentd::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use vm::{ChainEntry, Endpoint, SETTLEMENT, trade::Trade};
+use vm::{ChainEntry, Endpoint, SETTLEMENT, trade::TradingProvider};
 
 const CHAIN: u64 = 31_001;
 const NAME: &str = "origin";
@@ -73,7 +73,7 @@ async fn main() -> Result<()> {
     }
     let artifacts = Arc::new(tokio::task::spawn_blocking(Artifacts::load).await??);
     let allocator = Account::named("allocator")?;
-    let site = Site::start(NAME, CHAIN, &allocator, artifacts).await?;
+    let site = DevChain::start(NAME, CHAIN, &allocator, artifacts).await?;
     deposit(&site, &arguments).await?;
     let trade = trade(&site)?;
     let events = arguments.blocks * arguments.deposits;
@@ -97,7 +97,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn deposit(site: &Site, arguments: &Arguments) -> Result<()> {
+async fn deposit(site: &DevChain, arguments: &Arguments) -> Result<()> {
     let user = Account::named("user")?.address();
     let wei = U256::from(10).pow(U256::from(24));
     site.node.set_balance(user, wei).await?;
@@ -124,7 +124,7 @@ async fn deposit(site: &Site, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn trade(site: &Site) -> Result<Trade> {
+fn trade(site: &DevChain) -> Result<TradingProvider> {
     let entry = ChainEntry {
         id: NAME.into(),
         depository: Some(site.depository.to_string()),
@@ -144,7 +144,7 @@ fn trade(site: &Site) -> Result<Trade> {
 }
 
 /// What the node takes for the same logs when nobody decodes them.
-async fn logs(site: &Site) -> Result<Duration> {
+async fn logs(site: &DevChain) -> Result<Duration> {
     let depository = site.depository.to_string();
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getLogs",
         "params": [{"fromBlock": "0x0", "toBlock": "latest", "address": depository}]});
@@ -160,7 +160,7 @@ async fn logs(site: &Site) -> Result<Duration> {
     Ok(least)
 }
 
-async fn scan(trade: &Trade, events: usize) -> Result<Duration> {
+async fn scan(trade: &TradingProvider, events: usize) -> Result<Duration> {
     let head = trade.scanner.head().await?.number;
     let begun = Instant::now();
     let mut found = 0;
@@ -169,7 +169,7 @@ async fn scan(trade: &Trade, events: usize) -> Result<Duration> {
         let seen = trade.scanner.deposits(from..=to).await?;
         found += seen
             .iter()
-            .map(|sighting| sighting.deposits.len())
+            .map(|deposit_tx| deposit_tx.deposits.len())
             .sum::<usize>();
     }
     let took = begun.elapsed();
@@ -183,7 +183,7 @@ fn order(number: usize) -> B256 {
 }
 
 /// `ours`: among how many deposits every hundredth is.
-async fn index(trade: &Trade, ours: usize) -> Result<Duration> {
+async fn index(trade: &TradingProvider, ours: usize) -> Result<Duration> {
     let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
     let store: Arc<dyn Store> = Arc::new(SledStore::open(directory.path())?);
     let requests = Requests::new(store.clone());

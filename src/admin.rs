@@ -24,10 +24,10 @@ use tokio::{
     net::UnixStream,
 };
 
-pub use self::serve::{Admin, Desk};
+pub use self::serve::{Admin, Handles};
 use crate::{
     attest::journal::{Entry, Halt, Void},
-    index::desk::Standing,
+    index::admin::Standing,
 };
 
 /// Longest question, in bytes: a webhook with its headers, escaped.

@@ -4,21 +4,24 @@
 //! Opening makes no network traffic: a provider's chain id is checked before its first vote.
 
 pub mod asking;
+mod head_calls;
 mod opened;
 mod providers;
 mod settlement;
-mod views;
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
 use serde_json::{Map, Value};
-use vm::{Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, quorum::Quorum, trade::Trade};
+use vm::{
+    Chain, ChainEntry, ChainSpec, Endpoint, Family, Provider, quorum::Quorum,
+    trade::TradingProvider,
+};
 
 use self::providers::{Source, World, endpoints, for_strangers, required};
 use crate::config::{Config, FinalityProfile, Mistakes, Variables};
 
 pub use self::opened::{Closed, Loaded, Opened};
-pub use vm::trade::Views;
+pub use vm::trade::HeadCalls;
 
 /// `(environment, chains file, hub file)` of the lists that come with the daemon.
 const BUNDLED: &[(&str, &str, &str)] = &[
@@ -383,7 +386,7 @@ fn trades(
     family: &Family,
     spec: &Arc<ChainSpec>,
     endpoints: &[Endpoint],
-) -> Result<Vec<Trade>, String> {
+) -> Result<Vec<TradingProvider>, String> {
     let Some(open) = family.trade else {
         return Ok(Vec::new());
     };

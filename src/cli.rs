@@ -23,7 +23,7 @@ use crate::{
     admin::{self, Answer, Question},
     config::{self, Config},
     run,
-    store::{OpenError, ReplaceError, StoreError, pair::Places},
+    store::{OpenError, ReplaceError, StoreError, pair::Directories},
 };
 
 /// The store is damaged, of another version, or in doubt (sysexits' EX_DATAERR): a restart does not help.
@@ -109,9 +109,9 @@ impl Arguments {
     }
 }
 
-fn places(variables: impl IntoIterator<Item = (String, String)>) -> Places {
+fn places(variables: impl IntoIterator<Item = (String, String)>) -> Directories {
     let (data, journal) = config::directories(variables);
-    Places::new(data, journal)
+    Directories::new(data, journal)
 }
 
 /// The process's exit code for an error of [`Arguments::run`].

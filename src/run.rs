@@ -1,15 +1,15 @@
 //! The composition root: the only place where the daemon's parts are made and joined.
 
 mod background;
+mod charts;
 pub mod clock;
 pub mod engine;
-mod figures;
 mod keys;
 mod listening;
+mod notify;
 mod parts;
 mod pricing;
 mod ready;
-mod told;
 mod trading;
 
 use std::{
@@ -33,17 +33,17 @@ use self::{
     background::Background,
     clock::{unix_millis, unix_seconds},
     listening::Listening,
-    told::Front,
-    trading::Over,
+    notify::Front,
+    trading::Deps,
 };
 use crate::{
-    admin::{Admin, Desk, integrators::Office},
+    admin::{Admin, Handles, integrators::IntegratorAdmin},
     api::oracle::{self, Listed},
     attest::{
         backing::Tolerance,
         journal::Journal,
         peers::{Key, Multisig, Peer, Peers},
-        service::{Oracle, Reachable},
+        service::{Attestor, Reachable},
         watch::Watcher,
     },
     chains::{Chains, Closed, Loaded, Opened},
@@ -58,7 +58,7 @@ use crate::{
     store::{
         Making, Store,
         integrators::Integrators,
-        pair::{Pair, Places},
+        pair::{Directories, Pair},
         requests::Requests,
         reserve::Reserve,
     },
@@ -201,10 +201,10 @@ impl Daemon {
         let admin = Admin::bind(&self.data_dir).context("cannot open the admin socket")?;
         tracing::info!(address = %listeners.ops.local_addr()?, "operations listening");
         tracing::info!(address = %listeners.oracle.local_addr()?, "oracle listening");
-        let office = self.office().await?;
+        let integrator_admin = self.integrator_admin().await?;
         let mut background = Background::new(shutdown.clone());
         background.spawn("metrics", self.metrics.keep(shutdown.clone()));
-        let integrators = office.integrators.clone();
+        let integrators = integrator_admin.integrators.clone();
         for watcher in self.watchers {
             let name = format!("watcher of {}", watcher.chain());
             background.spawn(name, watcher.run(unix_seconds, shutdown.clone()));
@@ -216,7 +216,7 @@ impl Daemon {
         ];
         if let (Some(trading), Some(listener)) = (&self.trading, listeners.integrator) {
             background.spawn("disk", self.reserve.clone().watch(shutdown.clone()));
-            let over = Over {
+            let over = Deps {
                 store: self.pair.store.clone(),
                 reserve: self.reserve.clone(),
                 system: &self.system,
@@ -236,15 +236,15 @@ impl Daemon {
             tracing::info!(address = %listener.local_addr()?, "integrator API listening");
             answering.push(server::serve(listener, opened.app, shutdown.clone()).boxed());
         }
-        let desk = Desk {
+        let handles = Handles {
             journal: self.journal,
-            office,
+            integrator_admin,
             webhooks,
             lanes,
             solver,
             index,
         };
-        background.spawn("admin socket", admin.serve(desk, shutdown));
+        background.spawn("admin socket", admin.serve(handles, shutdown));
         let ended = background.guard(join_all(answering).map(drop)).await;
         self.pair.close().await;
         ended?;
@@ -253,8 +253,8 @@ impl Daemon {
     }
 
     /// Whoever keeps the integrators.
-    async fn office(&self) -> anyhow::Result<Office> {
-        Ok(Office {
+    async fn integrator_admin(&self) -> anyhow::Result<IntegratorAdmin> {
+        Ok(IntegratorAdmin {
             integrators: Integrators::open(self.pair.store.clone()).await?,
             service: Some(self.name.clone()),
             plain: self.plain_webhooks,
@@ -295,8 +295,8 @@ pub fn service(config: &Config, signer: EvmAddress) -> String {
 }
 
 /// The oracle with the operator's rules for claims.
-fn claiming(config: &Config, oracle: Oracle) -> Oracle {
-    Oracle {
+fn claiming(config: &Config, oracle: Attestor) -> Attestor {
+    Attestor {
         tolerance: Tolerance::new(config.claims.short_tolerance_bps).unwrap_or_default(),
         bound_nonces: config.bound_nonces(),
         ..oracle
@@ -313,8 +313,8 @@ fn stores(config: &Config) -> anyhow::Result<(Pair, Arc<Reserve>)> {
 }
 
 /// Where the stores of a daemon are.
-pub fn places(config: &Config) -> Places {
-    Places::new(&config.data_dir, config.journal_dir.clone())
+pub fn places(config: &Config) -> Directories {
+    Directories::new(&config.data_dir, config.journal_dir.clone())
 }
 
 /// The oracle over opened chains. `clock` gives unix seconds.
@@ -324,7 +324,7 @@ pub fn oracle(
     (journal, store): (Arc<Journal>, Arc<dyn Store>),
     peers: Peers,
     clock: fn() -> u64,
-) -> Oracle {
+) -> Attestor {
     let chain = |opened: Result<&Opened, Closed>| {
         let opened = opened.map(|opened| opened.chain.clone());
         opened.map_err(|why| why.to_string())
@@ -332,7 +332,7 @@ pub fn oracle(
     let (hub, allocator) = (chain(chains.attested_hub()), chain(chains.allocator()));
     let listed = chains.list().iter();
     let listed = listed.map(|loaded| reachable(loaded, chains.foundation()));
-    Oracle {
+    Attestor {
         chains: listed.collect::<HashMap<_, _>>(),
         hub: Hub::new(settings, hub).with_allocator(allocator),
         journal,

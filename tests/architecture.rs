@@ -22,9 +22,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("telemetry", &[]),
     ("redact", &[]),
-    ("show", &[]),
+    ("format", &[]),
     ("json", &[]),
-    ("request", &["show", "json"]),
+    ("request", &["format", "json"]),
     ("market", &[]),
     ("integrator", &[]),
     ("store", &["request", "integrator"]),
@@ -37,7 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("attest", &["store", "sign", "chains", "hub"]),
     ("price", &["market", "chains"]),
     // Prices over time and what was bought: nothing that decides rests on either.
-    ("chart", &["request", "market", "price", "store", "show"]),
+    ("chart", &["request", "market", "price", "store", "format"]),
     (
         "index",
         // Of the oracle only its pure judgements: what is never attested is never called final.
@@ -47,7 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "quote",
         &[
-            "request", "market", "price", "show", "json", "store", "sign", "chains",
+            "request", "market", "price", "format", "json", "store", "sign", "chains",
         ],
     ),
     (
@@ -85,7 +85,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "chart",
             "index",
             "quote",
-            "show",
+            "format",
             "json",
             "solver",
             "stream",
@@ -135,21 +135,21 @@ const PURE: &[&str] = &[
     "src/quote/usd.rs",
     "src/quote/verdicts.rs",
     "src/request/",
-    "src/show.rs",
+    "src/format.rs",
     "src/solver/breaker.rs",
     "src/solver/stakes.rs",
     "src/solver/claim.rs",
     "src/solver/claim/",
     "src/solver/claimable.rs",
-    "src/stream/desk.rs",
+    "src/stream/subscriptions.rs",
     "src/stream/protocol.rs",
-    "src/stream/told.rs",
+    "src/stream/encoded_event.rs",
     "src/solver/exposure/ledger.rs",
     "src/solver/judge",
     "src/solver/settle/execution.rs",
-    "src/webhook/agenda.rs",
+    "src/webhook/fair_queue.rs",
     "src/webhook/guard.rs",
-    "src/webhook/letter.rs",
+    "src/webhook/delivery_request.rs",
     "src/webhook/queue.rs",
     "src/webhook/schedule.rs",
     "src/webhook/sign.rs",
@@ -157,10 +157,10 @@ const PURE: &[&str] = &[
     "vm/src/types.rs",
     "vm/src/seen.rs",
     "vm/src/spec.rs",
-    "vm/src/ethereum/complaint.rs",
+    "vm/src/ethereum/rpc_error.rs",
     "vm/src/ethereum/decode",
     "vm/src/ethereum/revert.rs",
-    "vm/src/ethereum/sighting",
+    "vm/src/ethereum/deposit_tx",
     "vm/src/ethereum/swap/quoter.rs",
     "vm/src/ethereum/swap/route.rs",
     "vm/src/ethereum/swap/router.rs",
@@ -169,7 +169,7 @@ const PURE: &[&str] = &[
     "vm/src/ethereum/trade/queue",
     "vm/src/ethereum/trade/versions",
     "vm/src/ethereum/transaction.rs",
-    "vm/src/ethereum/witness/",
+    "vm/src/ethereum/inspect/",
     "vm/src/bitcoin/decode",
     "vm/src/bitcoin/payer.rs",
 ];
@@ -193,7 +193,13 @@ const QUOTE: &[(&str, &[&str])] = &[
     ("route", &["route", "holds"]),
     (
         "market data",
-        &["venue", "swaps", "verdicts", "context", "market_data"],
+        &[
+            "pricing_chain",
+            "swaps",
+            "verdicts",
+            "context",
+            "market_data",
+        ],
     ),
     ("amounts", &["fees", "late", "amounts"]),
     (
@@ -432,7 +438,7 @@ fn uses_within(room: &str, inside: &str) -> BTreeMap<String, BTreeSet<String>> {
     let files = sources(&[&root]).into_iter().filter_map(|source| {
         let is_inside =
             source.path.starts_with(&format!("{room}/")) || source.path == format!("{room}.rs");
-        let test = is_test_file(&source.path) || source.path.contains("/scene");
+        let test = is_test_file(&source.path) || source.path.contains("/fixtures");
         (is_inside && !test).then(|| (place(&source.path).unwrap(), source))
     });
     let files: BTreeMap<String, Source> = files.collect();

@@ -22,7 +22,7 @@ use intentd::{
         retirement::{Retirement, Throttle},
     },
     http::{Each, Gate, KeyLabel, Keys, Known, Limits, Router, Surface, auth::Table, serve},
-    index::manual::Transactions,
+    index::submitted::Transactions,
     quote::swaps::Swaps,
     store::{listing::Listing, requests::Requests},
 };

@@ -32,7 +32,7 @@ use intentd::{
     quote::body::Body,
     request::{
         self,
-        fact::{Attempt, Deposit, Facts, Place, Purpose, Standing, State},
+        fact::{Attempt, Deposit, Facts, Inclusion, Purpose, Standing, State},
         filter::{Asked, Caller, Edition},
     },
     store::{
@@ -188,7 +188,7 @@ async fn one(
 }
 
 fn filled(facts: &mut Facts, request: &request::Request, number: u64) {
-    let place = |after: u64| Place {
+    let place = |after: u64| Inclusion {
         number: number + after,
         hash: word(3, number + after),
         time: request.created_at / 1000 + after,

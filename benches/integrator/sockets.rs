@@ -30,7 +30,7 @@ use intentd::{
     api::intents::{error::ERRORS, events::ROUTES},
     http::{Router, Surface, serve},
     quote::{body::Body, service::Quoter},
-    request::fact::{Deposit, Facts, Place, Standing},
+    request::fact::{Deposit, Facts, Inclusion, Standing},
     store::{Batch, requests::Requests, sled::SledStore},
     stream::Fanout,
 };
@@ -241,7 +241,7 @@ fn step(facts: &mut Facts, id: B256) {
         depositor: stub::USER.into(),
         currency: stub::NATIVE.into(),
         amount: U256::from(5),
-        place: Place {
+        place: Inclusion {
             number: 7,
             hash: id,
             time: 1_700_000_000,

@@ -23,7 +23,7 @@ use hyper::Request;
 use intentd::{
     quote::{body::Body, service::Quoter},
     request::{
-        fact::{Attempt, Deposit, Facts, Place, Purpose, Standing, State},
+        fact::{Attempt, Deposit, Facts, Inclusion, Purpose, Standing, State},
         render,
     },
     store::{Batch, requests::Requests, sled::SledStore},
@@ -131,7 +131,7 @@ async fn filled(quoter: &Quoter, requests: &Requests, count: usize) -> Result<Ar
 }
 
 fn seen(facts: &mut Facts, id: B256) {
-    let place = Place {
+    let place = Inclusion {
         number: 7,
         hash: id,
         time: 1_700_000_000,

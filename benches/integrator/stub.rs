@@ -16,9 +16,9 @@ use intentd::{
     price::{Price, PriceError, PriceSource, settlement::Free},
     quote::{
         context::Deps,
+        pricing_chain::{Admission, Capacity, CapacityError, Payment, PricingChain},
         service::Quoter,
         swaps::Swaps,
-        venue::{Admission, Capacity, CapacityError, Payment, Venue},
     },
     sign::raw::RawKey,
     store::requests::Requests,
@@ -27,8 +27,9 @@ use serde_json::{Value, json};
 use vm::{
     Address, Block, Bytes, ChainEntry, ReadError, SETTLEMENT,
     trade::{
-        Accounts, Broadcast, Call, Called, CurrencyInfo, Failover, Fate, Fees, Ground, Intended,
-        Limits, Rehearsal, Revert, ScanError, Scanner, Sighting, Trade, Writer,
+        Accounts, Broadcast, Call, Called, CurrencyInfo, DepositTx, Failover, FailoverContext,
+        Fate, Fees, Intended, Limits, Revert, ScanError, Scanner, Simulator, TradingProvider,
+        Writer,
     },
 };
 
@@ -55,14 +56,14 @@ impl Stub {
 
     /// A quoter over it that keeps its requests in `requests`.
     pub fn quoter(self: &Arc<Self>, requests: Requests) -> Result<Quoter> {
-        let trade = Trade {
+        let trade = TradingProvider {
             scanner: self.clone(),
             accounts: self.clone(),
             writer: self.clone(),
-            rehearsal: self.clone(),
-            witnesses: Arc::new(vm::testing::Unseen),
+            simulator: self.clone(),
+            inspector: Arc::new(vm::testing::Unseen),
         };
-        let venue = |name: &str| -> Result<(String, Venue)> {
+        let venue = |name: &str| -> Result<(String, PricingChain)> {
             let entry = ChainEntry {
                 id: name.into(),
                 hub_chain_id: Some("1".into()),
@@ -70,7 +71,7 @@ impl Stub {
                 ..ChainEntry::default()
             };
             let (spec, trades) = (entry.spec(SETTLEMENT, false)?, vec![trade.clone()]);
-            let ground = Ground {
+            let ground = FailoverContext {
                 name: name.to_owned(),
                 number: 1,
                 codec: SETTLEMENT.transactions.context("no transactions")?,
@@ -78,7 +79,7 @@ impl Stub {
                 required: 1,
             };
             let providers = Failover::new(ground, trades.clone()).context("no provider")?;
-            let venue = Venue {
+            let venue = PricingChain {
                 spec,
                 trades,
                 providers,
@@ -179,11 +180,19 @@ impl Scanner for Stub {
         Ok(None)
     }
 
-    async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+    async fn deposits(
+        &self,
+        _: std::ops::RangeInclusive<u64>,
+    ) -> Result<Vec<DepositTx>, ScanError> {
         Ok(Vec::new())
     }
 
-    async fn omitted(&self, _: u64, _: &Block, _: &[Sighting]) -> Result<Vec<Sighting>, ScanError> {
+    async fn omitted(
+        &self,
+        _: u64,
+        _: &Block,
+        _: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
         Ok(Vec::new())
     }
 }
@@ -213,7 +222,7 @@ impl Accounts for Stub {
 }
 
 #[async_trait]
-impl Rehearsal for Stub {
+impl Simulator for Stub {
     async fn rehearse(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         self.read(Ok(100_000))
     }

@@ -32,7 +32,7 @@ use intentd::{
         requests::Requests,
         sled::SledStore,
     },
-    webhook::{self, Ground, guard::Reach, post::Courier},
+    webhook::{self, WebhookContext, guard::Reach, post::HttpSender},
 };
 use tempfile::TempDir;
 use tokio::{
@@ -242,10 +242,10 @@ async fn measure(arguments: Arguments, port: u16, heard: Arc<Heard>) -> Result<(
     let (endpoints, sick) = (arguments.endpoints, arguments.sick);
     println!("{endpoints} endpoints, {sick} % dead, {sick} % slow, {cores} cores for all");
     println!("row            facts  told  seconds   per s   p50 ms   p99 ms   max ms");
-    let (_desk, worker) = webhook::open(Ground {
+    let (_desk, worker) = webhook::open(WebhookContext {
         requests: requests.clone(),
         integrators,
-        post: Arc::new(Courier::new(Reach::Anywhere)?),
+        post: Arc::new(HttpSender::new(Reach::Anywhere)?),
         reach: Reach::Anywhere,
         clock: Box::new(millis),
         random: || 200,

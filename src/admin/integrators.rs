@@ -116,7 +116,7 @@ pub struct ListedKey {
 
 /// Why a command is not carried out.
 #[derive(Debug, thiserror::Error)]
-pub enum OfficeError {
+pub enum IntegratorAdminError {
     #[error(transparent)]
     Store(#[from] IntegratorsError),
     #[error(transparent)]
@@ -127,7 +127,7 @@ pub enum OfficeError {
     Nameless,
 }
 
-impl From<LinkError> for OfficeError {
+impl From<LinkError> for IntegratorAdminError {
     fn from(error: LinkError) -> Self {
         Self::Change(error.into())
     }
@@ -135,7 +135,7 @@ impl From<LinkError> for OfficeError {
 
 /// Carries out commands about integrators.
 #[derive(Clone)]
-pub struct Office {
+pub struct IntegratorAdmin {
     pub integrators: Integrators,
     /// The service's name in the messages that wallets sign; no other service has it.
     pub service: Option<String>,
@@ -145,9 +145,9 @@ pub struct Office {
     pub clock: fn() -> u64,
 }
 
-impl Office {
+impl IntegratorAdmin {
     /// Carries out `order`; its effect is durable when this returns.
-    pub async fn carry_out(&self, order: Order) -> Result<Outcome, OfficeError> {
+    pub async fn carry_out(&self, order: Order) -> Result<Outcome, IntegratorAdminError> {
         let now = (self.clock)();
         match order {
             Order::List {} => Ok(self.list(now)),
@@ -189,7 +189,7 @@ impl Office {
         label: &str,
         scopes: BTreeSet<Scope>,
         tier: Tier,
-    ) -> Result<Outcome, OfficeError> {
+    ) -> Result<Outcome, IntegratorAdminError> {
         let (key, now) = (key()?, (self.clock)());
         let add = |found: Option<Integrator>| match found {
             Some(_) => Err(ChangeError::Taken(label.to_owned()).into()),
@@ -201,18 +201,20 @@ impl Office {
                 now,
             )?),
         };
-        self.integrators.change::<OfficeError>(label, add).await?;
+        self.integrators
+            .change::<IntegratorAdminError>(label, add)
+            .await?;
         Ok(Outcome::Key { key })
     }
 
-    async fn rotate(&self, label: &str, grace: u64) -> Result<Outcome, OfficeError> {
+    async fn rotate(&self, label: &str, grace: u64) -> Result<Outcome, IntegratorAdminError> {
         let (key, now) = (key()?, (self.clock)());
         let rotate = |found: Integrator| found.rotated(key.digest(), grace, now);
         self.change(label, rotate).await?;
         Ok(Outcome::Key { key })
     }
 
-    async fn tell(&self, label: &str, change: HookChange) -> Result<Outcome, OfficeError> {
+    async fn tell(&self, label: &str, change: HookChange) -> Result<Outcome, IntegratorAdminError> {
         let plain = self.plain;
         let tell = |found: Integrator| {
             let webhook = change.clone().of(found.webhook.as_ref())?;
@@ -228,8 +230,11 @@ impl Office {
         label: &str,
         address: &str,
         proof: Option<Proof>,
-    ) -> Result<Outcome, OfficeError> {
-        let service = self.service.as_deref().ok_or(OfficeError::Nameless)?;
+    ) -> Result<Outcome, IntegratorAdminError> {
+        let service = self
+            .service
+            .as_deref()
+            .ok_or(IntegratorAdminError::Nameless)?;
         let wallet = link::address(address)?;
         let now = (self.clock)();
         let Some(proof) = proof else {
@@ -271,12 +276,14 @@ impl Office {
         &self,
         label: &str,
         change: impl Fn(Integrator) -> Result<Integrator, ChangeError>,
-    ) -> Result<Outcome, OfficeError> {
+    ) -> Result<Outcome, IntegratorAdminError> {
         let change = |found: Option<Integrator>| {
             let found = found.ok_or_else(|| ChangeError::Missing(label.to_owned()))?;
             Ok(change(found)?)
         };
-        let changed = self.integrators.change::<OfficeError>(label, change);
+        let changed = self
+            .integrators
+            .change::<IntegratorAdminError>(label, change);
         changed.await.map(|_| Outcome::Done {})
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::solver::{
     SolverError,
-    lane::{Lane, Shown},
+    account::{Shown, SolverAccount},
 };
 
 /// What can be asked.
@@ -72,7 +72,11 @@ pub enum LanesError {
 
 impl Question {
     /// What `lanes` say to it at `now`, in unix seconds.
-    pub(super) async fn answer(self, lanes: &[Arc<Lane>], now: u64) -> Result<Answer, LanesError> {
+    pub(super) async fn answer(
+        self,
+        lanes: &[Arc<SolverAccount>],
+        now: u64,
+    ) -> Result<Answer, LanesError> {
         let of = |network: &str| {
             let found = lanes.iter().filter(|lane| lane.site.name == network);
             let found: Vec<_> = found.collect();

@@ -18,14 +18,14 @@ use vm::ChainId;
 
 use super::{
     Answer, Halted, LONGEST, Question,
-    integrators::{Office, OfficeError},
+    integrators::{IntegratorAdmin, IntegratorAdminError},
     lanes::LanesError,
     path,
 };
 use crate::{
     attest::journal::{Halt, Journal, JournalError},
     index, solver,
-    solver::lane::Lane,
+    solver::account::SolverAccount,
     webhook,
 };
 
@@ -39,32 +39,32 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The parts of the daemon that answers come from.
 #[derive(Clone)]
-pub struct Desk {
+pub struct Handles {
     pub journal: Arc<Journal>,
-    pub office: Office,
+    pub integrator_admin: IntegratorAdmin,
     /// `None`: this daemon is an oracle only.
-    pub webhooks: Option<webhook::desk::Desk>,
+    pub webhooks: Option<webhook::admin::AdminHandle>,
     /// The solver's lanes; none in an oracle only.
-    pub lanes: Vec<Arc<Lane>>,
-    pub solver: Option<solver::desk::Desk>,
+    pub lanes: Vec<Arc<SolverAccount>>,
+    pub solver: Option<solver::admin::AdminHandle>,
     /// As for `webhooks`.
-    pub index: Option<index::desk::Desk>,
+    pub index: Option<index::admin::AdminHandle>,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum DeskError {
+enum ServeError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
-    Office(#[from] OfficeError),
+    IntegratorAdmin(#[from] IntegratorAdminError),
     #[error(transparent)]
-    Index(#[from] index::desk::DeskError),
+    Index(#[from] index::admin::AdminError),
     #[error(transparent)]
-    Webhooks(#[from] webhook::desk::DeskError),
+    Webhooks(#[from] webhook::admin::AdminError),
     #[error(transparent)]
     Lanes(#[from] LanesError),
     #[error(transparent)]
-    Solver(#[from] solver::desk::DeskError),
+    Solver(#[from] solver::admin::AdminError),
     #[error("this daemon has no integrator API")]
     OracleOnly,
     #[error("this daemon has no solver")]
@@ -108,7 +108,7 @@ impl Admin {
     }
 
     /// Answers until `shutdown`; a question that has arrived is still answered.
-    pub async fn serve(self, desk: Desk, shutdown: CancellationToken) {
+    pub async fn serve(self, handles: Handles, shutdown: CancellationToken) {
         let mut answering = JoinSet::new();
         let accept = async {
             loop {
@@ -117,7 +117,7 @@ impl Admin {
                 }
                 match self.listener.accept().await {
                     Ok((stream, _)) => {
-                        answering.spawn(connection(stream, desk.clone()));
+                        answering.spawn(connection(stream, handles.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "admin socket cannot accept");
@@ -133,8 +133,8 @@ impl Admin {
     }
 }
 
-async fn connection(mut stream: UnixStream, desk: Desk) {
-    let answered = tokio::time::timeout(PATIENCE, exchange(&mut stream, &desk)).await;
+async fn connection(mut stream: UnixStream, handles: Handles) {
+    let answered = tokio::time::timeout(PATIENCE, exchange(&mut stream, &handles)).await;
     match answered {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "admin connection ended"),
@@ -142,13 +142,13 @@ async fn connection(mut stream: UnixStream, desk: Desk) {
     }
 }
 
-async fn exchange(stream: &mut UnixStream, desk: &Desk) -> io::Result<()> {
+async fn exchange(stream: &mut UnixStream, handles: &Handles) -> io::Result<()> {
     let (reading, mut writing) = stream.split();
     let mut line = Vec::new();
     let mut reading = BufReader::new(reading).take(LONGEST);
     reading.read_until(b'\n', &mut line).await?;
     let answer = match serde_json::from_slice(&line) {
-        Ok(question) => answer(desk, question)
+        Ok(question) => answer(handles, question)
             .await
             .unwrap_or_else(|error| refused(&error)),
         Err(error) => refused(&error),
@@ -164,19 +164,19 @@ fn refused(why: &dyn std::fmt::Display) -> Answer {
     Answer::Refused { why }
 }
 
-async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
-    let journal = &desk.journal;
+async fn answer(handles: &Handles, question: Question) -> Result<Answer, ServeError> {
+    let journal = &handles.journal;
     Ok(match question {
         Question::Webhooks(question) => {
-            let webhooks = desk.webhooks.as_ref().ok_or(DeskError::OracleOnly)?;
+            let webhooks = handles.webhooks.as_ref().ok_or(ServeError::OracleOnly)?;
             Answer::Webhooks(question.answer(webhooks).await?)
         }
         Question::Lanes(question) => {
-            let now = (desk.office.clock)() / 1_000;
-            Answer::Lanes(question.answer(&desk.lanes, now).await?)
+            let now = (handles.integrator_admin.clock)() / 1_000;
+            Answer::Lanes(question.answer(&handles.lanes, now).await?)
         }
         Question::Solver(question) => {
-            let solver = desk.solver.as_ref().ok_or(DeskError::NoSolver)?;
+            let solver = handles.solver.as_ref().ok_or(ServeError::NoSolver)?;
             Answer::Solver(question.answer(solver).await?)
         }
         Question::Halts {} => {
@@ -194,19 +194,21 @@ async fn answer(desk: &Desk, question: Question) -> Result<Answer, DeskError> {
             cleared: journal.clear(&ChainId::new(&chain), &id).await?,
         },
         Question::Index {} => Answer::Index {
-            networks: index(desk)?.standings().await?,
+            networks: index(handles)?.standings().await?,
         },
         Question::Rewind { network, to } => Answer::Rewound {
-            height: index(desk)?.rewind(&network, to).await?,
+            height: index(handles)?.rewind(&network, to).await?,
         },
         Question::Statement { key } => Answer::Statement {
             entry: journal.entry(&key).await?,
             voids: journal.voids(&key).await?,
         },
-        Question::Integrators(order) => Answer::Integrators(desk.office.carry_out(order).await?),
+        Question::Integrators(order) => {
+            Answer::Integrators(handles.integrator_admin.carry_out(order).await?)
+        }
     })
 }
 
-fn index(desk: &Desk) -> Result<&index::desk::Desk, DeskError> {
-    desk.index.as_ref().ok_or(DeskError::OracleOnly)
+fn index(handles: &Handles) -> Result<&index::admin::AdminHandle, ServeError> {
+    handles.index.as_ref().ok_or(ServeError::OracleOnly)
 }

@@ -3,7 +3,7 @@
 use alloy::primitives::B256;
 use serde::{Deserialize, Serialize};
 
-use crate::solver::desk::{Desk, DeskError, Left, Standing, Unsettled};
+use crate::solver::admin::{AdminError, AdminHandle, Left, Standing, Unsettled};
 
 /// A question or command. Deposits are named by their onchain ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,30 +61,30 @@ pub enum Answer {
 }
 
 impl Question {
-    /// Answers from `desk`.
-    pub(super) async fn answer(self, desk: &Desk) -> Result<Answer, DeskError> {
+    /// Answers through `handle`.
+    pub(super) async fn answer(self, handle: &AdminHandle) -> Result<Answer, AdminError> {
         match self {
             Self::Standing {} => {
-                let standing = desk.standing().await?;
+                let standing = handle.standing().await?;
                 return Ok(Answer::Standing { standing });
             }
             Self::Parked { all } => {
-                let parked = desk.parked(all).await?;
+                let parked = handle.parked(all).await?;
                 return Ok(Answer::Parked { parked });
             }
             Self::Unsettled {} => {
-                let unsettled = desk.unsettled().await?;
+                let unsettled = handle.unsettled().await?;
                 return Ok(Answer::Unsettled { unsettled });
             }
             Self::Resume {} => {
-                let was = desk.resume().await?;
+                let was = handle.resume().await?;
                 return Ok(Answer::Resumed { was });
             }
-            Self::Pause { why } => desk.pause(&why).await?,
-            Self::Release { deposit } => desk.release(deposit).await?,
-            Self::Dismiss { deposit } => desk.dismiss(deposit).await?,
-            Self::Retry { deposit } => desk.retry(deposit).await?,
-            Self::WriteOff { deposit } => desk.write_off(deposit).await?,
+            Self::Pause { why } => handle.pause(&why).await?,
+            Self::Release { deposit } => handle.release(deposit).await?,
+            Self::Dismiss { deposit } => handle.dismiss(deposit).await?,
+            Self::Retry { deposit } => handle.retry(deposit).await?,
+            Self::WriteOff { deposit } => handle.write_off(deposit).await?,
         }
         Ok(Answer::Done {})
     }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use vm::{B256, Block, ChainId, TxRef};
 
 use super::{
-    integrators::{Office, Order, Outcome, Proof},
+    integrators::{IntegratorAdmin, Order, Outcome, Proof},
     *,
 };
 use crate::{
@@ -54,17 +54,17 @@ async fn running() -> Running {
     let journal = Arc::new(Journal::new(store.clone(), signer));
     let requests = Requests::new(store.clone());
     let bells = [("base".to_owned(), Arc::default())].into();
-    let index = index::desk::Desk::new(requests, bells, Arc::default());
+    let index = index::admin::AdminHandle::new(requests, bells, Arc::default());
     let integrators = Integrators::open(store.clone()).await.unwrap();
-    let office = Office {
+    let integrator_admin = IntegratorAdmin {
         integrators: integrators.clone(),
         service: Some("intentd test".into()),
         plain: false,
         clock: || NOW,
     };
-    let desk = Desk {
+    let handles = Handles {
         journal: journal.clone(),
-        office,
+        integrator_admin,
         webhooks: None,
         lanes: Vec::new(),
         solver: None,
@@ -72,7 +72,7 @@ async fn running() -> Running {
     };
     let shutdown = CancellationToken::new();
     let admin = Admin::bind(directory.path()).unwrap();
-    let task = tokio::spawn(admin.serve(desk, shutdown.clone()));
+    let task = tokio::spawn(admin.serve(handles, shutdown.clone()));
     Running {
         directory,
         store,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::webhook::desk::{Desk, DeskError, Endpoint, Shown, Tested};
+use crate::webhook::admin::{AdminError, AdminHandle, Endpoint, Shown, Tested};
 
 /// A question or command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,20 +32,20 @@ pub enum Answer {
 }
 
 impl Question {
-    /// Answers from `desk`.
-    pub(super) async fn answer(self, desk: &Desk) -> Result<Answer, DeskError> {
+    /// Answers through `handle`.
+    pub(super) async fn answer(self, handle: &AdminHandle) -> Result<Answer, AdminError> {
         Ok(match self {
             Self::List { label } => Answer::List {
-                endpoints: desk.list(label.as_deref()).await?,
+                endpoints: handle.list(label.as_deref()).await?,
             },
-            Self::Show { event } => Answer::Shown(Box::new(desk.show(event).await?)),
+            Self::Show { event } => Answer::Shown(Box::new(handle.show(event).await?)),
             Self::Replay { event, label } => Answer::Replayed {
-                label: desk.replay(event, label.as_deref()).await?,
+                label: handle.replay(event, label.as_deref()).await?,
             },
             Self::ReplayDead { label } => Answer::ReplayedDead {
-                count: desk.replay_dead(label.as_deref()).await?,
+                count: handle.replay_dead(label.as_deref()).await?,
             },
-            Self::Test { label } => Answer::Tested(desk.test(&label).await?),
+            Self::Test { label } => Answer::Tested(handle.test(&label).await?),
         })
     }
 }

@@ -236,7 +236,7 @@ pub fn order_account(message: &Message) -> Option<EvmAddress> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attest::{deposit, scene::Scene};
+    use crate::attest::{deposit, fixtures::Fixture};
 
     const CONTRACTS: FastMint = FastMint {
         rate_limiter: EvmAddress::repeat_byte(1),
@@ -244,7 +244,7 @@ mod tests {
     };
 
     fn messages(change: fn(&mut vm::Deposit)) -> Vec<Message> {
-        let mut read = Scene::new().deposits.remove(0);
+        let mut read = Fixture::new().deposits.remove(0);
         change(&mut read.deposits()[0]);
         deposit::settled(&read.seen()).unwrap()
     }
@@ -291,7 +291,7 @@ mod tests {
     /// What the actions move, for an order of native inputs of these amounts, which deposits with these
     /// amounts and ids are named for in this order.
     fn moved(inputs: &[u64], named: &[(u64, u8)]) -> Vec<Action> {
-        let scene = Scene::ordering(|order| {
+        let fixture = Fixture::ordering(|order| {
             let input = order.inputs[0].clone();
             order.inputs = inputs.iter().map(|_| input.clone()).collect();
             for (input, amount) in order.inputs.iter_mut().zip(inputs) {
@@ -308,7 +308,7 @@ mod tests {
             message
         });
         let named: Vec<Message> = named.collect();
-        let execution = outcome(&scene.terms(), EvmAddress::ZERO, &named, false).unwrap();
+        let execution = outcome(&fixture.terms(), EvmAddress::ZERO, &named, false).unwrap();
         let actions = execution.actions.iter();
         actions.map(|a| Action::decode(a).unwrap()).collect()
     }

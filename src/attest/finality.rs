@@ -159,7 +159,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::attest::scene::{self, Scene, spec};
+    use crate::attest::fixtures::{self, Fixture, spec};
 
     fn fast(tiers: Value) -> ChainSpec {
         let mut spec = spec("ethereum");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn judged(spec: &ChainSpec, asked: Mode) -> (Mode, u64, u64) {
-        let deposits = Scene::new().deposits.remove(0).deposits().clone();
+        let deposits = Fixture::new().deposits.remove(0).deposits().clone();
         let required = required(spec, asked, &deposits);
         (
             required.mode,
@@ -202,7 +202,7 @@ mod tests {
         let native = "0x0000000000000000000000000000000000000000";
         let mut spec = fast(json!({ native: [{ "maxAmount": "1001", "finalizationBlocks": 0 }] }));
         spec.finality.tag = Some(vm::FinalityTag::Finalized);
-        let deposits = Scene::new().deposits.remove(0).deposits().clone();
+        let deposits = Fixture::new().deposits.remove(0).deposits().clone();
         let required = required(&spec, Mode::Fast, &deposits);
         assert_eq!(required.finality.tag, Some(vm::FinalityTag::Finalized));
     }
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn tiers_that_could_not_be_followed_are_reported() {
-        let token = scene::TOKEN;
+        let token = fixtures::TOKEN;
         let row = |fee: Value| json!([{ "maxAmount": "1", "feeBps": fee }]);
         let paid = |fee: Value, recipient: Value| {
             let mut spec = fast(json!({ token: row(fee) }));
@@ -242,7 +242,7 @@ mod tests {
             for nobody in [json!(null), json!(""), json!(7)] {
                 assert!(paid(fee.clone(), nobody).is_err(), "{fee}");
             }
-            assert_eq!(paid(fee, json!(scene::DEPOSITOR)), Ok(true));
+            assert_eq!(paid(fee, json!(fixtures::DEPOSITOR)), Ok(true));
         }
         for none in [json!(0), json!("0"), json!(null)] {
             assert_eq!(paid(none, json!(null)), Ok(true));
@@ -254,7 +254,7 @@ mod tests {
             json!(1.5),
             json!([]),
         ] {
-            let known = json!(scene::DEPOSITOR);
+            let known = json!(fixtures::DEPOSITOR);
             assert!(paid(bad.clone(), known).is_err(), "{bad}");
         }
         for currency in [&token.to_uppercase().replace("0X", "0x"), "0x12", "usdc"] {

@@ -13,6 +13,8 @@ pub mod deposit;
 pub mod execution;
 pub mod fill;
 pub mod finality;
+#[cfg(test)]
+mod fixtures;
 pub mod journal;
 pub mod mapping;
 pub mod order;
@@ -23,8 +25,6 @@ pub mod read;
 pub mod recover;
 pub mod refund;
 pub mod refusal;
-#[cfg(test)]
-mod scene;
 pub mod service;
 pub mod statement;
 #[cfg(test)]

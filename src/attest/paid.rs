@@ -84,13 +84,13 @@ impl Served {
 /// Transactions as a payment ledger: an amount that served one payment of an order does not count again.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    books: HashMap<(ChainId, Bytes), Book>,
+    books: HashMap<(ChainId, Bytes), PaymentTable>,
     steps: u64,
 }
 
 /// The payments of one transaction by recipient and currency.
 #[derive(Debug)]
-struct Book {
+struct PaymentTable {
     /// Names its payments: two spellings are one transaction.
     transaction: Served,
     pots: HashMap<(Address, Address), Pot>,
@@ -217,13 +217,13 @@ impl Ledger {
         let steps = &mut self.steps;
         let book = self.books.entry(key(seen)).or_insert_with(|| {
             *steps += receipt.payments.len() as u64;
-            Book::of(seen, receipt)
+            PaymentTable::of(seen, receipt)
         });
         book.pots.get_mut(&purse(expected))
     }
 }
 
-impl Book {
+impl PaymentTable {
     fn of(seen: &Seen<'_>, receipt: &Receipt) -> Self {
         let mut pots: HashMap<(Address, Address), Pot> = HashMap::new();
         for payment in &receipt.payments {

@@ -89,7 +89,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The read permits of all requests, by chain.
 #[derive(Debug, Default)]
-pub struct Places(Mutex<HashMap<ChainId, Arc<Line>>>);
+pub struct ReadPermits(Mutex<HashMap<ChainId, Arc<Line>>>);
 
 /// The permits of one chain: callers without a key have two thirds of them.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ struct Line {
     strangers: Semaphore,
 }
 
-impl Places {
+impl ReadPermits {
     fn of(&self, chain: &ChainId) -> Arc<Line> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = all.entry(chain.clone());
@@ -149,7 +149,7 @@ pub const SETTLED: Judge<'static> = &|seen| {
 /// head.
 pub async fn transactions(
     wanted: &[Wanted],
-    places: &Places,
+    places: &ReadPermits,
     judge: Judge<'_>,
 ) -> Result<Vec<Found>, Unread> {
     let tips = tips(wanted, places).await?;
@@ -179,7 +179,7 @@ pub async fn transactions(
     Ok(wanted.iter().zip(answers).map(named).collect())
 }
 
-async fn tips(wanted: &[Wanted], places: &Places) -> Result<HashMap<ChainId, Tip>, ReadError> {
+async fn tips(wanted: &[Wanted], places: &ReadPermits) -> Result<HashMap<ChainId, Tip>, ReadError> {
     let chains: HashMap<ChainId, &Chain> = wanted
         .iter()
         .map(|one| (one.chain.spec.id.clone(), &one.chain))
@@ -250,7 +250,7 @@ mod tests {
     use vm::{Block, ChainReader};
 
     use super::*;
-    use crate::attest::scene::{self, Read};
+    use crate::attest::fixtures::{self, Read};
 
     /// Counts who reads at the same time.
     #[derive(Default)]
@@ -294,18 +294,18 @@ mod tests {
     fn wanted(name: &str, reader: &Arc<Counting>, byte: u8) -> Wanted {
         Wanted {
             chain: Chain {
-                spec: Arc::new(scene::spec(name)),
+                spec: Arc::new(fixtures::spec(name)),
                 reader: reader.clone(),
                 state: None,
             },
-            transaction: scene::tx(byte),
+            transaction: fixtures::tx(byte),
         }
     }
 
     #[tokio::test]
     async fn all_requests_together_read_no_more_of_a_chain_than_it_bears() {
         let (base, ethereum) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
-        let places = Places::default();
+        let places = ReadPermits::default();
         let all: Vec<_> = (0..60).map(|byte| wanted("base", &base, byte)).collect();
         let other = [wanted("ethereum", &ethereum, 0)];
         let asked = (0..20).map(|_| transactions(&all, &places, SETTLED));
@@ -327,7 +327,7 @@ mod tests {
         });
         let mine = [wanted("base", &quick, 1)];
         let slow: Vec<_> = (0..8).map(|byte| wanted("base", &hanging, byte)).collect();
-        let places = Places::default();
+        let places = ReadPermits::default();
         let strangers = (0..40).map(|_| asking::by(false, transactions(&slow, &places, SETTLED)));
         let mut strangers: FuturesUnordered<_> = strangers.collect();
         let keyed = async {
@@ -357,7 +357,7 @@ mod tests {
         let (base, ethereum) = (Arc::new(Counting::default()), Arc::new(Counting::default()));
         let mut all: Vec<_> = (0..60).map(|byte| wanted("base", &base, byte)).collect();
         all.extend((0..60).map(|byte| wanted("ethereum", &ethereum, byte)));
-        let found = transactions(&all, &Places::default(), SETTLED)
+        let found = transactions(&all, &ReadPermits::default(), SETTLED)
             .await
             .unwrap();
         assert_eq!(found.len(), all.len());

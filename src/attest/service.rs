@@ -34,7 +34,7 @@ use super::{
         Asked, Peers, Question,
         answer::{Corroborated, Seal},
     },
-    read::{Found, Places, Unread, Wanted},
+    read::{Found, ReadPermits, Unread, Wanted},
     statement::Statement,
 };
 use crate::{chains::Closed, hub::Hub, store::requests::Requests};
@@ -48,7 +48,7 @@ pub struct Reachable {
 }
 
 /// The oracle's service and its parts.
-pub struct Oracle {
+pub struct Attestor {
     /// By network name.
     pub chains: HashMap<String, Reachable>,
     pub hub: Hub,
@@ -61,7 +61,7 @@ pub struct Oracle {
     /// Withdrawals are set apart only for nonces that commit to them.
     pub bound_nonces: bool,
     /// The read permits that all claims share.
-    pub places: Places,
+    pub places: ReadPermits,
     /// Unix seconds now.
     pub clock: fn() -> u64,
 }
@@ -107,7 +107,7 @@ pub struct Attested {
     pub signatures: Vec<Corroborated>,
 }
 
-impl Oracle {
+impl Attestor {
     /// The family of a configured chain.
     pub fn family(&self, chain: &str) -> Option<&'static Family> {
         self.chains.get(chain)?.family

@@ -10,52 +10,52 @@ use super::{
     backing,
     claim::MOST_ITEMS,
     deposit, fill,
+    fixtures::{
+        self, DEADLINE, DEPOSITOR, Fixture, NATIVE, RECIPIENT, REFUND_DEADLINE, ROUTER, TOKEN,
+        address,
+    },
     order::Terms,
     paid::{Expected, Ledger, Payer},
     refund::Refund,
-    scene::{
-        self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, REFUND_DEADLINE, ROUTER, Scene, TOKEN,
-        address,
-    },
     statement::{Mode, Outcome},
 };
 
 /// The refusal and the change that causes it.
-type Case = (&'static str, fn(&mut Scene));
+type Case = (&'static str, fn(&mut Fixture));
 
 fn router() -> PaymentKind {
     PaymentKind::Router(address(ROUTER))
 }
 
 /// What a fill is refused with; `OK` where it holds.
-fn filled(scene: &Scene) -> &'static str {
-    scene
+fn filled(fixture: &Fixture) -> &'static str {
+    fixture
         .judge_fill()
         .map_or_else(|refusal| refusal.code(), |_| "OK")
 }
 
-fn refunded(scene: &Scene) -> &'static str {
-    scene
+fn refunded(fixture: &Fixture) -> &'static str {
+    fixture
         .judge_refund()
         .map_or_else(|refusal| refusal.code(), |_| "OK")
 }
 
-fn filling(change: impl FnOnce(&mut Scene)) -> &'static str {
-    filled(&Scene::new().with(change))
+fn filling(change: impl FnOnce(&mut Fixture)) -> &'static str {
+    filled(&Fixture::new().with(change))
 }
 
-fn refunding(change: impl FnOnce(&mut Scene)) -> &'static str {
-    refunded(&Scene::new().with(change))
+fn refunding(change: impl FnOnce(&mut Fixture)) -> &'static str {
+    refunded(&Fixture::new().with(change))
 }
 
 #[test]
 fn honest_fill_and_refund_hold_and_tell_what_served() {
-    let scene = Scene::new();
-    let (difference, served) = scene.judge_fill().unwrap();
+    let fixture = Fixture::new();
+    let (difference, served) = fixture.judge_fill().unwrap();
     assert_eq!(difference.to_string(), "0");
     assert_eq!((served.len(), served[0].index), (1, 0));
     assert_eq!(served[0].chain.as_str(), "base");
-    assert_eq!(scene.judge_refund().unwrap().len(), 1);
+    assert_eq!(fixture.judge_refund().unwrap().len(), 1);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn inputs_name_each_deposit_of_the_order_once() {
             s.deposits[0].found = Transaction::Missing;
         }),
         ("TRANSACTION_REVERTED", |s| {
-            s.deposits[0].found = Transaction::Failed(vm::testing::failure(scene::block(10)));
+            s.deposits[0].found = Transaction::Failed(vm::testing::failure(fixtures::block(10)));
         }),
         ("TRANSACTION_NOT_FINALIZED", |s| {
             s.deposits[0].head.block.number = 19;
@@ -164,7 +164,7 @@ fn fill_is_in_time_final_for_this_order_and_enough() {
             s.fill.found = Transaction::Missing;
         }),
         ("TRANSACTION_REVERTED", |s| {
-            s.fill.found = Transaction::Failed(vm::testing::failure(scene::block(10)));
+            s.fill.found = Transaction::Failed(vm::testing::failure(fixtures::block(10)));
         }),
         ("TRANSACTION_NOT_FINALIZED", |s| {
             s.fill.head.block.number = 19;
@@ -221,7 +221,7 @@ fn fill_is_in_time_final_for_this_order_and_enough() {
 /// Payer of a token transfer, extra data, and what becomes of a fill and of a refund.
 #[test]
 fn token_transfer_counts_from_sender_solver_or_router_only() {
-    let solver = format!("{:#x}", scene::key().address());
+    let solver = format!("{:#x}", fixtures::key().address());
     let by = |who: &str| PaymentKind::TransferBy(address(who));
     let (missing, refund_missing) = ("FILL_INSUFFICIENT", "REFUND_INSUFFICIENT");
     let cases = [
@@ -238,18 +238,18 @@ fn token_transfer_counts_from_sender_solver_or_router_only() {
         (by(ROUTER), Some("0x"), missing, refund_missing),
     ];
     for (at, (kind, extra, fill, refund)) in cases.into_iter().enumerate() {
-        let scene = Scene::ordering(|order| {
+        let fixture = Fixture::ordering(|order| {
             if let Some(extra) = extra {
                 order.output.extra_data = extra.into();
                 order.inputs[0].refunds[0].extra_data = extra.into();
             }
         });
-        let scene = scene.with(|s| {
+        let fixture = fixture.with(|s| {
             s.fill.receipt().payments[0].kind = kind.clone();
             s.refunded[0].receipt().payments[0].kind = kind;
         });
-        assert_eq!(filled(&scene), fill, "fill {at}");
-        assert_eq!(refunded(&scene), refund, "refund {at}");
+        assert_eq!(filled(&fixture), fill, "fill {at}");
+        assert_eq!(refunded(&fixture), refund, "refund {at}");
     }
 }
 
@@ -268,7 +268,7 @@ fn strangers_money_fills_no_gap() {
 
 #[test]
 fn one_payment_serves_one_payment_of_the_order() {
-    let twice = Scene::ordering(|order| {
+    let twice = Fixture::ordering(|order| {
         let again = order.output.payments[0].clone();
         order.output.payments.push(again);
     });
@@ -284,7 +284,7 @@ fn one_payment_serves_one_payment_of_the_order() {
 
 #[test]
 fn order_of_nothing_is_refused() {
-    let nothing = |change: fn(&mut vm::protocol::order::Order)| filled(&Scene::ordering(change));
+    let nothing = |change: fn(&mut vm::protocol::order::Order)| filled(&Fixture::ordering(change));
     assert_eq!(
         nothing(|order| order.output.payments.clear()),
         "ORDER_EMPTY"
@@ -302,41 +302,41 @@ fn order_of_nothing_is_refused() {
 
 #[test]
 fn calls_are_made_by_the_orders_router_in_sequence_each_once() {
-    let (first, second) = (scene::call(b"\x01\x02", 0), scene::call(b"", 7));
-    let both = Scene::ordering(|order| {
+    let (first, second) = (fixtures::call(b"\x01\x02", 0), fixtures::call(b"", 7));
+    let both = Fixture::ordering(|order| {
         order.output.payments.clear();
-        Scene::want_call(order, &first);
-        Scene::want_call(order, &second);
+        Fixture::want_call(order, &first);
+        Fixture::want_call(order, &second);
     });
     let made = |calls: &[&vm::OrderCall]| {
-        let calls = calls.iter().map(|call| scene::made(call)).collect();
+        let calls = calls.iter().map(|call| fixtures::made(call)).collect();
         filled(&both.clone().with(|s| s.fill.receipt().calls = calls))
     };
-    let other = scene::call(b"\xff", 0);
+    let other = fixtures::call(b"\xff", 0);
     assert_eq!(made(&[&first, &second]), "OK");
     assert_eq!(made(&[&other, &first, &other, &second]), "OK");
     assert_eq!(made(&[&second, &first]), "CALLS_MISSING");
     assert_eq!(made(&[&first]), "CALLS_MISSING");
     assert_eq!(made(&[]), "CALLS_MISSING");
     let foreign = both.clone().with(|s| {
-        let mut calls = vec![scene::made(&first), scene::made(&second)];
+        let mut calls = vec![fixtures::made(&first), fixtures::made(&second)];
         calls[1].router = address(TOKEN);
         s.fill.receipt().calls = calls;
     });
     assert_eq!(filled(&foreign), "CALLS_MISSING");
-    let twice = Scene::ordering(|order| {
-        Scene::want_call(order, &first);
-        Scene::want_call(order, &first);
+    let twice = Fixture::ordering(|order| {
+        Fixture::want_call(order, &first);
+        Fixture::want_call(order, &first);
     });
-    let once = twice.with(|s| s.fill.receipt().calls = vec![scene::made(&first)]);
+    let once = twice.with(|s| s.fill.receipt().calls = vec![fixtures::made(&first)]);
     assert_eq!(filled(&once), "CALLS_MISSING");
-    let garbage = Scene::ordering(|order| order.output.calls.push("0x1234".into()));
+    let garbage = Fixture::ordering(|order| order.output.calls.push("0x1234".into()));
     assert_eq!(filled(&garbage), "INVALID_REQUEST");
 }
 
 #[test]
 fn unreadable_router_matters_only_where_a_router_counts() {
-    let blank = Scene::ordering(|order| order.output.extra_data = "0x".into());
+    let blank = Fixture::ordering(|order| order.output.extra_data = "0x".into());
     assert_eq!(filled(&blank), "INVALID_REQUEST");
     let direct = blank.with(|s| {
         let order = s.id();
@@ -405,7 +405,7 @@ fn refund_minimum_follows_what_was_deposited() {
 #[test]
 fn short_claim_needs_the_solvers_word() {
     let deposited = |amount: u64, vouched: bool| {
-        Scene::new().with(|s| {
+        Fixture::new().with(|s| {
             s.deposits[0].deposits()[0].amount = U256::from(amount);
             s.vouched = vouched;
         })
@@ -420,7 +420,7 @@ fn short_claim_needs_the_solvers_word() {
     assert_eq!(refunded(&deposited(989, false)), missing);
     assert_eq!(refunded(&deposited(990, false)), "OK");
     // An input that weighs nothing is not let off.
-    let two = Scene::ordering(|order| {
+    let two = Fixture::ordering(|order| {
         let mut again = order.inputs[0].clone();
         again.payment.currency = TOKEN.into();
         again.payment.weight = "0".into();
@@ -433,16 +433,16 @@ fn short_claim_needs_the_solvers_word() {
 
 #[test]
 fn solvers_word_is_for_one_claim() {
-    let scene = Scene::new();
-    let (terms, funded) = scene.funded().unwrap();
+    let fixture = Fixture::new();
+    let (terms, funded) = fixture.funded().unwrap();
     let word = |outcome, terms: &Terms, signature: &str| {
         backing::vouched(outcome, terms, &funded, Some(signature)).map_err(|no| no.code())
     };
-    let fill = scene::vouch(Outcome::Fill, &terms, &funded);
+    let fill = fixtures::vouch(Outcome::Fill, &terms, &funded);
     assert_eq!(word(Outcome::Fill, &terms, &fill), Ok(true));
     let invalid = Err("SOLVER_SIGNATURE_INVALID");
     assert_eq!(word(Outcome::Refund, &terms, &fill), invalid);
-    assert_eq!(word(Outcome::Fill, &terms, &scene.signature), invalid);
+    assert_eq!(word(Outcome::Fill, &terms, &fixture.signature), invalid);
     assert_eq!(word(Outcome::Fill, &terms, "0x"), invalid);
     let mut other = terms.clone();
     other.id = vm::B256::repeat_byte(7);
@@ -458,8 +458,8 @@ fn solvers_word_is_for_one_claim() {
 
 #[test]
 fn nobody_but_the_solver_refunds_for_it() {
-    let strange = |kind: fn(&Scene) -> PaymentKind| {
-        Scene::new().with(|s| {
+    let strange = |kind: fn(&Fixture) -> PaymentKind| {
+        Fixture::new().with(|s| {
             let kind = kind(s);
             let receipt = s.refunded[0].receipt();
             receipt.payments[0].kind = kind;
@@ -468,7 +468,7 @@ fn nobody_but_the_solver_refunds_for_it() {
             fill.sender = Some(address(TOKEN));
         })
     };
-    let kinds: &[fn(&Scene) -> PaymentKind] = &[
+    let kinds: &[fn(&Fixture) -> PaymentKind] = &[
         |s| PaymentKind::Direct { order: s.id() },
         |_| PaymentKind::Transfer,
         |_| router(),
@@ -476,16 +476,16 @@ fn nobody_but_the_solver_refunds_for_it() {
         |_| PaymentKind::TransferBy(address(TOKEN)),
     ];
     for (at, kind) in kinds.iter().enumerate() {
-        let scene = strange(*kind);
-        assert_eq!(refunded(&scene), "REFUND_INSUFFICIENT", "{at}");
+        let fixture = strange(*kind);
+        assert_eq!(refunded(&fixture), "REFUND_INSUFFICIENT", "{at}");
         // A fill by somebody else is the solver's gain.
-        assert_eq!(filled(&scene), "OK", "{at}");
-        let vouched = scene.with(|s| s.vouched = true);
+        assert_eq!(filled(&fixture), "OK", "{at}");
+        let vouched = fixture.with(|s| s.vouched = true);
         assert_eq!(refunded(&vouched) == "OK", at < 4, "{at}");
     }
-    let own = |_: &Scene| PaymentKind::TransferBy(scene::sender());
+    let own = |_: &Fixture| PaymentKind::TransferBy(fixtures::sender());
     assert_eq!(refunded(&strange(own)), "OK");
-    let unknown = Scene::new().with(|s| s.refunded[0].receipt().sender = None);
+    let unknown = Fixture::new().with(|s| s.refunded[0].receipt().sender = None);
     assert_eq!(refunded(&unknown), "REFUND_INSUFFICIENT");
 }
 
@@ -493,19 +493,19 @@ fn nobody_but_the_solver_refunds_for_it() {
 fn transaction_that_funds_the_order_pays_nobody() {
     let code = "TRANSACTION_FUNDS_ORDER";
     let same_chain = || {
-        Scene::ordering(|order| {
+        Fixture::ordering(|order| {
             order.output.chain_id = "ethereum".into();
         })
     };
     let named = same_chain().with(|s| {
-        s.fill.spec = scene::spec("ethereum");
+        s.fill.spec = fixtures::spec("ethereum");
         s.fill.tx = s.deposits[0].tx.clone();
         s.refunded[0].tx = s.deposits[0].tx.clone();
     });
     assert_eq!(filled(&named), code);
     assert_eq!(refunded(&named), code);
     // Another of the order's deposits, not named by the claim.
-    let deposit = |s: &mut Scene, sender| {
+    let deposit = |s: &mut Fixture, sender| {
         let another = s.deposits[0].deposits()[0].clone();
         for read in [&mut s.fill, &mut s.refunded[0]] {
             read.deposits().push(another.clone());
@@ -513,15 +513,15 @@ fn transaction_that_funds_the_order_pays_nobody() {
         }
         s.vouched = true;
     };
-    let unnamed = Scene::new().with(|s| deposit(s, DEPOSITOR));
+    let unnamed = Fixture::new().with(|s| deposit(s, DEPOSITOR));
     assert_eq!(filled(&unnamed), code);
     assert_eq!(refunded(&unnamed), code);
     // The order's own calls may deposit while the solver fills: that costs the solver nothing.
-    let own = scene::sender();
-    let solver = Scene::new().with(|s| deposit(s, own.text()));
+    let own = fixtures::sender();
+    let solver = Fixture::new().with(|s| deposit(s, own.text()));
     assert_eq!(filled(&solver), "OK");
     // Of another order, it is nobody's business.
-    let foreign = Scene::new().with(|s| {
+    let foreign = Fixture::new().with(|s| {
         deposit(s, DEPOSITOR);
         s.fill.deposits()[0].id = "0x12".into();
     });
@@ -533,11 +533,11 @@ fn transaction_that_funds_the_order_pays_nobody() {
 #[test]
 fn work_grows_with_the_receipt_and_not_with_the_order_times_it() {
     let steps = |payments: u32, items: usize| {
-        let scene = Scene::ordering(|order| {
+        let fixture = Fixture::ordering(|order| {
             let one = order.output.payments[0].clone();
             order.output.payments = vec![one; items];
         });
-        let mut read = scene.fill.clone();
+        let mut read = fixture.fill.clone();
         read.receipt().payments = (0..payments)
             .map(|index| vm::Payment {
                 index,
@@ -547,7 +547,7 @@ fn work_grows_with_the_receipt_and_not_with_the_order_times_it() {
                 amount: U256::from(900),
             })
             .collect();
-        let terms = scene.terms();
+        let terms = fixture.terms();
         let (mut ledger, seen) = (Ledger::default(), read.seen());
         let router = address(ROUTER);
         for payment in &terms.output.payments {
@@ -577,11 +577,11 @@ fn work_grows_with_the_receipt_and_not_with_the_order_times_it() {
 #[test]
 fn payments_that_a_claim_needs_are_bounded() {
     for (parts, code) in [(1_024_u32, "OK"), (1_025, "TOO_MANY_ITEMS")] {
-        let mut scene = Scene::ordering(|order| {
+        let mut fixture = Fixture::ordering(|order| {
             order.output.payments[0].minimum_amount = parts.to_string();
             order.output.payments[0].expected_amount = parts.to_string();
         });
-        let receipt = scene.fill.receipt();
+        let receipt = fixture.fill.receipt();
         let one = receipt.payments[0].clone();
         let part = |index| vm::Payment {
             index,
@@ -589,16 +589,16 @@ fn payments_that_a_claim_needs_are_bounded() {
             ..one.clone()
         };
         receipt.payments = (0..parts).map(part).collect();
-        assert_eq!(filled(&scene), code, "{parts}");
+        assert_eq!(filled(&fixture), code, "{parts}");
         // More than is needed serves nothing, and costs nobody a row.
-        scene.fill.receipt().payments[0].amount = U256::from(parts);
-        assert_eq!(filled(&scene), "OK", "{parts}");
+        fixture.fill.receipt().payments[0].amount = U256::from(parts);
+        assert_eq!(filled(&fixture), "OK", "{parts}");
     }
 }
 
 #[test]
 fn refund_of_nothing_gives_nothing_back() {
-    let free = Scene::ordering(|order| order.inputs[0].refunds[0].minimum_amount = "0".into());
+    let free = Fixture::ordering(|order| order.inputs[0].refunds[0].minimum_amount = "0".into());
     assert_eq!(refunded(&free), "OK");
     let unpaid = free.with(|s| s.refunded[0].receipt().payments.clear());
     assert_eq!(refunded(&unpaid), "REFUND_INSUFFICIENT");
@@ -606,7 +606,7 @@ fn refund_of_nothing_gives_nothing_back() {
 
 #[test]
 fn one_refund_payment_serves_one_input() {
-    let two = Scene::ordering(|order| {
+    let two = Fixture::ordering(|order| {
         let mut again = order.inputs[0].clone();
         again.payment.currency = TOKEN.into();
         order.inputs.push(again);
@@ -629,7 +629,7 @@ fn one_refund_payment_serves_one_input() {
 
 #[test]
 fn native_recipient_of_a_refund_means_the_depositor() {
-    let native = Scene::ordering(|order| order.inputs[0].refunds[0].recipient = NATIVE.into());
+    let native = Fixture::ordering(|order| order.inputs[0].refunds[0].recipient = NATIVE.into());
     assert_eq!(refunded(&native), "OK");
     let elsewhere = native.clone().with(|s| {
         s.refunded[0].receipt().payments[0].recipient = address(NATIVE);
@@ -642,13 +642,13 @@ fn native_recipient_of_a_refund_means_the_depositor() {
     });
     assert_eq!(refunded(&nobody), "REFUND_RECIPIENT_MISSING");
     // Where the order names somebody, it does not matter who deposited.
-    let named = Scene::new().with(|s| s.deposits[0].deposits()[0].depositor = address(NATIVE));
+    let named = Fixture::new().with(|s| s.deposits[0].deposits()[0].depositor = address(NATIVE));
     assert_eq!(refunded(&named), "OK");
 }
 
 #[test]
 fn lists_are_bounded() {
-    let many = |change: fn(&mut Scene)| filling(change);
+    let many = |change: fn(&mut Fixture)| filling(change);
     let code = "TOO_MANY_ITEMS";
     assert_eq!(
         many(|s| s.inputs = vec![s.inputs[0].clone(); MOST_ITEMS + 1]),
@@ -678,12 +678,12 @@ fn lists_are_bounded() {
 #[test]
 fn difference_is_exact_at_the_largest_amounts() {
     let max = U256::MAX.to_string();
-    let scene = Scene::ordering(|order| {
+    let fixture = Fixture::ordering(|order| {
         order.inputs[0].payment.amount = max.clone();
         order.inputs[0].payment.weight = max.clone();
     });
-    assert_eq!(scene.judge_fill().unwrap().0.to_string(), "0");
-    let less = scene.with(|s| {
+    assert_eq!(fixture.judge_fill().unwrap().0.to_string(), "0");
+    let less = fixture.with(|s| {
         s.vouched = true;
         s.deposits[0].deposits()[0].amount = U256::from(1);
     });
@@ -691,7 +691,7 @@ fn difference_is_exact_at_the_largest_amounts() {
         less.judge_fill().unwrap().0.to_string(),
         "-999999999999999999"
     );
-    let more = Scene::ordering(|order| order.inputs[0].payment.amount = "1".into())
+    let more = Fixture::ordering(|order| order.inputs[0].payment.amount = "1".into())
         .with(|s| s.deposits[0].deposits()[0].amount = U256::MAX);
     let difference = more.judge_fill().unwrap().0.to_string();
     let wanted = (U256::MAX - U256::from(1)).to_string() + &"0".repeat(18);
@@ -700,8 +700,8 @@ fn difference_is_exact_at_the_largest_amounts() {
 
 #[test]
 fn deposits_with_one_index_or_unfinal_are_refused() {
-    let judged = |change: fn(&mut scene::Read)| {
-        let mut read = Scene::new().deposits.remove(0);
+    let judged = |change: fn(&mut fixtures::Read)| {
+        let mut read = Fixture::new().deposits.remove(0);
         change(&mut read);
         deposit::judge(&read.seen(), Mode::Slow).map_or_else(|refusal| refusal.code(), |_| "OK")
     };
@@ -731,7 +731,7 @@ fn deposits_with_one_index_or_unfinal_are_refused() {
 
 #[test]
 fn deposit_of_nothing_is_left_out_and_blocks_no_other() {
-    let mut read = Scene::new().deposits.remove(0);
+    let mut read = Fixture::new().deposits.remove(0);
     let honest = read.deposits()[0].clone();
     let wanted = deposit::settled(&read.seen()).unwrap();
     for index in [0, 7] {
@@ -747,7 +747,7 @@ fn deposit_of_nothing_is_left_out_and_blocks_no_other() {
 
 #[test]
 fn deposits_of_one_transaction_have_ids_of_their_own() {
-    let mut read = Scene::new().deposits.remove(0);
+    let mut read = Fixture::new().deposits.remove(0);
     let mut again = read.deposits()[0].clone();
     again.index = 1;
     read.deposits().push(again);
@@ -766,29 +766,29 @@ fn every_amount_of_an_order_is_a_whole_number() {
         "0x",
         "115792089237316195423570985008687907853269984665640564039457584007913129639936",
     ] {
-        let mut scene = Scene::new();
-        scene.order.inputs[0].payment.amount = bad.into();
-        let refusal = Terms::new(&scene.order, &scene::families)
+        let mut fixture = Fixture::new();
+        fixture.order.inputs[0].payment.amount = bad.into();
+        let refusal = Terms::new(&fixture.order, &fixtures::families)
             .map(|_| ())
             .unwrap_err();
         assert_eq!(refusal.code(), "INVALID_REQUEST", "{bad}");
     }
-    assert!(fill::check_ordered(&Scene::new().terms().output).is_ok());
+    assert!(fill::check_ordered(&Fixture::new().terms().output).is_ok());
 }
 
 #[test]
 fn a_router_that_is_not_listed_is_believed_nothing() {
     let listed =
         |routers: &[&str]| FillRouters::Listed(routers.iter().map(|it| address(it)).collect());
-    let call = scene::call(b"do", 5);
+    let call = fixtures::call(b"do", 5);
     // What is paid directly, by the router's word in ether, by the router in a token, and what it called.
-    let direct = |s: &mut Scene| {
+    let direct = |s: &mut Fixture| {
         let order = s.id();
         s.fill.receipt().payments.clear();
         s.fill
             .pay(PaymentKind::Direct { order }, RECIPIENT, NATIVE, 900);
     };
-    let token = Scene::ordering(|order| order.output.payments[0].currency = TOKEN.into());
+    let token = Fixture::ordering(|order| order.output.payments[0].currency = TOKEN.into());
     let given = token.clone().with(|s| {
         s.fill.receipt().payments.clear();
         let by = PaymentKind::TransferBy(address(ROUTER));
@@ -801,11 +801,11 @@ fn a_router_that_is_not_listed_is_believed_nothing() {
         let by = PaymentKind::TransferBy(address(ROUTER));
         s.fill.pay(by, RECIPIENT, TOKEN, 1);
     });
-    let called = Scene::ordering(|order| {
+    let called = Fixture::ordering(|order| {
         order.output.payments.clear();
-        Scene::want_call(order, &call);
+        Fixture::want_call(order, &call);
     });
-    let called = called.with(|s| s.fill.receipt().calls.push(scene::made(&call)));
+    let called = called.with(|s| s.fill.receipt().calls.push(fixtures::made(&call)));
     for (routers, believed) in [
         (FillRouters::Any, true),
         (listed(&[ROUTER]), true),
@@ -817,24 +817,24 @@ fn a_router_that_is_not_listed_is_believed_nothing() {
             true => "OK",
             false => "FILL_ROUTER_NOT_LISTED",
         };
-        let on = |scene: &Scene| {
-            scene.clone().with(|s| {
+        let on = |fixture: &Fixture| {
+            fixture.clone().with(|s| {
                 s.fill.spec.fill_routers = routers.clone();
                 s.refunded[0].spec.fill_routers = routers.clone();
             })
         };
-        let scene = on(&Scene::new());
+        let fixture = on(&Fixture::new());
         assert_eq!(
-            (filled(&scene), refunded(&scene)),
+            (filled(&fixture), refunded(&fixture)),
             (code, code),
             "{routers:?}"
         );
         assert_eq!(filled(&on(&given)), code, "{routers:?}");
         assert_eq!(filled(&on(&called)), code, "{routers:?}");
         assert_eq!(filled(&on(&sent)), "OK", "{routers:?}");
-        assert_eq!(filled(&scene.clone().with(direct)), "OK", "{routers:?}");
+        assert_eq!(filled(&fixture.clone().with(direct)), "OK", "{routers:?}");
         // Too little is too little, whoever says so.
-        let little = scene.with(|s| s.fill.receipt().payments[0].amount = U256::from(899));
+        let little = fixture.with(|s| s.fill.receipt().payments[0].amount = U256::from(899));
         let little = filled(&little);
         assert_eq!(little == "FILL_INSUFFICIENT", believed, "{little}");
     }
@@ -842,8 +842,8 @@ fn a_router_that_is_not_listed_is_believed_nothing() {
 
 #[test]
 fn what_the_solver_paid_itself_is_told_apart() {
-    let own = |change: fn(&mut Scene)| {
-        let (_, served) = Scene::new().with(change).judge_fill().unwrap();
+    let own = |change: fn(&mut Fixture)| {
+        let (_, served) = Fixture::new().with(change).judge_fill().unwrap();
         served.iter().all(|one| one.own)
     };
     assert!(own(|_| {}));

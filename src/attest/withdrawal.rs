@@ -241,24 +241,24 @@ pub fn depository(spec: &ChainSpec) -> Result<&Address, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attest::scene;
+    use crate::attest::fixtures;
 
     /// The request that the reference recorded, and the id under which its allocator had a payload.
     #[test]
     fn payload_id_is_the_recorded_one() {
-        let mut spec = scene::spec("ethereum");
+        let mut spec = fixtures::spec("ethereum");
         spec.hub_chain_id = U256::from(31337);
         let owner = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
         let request = AddressRequest {
             path: "",
             settlement: "relay",
-            currency: scene::NATIVE,
+            currency: fixtures::NATIVE,
             withdrawer: owner,
             withdrawer_chain: "ethereum",
             recipient: owner,
             nonce: "0xd6c146a2be83ca2a8e19e7f8bc3e8217ecedabce9b8b62313e6035ab4b3ad55f",
         };
-        let owned = Owned::new(&spec, &request, &scene::families).unwrap();
+        let owned = Owned::new(&spec, &request, &fixtures::families).unwrap();
         let id = payload_id(&spec, &owned, U256::from(100)).unwrap();
         let recorded = "0x30b8ddf89f6dc78320deac8183f274b0e82adc60e1dbe66ea76d7a4c2b0b7217";
         assert_eq!(id.to_string(), recorded);

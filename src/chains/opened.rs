@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vm::{Chain, FillRouters, quorum::Quorum, trade::Trade};
+use vm::{Chain, FillRouters, quorum::Quorum, trade::TradingProvider};
 
 /// One configured chain.
 pub struct Loaded {
@@ -41,11 +41,11 @@ pub struct Opened {
     /// Why nothing is attested on the word of these providers.
     pub few: Option<Closed>,
     /// The same providers in the same order, for trading; empty where the family has no trading.
-    pub trades: Vec<Trade>,
+    pub trades: Vec<TradingProvider>,
     /// The same once more, for what strangers have asked, quotes above all: with places, connections, a
     /// silence (after a provider's `Retry-After`), a shorter longest answer and a number of calls a second of
     /// their own, so that index and solver do not wait behind them.
-    pub asking: Vec<Trade>,
+    pub asking: Vec<TradingProvider>,
 }
 
 impl Opened {

@@ -489,13 +489,13 @@ async fn who_is_told_to_wait_for_strangers_is_asked_for_the_solver() {
         Chains::load(&config(&[&STAGING[..], &[("BASE_RPC_URL", &url)]].concat())).unwrap();
     let base = opened(&chains, "base");
     let to = vm::SETTLEMENT.native().unwrap();
-    let ask = async |views: Views| views.any(&to, vm::Bytes::new()).await;
+    let ask = async |views: HeadCalls| views.any(&to, vm::Bytes::new()).await;
     for expected in ["HTTP status 429", "asked to wait"] {
-        let refused = ask(base.asking_views()).await.unwrap_err();
+        let refused = ask(base.asking_head_calls()).await.unwrap_err();
         assert!(refused.to_string().contains(expected), "{refused}");
     }
-    assert!(ask(base.views()).await.unwrap().is_ok());
-    assert!(ask(base.asking_views()).await.is_err());
+    assert!(ask(base.head_calls()).await.unwrap().is_ok());
+    assert!(ask(base.asking_head_calls()).await.is_err());
     serving.abort();
 }
 
@@ -545,12 +545,12 @@ async fn what_strangers_ask_reaches_a_provider_so_often_a_second() {
     let chains = Chains::load(&config(&[&STAGING[..], &own].concat())).unwrap();
     let base = opened(&chains, "base");
     let to = vm::SETTLEMENT.native().unwrap();
-    let ask = async |views: Views, times: usize| {
+    let ask = async |views: HeadCalls, times: usize| {
         let asked = (0..times).map(|_| views.any(&to, vm::Bytes::new()));
         futures::future::join_all(asked).await
     };
     let begun = std::time::Instant::now();
-    let answers = ask(base.asking_views(), 300).await;
+    let answers = ask(base.asking_head_calls(), 300).await;
     let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap() + 1;
     let reached = asked.load(Relaxed);
     assert!(reached <= 20 * (1 + seconds), "{reached} in {seconds} s");
@@ -563,9 +563,9 @@ async fn what_strangers_ask_reaches_a_provider_so_often_a_second() {
         "{refused:?}"
     );
     // The other half is for keys, and index, oracle and solver have all they want.
-    let keyed = asking::by(true, ask(base.asking_views(), 5)).await;
+    let keyed = asking::by(true, ask(base.asking_head_calls(), 5)).await;
     assert!(keyed.iter().all(Result::is_ok), "{keyed:?}");
-    let own = ask(base.views(), 100).await;
+    let own = ask(base.head_calls(), 100).await;
     assert!(own.iter().all(Result::is_ok));
     serving.abort();
 }
@@ -582,7 +582,7 @@ async fn a_node_without_batches_answers_a_strangers_large_question() {
         ("QUOTE_CALLS_PER_SECOND", "40"),
     ];
     let chains = Chains::load(&config(&[&STAGING[..], &own].concat())).unwrap();
-    let views = opened(&chains, "base").asking_views();
+    let views = opened(&chains, "base").asking_head_calls();
     let to = vm::SETTLEMENT.native().unwrap();
     let questions = vec![(to, vm::Bytes::new()); 30];
     let answers = asking::by(false, views.many(&questions)).await;
@@ -622,10 +622,10 @@ async fn what_strangers_ask_is_answered_shortly_or_not_at_all() {
         Chains::load(&config(&[&STAGING[..], &[("BASE_RPC_URL", &url)]].concat())).unwrap();
     let base = opened(&chains, "base");
     let to = vm::SETTLEMENT.native().unwrap();
-    let ask = async |views: Views| views.any(&to, vm::Bytes::new()).await;
-    let refused = ask(base.asking_views()).await.unwrap_err();
+    let ask = async |views: HeadCalls| views.any(&to, vm::Bytes::new()).await;
+    let refused = ask(base.asking_head_calls()).await.unwrap_err();
     assert!(refused.to_string().contains("larger than any"), "{refused}");
-    let told = ask(base.views()).await.unwrap().unwrap();
+    let told = ask(base.head_calls()).await.unwrap().unwrap();
     assert_eq!(told.len(), 1 << 20);
     serving.abort();
 }

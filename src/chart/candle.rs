@@ -4,7 +4,7 @@
 use alloy::primitives::{I256, U256};
 
 use super::{Candle, Step};
-use crate::show;
+use crate::format;
 
 /// Seconds between two samples from which on the price between them is unknown.
 const GAP: u64 = 3 * Step::Minutes.seconds();
@@ -88,7 +88,7 @@ pub fn worth(candles: &[Candle], at: u64) -> Option<U256> {
 /// By how much a price moved, in per cent of what it was, two decimals: `-0.42`.
 pub fn change(then: U256, now: U256) -> String {
     let signed = |usd: U256| I256::try_from(usd).unwrap_or(I256::MAX);
-    show::percent(signed(now).saturating_sub(signed(then)), then)
+    format::percent(signed(now).saturating_sub(signed(then)), then)
 }
 
 #[cfg(test)]

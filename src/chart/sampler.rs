@@ -164,14 +164,14 @@ mod tests {
 
     /// Prices by symbol, in dollars; what is not there is not told. Remembers who was asked for, and as of when.
     #[derive(Default)]
-    struct Told {
+    struct ScriptedPrices {
         usd: HashMap<&'static str, u64>,
         asked: Mutex<Vec<String>>,
         times: Mutex<Vec<u64>>,
     }
 
     #[async_trait]
-    impl PriceSource for Told {
+    impl PriceSource for ScriptedPrices {
         async fn price(&self, currency: &Currency, now: u64) -> Result<Price, PriceError> {
             let symbol = currency.symbol.clone();
             self.asked.lock().unwrap().push(symbol.clone());
@@ -212,15 +212,15 @@ mod tests {
 
     struct Rig {
         sampler: Sampler,
-        told: Arc<Told>,
+        told: Arc<ScriptedPrices>,
         store: Arc<MemoryStore>,
     }
 
     fn rig(others: &[Value], usd: &[(&'static str, u64)], reserve: Reserve) -> Rig {
         let store = Arc::new(MemoryStore::new());
-        let told = Arc::new(Told {
+        let told = Arc::new(ScriptedPrices {
             usd: usd.iter().copied().collect(),
-            ..Told::default()
+            ..ScriptedPrices::default()
         });
         let requests = Requests::new(store.clone()).with_reserve(Arc::new(reserve));
         Rig {

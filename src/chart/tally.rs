@@ -23,7 +23,7 @@ pub const LEAST: u64 = 1_000_000;
 
 /// A listed currency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ListedCurrency {
     /// Its chain's number.
     pub chain: u64,
     /// Its address as the market file spells it.
@@ -33,7 +33,7 @@ pub struct Place {
 /// What a filled request bought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bought {
-    pub place: Place,
+    pub place: ListedCurrency,
     /// Millionths of a dollar.
     pub micro: u64,
 }
@@ -50,9 +50,9 @@ pub struct Sum {
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// By the unix seconds at which each hour begins.
-    hours: BTreeMap<u64, HashMap<Place, Sum>>,
+    hours: BTreeMap<u64, HashMap<ListedCurrency, Sum>>,
     /// The sums of all these hours.
-    sums: HashMap<Place, Sum>,
+    sums: HashMap<ListedCurrency, Sum>,
 }
 
 /// What the filled `request` counts for: a listed currency that the solver paid, at the lower worth of both sides in
@@ -73,7 +73,7 @@ pub fn bought(request: &Request, facts: &Facts, market: &Market) -> Option<Bough
         false => output.micro(),
     };
     let micro = u64::try_from(given.min(details.currency_in.micro())).ok()?;
-    let place = Place {
+    let place = ListedCurrency {
         chain: network.chain_id,
         currency: currency.address.clone(),
     };
@@ -96,7 +96,7 @@ impl Tally {
     }
 
     /// What was bought in the last day, to the hour, in no order.
-    pub fn sums(&mut self, now: u64) -> impl Iterator<Item = (&Place, &Sum)> {
+    pub fn sums(&mut self, now: u64) -> impl Iterator<Item = (&ListedCurrency, &Sum)> {
         self.forget(now);
         self.sums.iter()
     }
@@ -137,12 +137,12 @@ mod tests {
     use super::*;
     use crate::request::{
         fact::State,
-        scene::{self, USDC, attempt},
+        fixtures::{self, USDC, attempt},
     };
 
     const NOW: u64 = 1_700_000_000;
 
-    /// [`USDC`] on both of the scene's networks.
+    /// [`USDC`] on both of the fixture's networks.
     fn market() -> Market {
         let currency = |address: &str, symbol: &str, decimals: u8| {
             json!({
@@ -163,13 +163,13 @@ mod tests {
 
     fn filled() -> Facts {
         Facts {
-            attempts: vec![attempt(Purpose::Fill, State::Confirmed(scene::place(1)))],
+            attempts: vec![attempt(Purpose::Fill, State::Confirmed(fixtures::place(1)))],
             ..Facts::default()
         }
     }
 
-    fn usdc() -> Place {
-        Place {
+    fn usdc() -> ListedCurrency {
+        ListedCurrency {
             chain: 31_002,
             currency: USDC.into(),
         }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_filled_request_counts_what_its_solver_gave() {
-        let request = scene::priced(scene::request(1));
+        let request = fixtures::priced(fixtures::request(1));
         let counted = bought(&request, &filled(), &market());
         // 99.9 of 100 dollars.
         let micro = 99_900_000;
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn however_an_address_is_spelled_it_is_one_currency() {
-        let mut request = scene::priced(scene::request(1));
+        let mut request = fixtures::priced(fixtures::request(1));
         request.destination.currency = USDC.to_uppercase().replacen("0X", "0x", 1);
         let counted = bought(&request, &filled(), &market()).unwrap();
         assert_eq!(counted.place, usdc());
@@ -195,14 +195,14 @@ mod tests {
 
     #[test]
     fn what_costs_nothing_or_has_no_price_counts_for_nothing() {
-        let priced = || scene::priced(scene::request(1));
+        let priced = || fixtures::priced(fixtures::request(1));
         let mut own = priced();
         own.execution = Execution::User;
         let mut unlisted = priced();
-        unlisted.destination.currency = scene::USER.into();
+        unlisted.destination.currency = fixtures::USER.into();
         let mut elsewhere = priced();
         elsewhere.destination.chain = 5;
-        let bare = scene::request(1);
+        let bare = fixtures::request(1);
         for request in [own, unlisted, elsewhere, bare] {
             assert_eq!(bought(&request, &filled(), &market()), None);
         }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn dust_counts_for_nothing_whatever_the_quote_says_of_it() {
-        let request = scene::priced(scene::request(1));
+        let request = fixtures::priced(fixtures::request(1));
         for (units, counted) in [(999_999, None), (1_000_000, Some(1_000_000))] {
             let mut facts = filled();
             facts.attempts[0].amount = U256::from(units);
@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(found.micro, 100_000_000);
     }
 
-    fn place(number: u64) -> Place {
-        Place {
+    fn place(number: u64) -> ListedCurrency {
+        ListedCurrency {
             chain: number,
             currency: "c".into(),
         }

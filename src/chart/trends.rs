@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::tally::{self, Bought, DAY, Place, Sum, Tally};
+use super::tally::{self, Bought, DAY, ListedCurrency, Sum, Tally};
 use crate::{
     market::Market,
     request::{event::Event, status::Status},
@@ -35,7 +35,7 @@ pub struct Trends {
 
 /// The part of an event's data that is read.
 #[derive(Deserialize)]
-struct Told {
+struct EventData {
     status: String,
 }
 
@@ -50,7 +50,7 @@ impl Trends {
     }
 
     /// What was bought in the last day, to the hour, in no order; `now` in unix seconds.
-    pub fn sums(&self, now: u64) -> Vec<(Place, Sum)> {
+    pub fn sums(&self, now: u64) -> Vec<(ListedCurrency, Sum)> {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         let sums = tally.sums(now);
         sums.map(|(place, sum)| (place.clone(), *sum)).collect()
@@ -153,7 +153,7 @@ fn is_old(event: &Event, now: u64) -> bool {
 }
 
 fn is_filled(event: &Event) -> bool {
-    let told = serde_json::from_str::<Told>(&event.data);
+    let told = serde_json::from_str::<EventData>(&event.data);
     told.is_ok_and(|told| told.status == Status::Success.text())
 }
 
@@ -164,8 +164,8 @@ mod tests {
         index,
         request::{
             Request,
-            fact::{Facts, Place as Block, Purpose, Standing, State},
-            scene::{self, attempt, deposit},
+            fact::{Facts, Inclusion as Block, Purpose, Standing, State},
+            fixtures::{self, attempt, deposit},
         },
         store::{Batch, memory::MemoryStore, rows},
     };
@@ -179,19 +179,19 @@ mod tests {
     async fn rig() -> (Trends, Requests) {
         let store = Arc::new(MemoryStore::new());
         let requests = Requests::open(store).await.unwrap();
-        let market = Arc::new(index::scene::market());
+        let market = Arc::new(index::fixtures::market());
         (Trends::new(market, &requests), requests)
     }
 
     /// A request for 100 dollars of `destination`'s native currency.
     fn request(number: u8) -> Request {
-        let mut request = scene::priced(scene::request(number));
+        let mut request = fixtures::priced(fixtures::request(number));
         request.destination.currency = NATIVE.into();
         request
     }
 
     fn block() -> Block {
-        scene::place(1)
+        fixtures::place(1)
     }
 
     /// Has it filled at `at` (unix seconds).
@@ -251,7 +251,7 @@ mod tests {
         by_user.execution = crate::request::Execution::User;
         requests.insert(&by_user, Batch::new()).await.unwrap();
         let own = |facts: &mut Facts| {
-            facts.own = vec![scene::sent("0x1", State::Confirmed(block()))];
+            facts.own = vec![fixtures::sent("0x1", State::Confirmed(block()))];
         };
         let recorded = requests.record(&by_user.id, NOW * 1_000, Batch::new(), own);
         recorded.await.unwrap();
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn only_a_success_is_filled() {
         let event = |data: &str| Event {
-            request: scene::request(1).id,
+            request: fixtures::request(1).id,
             key: None,
             version: 1,
             at: 0,

@@ -8,7 +8,7 @@ use crate::{
     market::Network,
     redact,
     run::{Parts, Trading},
-    solver::site::{self, Site},
+    solver::chain::{self, TradingChain},
 };
 
 /// How long a network may take to say what it is.
@@ -83,9 +83,9 @@ async fn compared(trading: &Trading, chains: &Chains) -> Vec<String> {
 
 async fn mismatches(network: &Network, opened: &Opened) -> Result<Vec<String>, String> {
     let trades = (opened.trades.clone(), opened.required);
-    let providers = site::providers(network, &opened.chain, trades);
+    let providers = chain::providers(network, &opened.chain, trades);
     let providers = providers.map_err(|error| error.to_string())?;
-    let site = Site::traded(network, opened.chain.clone(), providers);
+    let site = TradingChain::traded(network, opened.chain.clone(), providers);
     let site = site.map_err(|error| error.to_string())?;
     site.mismatches().await.map_err(|error| error.to_string())
 }
@@ -108,7 +108,7 @@ fn integrator(config: &Config, trading: Option<&Trading>) -> String {
     }
 }
 
-/// Who shows a peer no key is one caller there, whoever asks here.
+/// How many peers there are. A peer without a key of ours counts all who ask here as one caller.
 fn peers(config: &Config) -> String {
     let own = |peer: &&PeerSetting| matches!(peer.key, PeerKey::Own(_));
     match config.peers.len() - config.peers.iter().filter(own).count() {

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use super::{asked, lines};
 use crate::{
     admin::{Answer, Question},
-    index::desk::Standing,
+    index::admin::Standing,
 };
 
 #[derive(Debug, Subcommand)]

@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use crate::{
     admin::{
         self, Answer, AskError, Question,
-        integrators::{Listed, Office, Order, Outcome, Proof},
+        integrators::{IntegratorAdmin, Listed, Order, Outcome, Proof},
     },
     config::{Config, Mistakes},
     integrator::{Scope, Tier, change::usual_scopes},
@@ -146,7 +146,7 @@ fn named(scopes: Vec<Scope>) -> Option<BTreeSet<Scope>> {
     (!scopes.is_empty()).then(|| scopes.into_iter().collect())
 }
 
-/// Whether the operator means it. Where nobody can be asked, nobody does.
+/// Asks the operator for a yes. Fails without a terminal.
 #[allow(clippy::print_stderr)]
 fn agreed(label: &str) -> anyhow::Result<bool> {
     let mut stdin = std::io::stdin().lock();
@@ -201,13 +201,13 @@ async fn carried_out(
     order: Order,
 ) -> anyhow::Result<Outcome> {
     let signer = run::signer(config, &mut Mistakes::default());
-    let office = Office {
+    let integrator_admin = IntegratorAdmin {
         integrators: Rows::open(store).await?,
         service: signer.map(|signer| run::service(config, signer.address())),
         plain: config.plain_webhooks(),
         clock: unix_millis,
     };
-    Ok(office.carry_out(order).await?)
+    Ok(integrator_admin.carry_out(order).await?)
 }
 
 fn told(order: &Order, outcome: Outcome) -> anyhow::Result<String> {

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use super::asked;
 use crate::{
     admin::{Answer, Question},
-    store::{pair::Places, sled::SledStore},
+    store::{pair::Directories, sled::SledStore},
 };
 
 #[derive(Debug, Subcommand)]
@@ -20,7 +20,7 @@ pub enum Journal {
 
 impl Journal {
     /// What the daemon that runs over `places` says to it.
-    pub async fn answer(&self, places: Places) -> anyhow::Result<String> {
+    pub async fn answer(&self, places: Directories) -> anyhow::Result<String> {
         let key = match self {
             Self::Show { key } => key,
             Self::Trust => return trust(&places),
@@ -40,7 +40,7 @@ impl Journal {
     }
 }
 
-fn trust(places: &Places) -> anyhow::Result<String> {
+fn trust(places: &Directories) -> anyhow::Result<String> {
     let both = [places.store(), places.journal()];
     let there: Vec<_> = both.iter().filter(|path| path.is_dir()).collect();
     ensure!(

@@ -24,7 +24,7 @@ pub fn description(listener: Listener) -> Result<String, RouteError> {
                 .describing(&system::LIVES)
                 .describing(intents::ROUTES)
                 .describing(&intents::events::ROUTES)
-                .describing(&intents::figures::ROUTES),
+                .describing(&intents::charts::ROUTES),
             intents::ABOUT,
             intents::error::ERRORS,
         ),

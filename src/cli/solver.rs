@@ -11,10 +11,10 @@ use crate::{
         self,
         solver::{Answer, Question},
     },
-    show,
+    format,
     solver::{
+        admin::{Left, Standing, Unsettled},
         books::Books,
-        desk::{Left, Standing, Unsettled},
     },
 };
 
@@ -84,7 +84,7 @@ fn told(answer: &Answer) -> String {
 fn status(standing: &Standing) -> String {
     let paused = match &standing.paused {
         None => "fills orders".to_owned(),
-        Some(paused) => format!("paused since {}: {}", show::iso(paused.since), paused.why),
+        Some(paused) => format!("paused since {}: {}", format::iso(paused.since), paused.why),
     };
     let Some(books) = &standing.books else {
         return format!("{paused}\nno reconciliation yet");
@@ -107,7 +107,7 @@ fn status(standing: &Standing) -> String {
          not settled: {unsettled} ({refused} refused, {overdue} overdue, {unpriced} without a price)\n\
          parked: {parked} ({minor} more are dust or unknown tokens)\n\
          rows that cannot be read: {unreadable}",
-        show::iso(*at)
+        format::iso(*at)
     )
 }
 
@@ -123,7 +123,7 @@ fn left(left: &Left) -> String {
         parked.amount,
         parked.currency,
         parked.network,
-        show::iso(parked.since),
+        format::iso(parked.since),
         parked.note,
         parked.transaction,
         parked.depositor,
@@ -144,6 +144,6 @@ fn open(open: &Unsettled) -> String {
     let why = open.why.as_deref().unwrap_or("not tried yet");
     format!(
         "{deposit}  {purpose} {transaction}  since {}  {at} {how} after {tries} tries: {why}  request {request}",
-        show::iso(open.since)
+        format::iso(open.since)
     )
 }

@@ -14,7 +14,7 @@ use crate::store::{
     Making, Store as _,
     check::{self, Report},
     dump, home,
-    pair::{Pair, Places},
+    pair::{Directories, Pair},
 };
 
 #[derive(Debug, Subcommand)]
@@ -25,10 +25,10 @@ pub enum Store {
     /// Write every row to a new file: JSON lines with a checksum behind them. Refused where an import
     /// would be: see `verify`.
     Export { file: PathBuf },
-    /// Make the store of a DATA_DIR that has none from an export: all of it or nothing, and of an older
-    /// version what was signed and the integrators, once that one has nothing under way. NEVER start a
-    /// second oracle with the same key on an old copy: it does not know what was signed since, and
-    /// signs the opposite.
+    /// Make the store of a DATA_DIR that has none from an export: all of it or nothing. An export of format 3 comes
+    /// over whole, of format 1 what was signed and the integrators, once nothing is under way there. NEVER start a
+    /// second daemon with the same keys on an old copy: its oracle does not know what was signed since, and signs
+    /// the opposite; its solver does not know what was paid since, and pays it again.
     Import { file: PathBuf },
     /// Rewrite the store into a fresh directory, without what was deleted or replaced, and put it in
     /// the place of the old one in one step.
@@ -42,7 +42,7 @@ pub struct Defective(Report);
 
 impl Store {
     /// Carries it out over `places`. Fails while a daemon runs there.
-    pub async fn answer(&self, places: Places) -> anyhow::Result<String> {
+    pub async fn answer(&self, places: Directories) -> anyhow::Result<String> {
         match self {
             Self::Verify => {
                 let both = Pair::open(&places, Making::Refused)?;
@@ -64,7 +64,7 @@ fn whole(report: Report) -> Result<Report, Defective> {
     }
 }
 
-async fn export(places: &Places, file: &Path) -> anyhow::Result<String> {
+async fn export(places: &Directories, file: &Path) -> anyhow::Result<String> {
     let both = Pair::open(places, Making::Refused)?;
     let written = verified(&both, file).await;
     both.close().await;
@@ -97,7 +97,7 @@ async fn written(store: &Pair, out: File) -> anyhow::Result<u64> {
     Ok(rows)
 }
 
-async fn import(places: &Places, file: &Path) -> anyhow::Result<String> {
+async fn import(places: &Directories, file: &Path) -> anyhow::Result<String> {
     for directory in places.homes() {
         home(&directory, Making::Allowed)?;
     }
@@ -113,7 +113,7 @@ async fn import(places: &Places, file: &Path) -> anyhow::Result<String> {
     Ok(format!("{imported} in {}", places.data().display()))
 }
 
-async fn compact(places: &Places) -> anyhow::Result<String> {
+async fn compact(places: &Directories) -> anyhow::Result<String> {
     drop(Pair::open(places, Making::Refused)?);
     let both = || Ok::<_, anyhow::Error>(size(&places.store())? + size(&places.journal())?);
     let before = both()?;

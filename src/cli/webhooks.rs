@@ -12,7 +12,7 @@ use crate::{
         webhooks::{Answer, Question},
     },
     store::rows::delivery::{Delivery, Try},
-    webhook::desk::{Endpoint, REPLAYED, Shown, Tested},
+    webhook::admin::{Endpoint, REPLAYED, Shown, Tested},
 };
 
 #[derive(Debug, Subcommand)]

@@ -18,7 +18,7 @@ pub enum Retry {
     Never,
     Later,
     /// It depends: the answer's `retryable`, or its message, tells.
-    Told,
+    ErrorText,
 }
 
 impl Retry {
@@ -29,7 +29,9 @@ impl Retry {
             Self::Later => {
                 "Yes, later: the same request may succeed then. Wait longer after every try."
             }
-            Self::Told => "It depends: the answer says whether the same request may succeed later.",
+            Self::ErrorText => {
+                "It depends: the answer says whether the same request may succeed later."
+            }
         }
     }
 }
@@ -58,7 +60,7 @@ pub const fn later(text: Text, happened: Text, advice: Text) -> Code {
 
 /// One that is final in some answers only.
 pub const fn told(text: Text, happened: Text, advice: Text) -> Code {
-    code(text, Retry::Told, happened, advice)
+    code(text, Retry::ErrorText, happened, advice)
 }
 
 const fn code(text: Text, retry: Retry, happened: Text, advice: Text) -> Code {

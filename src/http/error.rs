@@ -223,7 +223,7 @@ impl ApiError {
     }
 
     /// What a caller is told, for surfaces with bodies of their own.
-    pub fn told(&self) -> Told {
+    pub fn told(&self) -> ErrorText {
         let told = |status, code, message: &str| (status, code, message.to_owned());
         let (status, code, message) = match self {
             Self::Refused {
@@ -259,7 +259,7 @@ impl ApiError {
             Self::Deadline => told(504, "REQUEST_TIMED_OUT", "The request took too long"),
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Told {
+        ErrorText {
             status,
             code,
             message,
@@ -269,7 +269,7 @@ impl ApiError {
 
 /// See [`ApiError::told`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ErrorText {
     pub status: StatusCode,
     /// Stable, in capitals.
     pub code: &'static str,

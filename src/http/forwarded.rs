@@ -1,5 +1,5 @@
-//! Whom a request comes from when proxies stand in front: what they write is believed as far as the
-//! operator's proxies reach, and nobody else's word ever is.
+//! The client of a request that comes through proxies. A header counts as far as the operator's proxies wrote
+//! it; what anybody else wrote counts for nothing.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The one header that the proxies write. A proxy lets the other one through as the caller wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Told {
+pub enum ForwardedHeader {
     /// RFC 7239.
     Forwarded,
     #[default]
@@ -24,7 +24,7 @@ pub struct Proxies {
     pub networks: Vec<IpNet>,
     /// How many of them stand in a row, at most.
     pub hops: usize,
-    pub told: Told,
+    pub told: ForwardedHeader,
 }
 
 impl Proxies {
@@ -36,8 +36,8 @@ impl Proxies {
             .any(|network| network.contains(&address))
     }
 
-    /// The first address on the way from us to the caller that is none of them. What it wrote itself
-    /// counts for nothing; who hides behind a name of his own is his proxy.
+    /// The first address, from us towards the caller, that is not a proxy of the operator's. What that address
+    /// wrote counts for nothing. A hop without an address ends the search: its proxy is the client.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         let mut hops = 0;
@@ -58,16 +58,16 @@ impl Proxies {
             return Vec::new();
         }
         let name = match self.told {
-            Told::Forwarded => FORWARDED,
-            Told::XForwardedFor => X_FORWARDED_FOR,
+            ForwardedHeader::Forwarded => FORWARDED,
+            ForwardedHeader::XForwardedFor => X_FORWARDED_FOR,
         };
         let lines = headers.get_all(name);
         let lines = lines.iter().map(|line| line.to_str().unwrap_or("?"));
         match self.told {
-            Told::XForwardedFor => lines
+            ForwardedHeader::XForwardedFor => lines
                 .flat_map(|line| line.split(',').map(address))
                 .collect(),
-            Told::Forwarded => lines.flat_map(elements).collect(),
+            ForwardedHeader::Forwarded => lines.flat_map(elements).collect(),
         }
     }
 }
@@ -93,7 +93,7 @@ fn address(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn proxies(told: Told, hops: usize) -> Proxies {
+    fn proxies(told: ForwardedHeader, hops: usize) -> Proxies {
         Proxies {
             networks: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
             hops,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_nearest_stranger_is_the_caller() {
-        let one = proxies(Told::XForwardedFor, usize::MAX);
+        let one = proxies(ForwardedHeader::XForwardedFor, usize::MAX);
         for (peer, line, expected) in [
             // Nobody's word but the proxies' counts.
             ("9.9.9.9", "1.1.1.1", "9.9.9.9"),
@@ -143,10 +143,10 @@ mod tests {
     fn hops_end_the_walk_and_the_other_header_counts_for_nothing() {
         let line = [("x-forwarded-for", "1.1.1.1, 10.0.0.3, 10.0.0.2")];
         for (hops, expected) in [(1, "10.0.0.2"), (2, "10.0.0.3"), (3, "1.1.1.1")] {
-            let proxies = proxies(Told::XForwardedFor, hops);
+            let proxies = proxies(ForwardedHeader::XForwardedFor, hops);
             assert_eq!(client(&proxies, "10.0.0.1", &line), expected, "{hops}");
         }
-        let forwarded = proxies(Told::Forwarded, usize::MAX);
+        let forwarded = proxies(ForwardedHeader::Forwarded, usize::MAX);
         for (line, expected) in [
             (
                 r#"for=6.6.6.6, for=1.1.1.1;proto=https;by=10.0.0.1"#,
@@ -160,7 +160,7 @@ mod tests {
             assert_eq!(client(&forwarded, "10.0.0.1", &lines), expected, "{line}");
         }
         let lines = [("forwarded", "for=6.6.6.6")];
-        let other = proxies(Told::XForwardedFor, usize::MAX);
+        let other = proxies(ForwardedHeader::XForwardedFor, usize::MAX);
         assert_eq!(client(&other, "10.0.0.1", &lines), "10.0.0.1");
     }
 }

@@ -70,7 +70,7 @@ pub struct Terms {
 pub struct Docs {
     /// A line.
     pub summary: &'static str,
-    /// What it does, for whom, and what it leaves undone.
+    /// Some sentences: what the route does, for whom, and what it does not do.
     pub text: &'static str,
     /// One of the surface's ([`About`](super::About)).
     pub group: &'static str,

@@ -57,7 +57,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, shutdown: CancellationT
             signals: Arc::default(),
             tasks: tasks.clone(),
             ending: shutdown.clone(),
-            place: Mutex::new(Place::Connection(slot, member)),
+            place: Mutex::new(Counted::Connection(slot, member)),
         };
         let connection = Box::pin(connection(stream, app.clone(), Arc::new(link)));
         tasks.spawn(connection);
@@ -103,11 +103,11 @@ pub struct Link {
     pub tasks: Tasks,
     /// Cancelled when the listener ends.
     pub ending: CancellationToken,
-    place: Mutex<Place>,
+    place: Mutex<Counted>,
 }
 
 /// What a connection counts as until it ends.
-enum Place {
+enum Counted {
     #[expect(dead_code, reason = "held")]
     Connection(OwnedSemaphorePermit, Option<Member>),
     Socket(#[expect(dead_code, reason = "held")] Arc<Seat>),
@@ -117,14 +117,14 @@ impl Link {
     /// The connection counts as `seat` from now on, if it did not count as one already.
     pub fn sit(&self, seat: &Arc<Seat>) {
         let mut place = locked(&self.place);
-        if matches!(*place, Place::Connection(..)) {
-            *place = Place::Socket(seat.clone());
+        if matches!(*place, Counted::Connection(..)) {
+            *place = Counted::Socket(seat.clone());
         }
     }
 
     /// Whether it carries a stream, which may last.
     fn stays(&self) -> bool {
-        matches!(*locked(&self.place), Place::Socket(_))
+        matches!(*locked(&self.place), Counted::Socket(_))
     }
 }
 

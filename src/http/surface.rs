@@ -35,8 +35,8 @@ pub struct Surface {
     /// Who may say whom a request comes from.
     pub proxies: Proxies,
     pub errors: Errors,
-    /// What is done to every answer of a route, whoever gave it, by the route's path; unknown paths are
-    /// `unmatched`. `None`: nothing.
+    /// Gets every answer before it is sent, errors too, with the route's path or `unmatched`; returns what is
+    /// sent. `None` changes nothing.
     pub finish: Option<Finish>,
     /// `None`: no page of another origin may read an answer. See [`any_origin`].
     pub cors: Option<CorsLayer>,

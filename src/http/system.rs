@@ -86,7 +86,7 @@ const fn alive(path: &'static str) -> Route<System> {
         access: Access::Open,
         handler: |system, request| async move { lives(&system, &request) }.boxed(),
         docs: Some(Docs {
-            summary: "Whether the process answers",
+            summary: "Check liveness",
             text: "For load balancers and clients that choose a server: a 200 says that requests are answered, not \
                    that every chain can be read.",
             group: "Service",
@@ -118,8 +118,9 @@ pub static OPERATIONS: [Route<System>; 3] = [
         access: Access::Open,
         handler: |system, _| async move { ready(&system).await }.boxed(),
         docs: Some(Docs {
-            summary: "Whether hub and chains can be attested now; 503 when one cannot",
-            text: "For those who operate it: names each chain, and why one cannot. Signs nothing and changes nothing.",
+            summary: "Check readiness",
+            text: "Whether the hub and each chain can be attested now, and why one cannot. 503 when one cannot. Signs nothing and \
+                  changes nothing.",
             group: "Service",
             query: Query::NONE,
             body: None,

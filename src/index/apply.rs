@@ -4,7 +4,7 @@ use vm::{B256, Block, TxRef, protocol::id, spelled_alike};
 
 use crate::request::{
     Request,
-    fact::{Agreed, Deposit, Facts, Place, Sent, Standing, State},
+    fact::{Agreed, Deposit, Facts, Inclusion, Sent, Standing, State},
     mismatch::{asked, mismatch},
     quoted,
     reason::FailReason,
@@ -33,8 +33,8 @@ pub fn order(deposit: &vm::Deposit) -> Option<B256> {
 }
 
 /// A block as facts name it.
-pub fn place(block: &Block) -> Place {
-    Place {
+pub fn place(block: &Block) -> Inclusion {
+    Inclusion {
         number: block.number,
         hash: block.hash,
         time: block.time,
@@ -45,7 +45,7 @@ pub fn place(block: &Block) -> Place {
 pub fn deposit(
     network: &str,
     transaction: &TxRef,
-    place: &Place,
+    place: &Inclusion,
     deposit: &vm::Deposit,
 ) -> Deposit {
     Deposit {
@@ -236,36 +236,36 @@ pub fn disowned(facts: &mut Facts, network: &str, transaction: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{fact::Purpose, scene};
+    use crate::request::{fact::Purpose, fixtures};
 
-    /// Deposit 1 in block `number` of the scene.
+    /// Deposit 1 in block `number` of the fixture.
     fn in_block(number: u64) -> Deposit {
-        let mut deposit = scene::deposit(1, Standing::Included);
-        deposit.place = scene::place(number);
+        let mut deposit = fixtures::deposit(1, Standing::Included);
+        deposit.place = fixtures::place(number);
         deposit
     }
 
     /// Whoever gives it, and for whatever order.
     #[test]
     fn what_the_quote_prices_at_next_to_nothing_is_small() {
-        let (bare, priced) = (scene::request(1), scene::priced(scene::request(1)));
+        let (bare, priced) = (fixtures::request(1), fixtures::priced(fixtures::request(1)));
         let given = |amount: u64, currency: &str| Deposit {
             amount: vm::Amount::from(amount),
             currency: currency.into(),
             ..in_block(1)
         };
         for (request, amount, currency, small) in [
-            (&priced, 50_000, scene::USDC, true),
-            (&priced, 50_001, scene::USDC, false),
-            (&priced, 100_000_000, scene::USDC, false),
+            (&priced, 50_000, fixtures::USDC, true),
+            (&priced, 50_001, fixtures::USDC, false),
+            (&priced, 100_000_000, fixtures::USDC, false),
             // Nobody has a price for it.
-            (&priced, 1, scene::USER, false),
-            (&bare, 1, scene::USDC, false),
+            (&priced, 1, fixtures::USER, false),
+            (&bare, 1, fixtures::USDC, false),
         ] {
             let is = is_small(request, &given(amount, currency));
             assert_eq!(is, small, "{amount} {currency}");
         }
-        let mut large = given(0, scene::USDC);
+        let mut large = given(0, fixtures::USDC);
         large.amount = vm::Amount::MAX;
         assert!(!is_small(&priced, &large));
     }
@@ -280,7 +280,7 @@ mod tests {
     fn after(events: &[Event]) -> Vec<(u64, Standing)> {
         let mut facts = Facts::default();
         let id = in_block(1).onchain_id;
-        let hash = |number| scene::place(number).hash;
+        let hash = |number| fixtures::place(number).hash;
         for event in events {
             match event {
                 Event::Seen(number) => seen(&mut facts, &in_block(*number)),
@@ -290,7 +290,7 @@ mod tests {
                         &mut facts,
                         id,
                         hash(*from),
-                        &scene::agreed(&scene::place(*to)),
+                        &fixtures::agreed(&fixtures::place(*to)),
                     );
                 }
                 Event::Gone(number) => gone(&mut facts, id, hash(*number)),
@@ -339,8 +339,8 @@ mod tests {
 
     #[test]
     fn dust_neither_fills_the_facts_nor_keeps_out_who_pays() {
-        let request = scene::request(1);
-        let paying = scene::deposit(1, Standing::Included);
+        let request = fixtures::request(1);
+        let paying = fixtures::deposit(1, Standing::Included);
         let dust = Deposit {
             amount: vm::Amount::from(1),
             ..paying.clone()
@@ -350,12 +350,12 @@ mod tests {
             ..deposit.clone()
         };
         let anothers = Deposit {
-            depositor: scene::USDC.into(),
+            depositor: fixtures::USDC.into(),
             ..dust.clone()
         };
         let part = |times: usize| Deposit {
             amount: paying.amount >> (times + 1),
-            depositor: scene::USDC.into(),
+            depositor: fixtures::USDC.into(),
             ..paying.clone()
         };
         // A half is no part of more than a half, and so on.
@@ -379,15 +379,19 @@ mod tests {
 
     #[test]
     fn strangers_dust_keeps_no_short_deposit_of_the_users_out() {
-        let request = scene::request(1);
+        let request = fixtures::request(1);
         let small = |number: u64, amount: u64, depositor: &str| Deposit {
             onchain_id: alloy::primitives::U256::from(number).into(),
             amount: vm::Amount::from(amount),
             depositor: depositor.into(),
-            ..scene::deposit(1, Standing::Included)
+            ..fixtures::deposit(1, Standing::Included)
         };
         // Dust, and a hundredth of what is asked for, in their own names and in the user's.
-        for (amount, name) in [(1, scene::USDC), (1, scene::USER), (1_000_000, scene::USER)] {
+        for (amount, name) in [
+            (1, fixtures::USDC),
+            (1, fixtures::USER),
+            (1_000_000, fixtures::USER),
+        ] {
             let mut facts = Facts::default();
             for number in 0..300 {
                 let deposit = small(number, amount, name);
@@ -396,30 +400,30 @@ mod tests {
                 }
             }
             assert!(facts.deposits.len() < 300);
-            let short = small(1_000_000, 50_000_000, scene::USER);
+            let short = small(1_000_000, 50_000_000, fixtures::USER);
             assert!(has_room(&request, &facts, &short), "{amount} {name}");
         }
         // What the user deposits in another currency has its place beside what others deposit.
         let mut facts = Facts::default();
         for number in 0..300 {
-            let deposit = small(number, 1, scene::USDC);
+            let deposit = small(number, 1, fixtures::USDC);
             if has_room(&request, &facts, &deposit) {
                 seen(&mut facts, &deposit);
             }
         }
-        let mut foreign = small(1_000_000, 1, scene::USER);
-        foreign.currency = scene::USER.into();
+        let mut foreign = small(1_000_000, 1, fixtures::USER);
+        foreign.currency = fixtures::USER.into();
         assert!(has_room(&request, &facts, &foreign));
-        foreign.depositor = scene::USDC.into();
+        foreign.depositor = fixtures::USDC.into();
         assert!(!has_room(&request, &facts, &foreign));
     }
 
     #[test]
     fn what_left_the_chain_takes_nobodys_place() {
-        let request = scene::request(1);
+        let request = fixtures::request(1);
         let numbered = |number: u64| Deposit {
             onchain_id: alloy::primitives::U256::from(number).into(),
-            ..scene::deposit(1, Standing::Included)
+            ..fixtures::deposit(1, Standing::Included)
         };
         let mut facts = Facts::default();
         // Again and again one provider shows as many deposits as there may be, and none is there.
@@ -444,7 +448,7 @@ mod tests {
         // What the solver acted on stays, however much comes.
         facts
             .attempts
-            .push(scene::attempt(Purpose::Fill, State::Broadcast));
+            .push(fixtures::attempt(Purpose::Fill, State::Broadcast));
         let before = facts.deposits.clone();
         seen(&mut facts, &numbered(1_000_000));
         assert_eq!(facts.deposits[..before.len()], before);
@@ -460,12 +464,12 @@ mod tests {
         seen(&mut facts, &forged);
         seen(&mut facts, &in_block(5));
         assert_eq!(facts.deposits, [in_block(5)]);
-        let hash = scene::place(5).hash;
+        let hash = fixtures::place(5).hash;
         settled(
             &mut facts,
             forged.onchain_id,
             hash,
-            &scene::agreed(&scene::place(5)),
+            &fixtures::agreed(&fixtures::place(5)),
         );
         let before = facts.clone();
         seen(&mut facts, &forged);
@@ -481,10 +485,10 @@ mod tests {
         };
         shown(&mut facts, &in_block(5));
         assert_eq!(facts.deposits, [in_block(5)]);
-        let (id, hash) = (forged.onchain_id, scene::place(5).hash);
+        let (id, hash) = (forged.onchain_id, fixtures::place(5).hash);
         shown(&mut facts, &forged);
         assert_eq!(facts.deposits, [in_block(5)]);
-        settled(&mut facts, id, hash, &scene::agreed(&scene::place(5)));
+        settled(&mut facts, id, hash, &fixtures::agreed(&fixtures::place(5)));
         let before = facts.clone();
         shown(&mut facts, &forged);
         assert_eq!(facts, before);
@@ -498,16 +502,16 @@ mod tests {
     #[test]
     fn deposits_of_one_order_stand_for_themselves() {
         let mut facts = Facts::default();
-        let mut elsewhere = scene::deposit(3, Standing::Included);
+        let mut elsewhere = fixtures::deposit(3, Standing::Included);
         elsewhere.network = "destination".into();
         for deposit in [
-            scene::deposit(2, Standing::Included),
-            scene::deposit(1, Standing::Included),
+            fixtures::deposit(2, Standing::Included),
+            fixtures::deposit(1, Standing::Included),
             elsewhere,
         ] {
             seen(&mut facts, &deposit);
         }
-        let first = scene::deposit(1, Standing::Included);
+        let first = fixtures::deposit(1, Standing::Included);
         lost(&mut facts, first.onchain_id, first.place.hash);
         let told: Vec<_> = facts
             .deposits
@@ -525,18 +529,18 @@ mod tests {
     #[test]
     fn own_transactions_move_on_and_never_back_to_sent() {
         let mut facts = Facts::default();
-        let included = State::Included(scene::place(1));
+        let included = State::Included(fixtures::place(1));
         for (state, wanted) in [
             (State::Broadcast, State::Broadcast),
             (included.clone(), included.clone()),
             (State::Broadcast, included.clone()),
             (
-                State::Confirmed(scene::place(1)),
-                State::Confirmed(scene::place(1)),
+                State::Confirmed(fixtures::place(1)),
+                State::Confirmed(fixtures::place(1)),
             ),
         ] {
-            own(&mut facts, &scene::sent("0x1", state));
-            assert_eq!(facts.own, [scene::sent("0x1", wanted)]);
+            own(&mut facts, &fixtures::sent("0x1", state));
+            assert_eq!(facts.own, [fixtures::sent("0x1", wanted)]);
         }
         disowned(&mut facts, "destination", "0x1");
         disowned(&mut facts, "origin", "0x2");
@@ -549,7 +553,7 @@ mod tests {
     fn order_ids_are_whole_or_none() {
         let named = |id: &str| vm::Deposit {
             id: id.into(),
-            ..crate::index::scene::deposit(B256::ZERO, 1)
+            ..crate::index::fixtures::deposit(B256::ZERO, 1)
         };
         assert_eq!(
             order(&named(&B256::repeat_byte(7).to_string())),

@@ -21,7 +21,7 @@ use self::{
     shelf::Pauses,
     verdict::{Reading, Verdict},
 };
-use super::{Bell, IndexError, looks::Looks};
+use super::{IndexError, Wakeup, looks::Looks};
 use crate::{
     request::{Request, fact::Deposit},
     store::requests::Requests,
@@ -39,7 +39,7 @@ const POLL: Duration = Duration::from_secs(1);
 pub struct Network {
     pub chain: Chain,
     /// Wakes the network's tail when it has to read something again.
-    pub bell: Arc<Bell>,
+    pub wakeup: Arc<Wakeup>,
 }
 
 /// What a look found.

@@ -1,28 +1,28 @@
 //! The index: what networks show of requests, kept as facts.
 //!
 //! - [`tail`]: one per network; follows the chain through two providers, block by block.
-//! - [`manual`]: looks for submitted transactions until they are found.
+//! - [`submitted`]: looks for submitted transactions until they are found.
 //! - [`confirm`]: asks the quorum; nothing is final before.
-//! - [`witness`]: one per network; keeps transactions in full, for display.
-//! - [`troubles`]: what stops tails, and which chains are read. [`desk`]: what the operator asks and does.
-//! - [`apply`]: how a seen deposit changes facts. [`book`]: writes facts and rows in one commit.
+//! - [`tx_details`]: one per network; keeps transactions in full, for display.
+//! - [`troubles`]: what stops tails, and which chains are read. [`admin`]: what the operator asks and does.
+//! - [`apply`]: how a seen deposit changes facts. [`recorder`]: writes facts and rows in one commit.
 //!
 //! Everything may happen twice: after a crash or a reorg blocks are read again.
 
+pub mod admin;
 mod again;
 pub mod apply;
-pub mod book;
 pub mod confirm;
-pub mod desk;
+#[cfg(test)]
+pub mod fixtures;
 mod listed;
 mod looks;
-pub mod manual;
 mod progress;
-#[cfg(test)]
-pub mod scene;
+pub mod recorder;
+pub mod submitted;
 pub mod tail;
 pub mod troubles;
-pub mod witness;
+pub mod tx_details;
 
 use tokio::sync::Notify;
 use vm::ReadError;
@@ -67,9 +67,9 @@ impl From<RowError> for IndexError {
 
 /// Wakes a worker that waits for a network. It carries nothing.
 #[derive(Debug, Default)]
-pub struct Bell(Notify);
+pub struct Wakeup(Notify);
 
-impl Bell {
+impl Wakeup {
     pub fn ring(&self) {
         self.0.notify_one();
     }

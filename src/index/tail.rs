@@ -2,7 +2,7 @@
 //!
 //! A range's facts are committed before the cursor passes the range, and each of these commits may be repeated, so a
 //! stop at any time loses nothing and repeats nothing. After a reorg the cursor goes back to the last common block.
-//! From there the tail reads on and marks what has a [`sighting`] row and is no longer in the blocks. Deposits are
+//! From there the tail reads on and marks what has a [`deposit_tx`] row and is no longer in the blocks. Deposits are
 //! recorded as one provider shows them, and the confirmer judges them; the cursor passes only what a second provider
 //! has read, too.
 
@@ -29,10 +29,10 @@ use self::{
     span::Span,
 };
 use super::{
-    Bell, IndexError,
+    IndexError, Wakeup,
     again::{MARKS, marked, rewound},
-    book::Book,
     progress::Progress,
+    recorder::Recorder,
     troubles::Troubles,
 };
 use crate::{
@@ -43,7 +43,7 @@ use crate::{
         requests::Requests,
         rows::{
             cursor::{self, Again, Cursor, Mark},
-            sighting,
+            deposit_tx,
         },
     },
 };
@@ -54,7 +54,7 @@ const DEEP: u64 = 128;
 const AGAIN: u64 = 16;
 /// A range that took longer is not enlarged.
 const FAST: Duration = Duration::from_secs(1);
-/// Sightings that one step forgets.
+/// Deposit transactions that one step forgets.
 const FORGOTTEN: usize = 256;
 /// The shortest pause between two looks at the head.
 const SHORTEST: Duration = Duration::from_millis(250);
@@ -82,8 +82,8 @@ pub struct Tail {
     /// Never empty; a step asks the first one in the order of [`Tail::turn`].
     scanners: Vec<Arc<dyn Scanner>>,
     turn: usize,
-    book: Book,
-    bell: Arc<Bell>,
+    recorder: Recorder,
+    wakeup: Arc<Wakeup>,
     troubles: Arc<Troubles>,
     span: Span,
     /// Which of the other providers is asked first for a second reading.
@@ -107,14 +107,14 @@ impl Tail {
         network: Network,
         scanners: Vec<Arc<dyn Scanner>>,
         requests: Requests,
-        bell: Arc<Bell>,
+        wakeup: Arc<Wakeup>,
     ) -> Self {
         Self {
             network,
             scanners,
             turn: 0,
-            book: Book { requests },
-            bell,
+            recorder: Recorder { requests },
+            wakeup,
             troubles: Arc::default(),
             span: Span::default(),
             other: 0,
@@ -171,7 +171,7 @@ impl Tail {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return,
-                () = self.bell.rung() => {}
+                () = self.wakeup.rung() => {}
                 () = sleep(wait) => {}
             }
         }
@@ -240,7 +240,7 @@ impl Tail {
             End::Unread(why) => return Err(IndexError::Unconfirmed(why)),
         };
         self.advance(&stored, &end, unknown).await?;
-        let requests = &self.book.requests;
+        let requests = &self.recorder.requests;
         requests.reached(&self.network.name, end.time);
         self.measure(end.number, head);
         let to = end.number;
@@ -249,7 +249,7 @@ impl Tail {
 
     /// Takes the network over once; an error as soon as another tail has it.
     async fn hold(&mut self, now: u64) -> Result<(), IndexError> {
-        let store = self.book.requests.store();
+        let store = self.recorder.requests.store();
         let stands = match &self.held {
             Some(held) => held.stands(&**store).await?,
             None => {
@@ -270,7 +270,7 @@ impl Tail {
 
     async fn stored(&self) -> Result<Option<Stored>, IndexError> {
         let key = cursor::key(&self.network.name);
-        let Some(bytes) = self.book.requests.store().read(&key).await? else {
+        let Some(bytes) = self.recorder.requests.store().read(&key).await? else {
             return Ok(None);
         };
         let cursor = Cursor::decode(&bytes)?;
@@ -325,7 +325,7 @@ impl Tail {
         }
     }
 
-    /// Moves the cursor behind `end`. Sightings that no rewind can reach any more are forgotten.
+    /// Moves the cursor behind `end`. Deposit transactions that no rewind can reach any more are forgotten.
     async fn advance(
         &self,
         stored: &Stored,
@@ -337,9 +337,9 @@ impl Tail {
         if marks.len() == MARKS {
             let network = &self.network.name;
             let oldest = marks.first().map_or(0, |mark| mark.number);
-            let rows = sighting::range(network, 0, FORGOTTEN);
-            for (key, value) in self.book.requests.store().scan(rows).await? {
-                if sighting::decode(network, &key, &value)?.number <= oldest {
+            let rows = deposit_tx::range(network, 0, FORGOTTEN);
+            for (key, value) in self.recorder.requests.store().scan(rows).await? {
+                if deposit_tx::decode(network, &key, &value)?.number <= oldest {
                     batch = batch.delete(key);
                 }
             }
@@ -368,7 +368,7 @@ impl Tail {
         let held = self.held.as_ref().ok_or(IndexError::Fenced)?;
         let batch = held.with(with).expect(key.clone(), before);
         let batch = batch.put(key, cursor.encode()?);
-        match self.book.requests.store().commit(batch).await? {
+        match self.recorder.requests.store().commit(batch).await? {
             Outcome::Applied { .. } => Ok(()),
             Outcome::Refused { .. } => Err(IndexError::Moved),
         }

@@ -4,7 +4,7 @@ use alloy::primitives::U256;
 
 use super::{
     Price, Rules,
-    feed::{Doubt, Told},
+    feed::{Doubt, Observation},
 };
 use crate::market::{Class, PriceFeed};
 
@@ -19,7 +19,7 @@ const MOST_SPREAD: u64 = 200_000;
 /// The first answer of several providers of one feed, restless enough that what the others say counts as
 /// well: whoever is asked first moves no price. `Err` when nobody gave one (the first doubt), or when two
 /// are more than `spread` basis points apart: then one of them is wrong, and nobody knows which.
-pub fn agreed(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doubt> {
+pub fn agreed(answers: &[Result<Observation, Doubt>], spread: u32) -> Result<Observation, Doubt> {
     let mut told = answers.iter().flatten();
     let Some(first) = told.next() else {
         let doubt = answers.iter().find_map(|answer| answer.as_ref().err());
@@ -29,7 +29,7 @@ pub fn agreed(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doub
     // Half of a swing counts in each direction.
     let apart = (high - low).saturating_mul(U256::from(2 * MILLION));
     let apart = u64::try_from(apart.div_ceil(low)).unwrap_or(u64::MAX);
-    Ok(Told {
+    Ok(Observation {
         swing: first.swing.max(apart),
         ..*first
     })
@@ -38,8 +38,8 @@ pub fn agreed(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doub
 /// As [`agreed`], of the providers of one feed: with three or more, whoever is farthest from what most of them tell
 /// is left out as long as they are too far apart and most are left, so that one alone neither moves a price nor
 /// takes it away. One that tells nothing is none of the most.
-pub fn of_most(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Doubt> {
-    let mut told: Vec<&Told> = answers.iter().flatten().collect();
+pub fn of_most(answers: &[Result<Observation, Doubt>], spread: u32) -> Result<Observation, Doubt> {
+    let mut told: Vec<&Observation> = answers.iter().flatten().collect();
     told.sort_by_key(|told| told.usd);
     let most = answers.len() / 2 + 1;
     let mut near = told.as_slice();
@@ -57,7 +57,7 @@ pub fn of_most(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Dou
     let [low, .., high] = near else {
         return agreed(answers, spread);
     };
-    let kept = |answer: &&Result<Told, Doubt>| {
+    let kept = |answer: &&Result<Observation, Doubt>| {
         let told = answer.as_ref().ok();
         told.is_none_or(|told| (low.usd..=high.usd).contains(&told.usd))
     };
@@ -68,7 +68,7 @@ pub fn of_most(answers: &[Result<Told, Doubt>], spread: u32) -> Result<Told, Dou
 /// A currency's price from its feeds, in the order in which they are believed: the first is shown, and
 /// the worst counts for us in both directions. Each is widened by its age and by how restless it is.
 pub fn range(
-    answers: &[(&PriceFeed, Result<Told, Doubt>)],
+    answers: &[(&PriceFeed, Result<Observation, Doubt>)],
     class: Class,
     rules: Rules,
     now: u64,
@@ -114,8 +114,8 @@ fn confirmed<'a>(told: impl Iterator<Item = &'a PriceFeed>) -> bool {
 }
 
 fn extremes<'a>(
-    told: impl Iterator<Item = &'a Told>,
-    first: &Told,
+    told: impl Iterator<Item = &'a Observation>,
+    first: &Observation,
     spread: u32,
 ) -> Result<(U256, U256), Doubt> {
     let (low, high) = told.fold((first.usd, first.usd), |(low, high), told| {
@@ -192,18 +192,18 @@ mod tests {
         }
     }
 
-    fn told(usd: u64) -> Result<Told, Doubt> {
+    fn told(usd: u64) -> Result<Observation, Doubt> {
         let usd = U256::from(usd);
-        Ok(Told {
+        Ok(Observation {
             usd,
             at: 1,
             swing: 0,
         })
     }
 
-    fn seen(usd: u64, at: u64, swing: u64) -> Result<Told, Doubt> {
+    fn seen(usd: u64, at: u64, swing: u64) -> Result<Observation, Doubt> {
         let usd = U256::from(usd);
-        Ok(Told { usd, at, swing })
+        Ok(Observation { usd, at, swing })
     }
 
     #[test]
@@ -284,7 +284,10 @@ mod tests {
         ]
     }
 
-    fn ranged(answers: &[(usize, Result<Told, Doubt>)], independent: bool) -> Result<Price, Doubt> {
+    fn ranged(
+        answers: &[(usize, Result<Observation, Doubt>)],
+        independent: bool,
+    ) -> Result<Price, Doubt> {
         let (feeds, rules) = (
             feeds(),
             Rules {

@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::feed::{Doubt, Feed, Told};
+use super::feed::{Doubt, Feed, Observation};
 
 /// Seconds for which an answer, good or bad, is not asked for again.
 const FRESH: u64 = 5;
@@ -43,9 +43,9 @@ pub struct Cached {
 #[derive(Default)]
 struct Last {
     /// Its last answer.
-    price: Option<Told>,
+    price: Option<Observation>,
     /// The last of its answers that made a price.
-    accepted: Option<Told>,
+    accepted: Option<Observation>,
     /// What it answered of which a price was made, and when last; no older than [`WINDOW`].
     history: VecDeque<(u64, U256)>,
     asked: Option<Asked>,
@@ -76,12 +76,12 @@ impl Cached {
     }
 
     /// A price was made of what it told.
-    pub fn accept(&self, told: &Told, now: u64) {
+    pub fn accept(&self, told: &Observation, now: u64) {
         self.last().accept(told, now);
     }
 
     /// The last answer, if it is younger than `age` seconds.
-    fn known(&self, age: u64, now: u64) -> Option<Result<Told, Doubt>> {
+    fn known(&self, age: u64, now: u64) -> Option<Result<Observation, Doubt>> {
         let last = self.last();
         let asked = last.asked.as_ref()?;
         if asked.at.abs_diff(now) >= age {
@@ -97,7 +97,7 @@ impl Cached {
 
     /// An answer to a question that was asked later than `since`: what others were told before
     /// refuses nobody.
-    pub async fn anew(&self, since: Instant, now: u64) -> Result<Told, Doubt> {
+    pub async fn anew(&self, since: Instant, now: u64) -> Result<Observation, Doubt> {
         let _turn = self.turn.lock().await;
         let answered = self.last().asked.as_ref().map(|asked| asked.began);
         if answered.is_some_and(|began| began > since)
@@ -113,7 +113,7 @@ impl Cached {
     }
 
     /// For whoever has the turn.
-    async fn ask(&self, now: u64) -> Result<Told, Doubt> {
+    async fn ask(&self, now: u64) -> Result<Observation, Doubt> {
         let began = Instant::now();
         self.last().begun = Some(began);
         let answer = self.feed.read(now).await;
@@ -136,7 +136,7 @@ impl Cached {
 
 impl Last {
     /// Keeps an answer; it with the swing from those before it of which prices were made.
-    fn heard(&mut self, told: Told, now: u64) -> Told {
+    fn heard(&mut self, told: Observation, now: u64) -> Observation {
         self.history
             .retain(|(at, _)| now.saturating_sub(*at) < WINDOW);
         let before = self.history.iter().map(|(_, usd)| *usd);
@@ -145,7 +145,7 @@ impl Last {
         let most = prices().max().unwrap_or(told.usd);
         let apart = (most - least).saturating_mul(MILLION).checked_div(least);
         let swing = apart.and_then(|apart| u64::try_from(apart).ok());
-        let told = Told {
+        let told = Observation {
             swing: swing.unwrap_or(u64::MAX).max(told.swing),
             ..told
         };
@@ -153,7 +153,7 @@ impl Last {
         told
     }
 
-    fn accept(&mut self, told: &Told, now: u64) {
+    fn accept(&mut self, told: &Observation, now: u64) {
         self.accepted = Some(*told);
         match self.history.back_mut() {
             Some((at, usd)) if *usd == told.usd => *at = now.max(*at),
@@ -164,7 +164,7 @@ impl Last {
 
 #[async_trait]
 impl Feed for Cached {
-    async fn read(&self, now: u64) -> Result<Told, Doubt> {
+    async fn read(&self, now: u64) -> Result<Observation, Doubt> {
         if let Some(known) = self.known(FRESH, now) {
             return known;
         }
@@ -182,7 +182,7 @@ impl Feed for Cached {
         self.ask(now).await
     }
 
-    fn believable(&self, told: &Told, now: u64) -> bool {
+    fn believable(&self, told: &Observation, now: u64) -> bool {
         self.feed.believable(told, now)
     }
 }

@@ -11,9 +11,9 @@ use vm::{Address, trade::Accounts};
 
 use super::{
     bounded,
-    feed::{Doubt, Feed, Told, dollars, timely},
+    feed::{Doubt, Feed, Observation, dollars, timely},
 };
-use crate::chains::Views;
+use crate::chains::HeadCalls;
 
 sol! {
     /// One round as the aggregator answers it.
@@ -32,7 +32,7 @@ sol! {
 /// Every provider of the chain is asked: one of three that lies alone changes nothing; one of two makes the
 /// price unavailable, not wrong.
 pub struct Chainlink {
-    pub views: Views,
+    pub head_calls: HeadCalls,
     pub aggregator: Address,
     /// Seconds.
     pub max_age: u64,
@@ -42,20 +42,20 @@ pub struct Chainlink {
 
 #[async_trait]
 impl Feed for Chainlink {
-    async fn read(&self, now: u64) -> Result<Told, Doubt> {
-        let providers = self.views.accounts.iter();
+    async fn read(&self, now: u64) -> Result<Observation, Doubt> {
+        let providers = self.head_calls.accounts.iter();
         let answers = providers.map(|accounts| self.one(accounts, now));
         let answers = futures::future::join_all(answers).await;
         bounded::of_most(&answers, self.spread)
     }
 
-    fn believable(&self, told: &Told, now: u64) -> bool {
+    fn believable(&self, told: &Observation, now: u64) -> bool {
         timely(told.at, self.max_age, now)
     }
 }
 
 impl Chainlink {
-    async fn one(&self, accounts: &Arc<dyn Accounts>, now: u64) -> Result<Told, Doubt> {
+    async fn one(&self, accounts: &Arc<dyn Accounts>, now: u64) -> Result<Observation, Doubt> {
         let (round, decimals) = tokio::try_join!(
             self.view(accounts, latestRoundDataCall {}),
             self.view(accounts, decimalsCall {}),
@@ -72,14 +72,14 @@ impl Chainlink {
         call: impl SolCall,
     ) -> Result<vm::Bytes, Doubt> {
         let data = call.abi_encode().into();
-        match self.views.one(accounts, &self.aggregator, data).await {
+        match self.head_calls.one(accounts, &self.aggregator, data).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(revert)) => Err(Doubt::Silent(format!("reverted: {}", revert.reason))),
             Err(error) => Err(Doubt::Silent(error.to_string())),
         }
     }
 
-    fn judge(&self, round: &Round, decimals: u8, now: u64) -> Result<Told, Doubt> {
+    fn judge(&self, round: &Round, decimals: u8, now: u64) -> Result<Observation, Doubt> {
         let at = u64::try_from(round.updatedAt).unwrap_or(u64::MAX);
         if !timely(at, self.max_age, now) {
             return Err(Doubt::Untimely(at));
@@ -91,7 +91,7 @@ impl Chainlink {
             return Err(Doubt::Senseless);
         }
         let usd = dollars(round.answer.into_raw(), -i32::from(decimals))?;
-        Ok(Told { usd, at, swing: 0 })
+        Ok(Observation { usd, at, swing: 0 })
     }
 }
 

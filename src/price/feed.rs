@@ -8,7 +8,7 @@ const SKEW: u64 = 60;
 
 /// What a feed tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Observation {
     /// USD with 18 decimals. Never zero.
     pub usd: U256,
     /// When the source observed it, unix seconds.
@@ -47,9 +47,9 @@ pub enum Doubt {
 #[async_trait]
 pub trait Feed: Send + Sync {
     /// The price of one whole unit, believable at `now` (unix seconds).
-    async fn read(&self, now: u64) -> Result<Told, Doubt>;
+    async fn read(&self, now: u64) -> Result<Observation, Doubt>;
     /// Whether a price that was read before may still be believed.
-    fn believable(&self, told: &Told, now: u64) -> bool;
+    fn believable(&self, told: &Observation, now: u64) -> bool;
 }
 
 /// Whether an observation of `at` is neither older than `max_age` seconds nor from the future.

@@ -3,7 +3,7 @@
 use alloy::primitives::{U256, utils::parse_units};
 use async_trait::async_trait;
 
-use super::feed::{Doubt, Feed, Told, dollars};
+use super::feed::{Doubt, Feed, Observation, dollars};
 
 /// Always the same price, observed now.
 pub struct Peg(U256);
@@ -23,15 +23,15 @@ impl Peg {
 
 #[async_trait]
 impl Feed for Peg {
-    async fn read(&self, now: u64) -> Result<Told, Doubt> {
-        Ok(Told {
+    async fn read(&self, now: u64) -> Result<Observation, Doubt> {
+        Ok(Observation {
             usd: self.0,
             at: now,
             swing: 0,
         })
     }
 
-    fn believable(&self, _: &Told, _: u64) -> bool {
+    fn believable(&self, _: &Observation, _: u64) -> bool {
         true
     }
 }

@@ -9,12 +9,12 @@ use super::{
     Price, PriceError, PriceSource, Rules, bounded,
     cached::Cached,
     chainlink::Chainlink,
-    feed::{Doubt, Feed, Told},
+    feed::{Doubt, Feed, Observation},
     peg::Peg,
     pyth::Pyth,
 };
 use crate::{
-    chains::Views,
+    chains::HeadCalls,
     market::{Currency, Market, PriceFeed},
 };
 
@@ -36,12 +36,12 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// `views` shows a network's head; `None` is a network that cannot be read, whose feeds are
+    /// `head_calls` reads a network's head; `None` is a network that cannot be read, whose feeds are
     /// silent. `client` asks HTTP services and must not follow redirects.
     pub fn new(
         market: &Market,
         client: &reqwest::Client,
-        views: impl Fn(&str) -> Option<Views>,
+        head_calls: impl Fn(&str) -> Option<HeadCalls>,
         rules: Rules,
     ) -> Result<Self, FeedError> {
         let mut feeds = HashMap::new();
@@ -54,11 +54,12 @@ impl Prices {
                 if feeds.contains_key(feed) {
                     continue;
                 }
-                let opened = open(feed, client, &views, rules.spread).map_err(|why| FeedError {
-                    network: network.name.clone(),
-                    currency: currency.symbol.clone(),
-                    why,
-                })?;
+                let opened =
+                    open(feed, client, &head_calls, rules.spread).map_err(|why| FeedError {
+                        network: network.name.clone(),
+                        currency: currency.symbol.clone(),
+                        why,
+                    })?;
                 feeds.insert(feed.clone(), Cached::new(opened));
             }
         }
@@ -90,7 +91,12 @@ impl Prices {
         Ok(price)
     }
 
-    async fn ask(&self, feed: &PriceFeed, now: u64, since: Option<Instant>) -> Result<Told, Doubt> {
+    async fn ask(
+        &self,
+        feed: &PriceFeed,
+        now: u64,
+        since: Option<Instant>,
+    ) -> Result<Observation, Doubt> {
         match (self.feeds.get(feed), since) {
             (Some(feed), None) => feed.read(now).await,
             (Some(feed), Some(since)) => feed.anew(since, now).await,
@@ -120,7 +126,7 @@ impl PriceSource for Prices {
 fn open(
     feed: &PriceFeed,
     client: &reqwest::Client,
-    views: impl Fn(&str) -> Option<Views>,
+    head_calls: impl Fn(&str) -> Option<HeadCalls>,
     spread: u32,
 ) -> Result<Box<dyn Feed>, String> {
     match feed {
@@ -129,13 +135,13 @@ fn open(
             address,
             max_age,
         } => {
-            let Some(views) = views(network) else {
+            let Some(head_calls) = head_calls(network) else {
                 return Ok(Box::new(Silent));
             };
-            let aggregator = views.family.address(address);
+            let aggregator = head_calls.family.address(address);
             Ok(Box::new(Chainlink {
                 aggregator: aggregator.map_err(|error| error.to_string())?,
-                views,
+                head_calls,
                 max_age: *max_age,
                 spread,
             }))
@@ -156,11 +162,11 @@ struct Silent;
 
 #[async_trait]
 impl Feed for Silent {
-    async fn read(&self, _: u64) -> Result<Told, Doubt> {
+    async fn read(&self, _: u64) -> Result<Observation, Doubt> {
         Err(Doubt::Silent("the chain cannot be read".to_owned()))
     }
 
-    fn believable(&self, _: &Told, _: u64) -> bool {
+    fn believable(&self, _: &Observation, _: u64) -> bool {
         false
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use url::Url;
 use vm::http;
 
-use super::feed::{Doubt, Feed, Told, dollars, timely};
+use super::feed::{Doubt, Feed, Observation, dollars, timely};
 
 /// For the whole answer.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -86,7 +86,7 @@ impl Pyth {
         body.map_err(|error| error.what())
     }
 
-    fn judge(&self, body: &[u8], now: u64) -> Result<Told, Doubt> {
+    fn judge(&self, body: &[u8], now: u64) -> Result<Observation, Doubt> {
         let answer: Answer = serde_json::from_slice(body).map_err(|_| silent("not its format"))?;
         let mut asked = answer.parsed.iter().filter(|one| bare(&one.id) == self.id);
         let (Some(parsed), None) = (asked.next(), asked.next()) else {
@@ -102,7 +102,7 @@ impl Pyth {
         if doubt > price / MOST_DOUBT {
             return Err(Doubt::Uncertain);
         }
-        Ok(Told {
+        Ok(Observation {
             usd,
             at: quoted.publish_time,
             swing: 0,
@@ -112,7 +112,7 @@ impl Pyth {
 
 #[async_trait]
 impl Feed for Pyth {
-    async fn read(&self, now: u64) -> Result<Told, Doubt> {
+    async fn read(&self, now: u64) -> Result<Observation, Doubt> {
         let body = tokio::time::timeout(PATIENCE, self.ask())
             .await
             .unwrap_or(Err("no answer in time"))
@@ -120,7 +120,7 @@ impl Feed for Pyth {
         self.judge(&body, now)
     }
 
-    fn believable(&self, told: &Told, now: u64) -> bool {
+    fn believable(&self, told: &Observation, now: u64) -> bool {
         timely(told.at, self.max_age, now)
     }
 }

@@ -8,7 +8,7 @@ use super::{
     fill::Priced,
     intent::Side,
     market_data::Case,
-    venue::{Admission, Hands, Payment},
+    pricing_chain::{Admission, Hands, Payment},
 };
 use crate::market::Currency;
 

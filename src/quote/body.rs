@@ -160,7 +160,7 @@ impl Body {
     }
 }
 
-/// What is said of a body that is none.
+/// The refusal of a body that cannot be read.
 fn unread(error: serde_path_to_error::Error<serde_json::Error>) -> Refused {
     let fault = Fault::of(error);
     Refused::new(code_of(&fault), fault.message("body"))

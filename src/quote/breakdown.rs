@@ -17,8 +17,8 @@ use super::{
     usd::{DOLLAR, Worth},
 };
 use crate::{
+    format,
     request::{Operation, TradeType},
-    show,
 };
 
 /// Hundredths of a percent that a swap may lose before it needs `overridePriceImpact`.
@@ -62,14 +62,14 @@ impl Impacts {
     /// In dollars, and in percent of what goes in.
     pub fn shown(&self, usd: I256) -> Impact {
         Impact {
-            usd: show::usd(usd),
-            percent: show::percent(usd, self.input),
+            usd: format::usd(usd),
+            percent: format::percent(usd, self.input),
         }
     }
 
     pub fn expanded(&self) -> Expanded {
         let part = |usd| Usd {
-            usd: show::usd_short(usd),
+            usd: format::usd_short(usd),
         };
         Expanded {
             swap: part(self.swap),
@@ -85,7 +85,7 @@ pub fn signed(amount: U256) -> I256 {
 }
 
 fn micro(worth: Worth, amount: U256) -> U256 {
-    show::micro(worth.usd(amount).unwrap_or_default())
+    format::micro(worth.usd(amount).unwrap_or_default())
 }
 
 pub fn micro_signed(worth: Worth, amount: I256) -> I256 {
@@ -131,7 +131,7 @@ impl<'a, 'm> Breakdown<'a, 'm> {
         (native, self.case.market.origin_native, signed(wei))
     }
 
-    /// So much of what is deposited.
+    /// `amount` of the deposited currency.
     pub fn paid(&self, amount: I256) -> Part<'m> {
         (self.case.route.paid.clone(), self.case.market.paid, amount)
     }
@@ -163,7 +163,7 @@ impl<'a, 'm> Breakdown<'a, 'm> {
         let flat = if own {
             U256::ZERO
         } else {
-            show::micro(fees::flat().saturating_add(self.case.market.deal.settlement))
+            format::micro(fees::flat().saturating_add(self.case.market.deal.settlement))
         };
         let execution = -signed(micro(paid, sum.gas).saturating_add(flat));
         let relay = -signed(micro(paid, sum.relay));
@@ -212,7 +212,7 @@ impl<'a, 'm> Breakdown<'a, 'm> {
             operation: operation(intent.operation).to_owned(),
             sender: intent.user.to_string(),
             recipient: intent.recipient.to_string(),
-            rate: show::rate(
+            rate: format::rate(
                 (amounts.input, decimals(&intent.origin)),
                 (amounts.output, decimals(&intent.destination)),
             ),
@@ -277,9 +277,9 @@ impl<'a, 'm> Breakdown<'a, 'm> {
 
     fn tolerances(&self) -> Tolerances {
         let [origin, destination] = self.losses().map(|loss| Tolerance {
-            usd: show::usd(signed(micro(loss.worth, loss.lost))),
+            usd: format::usd(signed(micro(loss.worth, loss.lost))),
             value: loss.lost.to_string(),
-            percent: show::percent_cut(loss.lost, loss.of),
+            percent: format::percent_cut(loss.lost, loss.of),
         });
         Tolerances {
             origin,
@@ -332,8 +332,8 @@ pub fn operation(operation: Operation) -> &'static str {
 pub fn amount(side: &Side<'_>, worth: Worth, amount: U256, minimum: U256) -> Amount {
     Amount {
         amount: amount.to_string(),
-        amount_formatted: show::units(amount, side.currency.decimals),
-        amount_usd: show::usd(signed(micro(worth, amount))),
+        amount_formatted: format::units(amount, side.currency.decimals),
+        amount_usd: format::usd(signed(micro(worth, amount))),
         minimum_amount: minimum.to_string(),
         currency: currency(side),
     }
@@ -342,8 +342,8 @@ pub fn amount(side: &Side<'_>, worth: Worth, amount: U256, minimum: U256) -> Amo
 pub fn fee(side: &Side<'_>, worth: Worth, amount: I256) -> Amount {
     Amount {
         amount: amount.to_string(),
-        amount_formatted: show::signed_units(amount, side.currency.decimals),
-        amount_usd: show::usd_fee(micro_signed(worth, amount)),
+        amount_formatted: format::signed_units(amount, side.currency.decimals),
+        amount_usd: format::usd_fee(micro_signed(worth, amount)),
         minimum_amount: amount.to_string(),
         currency: currency(side),
     }

@@ -13,9 +13,9 @@ use super::{
     code::{Code, Refused},
     holds::Holds,
     intent::{Basis, Intent, Side},
+    pricing_chain::{Capacity, PricingChain},
     swaps::Swaps,
     usd::Rated,
-    venue::{Capacity, Venue},
     verdicts::Verdicts,
 };
 use crate::{
@@ -38,7 +38,7 @@ pub struct Caller<'a> {
 pub struct Deps {
     pub market: Arc<Market>,
     /// By the network's name.
-    pub venues: HashMap<String, Venue>,
+    pub venues: HashMap<String, PricingChain>,
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
     pub swaps: Swaps,
@@ -103,11 +103,11 @@ impl Context {
     }
 
     /// The chain of a side.
-    pub fn venue(&self, side: &Side<'_>) -> Result<&Venue, Refused> {
+    pub fn venue(&self, side: &Side<'_>) -> Result<&PricingChain, Refused> {
         self.venue_of(side.network)
     }
 
-    pub fn venue_of(&self, network: &Network) -> Result<&Venue, Refused> {
+    pub fn venue_of(&self, network: &Network) -> Result<&PricingChain, Refused> {
         self.deps.venues.get(&network.name).ok_or_else(|| {
             let what = format!("{} is not traded", network.display_name);
             Refused::new(Code::UnsupportedRoute, what)

@@ -131,7 +131,7 @@ pub fn unkept(error: RequestsError) -> Refused {
     Refused::new(Code::ServiceUnavailable, "the quote cannot be kept")
 }
 
-/// Holds what was promised for the key that asked; `before` of what is there is promised already.
+/// Holds the promised amount for the key that asked. Of the inventory, `before` is promised already.
 pub fn hold(context: &Context, priced: &Priced<'_>, request: &Request, before: U256) {
     let case = &priced.case;
     let Some(key) = request.api_key.as_deref().filter(|_| !case.intent.own) else {

@@ -48,7 +48,7 @@ pub async fn check(context: &Context, priced: &Priced<'_>) -> Result<(), Refused
         trials.push(transfer(context, &intent.origin, caller, amount, amount)?);
     }
     if !intent.own {
-        // The caller chooses what is given, never what is tried.
+        // The trial moves all that is available: the caller chooses no amount of it.
         let (needed, amount) = (amounts.sum.given, market.available);
         trials.push(transfer(context, &case.route.given, None, needed, amount)?);
     }
@@ -112,7 +112,7 @@ async fn works(context: &Context, side: &Side<'_>, calls: &[Call]) -> Option<boo
     Some(providers.rehearse(calls).await.ok()?.is_ok())
 }
 
-/// Away and back; what is needed, and what is tried.
+/// A transfer to a new account and back. It is made with `amount`; the deal needs only `needed`.
 fn transfer<'a>(
     context: &Context,
     side: &'a Side<'a>,

@@ -38,14 +38,14 @@ pub struct Terms<'a> {
     pub app: &'a [AppFee],
 }
 
-/// Whether a unit of what is taken is a unit of what is given.
+/// How the currency that is taken compares with the one that is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Two assets, exchanged at market.
     Apart,
     /// One asset: a unit is a unit, whatever prices say.
     Even,
-    /// What should be one asset and is not worth the same: whichever is worse for who pays.
+    /// One asset by its group, two prices: the worse of both counts against who pays.
     Worse,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// From what is deposited to what is given.
+    /// The fees and the given amount of the deposit `paid`.
     pub fn forward(&self, paid: U256) -> Result<Sum, Fault> {
         let (gas, flat) = self.fixed().ok_or(Fault::TooMuch)?;
         let bps = U256::from(self.bps);

@@ -10,7 +10,7 @@ use super::{
     intent::Side,
     usd::{Round, Worth},
 };
-use crate::{request::Operation, show};
+use crate::{format, request::Operation};
 
 /// See the module.
 pub struct Joint<'a, 'm> {
@@ -51,7 +51,7 @@ impl Total<'_> {
     /// As `fees` has it.
     fn fee(&self) -> Amount {
         Amount {
-            amount_usd: show::usd_fee(self.usd),
+            amount_usd: format::usd_fee(self.usd),
             ..fee(&self.side, self.worth, self.amount)
         }
     }
@@ -60,7 +60,7 @@ impl Total<'_> {
     fn shown(&self, minimum: I256) -> Amount {
         let (units, minimum) = (self.amount.unsigned_abs(), minimum.unsigned_abs());
         Amount {
-            amount_usd: show::usd(self.usd),
+            amount_usd: format::usd(self.usd),
             ..amount(&self.side, self.worth, units, minimum)
         }
     }
@@ -132,7 +132,7 @@ impl<'a, 'm> Joint<'a, 'm> {
             operation: self.operation().to_owned(),
             sender: intent.user.to_string(),
             recipient: intent.recipient.to_string(),
-            rate: show::rate(input.coins(), output.coins()),
+            rate: format::rate(input.coins(), output.coins()),
             currency_in: input.shown(input.amount),
             currency_out: output.shown(least),
             refund_currency: paid.shown(paid.amount),
@@ -173,9 +173,9 @@ impl<'a, 'm> Joint<'a, 'm> {
         let (lost, of) = (sum(|loss| loss.lost), sum(|loss| loss.of));
         let (units, _) = lost.coins();
         Tolerance {
-            usd: show::usd(lost.usd),
+            usd: format::usd(lost.usd),
             value: units.to_string(),
-            percent: show::percent_cut(units, of.coins().0),
+            percent: format::percent_cut(units, of.coins().0),
         }
     }
 

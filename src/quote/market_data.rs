@@ -4,7 +4,7 @@ use alloy::primitives::U256;
 use futures::TryFutureExt;
 use vm::{
     Address,
-    trade::{Fees, Trade},
+    trade::{Fees, TradingProvider},
 };
 
 use super::{
@@ -12,9 +12,9 @@ use super::{
     context::Context,
     holds::stock,
     intent::{Intent, Side},
+    pricing_chain::{CapacityError, Hands, PricingChain},
     route::Route,
     usd::{Rated, Worth},
-    venue::{CapacityError, Hands, Venue},
 };
 
 /// A valid intent with its route and what was read for it: amounts, order and steps follow from it.
@@ -81,7 +81,7 @@ pub struct GasPrice(pub Fees);
 
 impl GasPrice {
     /// Of a network now, by agreement of providers: it is what the user is charged.
-    pub async fn of(venue: &Venue) -> Result<Self, Refused> {
+    pub async fn of(venue: &PricingChain) -> Result<Self, Refused> {
         Ok(Self(venue.providers.recent_fees().await?))
     }
 
@@ -241,7 +241,9 @@ impl Reading<'_, '_> {
 
     async fn balance(&self) -> Result<U256, Refused> {
         let (owner, side) = (&self.intent.user, &self.intent.origin);
-        let ask = |trade: Trade| async move { trade.accounts.balance(owner, &side.address).await };
+        let ask = |trade: TradingProvider| async move {
+            trade.accounts.balance(owner, &side.address).await
+        };
         self.context.venue(side)?.ask(ask).err_into().await
     }
 

@@ -5,7 +5,7 @@
 //!
 //! 1. intent: `body`, `intent` (every refusal that needs no network);
 //! 2. route: `route`, `holds`;
-//! 3. market data: `swaps`, `venue`, `verdicts`, `context` (what every stage works with), `market_data`;
+//! 3. market data: `swaps`, `pricing_chain`, `verdicts`, `context` (what every stage works with), `market_data`;
 //! 4. amounts: `fees`, `late`, `amounts`;
 //! 5. fill: `fill`, `simulate`, `admission`, `fee_on_transfer`, `breakdown`, `joint`, `pricing` (the stages up to here);
 //! 6. order: `order`;
@@ -26,6 +26,8 @@ mod draft;
 mod fee_on_transfer;
 pub mod fees;
 pub mod fill;
+#[cfg(test)]
+pub mod fixtures;
 pub mod holds;
 pub mod intent;
 pub mod joint;
@@ -34,11 +36,10 @@ pub mod market_data;
 pub mod multi;
 pub mod order;
 mod pricing;
+pub mod pricing_chain;
 pub mod record;
 pub mod reprice;
 pub mod route;
-#[cfg(test)]
-pub mod scene;
 pub mod service;
 mod simulate;
 pub mod steps;
@@ -47,5 +48,4 @@ pub mod swaps;
 mod tests;
 pub mod toll;
 pub mod usd;
-pub mod venue;
 pub mod verdicts;

@@ -12,7 +12,7 @@ use super::{
     intent::app_fees,
     late::{self, Offer},
     market_data::{FillGas, GasPrice},
-    venue::Venue,
+    pricing_chain::PricingChain,
 };
 use crate::{
     json::Text,
@@ -25,7 +25,7 @@ use crate::{
 pub struct Repricer {
     pub market: Arc<Market>,
     /// By the network's name.
-    pub venues: HashMap<String, Venue>,
+    pub venues: HashMap<String, PricingChain>,
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
 }

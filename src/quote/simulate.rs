@@ -3,7 +3,7 @@
 use alloy::primitives::B256;
 use vm::{
     Address,
-    trade::{Call, FillTerms, Intended, Revert, Trade},
+    trade::{Call, FillTerms, Intended, Revert, TradingProvider},
 };
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     fill::{self, Due, Fill, proxy, router},
     intent::Intent,
     market_data::FillGas,
-    venue::Venue,
+    pricing_chain::PricingChain,
 };
 
 /// What the fill takes. Where no node says, a plain payment takes what the table knows, unless its
@@ -75,7 +75,7 @@ async fn simulated(
 /// simulation would speak of the order's calls.
 async fn ready(
     context: &Context,
-    venue: &Venue,
+    venue: &PricingChain,
     proxy: &Address,
     fill: &Fill,
 ) -> Result<(), Refused> {
@@ -90,12 +90,12 @@ async fn ready(
     Ok(())
 }
 
-async fn reverted(venue: &Venue, call: &Call, revert: Revert) -> Refused {
+async fn reverted(venue: &PricingChain, call: &Call, revert: Revert) -> Refused {
     let revert = match venue.steps() {
         Ok(steps) if revert.reason.is_empty() => steps.explain(&revert.data),
         _ => revert,
     };
-    let ask = |trade: Trade| async move { trade.scanner.head().await };
+    let ask = |trade: TradingProvider| async move { trade.scanner.head().await };
     let head = venue.ask(ask).await.ok();
     Refused::reverted(call, &revert, head.map(|block| block.number))
 }

@@ -2,7 +2,8 @@
 
 use alloy::primitives::{B256, U256};
 use vm::trade::{
-    DepositTerms, Intended, PaymentTerms, Spend, Step as Kind, StepCall, SwapCall, SwapOrder, Trade,
+    DepositTerms, Intended, PaymentTerms, Spend, Step as Kind, StepCall, SwapCall, SwapOrder,
+    TradingProvider,
 };
 
 use super::{
@@ -149,7 +150,7 @@ async fn swap(context: &Context, plan: &Plan<'_, '_>) -> Result<Vec<StepCall>, R
 
 async fn estimate(context: &Context, side: &Side<'_>, step: &StepCall) -> Option<u64> {
     let intended = &Intended::free(&step.call);
-    let ask = |trade: Trade| async move { trade.writer.estimate(intended).await };
+    let ask = |trade: TradingProvider| async move { trade.writer.estimate(intended).await };
     context.venue(side).ok()?.ask(ask).await.ok()?.ok()
 }
 

@@ -39,7 +39,7 @@ impl Swaps {
         let mut networks = HashMap::new();
         for network in market.networks() {
             let access = access(&network.name);
-            let open = access.and_then(|access| Some((access.views.family.swaps?, access)));
+            let open = access.and_then(|access| Some((access.head_calls.family.swaps?, access)));
             if let Some((open, access)) = open {
                 networks.insert(network.name.clone(), open(&spec(network), &access)?);
             }

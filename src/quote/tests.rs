@@ -9,8 +9,8 @@ use vm::{protocol::order::Order, protocol::signature, trade::Revert};
 
 use super::{
     code::Code,
-    scene::{
-        self, DEPOSITORY, EXCHANGE, GAS, NATIVE, NOW, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC,
+    fixtures::{
+        self, DEPOSITORY, EXCHANGE, Fixture, GAS, NATIVE, NOW, OTHER, ROUTER, SOLVER, TOKEN, USDC,
         USER, WETH,
     },
 };
@@ -37,19 +37,19 @@ fn ids(answer: &Value) -> Vec<&str> {
     steps.iter().map(|step| text(step, "/id")).collect()
 }
 
-async fn quoted(changes: Value) -> (Scene, Value) {
-    let scene = Scene::default();
-    let answer = scene.quote(changes).await.unwrap();
-    (scene, answer)
+async fn quoted(changes: Value) -> (Fixture, Value) {
+    let fixture = Fixture::default();
+    let answer = fixture.quote(changes).await.unwrap();
+    (fixture, answer)
 }
 
-async fn refused(scene: &Scene, changes: Value) -> super::code::Refused {
-    scene.quote(changes).await.unwrap_err()
+async fn refused(fixture: &Fixture, changes: Value) -> super::code::Refused {
+    fixture.quote(changes).await.unwrap_err()
 }
 
-async fn stored(scene: &Scene, answer: &Value) -> Request {
+async fn stored(fixture: &Fixture, answer: &Value) -> Request {
     let id: B256 = text(answer, "/steps/0/requestId").parse().unwrap();
-    scene.requests().by_id(&id).await.unwrap().unwrap()
+    fixture.requests().by_id(&id).await.unwrap().unwrap()
 }
 
 fn kept(request: &Request) -> Value {
@@ -62,7 +62,7 @@ fn order(answer: &Value) -> Order {
 
 #[tokio::test]
 async fn exact_input_of_a_token_is_approved_deposited_and_stored() {
-    let (scene, answer) = quoted(json!({"referrer": "me", "ttl": 60})).await;
+    let (fixture, answer) = quoted(json!({"referrer": "me", "ttl": 60})).await;
     assert_eq!(ids(&answer), ["approve", "deposit"]);
     // 40,000 gas at 1.1 gwei and $2500, and $0.02.
     assert_eq!(text(&answer, "/fees/relayerGas/amount"), "110000");
@@ -94,7 +94,7 @@ async fn exact_input_of_a_token_is_approved_deposited_and_stored() {
         text(&answer, "/protocol/v2/orderId")
     );
     assert!(answer["protocol"]["v2"].get("orderSignature").is_none());
-    let request = stored(&scene, &answer).await;
+    let request = stored(&fixture, &answer).await;
     assert_eq!(
         (request.operation, request.execution),
         (Operation::Swap, Execution::Solver)
@@ -114,7 +114,7 @@ async fn exact_input_of_a_token_is_approved_deposited_and_stored() {
 #[tokio::test]
 async fn order_says_what_was_promised_and_the_solver_signs_it() {
     let changes = json!({"includeProtocolData": true, "recipient": OTHER, "refundTo": USER});
-    let (scene, answer) = quoted(changes).await;
+    let (fixture, answer) = quoted(changes).await;
     let order = order(&answer);
     let id: B256 = text(&answer, "/protocol/v2/orderId").parse().unwrap();
     assert_eq!(order.id(|_| Some(vm::SETTLEMENT)), Ok(id));
@@ -153,7 +153,7 @@ async fn order_says_what_was_promised_and_the_solver_signs_it() {
     assert_eq!(order.output.payments[0].recipient, OTHER);
     assert_eq!(order.output.payments[0].expected_amount, "99870000");
     assert_eq!(order.output.payments[0].minimum_amount, "97872600");
-    let signed = stored(&scene, &answer).await.order_signature;
+    let signed = stored(&fixture, &answer).await.order_signature;
     assert_eq!(
         text(&answer, "/protocol/v2/orderSignature"),
         signed.to_string()
@@ -200,25 +200,25 @@ async fn deposit_is_bare_or_needs_no_allowance() {
     let (_, bare) = quoted(json!({"explicitDeposit": false})).await;
     assert_eq!(ids(&bare), ["deposit"]);
     assert_eq!(text(&bare, "/steps/0/items/0/data/to"), USDC);
-    let scene = Scene::default();
-    scene.with(|world| world.allowance = U256::from(100_000_000));
-    assert_eq!(ids(&scene.quote(json!({})).await.unwrap()), ["deposit"]);
+    let fixture = Fixture::default();
+    fixture.with(|world| world.allowance = U256::from(100_000_000));
+    assert_eq!(ids(&fixture.quote(json!({})).await.unwrap()), ["deposit"]);
 }
 
 /// Anybody may send what a wallet with code has signed, behind calldata of his own.
 #[tokio::test]
 async fn a_wallet_with_code_deposits_through_the_depository() {
-    let scene = Scene::default();
-    scene.with(|world| world.code = true);
-    let answer = scene.quote(json!({"explicitDeposit": false})).await;
+    let fixture = Fixture::default();
+    fixture.with(|world| world.code = true);
+    let answer = fixture.quote(json!({"explicitDeposit": false})).await;
     assert_eq!(ids(&answer.unwrap()), ["approve", "deposit"]);
 }
 
 #[tokio::test]
 async fn gas_of_a_poor_user_comes_from_the_table_with_the_overhead() {
-    let scene = Scene::default();
-    scene.with(|world| world.balance = U256::ZERO);
-    let answer = scene
+    let fixture = Fixture::default();
+    fixture.with(|world| world.balance = U256::ZERO);
+    let answer = fixture
         .quote(json!({"originGasOverhead": "10000"}))
         .await
         .unwrap();
@@ -237,8 +237,8 @@ async fn gas_of_a_poor_user_comes_from_the_table_with_the_overhead() {
 #[tokio::test]
 async fn app_fees_come_out_of_the_input() {
     let fees = json!([{"recipient": OTHER, "fee": "5"}, {"recipient": USER, "fee": "0.5"}]);
-    let (scene, answer) = quoted(json!({"appFees": fees})).await;
-    let owed = kept(&stored(&scene, &answer).await)["appFees"].clone();
+    let (fixture, answer) = quoted(json!({"appFees": fees})).await;
+    let owed = kept(&stored(&fixture, &answer).await)["appFees"].clone();
     let first = json!({"recipient": OTHER, "bps": "5", "amount": "50000"});
     assert_eq!(
         owed,
@@ -261,7 +261,7 @@ async fn calls_are_paid_through_the_router_and_the_rest_reaches_the_recipient() 
     ]);
     let changes = json!({"txs": txs, "destinationCurrency": NATIVE, "amount": "1000",
                          "tradeType": "EXACT_OUTPUT"});
-    let (scene, answer) = quoted(changes).await;
+    let (fixture, answer) = quoted(changes).await;
     let output = order(&answer).output;
     let payments = output.payments.iter();
     let paid = payments.map(|one| (one.recipient.as_str(), one.minimum_amount.as_str()));
@@ -288,7 +288,7 @@ async fn calls_are_paid_through_the_router_and_the_rest_reaches_the_recipient() 
     ];
     let wanted = wanted.map(|(to, data, value)| (to.into(), data.into(), value.into()));
     assert_eq!(calls.collect::<Vec<_>>(), wanted);
-    assert_eq!(stored(&scene, &answer).await.calls.len(), 3);
+    assert_eq!(stored(&fixture, &answer).await.calls.len(), 3);
     let (_, token) = quoted(json!({"txs": [{"to": OTHER, "data": "0x12"}]})).await;
     let payments = order(&token).output.payments;
     assert_eq!(
@@ -326,36 +326,36 @@ fn swept_to(currency: &str, to: &str) -> (String, String) {
 
 #[tokio::test]
 async fn nobody_is_promised_tokens_through_the_router_before_the_proxy_may_take_them() {
-    let scene = Scene::default();
-    scene.with(|world| world.allowed = U256::from(1_000_000));
+    let fixture = Fixture::default();
+    fixture.with(|world| world.allowed = U256::from(1_000_000));
     for changes in [
         json!({"txs": [{"to": OTHER, "data": "0x12"}]}),
         json!({"destinationCurrency": TOKEN}),
     ] {
-        let refused = refused(&scene, changes).await;
+        let refused = refused(&fixture, changes).await;
         assert_eq!(refused.code, Code::ServiceUnavailable);
     }
     // The native currency needs nobody's permission, a payment alone no router.
     let native = json!({"txs": [{"to": OTHER, "data": "0x12"}], "destinationCurrency": NATIVE});
     for changes in [native, json!({})] {
-        assert!(scene.quote(changes).await.is_ok());
+        assert!(fixture.quote(changes).await.is_ok());
     }
 }
 
 #[tokio::test]
 async fn calls_keep_to_their_gas_limit() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let txs = json!([{"to": OTHER, "data": "0x12"}]);
-    scene.with(|world| world.gas = 220_000);
+    fixture.with(|world| world.gas = 220_000);
     let limit = |gas: u64| json!({"txs": txs, "txsGasLimit": gas});
-    assert!(scene.quote(limit(20_000)).await.is_ok());
+    assert!(fixture.quote(limit(20_000)).await.is_ok());
     assert_eq!(
-        refused(&scene, limit(19_999)).await.code,
+        refused(&fixture, limit(19_999)).await.code,
         Code::DestinationTxFailed
     );
     let deposit = |gas: u64| json!({"txs": txs, "gasLimitForDepositSpecifiedTxs": gas});
-    assert!(scene.quote(deposit(20_000)).await.is_ok());
-    let beyond = refused(&scene, deposit(19_999)).await;
+    assert!(fixture.quote(deposit(20_000)).await.is_ok());
+    let beyond = refused(&fixture, deposit(19_999)).await;
     assert_eq!(beyond.code, Code::DestinationTxFailed);
     assert!(
         beyond.message.contains("gasLimitForDepositSpecifiedTxs"),
@@ -364,7 +364,7 @@ async fn calls_keep_to_their_gas_limit() {
     );
     let mut swapped = limit(1);
     swapped["destinationCurrency"] = json!(TOKEN);
-    assert!(scene.quote(swapped).await.is_ok());
+    assert!(fixture.quote(swapped).await.is_ok());
 }
 
 /// The user's authorization, signed.
@@ -384,15 +384,15 @@ fn authorization(change: impl FnOnce(&mut Delegation)) -> Value {
 #[tokio::test]
 async fn authorizations_are_simulated_and_kept() {
     let one = authorization(|_| ());
-    let (scene, answer) = quoted(json!({"authorizationList": [one]})).await;
-    let carried = scene.with(|world| world.carried[0].clone());
+    let (fixture, answer) = quoted(json!({"authorizationList": [one]})).await;
+    let carried = fixture.with(|world| world.carried[0].clone());
     assert_eq!((carried.len(), carried[0].nonce), (1, 0));
-    assert_eq!(stored(&scene, &answer).await.authorizations, [one]);
+    assert_eq!(stored(&fixture, &answer).await.authorizations, [one]);
 }
 
 #[tokio::test]
 async fn nothing_is_promised_that_no_node_takes() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let mut forged = authorization(|_| ());
     forged["r"] = json!("0x5");
     let good = authorization(|_| ());
@@ -402,8 +402,8 @@ async fn nothing_is_promised_that_no_node_takes() {
         (forged, true),
         (good, false),
     ] {
-        scene.with(|world| world.authorizations = taken);
-        let refused = refused(&scene, json!({"authorizationList": [one]})).await;
+        fixture.with(|world| world.authorizations = taken);
+        let refused = refused(&fixture, json!({"authorizationList": [one]})).await;
         assert_eq!(refused.code, Code::InvalidExtraTxs);
         assert!(refused.message.contains("authorization"), "{refused}");
     }
@@ -411,26 +411,26 @@ async fn nothing_is_promised_that_no_node_takes() {
 
 #[tokio::test]
 async fn calls_take_no_more_gas_than_their_chain_lets_them() {
-    let scene = Scene::default();
-    scene.with(|world| world.gas = 5_200_001);
+    let fixture = Fixture::default();
+    fixture.with(|world| world.gas = 5_200_001);
     let txs = json!({"txs": [{"to": OTHER, "data": "0x12"}]});
-    let refused = self::refused(&scene, txs.clone()).await;
+    let refused = self::refused(&fixture, txs.clone()).await;
     assert_eq!(refused.code, Code::DestinationTxFailed);
-    scene.with(|world| world.gas = 5_200_000);
-    assert!(scene.quote(txs).await.is_ok());
+    fixture.with(|world| world.gas = 5_200_000);
+    assert!(fixture.quote(txs).await.is_ok());
     // A recipient's own code is no other.
-    scene.with(|world| world.gas = 5_200_000);
-    let native = json!({"destinationCurrency": scene::NATIVE, "recipient": OTHER});
-    let refused = self::refused(&scene, native.clone()).await;
+    fixture.with(|world| world.gas = 5_200_000);
+    let native = json!({"destinationCurrency": fixtures::NATIVE, "recipient": OTHER});
+    let refused = self::refused(&fixture, native.clone()).await;
     assert_eq!(refused.code, Code::DestinationTxFailed);
-    scene.with(|world| world.gas = 4_900_000);
-    assert!(scene.quote(native).await.is_ok());
+    fixture.with(|world| world.gas = 4_900_000);
+    assert!(fixture.quote(native).await.is_ok());
 }
 
 #[tokio::test]
 async fn user_executes_a_swap_on_one_chain() {
     let same = json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN});
-    let (scene, answer) = quoted(same).await;
+    let (fixture, answer) = quoted(same).await;
     assert_eq!(ids(&answer), ["approve", "swap"]);
     let swap = &answer["steps"][1]["items"][0];
     assert_eq!(text(swap, "/data/to"), EXCHANGE);
@@ -454,7 +454,7 @@ async fn user_executes_a_swap_on_one_chain() {
     assert_eq!(text(&answer, "/details/route/origin/router"), "exchange");
     assert!(answer["details"]["route"].get("destination").is_none());
     assert!(answer["protocol"]["v2"].get("paymentDetails").is_none());
-    assert_eq!(stored(&scene, &answer).await.execution, Execution::User);
+    assert_eq!(stored(&fixture, &answer).await.execution, Execution::User);
     let most = json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN,
                       "tradeType": "EXACT_OUTPUT", "amount": ETH, "slippageTolerance": "100"});
     let (_, answer) = quoted(most).await;
@@ -473,12 +473,12 @@ async fn user_executes_a_swap_on_one_chain() {
 #[tokio::test]
 async fn user_sends_wraps_and_unwraps() {
     let send = json!({"destinationChainId": 31_001, "recipient": OTHER});
-    let (scene, answer) = quoted(send).await;
+    let (fixture, answer) = quoted(send).await;
     assert_eq!(ids(&answer), ["send"]);
     assert_eq!(text(&answer, "/details/operation"), "send");
     assert_eq!(text(&answer, "/details/currencyOut/amount"), "100000000");
     assert!(answer["steps"][0]["items"][0].get("check").is_some());
-    assert_eq!(stored(&scene, &answer).await.operation, Operation::Send);
+    assert_eq!(stored(&fixture, &answer).await.operation, Operation::Send);
     for (from, to, operation, steps) in [
         (NATIVE, WETH, "wrap", &["swap"][..]),
         (WETH, NATIVE, "unwrap", &["approve", "swap"][..]),
@@ -497,9 +497,9 @@ async fn user_sends_wraps_and_unwraps() {
 
 #[tokio::test]
 async fn solver_swaps_what_it_does_not_hold() {
-    let scene = Scene::default();
-    scene.with(|world| world.loss = Some(100));
-    let answer = scene
+    let fixture = Fixture::default();
+    fixture.with(|world| world.loss = Some(100));
+    let answer = fixture
         .quote(json!({"destinationCurrency": TOKEN}))
         .await
         .unwrap();
@@ -520,11 +520,11 @@ async fn solver_swaps_what_it_does_not_hold() {
     let service = amount(&answer, "/fees/relayerService/amount");
     assert!(service > I256::try_from(990_000).unwrap(), "{service}");
     let exact = json!({"destinationCurrency": TOKEN, "tradeType": "EXACT_OUTPUT", "amount": ETH});
-    let answer = scene.quote(exact.clone()).await.unwrap();
+    let answer = fixture.quote(exact.clone()).await.unwrap();
     assert_eq!(text(&answer, "/details/currencyOut/minimumAmount"), ETH);
     let mut surplus = exact;
     surplus["enableTrueExactOutput"] = json!(true);
-    let kept = scene.quote(surplus).await.unwrap();
+    let kept = fixture.quote(surplus).await.unwrap();
     // Exactly that is bought, and what was not needed goes back before anything else happens.
     let calls = |answer: &Value| order(answer).output.calls.len();
     assert_eq!(calls(&kept), calls(&answer) + 1);
@@ -535,9 +535,9 @@ async fn solver_swaps_what_it_does_not_hold() {
 /// The solver takes and gives dollars of one group: what the user gets for them is the exchange's business.
 #[tokio::test]
 async fn share_is_of_what_the_solver_takes_and_gives() {
-    let scene = Scene::default();
-    scene.with(|world| world.loss = Some(0));
-    let answer = scene
+    let fixture = Fixture::default();
+    fixture.with(|world| world.loss = Some(0));
+    let answer = fixture
         .quote(json!({"destinationCurrency": TOKEN}))
         .await
         .unwrap();
@@ -546,25 +546,25 @@ async fn share_is_of_what_the_solver_takes_and_gives() {
 
 #[tokio::test]
 async fn second_choices_are_asked_only_where_they_may_be_and_must() {
-    let scene = Scene::default();
-    scene.with(|world| world.second_loss = Some(0));
+    let fixture = Fixture::default();
+    fixture.with(|world| world.second_loss = Some(0));
     let with = |fallbacks: bool| json!({"destinationCurrency": TOKEN, "useFallbacks": fallbacks});
     let router = |answer: &Value| text(answer, "/details/route/destination/router").to_owned();
     // The first choice is asked alone, however much worse it is.
-    scene.with(|world| world.loss = Some(500));
-    let answer = scene.quote(with(true)).await.unwrap();
+    fixture.with(|world| world.loss = Some(500));
+    let answer = fixture.quote(with(true)).await.unwrap();
     assert_eq!(router(&answer), "exchange");
-    scene.with(|world| world.loss = None);
-    let code = refused(&scene, with(false)).await.code;
+    fixture.with(|world| world.loss = None);
+    let code = refused(&fixture, with(false)).await.code;
     assert_eq!(code, Code::NoInternalSwapRoutesFound);
-    let answer = scene.quote(with(true)).await.unwrap();
+    let answer = fixture.quote(with(true)).await.unwrap();
     assert_eq!(router(&answer), "second");
     let mut filtered = with(true);
     filtered["excludedSwapSources"] = json!(["second"]);
-    let code = refused(&scene, filtered).await.code;
+    let code = refused(&fixture, filtered).await.code;
     assert_eq!(code, Code::NoInternalSwapRoutesFound);
-    scene.with(|world| world.second_loss = None);
-    let code = refused(&scene, with(true)).await.code;
+    fixture.with(|world| world.second_loss = None);
+    let code = refused(&fixture, with(true)).await.code;
     assert_eq!(code, Code::NoInternalSwapRoutesFound);
 }
 
@@ -572,33 +572,33 @@ async fn second_choices_are_asked_only_where_they_may_be_and_must() {
 async fn token_that_arrives_short_is_not_quoted() {
     // Away works; back does not.
     let short = |calls: &[vm::trade::Call]| calls.len() == 2 && calls[0].from.text() == SOLVER;
-    let scene = Scene::default();
-    scene.with(|world| world.fails = short);
-    let code = refused(&scene, json!({})).await.code;
+    let fixture = Fixture::default();
+    fixture.with(|world| world.fails = short);
+    let code = refused(&fixture, json!({})).await.code;
     assert_eq!(code, Code::UnsupportedCurrency);
     let native = json!({"destinationCurrency": NATIVE});
-    assert!(scene.quote(native).await.is_ok(), "no token is given");
+    assert!(fixture.quote(native).await.is_ok(), "no token is given");
     // What the exchange pays arrives short.
     let bought = |calls: &[vm::trade::Call]| {
         calls.len() == 3 && calls[1].to.text() == EXCHANGE && calls[2].to.text() == SOLVER
     };
-    let scene = Scene::default();
-    scene.with(|world| world.fails = bought);
-    let code = refused(&scene, json!({"destinationCurrency": TOKEN}))
+    let fixture = Fixture::default();
+    fixture.with(|world| world.fails = bought);
+    let code = refused(&fixture, json!({"destinationCurrency": TOKEN}))
         .await
         .code;
     assert_eq!(code, Code::UnsupportedCurrency);
-    assert!(scene.quote(json!({})).await.is_ok());
+    assert!(fixture.quote(json!({})).await.is_ok());
     // An owner who cannot pay proves nothing.
-    let scene = Scene::default();
-    scene.with(|world| world.fails = |calls| calls[0].from.text() == SOLVER);
-    assert!(scene.quote(json!({})).await.is_ok());
+    let fixture = Fixture::default();
+    fixture.with(|world| world.fails = |calls| calls[0].from.text() == SOLVER);
+    assert!(fixture.quote(json!({})).await.is_ok());
 }
 
 #[tokio::test]
 async fn user_swaps_into_what_can_be_deposited() {
     let changes = json!({"originCurrency": TOKEN, "amount": ETH});
-    let (scene, answer) = quoted(changes).await;
+    let (fixture, answer) = quoted(changes).await;
     assert_eq!(ids(&answer), ["approve", "swap", "approve", "deposit"]);
     assert!(answer["steps"][1]["items"][0].get("check").is_none());
     // What at least comes out of the swap is deposited.
@@ -610,11 +610,11 @@ async fn user_swaps_into_what_can_be_deposited() {
         text(&answer, "/details/refundCurrency/currency/symbol"),
         "USDC"
     );
-    let request = stored(&scene, &answer).await;
+    let request = stored(&fixture, &answer).await;
     assert_eq!(request.origin.currency, TOKEN);
     assert_eq!(kept(&request)["oneAsset"], false);
     let off = json!({"originCurrency": TOKEN, "amount": ETH, "disableOriginSwaps": true});
-    assert_eq!(refused(&scene, off).await.code, Code::NoSwapRoutesFound);
+    assert_eq!(refused(&fixture, off).await.code, Code::NoSwapRoutesFound);
     for filter in [
         "excludedSwapSources",
         "includedOriginSwapSources",
@@ -627,7 +627,7 @@ async fn user_swaps_into_what_can_be_deposited() {
         };
         let changes = json!({"originCurrency": TOKEN, "amount": ETH, filter: [other]});
         assert_eq!(
-            refused(&scene, changes).await.code,
+            refused(&fixture, changes).await.code,
             Code::NoSwapRoutesFound,
             "{filter}"
         );
@@ -636,8 +636,8 @@ async fn user_swaps_into_what_can_be_deposited() {
 
 #[tokio::test]
 async fn no_exchange_goes_through_more_pools_than_were_allowed() {
-    let scene = Scene::default();
-    scene.with(|world| world.pools = 2);
+    let fixture = Fixture::default();
+    fixture.with(|world| world.pools = 2);
     let own = json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN});
     for (changes, code) in [
         (
@@ -655,15 +655,15 @@ async fn no_exchange_goes_through_more_pools_than_were_allowed() {
             changes["maxRouteLength"] = json!(pools);
             changes
         };
-        let refused = refused(&scene, at_most(1)).await;
+        let refused = refused(&fixture, at_most(1)).await;
         assert_eq!(refused.code, code, "{changes}");
         for pools in [2, 3, u64::from(u32::MAX)] {
-            let quoted = scene.quote(at_most(pools)).await;
+            let quoted = fixture.quote(at_most(pools)).await;
             assert!(quoted.is_ok(), "{pools} {changes}: {quoted:?}");
         }
     }
     // What needs no exchange goes through none.
-    let plain = scene.quote(json!({"maxRouteLength": 1})).await;
+    let plain = fixture.quote(json!({"maxRouteLength": 1})).await;
     assert!(plain.is_ok(), "{plain:?}");
 }
 
@@ -674,11 +674,11 @@ async fn exchanges_that_were_named_are_kept_with_the_request() {
         "excludedSwapSources": ["second"], "includedOriginSwapSources": [],
         "includedDestinationSwapSources": ["exchange"],
     });
-    let (scene, answer) = quoted(named).await;
+    let (fixture, answer) = quoted(named).await;
     let router = text(&answer, "/details/route/destination/router");
     assert_eq!(router, "exchange");
     assert_eq!(
-        kept(&stored(&scene, &answer).await)["swapSources"],
+        kept(&stored(&fixture, &answer).await)["swapSources"],
         json!({
             "included": ["exchange", "unknown"], "excluded": ["second"], "destination": ["exchange"],
         })
@@ -688,19 +688,19 @@ async fn exchanges_that_were_named_are_kept_with_the_request() {
         json!({"destinationCurrency": TOKEN}),
         json!({"destinationCurrency": TOKEN, "includedSwapSources": []}),
     ] {
-        let (scene, answer) = quoted(changes).await;
-        let kept = kept(&stored(&scene, &answer).await);
+        let (fixture, answer) = quoted(changes).await;
+        let kept = kept(&stored(&fixture, &answer).await);
         assert_eq!(kept.get("swapSources"), None);
     }
     let other =
         json!({"destinationCurrency": TOKEN, "includedDestinationSwapSources": ["another"]});
-    let refused = refused(&Scene::default(), other).await;
+    let refused = refused(&Fixture::default(), other).await;
     assert_eq!(refused.code, Code::NoInternalSwapRoutesFound);
 }
 
 #[tokio::test]
 async fn toll_is_what_a_plain_quote_takes() {
-    let market = scene::market();
+    let market = fixtures::market();
     let end = |number: u64, address: &str| {
         let network = market.by_number(number).unwrap();
         super::toll::End {
@@ -710,13 +710,17 @@ async fn toll_is_what_a_plain_quote_takes() {
     };
     let capacity = U256::from(50_000_000);
     for (currency, amount, native) in [(USDC, "100000000", false), (NATIVE, ETH, true)] {
-        let scene = Scene::default();
-        scene.with(|world| world.gas = super::fill::plain(native));
+        let fixture = Fixture::default();
+        fixture.with(|world| world.gas = super::fill::plain(native));
         let changes = json!({"originCurrency": currency, "destinationCurrency": currency,
                              "amount": amount, "recipient": OTHER});
-        let answer = scene.quote(changes).await.unwrap();
+        let answer = fixture.quote(changes).await.unwrap();
         let ends = (end(31_001, currency), end(31_002, currency));
-        let toll = scene.quoter().toll(ends.0, ends.1, capacity).await.unwrap();
+        let toll = fixture
+            .quoter()
+            .toll(ends.0, ends.1, capacity)
+            .await
+            .unwrap();
         let taken = text(&answer, "/fees/relayer/amount");
         assert_eq!(toll.fee.to_string(), taken, "{currency}");
         assert_eq!(toll.most, capacity + toll.fee);
@@ -725,26 +729,26 @@ async fn toll_is_what_a_plain_quote_takes() {
         assert_eq!(toll.left(U256::MAX), capacity);
         assert_eq!(toll.left(toll.fee + U256::from(7)), U256::from(7));
     }
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let (here, there) = (end(31_001, USDC), end(31_002, USDC));
-    let own = scene.quoter().toll(here, here, capacity).await.unwrap();
+    let own = fixture.quoter().toll(here, here, capacity).await.unwrap();
     assert_eq!((own.fee, own.left(capacity)), (U256::ZERO, capacity));
-    scene.with(|world| world.prices = |_| Err(false));
-    let refused = scene.quoter().toll(here, there, capacity).await;
+    fixture.with(|world| world.prices = |_| Err(false));
+    let refused = fixture.quoter().toll(here, there, capacity).await;
     assert_eq!(refused.unwrap_err().code, Code::PriceFetchFailed);
 }
 
 #[tokio::test]
 async fn reverting_destination_is_told_with_its_reason() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let revert = |reason: &str| Revert {
         reason: reason.into(),
         data: Bytes::from_static(&[1, 2]),
     };
     for (reason, wanted) in [("paused", "paused"), ("", "explained")] {
-        scene.with(|world| world.revert = Some(revert(reason)));
+        fixture.with(|world| world.revert = Some(revert(reason)));
         for changes in [json!({}), json!({"txs": [{"to": OTHER, "data": "0x12"}]})] {
-            let refused = refused(&scene, changes).await;
+            let refused = refused(&fixture, changes).await;
             assert_eq!(refused.code, Code::DestinationTxFailed);
             assert_eq!(refused.error_data.as_deref(), Some(wanted));
             assert_eq!(refused.approx_simulated_block, Some(77));
@@ -756,16 +760,16 @@ async fn reverting_destination_is_told_with_its_reason() {
 #[expect(clippy::too_many_lines, reason = "a table")]
 #[tokio::test]
 async fn world_that_is_not_ready_refuses_with_its_code() {
-    let changed = |change: fn(&mut scene::World)| {
-        let scene = Scene::default();
-        scene.with(change);
-        scene
+    let changed = |change: fn(&mut fixtures::World)| {
+        let fixture = Fixture::default();
+        fixture.with(change);
+        fixture
     };
     let token = json!({"destinationCurrency": TOKEN});
     let own = json!({"destinationCurrency": TOKEN, "destinationChainId": 31_001});
     let small = json!({"destinationCurrency": TOKEN, "destinationChainId": 31_001,
                        "amount": "49999"});
-    for (scene, changes, code) in [
+    for (fixture, changes, code) in [
         (
             changed(|w| w.available = None),
             json!({}),
@@ -798,24 +802,24 @@ async fn world_that_is_not_ready_refuses_with_its_code() {
             token.clone(),
             Code::SwapImpactTooHigh,
         ),
-        (Scene::default(), small, Code::AmountTooLow),
+        (Fixture::default(), small, Code::AmountTooLow),
         (
-            Scene::default(),
+            Fixture::default(),
             json!({"amount": "130000"}),
             Code::AmountTooLow,
         ),
         (
-            Scene::default(),
+            Fixture::default(),
             json!({"amount": U256::MAX.to_string()}),
             Code::InsufficientLiquidity,
         ),
         (
-            Scene::default(),
+            Fixture::default(),
             json!({"amount": U256::MAX.to_string(), "tradeType": "EXACT_OUTPUT"}),
             Code::InsufficientLiquidity,
         ),
         (
-            Scene::default(),
+            Fixture::default(),
             json!({"txs": [{"to": OTHER, "data": "0x12", "value": "11"}], "amount": "10",
                    "tradeType": "EXACT_OUTPUT", "destinationCurrency": NATIVE}),
             Code::InvalidExtraTxs,
@@ -826,22 +830,22 @@ async fn world_that_is_not_ready_refuses_with_its_code() {
             Code::ServiceUnavailable,
         ),
     ] {
-        let refused = refused(&scene, changes.clone()).await;
+        let refused = refused(&fixture, changes.clone()).await;
         assert_eq!(refused.code, code, "{changes}: {}", refused.message);
     }
-    let scene = changed(|w| w.loss = Some(2_000));
+    let fixture = changed(|w| w.loss = Some(2_000));
     let mut taken = token;
     taken["overridePriceImpact"] = json!(true);
-    assert!(scene.quote(taken).await.is_ok());
+    assert!(fixture.quote(taken).await.is_ok());
 }
 
 #[tokio::test]
 async fn price_is_the_quote_without_its_promise() {
-    let scene = Scene::default();
-    scene.with(|world| world.store.fail("a price needs no store"));
-    let price = scene
+    let fixture = Fixture::default();
+    fixture.with(|world| world.store.fail("a price needs no store"));
+    let price = fixture
         .quoter()
-        .price(&scene::changed(json!({})), None)
+        .price(&fixtures::changed(json!({})), None)
         .await
         .unwrap();
     let price = serde_json::to_value(price).unwrap();
@@ -905,10 +909,10 @@ proptest! {
             "appFees": [{"recipient": OTHER, "fee": bps.to_string()}],
             "slippageTolerance": slippage.to_string(), "overridePriceImpact": true,
         });
-        let scene = Scene::default();
-        scene.with(|world| world.loss = Some(loss));
+        let fixture = Fixture::default();
+        fixture.with(|world| world.loss = Some(loss));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        match runtime.block_on(scene.quote(changes)) {
+        match runtime.block_on(fixture.quote(changes)) {
             Ok(answer) => {
                 identities(&answer);
                 prop_assert_eq!(text(&answer, "/details/sender"), USER);

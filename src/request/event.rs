@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::request::{
         fact::{Purpose, Standing},
-        scene::{self, attempt, deposit},
+        fixtures::{self, attempt, deposit},
     };
 
     fn deposited() -> Facts {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_deposit_is_told_in_the_words_of_the_interface() {
-        let mut request = scene::request(1);
+        let mut request = fixtures::request(1);
         request.referrer = Some("caf\u{e9}/\"x\"\u{2028}".into());
         request.api_key = Some("app".into());
         let event = of(&request, &Facts::default(), &deposited()).unwrap();
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn a_referrer_is_told_to_its_owner_only() {
-        let mut request = scene::request(1);
+        let mut request = fixtures::request(1);
         request.referrer = Some(r#""referrer":null"#.into());
         let mut facts = deposited();
         let reason = Some(r#""referrer":null"#.to_owned());
-        let place = scene::place(3);
+        let place = fixtures::place(3);
         facts.attempts = vec![attempt(Purpose::Fill, State::Reverted { place, reason })];
         let event = now(&request, &facts);
         for (own, wanted) in [(true, json!(request.referrer)), (false, Value::Null)] {
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn only_a_change_of_the_verdict_is_an_event() {
-        let request = scene::request(1);
+        let request = fixtures::request(1);
         let mut deeper = deposited();
         deeper.deposits[0].standing = Standing::Final;
         assert_eq!(of(&request, &deposited(), &deeper), None);
@@ -218,13 +218,13 @@ mod tests {
 
     #[test]
     fn a_revert_is_told_with_what_it_said() {
-        let place = scene::place(3);
+        let place = fixtures::place(3);
         let reason = Some("too late".to_owned());
         let facts = Facts {
             attempts: vec![attempt(Purpose::Fill, State::Reverted { place, reason })],
             ..deposited()
         };
-        let event = now(&scene::request(1), &facts);
+        let event = now(&fixtures::request(1), &facts);
         let told: Value = serde_json::from_str(&event.data).unwrap();
         let wanted = json!({"failedTxHash": "0xf111", "revertReason": "too late"});
         assert_eq!(told["details"], wanted);

@@ -31,7 +31,7 @@ pub struct Facts {
 
 /// Where a transaction is included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct Inclusion {
     pub number: u64,
     pub hash: B256,
     /// Unix seconds.
@@ -50,7 +50,7 @@ pub struct Deposit {
     pub depositor: String,
     pub currency: String,
     pub amount: U256,
-    pub place: Place,
+    pub place: Inclusion,
     pub standing: Standing,
     /// Deposits of its transaction that moved something, with itself: they are attested together. Known
     /// once it is final.
@@ -64,7 +64,7 @@ pub struct Deposit {
 /// What a quorum shows of a deposit that is final.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
-    pub place: Place,
+    pub place: Inclusion,
     /// See [`Deposit::together`].
     pub together: u32,
     /// See [`Deposit::own`].
@@ -131,12 +131,12 @@ pub struct Attempt {
 pub enum State {
     /// Handed to the network.
     Broadcast,
-    Included(Place),
+    Included(Inclusion),
     /// Deep enough to be told as done.
-    Confirmed(Place),
+    Confirmed(Inclusion),
     /// Included, and it failed.
     Reverted {
-        place: Place,
+        place: Inclusion,
         reason: Option<String>,
     },
     /// Another transaction took its nonce: it will never be included.
@@ -176,7 +176,7 @@ impl Applied {
 
 impl State {
     /// Where the transaction is included, whatever came of it.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&Inclusion> {
         match self {
             Self::Included(place) | Self::Confirmed(place) | Self::Reverted { place, .. } => {
                 Some(place)

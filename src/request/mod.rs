@@ -7,17 +7,17 @@
 pub mod event;
 pub mod fact;
 pub mod filter;
+#[cfg(test)]
+pub mod fixtures;
 pub mod listing;
 pub mod mismatch;
 pub mod name;
 pub mod quoted;
 pub mod reason;
 pub mod render;
-#[cfg(test)]
-pub mod scene;
 pub mod status;
 pub mod summary;
-pub mod witness;
+pub mod tx_details;
 pub mod words;
 
 use alloy::primitives::{B256, Bytes, U256};

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use vm::spelled_alike;
 
 use super::Request;
-use crate::show;
+use crate::format;
 
 /// What costs more to give back than it is worth, whatever gas costs: millionths of a dollar.
 const NOTHING: u128 = 50_000;
@@ -213,7 +213,7 @@ impl Amount {
 
     /// Millionths of a dollar; zero for what is no number.
     pub fn micro(&self) -> i128 {
-        show::micro_of(&self.amount_usd).unwrap_or_default()
+        format::micro_of(&self.amount_usd).unwrap_or_default()
     }
 
     /// `units` of the same currency at the same price.
@@ -222,8 +222,8 @@ impl Amount {
         Self {
             currency: self.currency.clone(),
             amount: units.to_string(),
-            amount_formatted: show::units(units, self.currency.decimals),
-            amount_usd: show::usd(show::whole(self.worth(units))),
+            amount_formatted: format::units(units, self.currency.decimals),
+            amount_usd: format::usd(format::whole(self.worth(units))),
             minimum_amount: units.to_string(),
         }
     }
@@ -231,7 +231,7 @@ impl Amount {
     /// What `units` are worth at the price of this amount, millionths of a dollar, rounded down.
     pub fn worth(&self, units: U256) -> i128 {
         let micro = U256::from(self.micro().unsigned_abs());
-        show::share(units, micro, self.units())
+        format::share(units, micro, self.units())
     }
 
     /// The units that `micro` millionths of a dollar are at the price of this amount, rounded down.

@@ -4,14 +4,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vm::protocol::limits;
 
-use crate::show;
+use crate::format;
 
 use super::{
     Execution, Request,
     fact::{Deposit, Ending, Facts, Purpose, Standing, State},
     reason::{FailReason, RefundFailReason},
     status::{self, Status, Verdict},
-    witness::SHOWN,
+    tx_details::SHOWN,
     words,
 };
 
@@ -186,7 +186,7 @@ fn recovery(facts: &Facts) -> Option<String> {
         let end = match stuck(deposit) {
             Some(why) => format!("{why}; the operator has it listed"),
             None => {
-                let from = show::iso(from.saturating_mul(1_000));
+                let from = format::iso(from.saturating_mul(1_000));
                 let sooner = match unclaimable(deposit, ending) {
                     true => "at once with its order and the signature of that, else ",
                     false => "",
@@ -255,7 +255,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::request::scene::{self, attempt, deposit, sent};
+    use crate::request::fixtures::{self, attempt, deposit, sent};
 
     fn body(status: &str, ins: Value, outs: Value) -> Value {
         json!({
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_quote_waits_since_it_was_given() {
-        let (request, facts) = (scene::request(1), Facts::default());
+        let (request, facts) = (fixtures::request(1), Facts::default());
         let created = request.created_at;
         let waiting = body("waiting", json!([]), json!([]));
         let v3_body = json!({"updatedAt": created, "quoteCreatedAt": created});
@@ -297,10 +297,10 @@ mod tests {
 
     #[test]
     fn every_version_says_it_in_its_words() {
-        let request = scene::request(1);
+        let request = fixtures::request(1);
         let fill = |state| vec![attempt(Purpose::Fill, state)];
         let refund = |state| vec![attempt(Purpose::Refund, state)];
-        let place = scene::place(9);
+        let place = fixtures::place(9);
         let cases = [
             (vec![], ["pending", "pending", "received"]),
             (fill(State::Broadcast), ["submitted", "pending", "pending"]),
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn transactions_are_told_once_while_they_count() {
-        let request = scene::request(1);
+        let request = fixtures::request(1);
         let mut twice = deposit(2, Standing::Included);
         twice.transaction = deposit(1, Standing::Final).transaction;
         let mut replaced = attempt(Purpose::Fill, State::Replaced);
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn no_route_is_named_that_gives_nothing_back() {
-        let request = scene::request(1);
+        let request = fixtures::request(1);
         let told = |change: fn(&mut Deposit)| {
             let mut deposit = deposit(1, Standing::Final);
             change(&mut deposit);
@@ -401,14 +401,14 @@ mod tests {
 
     #[test]
     fn what_no_claim_can_name_is_recovered_at_once() {
-        let request = scene::request(1);
+        let request = fixtures::request(1);
         let told = |reason, named_by_other| {
             let deposit = Deposit {
                 named_by_other,
                 ..deposit(1, Standing::Final)
             };
             // At the latest after seven days.
-            let from = show::iso((deposit.place.time + 7 * 86_400) * 1_000);
+            let from = format::iso((deposit.place.time + 7 * 86_400) * 1_000);
             let mut facts = Facts::default();
             facts.end(Ending {
                 deposit: deposit.onchain_id,
@@ -437,12 +437,12 @@ mod tests {
 
     #[test]
     fn a_transaction_that_does_everything_goes_in_and_out() {
-        let mut request = scene::request(1);
+        let mut request = fixtures::request(1);
         request.execution = Execution::User;
         let facts = Facts {
             own: vec![
                 sent("0x0", State::Replaced),
-                sent("0x1", State::Included(scene::place(1))),
+                sent("0x1", State::Included(fixtures::place(1))),
             ],
             ..Facts::default()
         };

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Operation, Request,
-    fact::{Attempt, Facts, Place, Purpose, State},
+    fact::{Attempt, Facts, Inclusion, Purpose, State},
     name::Name,
     quoted::Quoted,
     render,
     status::{self, Status},
 };
-use crate::show;
+use crate::format;
 
 /// Whoever changes what stands in it, or what it is made of, gives it a new number: stores then make
 /// all of them anew.
@@ -221,7 +221,7 @@ impl Summary {
                 .unwrap_or_default(),
         };
         let micro = |amount: &super::quoted::Amount| {
-            let micro = show::micro_of(&amount.amount_usd)?;
+            let micro = format::micro_of(&amount.amount_usd)?;
             u64::try_from(micro).ok()
         };
         Self {
@@ -289,7 +289,7 @@ fn blocks(request: &Request, facts: &Facts) -> (Vec<u64>, Vec<u64>) {
 }
 
 /// The block of the fill that counts.
-pub(super) fn filled(facts: &Facts) -> Option<(&Attempt, &Place)> {
+pub(super) fn filled(facts: &Facts) -> Option<(&Attempt, &Inclusion)> {
     let mut fills = facts.alive(Purpose::Fill);
     fills.find_map(|attempt| Some((attempt, attempt.state.place()?)))
 }

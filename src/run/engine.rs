@@ -1,6 +1,6 @@
 //! Quotes, index, solver and settlement, put together over chains, a store, and what is outside.
 
-mod lanes;
+mod accounts;
 
 use std::{
     collections::HashMap,
@@ -12,45 +12,45 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use vm::{
     Address, B256, EvmAddress,
-    trade::{Failover, SwapAccess, Trade},
+    trade::{Failover, SwapAccess, TradingProvider},
 };
 
 use super::{
+    notify::Task,
     parts::Trading,
     pricing::{self, Funds, Late, Settlement},
-    told::Task,
 };
 use crate::{
     api::intents::{State, retirement::Throttle},
-    chains::{Chains, Opened, Views, asking},
+    chains::{Chains, HeadCalls, Opened, asking},
     index::{
-        self, Bell,
+        self, Wakeup,
         confirm::{self, Confirmer},
-        manual::{self, Transactions},
+        submitted::{self, Transactions},
         tail::Tail,
         troubles::Troubles,
-        witness::Observer,
+        tx_details::Observer,
     },
     market::{Market, Network},
     price::PriceSource,
     quote::{
         context::Deps,
+        pricing_chain::{Capacity, PricingChain},
         reprice::Repricer,
         service::Quoter,
         swaps::Swaps,
-        venue::{Capacity, Venue},
     },
     sign::Signer,
     solver::{
         Solver,
+        account::SolverAccount,
         breaker::Breaker,
+        chain,
         exposure::Exposure,
-        lane::Lane,
         settle::{
             Settler,
-            oracle::{Carrier, Oracle},
+            oracle::{Carrier, OracleClient},
         },
-        site,
         worker::{Pace, Worker},
     },
     store::{Store, listing::Listing, requests::Requests, reserve::Reserve, retention::Sweep},
@@ -75,10 +75,10 @@ pub struct Engine {
     pub state: Arc<State>,
     pub solver: Arc<Solver>,
     /// What the operator asks the index.
-    pub index: index::desk::Desk,
+    pub index: index::admin::AdminHandle,
     pub tasks: Vec<Task>,
     /// Of every network, and of the settlement chain.
-    pub lanes: Vec<Arc<Lane>>,
+    pub lanes: Vec<Arc<SolverAccount>>,
 }
 
 /// What an engine stands on.
@@ -95,19 +95,19 @@ pub struct Base {
 }
 
 /// A network of the market with its chain.
-struct Place<'a> {
+struct TradedNetwork<'a> {
     network: &'a Network,
     opened: &'a Opened,
     providers: Failover,
     /// The same, for what strangers have asked.
     asking: Failover,
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
 }
 
 /// What all parts share.
-struct Ground<'a> {
+struct EngineContext<'a> {
     trading: &'a Trading,
-    places: Vec<Place<'a>>,
+    places: Vec<TradedNetwork<'a>>,
     requests: Requests,
     listing: Listing,
     signer: Arc<dyn Signer>,
@@ -121,10 +121,10 @@ struct Ground<'a> {
 /// Puts quotes, index, solver and settlement together.
 pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::Result<Engine> {
     let places = places(&trading.market, chains)?;
-    let views = |name: &str| views(&places, name);
-    let prices = pricing::prices(trading, views, &base.outside.client)?;
+    let head_calls = |name: &str| head_calls(&places, name);
+    let prices = pricing::prices(trading, head_calls, &base.outside.client)?;
     let prices: Arc<dyn PriceSource> = Arc::new(prices);
-    let ground = Ground {
+    let context = EngineContext {
         settlement: pricing::settlement(trading, chains, &prices),
         prices,
         listing: Listing::open(base.store.clone()).await?,
@@ -136,42 +136,42 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
         troubles: base.troubles,
         shutdown: base.shutdown,
     };
-    let lanes = ground.lanes().await?;
+    let lanes = context.lanes().await?;
     let exposure = Arc::new(Exposure::default());
     let settling = (base.contract, &exposure);
-    let settler = ground.settler(chains, &lanes, settling).await?;
-    let mut every = lanes::all(&lanes, settler.as_ref());
-    let former = ground.former(&every).await?;
+    let settler = context.settler(chains, &lanes, settling).await?;
+    let mut every = accounts::all(&lanes, settler.as_ref());
+    let former = context.former(&every).await?;
     every.extend(former.iter().cloned());
     let solver = Arc::new(Solver {
-        requests: ground.requests.clone(),
+        requests: context.requests.clone(),
         lanes,
         former,
-        keys: ground.keys(),
-        prices: ground.prices.clone(),
-        settlement: ground.settlement.own.clone(),
-        repricing: Arc::new(Late(ground.repricer())),
+        keys: context.keys(),
+        prices: context.prices.clone(),
+        settlement: context.settlement.own.clone(),
+        repricing: Arc::new(Late(context.repricer())),
         exposure,
         patience: trading.patience(),
         gap_limit: trading.gap_limit,
         breaker: Mutex::new(Breaker::of(&trading.market)),
         books: watch::Sender::new(None),
     });
-    let transactions = Arc::new(ground.transactions());
-    let mut tasks = ground.index(&transactions);
+    let transactions = Arc::new(context.transactions());
+    let mut tasks = context.index(&transactions);
     let worker = Worker {
         solver: solver.clone(),
         settler,
-        pace: ground.outside.pace,
-        clock: ground.outside.clock,
+        pace: context.outside.pace,
+        clock: context.outside.clock,
     };
     tasks.push((
         "solver".into(),
-        Box::pin(worker.run(ground.shutdown.clone())),
+        Box::pin(worker.run(context.shutdown.clone())),
     ));
-    let state = Arc::new(ground.state(solver.clone(), transactions)?);
+    let state = Arc::new(context.state(solver.clone(), transactions)?);
     Ok(Engine {
-        index: ground.index_desk(),
+        index: context.index_desk(),
         state,
         solver,
         tasks,
@@ -179,52 +179,52 @@ pub async fn engine(trading: &Trading, chains: &Chains, base: Base) -> anyhow::R
     })
 }
 
-fn places<'a>(market: &'a Market, chains: &'a Chains) -> anyhow::Result<Vec<Place<'a>>> {
+fn places<'a>(market: &'a Market, chains: &'a Chains) -> anyhow::Result<Vec<TradedNetwork<'a>>> {
     let opened = market.networks().iter().filter_map(|network| {
         let opened = chains.get(&network.name)?.chain.as_ref().ok()?;
         let traded = !opened.trades.is_empty();
         traded.then_some((network, opened))
     });
     let places = opened.map(|(network, opened)| {
-        let providers = |trades: &[Trade]| {
+        let providers = |trades: &[TradingProvider]| {
             let trades = (trades.to_vec(), opened.required);
-            site::providers(network, &opened.chain, trades)
+            chain::providers(network, &opened.chain, trades)
         };
-        Ok(Place {
+        Ok(TradedNetwork {
             network,
             opened,
             providers: providers(&opened.trades)?,
             asking: providers(&opened.asking)?,
-            bell: Arc::new(Bell::default()),
+            wakeup: Arc::new(Wakeup::default()),
         })
     });
     places.collect()
 }
 
-fn views(places: &[Place<'_>], network: &str) -> Option<Views> {
-    Some(placed(places, network)?.opened.views())
+fn head_calls(places: &[TradedNetwork<'_>], network: &str) -> Option<HeadCalls> {
+    Some(placed(places, network)?.opened.head_calls())
 }
 
-fn placed<'p, 'a>(places: &'p [Place<'a>], network: &str) -> Option<&'p Place<'a>> {
+fn placed<'p, 'a>(places: &'p [TradedNetwork<'a>], network: &str) -> Option<&'p TradedNetwork<'a>> {
     let mut places = places.iter();
     places.find(|place| place.network.name == network)
 }
 
-fn swaps(market: &Market, places: &[Place<'_>]) -> anyhow::Result<Swaps> {
+fn swaps(market: &Market, places: &[TradedNetwork<'_>]) -> anyhow::Result<Swaps> {
     let access = |name: &str| {
         Some(SwapAccess {
-            views: placed(places, name)?.opened.asking_views(),
+            head_calls: placed(places, name)?.opened.asking_head_calls(),
             keyed: asking::is_keyed,
         })
     };
     Swaps::open(market, access).context("MARKET_FILE")
 }
 
-impl Ground<'_> {
+impl EngineContext<'_> {
     async fn settler(
         &self,
         chains: &Chains,
-        lanes: &HashMap<String, Arc<Lane>>,
+        lanes: &HashMap<String, Arc<SolverAccount>>,
         (contract, exposure): (EvmAddress, &Arc<Exposure>),
     ) -> anyhow::Result<Option<Arc<Settler>>> {
         let Some(oracle) = self.outside.oracle.clone() else {
@@ -244,7 +244,7 @@ impl Ground<'_> {
         Ok(Some(Arc::new(Settler {
             requests: self.requests.clone(),
             lane,
-            oracle: Oracle::over(oracle),
+            oracle: OracleClient::over(oracle),
             keys: self.keys(),
             contract: Address::from_parts(&format!("{contract:#x}"), contract.to_vec()),
             exposure: exposure.clone(),
@@ -253,9 +253,9 @@ impl Ground<'_> {
 
     fn transactions(&self) -> Transactions {
         let networks = self.places.iter().map(|place| {
-            let network = manual::Network {
+            let network = submitted::Network {
                 chain: place.opened.chain.clone(),
-                bell: place.bell.clone(),
+                wakeup: place.wakeup.clone(),
                 block_seconds: place.network.block_seconds,
                 fresh: true,
             };
@@ -266,9 +266,9 @@ impl Ground<'_> {
     }
 
     /// Who keeps the transactions of a network in full, for listings.
-    fn observer(&self, place: &Place<'_>) -> Observer {
+    fn observer(&self, place: &TradedNetwork<'_>) -> Observer {
         let (family, trades) = (place.opened.chain.spec.family, &place.opened.trades);
-        let providers = trades.iter().map(|trade| trade.witnesses.clone());
+        let providers = trades.iter().map(|trade| trade.inspector.clone());
         let requests = self.requests.clone();
         let prices = self.prices.clone();
         Observer::new(&place.network.name, family, providers.collect(), requests).pricing(
@@ -287,8 +287,8 @@ impl Ground<'_> {
                 .trades
                 .iter()
                 .map(|trade| trade.scanner.clone());
-            let (network, bell) = (place.network.clone(), place.bell.clone());
-            let tail = Tail::new(network, scanners.collect(), self.requests.clone(), bell)
+            let (network, wakeup) = (place.network.clone(), place.wakeup.clone());
+            let tail = Tail::new(network, scanners.collect(), self.requests.clone(), wakeup)
                 .alone(place.opened.required < 2)
                 .telling(self.troubles.clone());
             let name = format!("index of {}", place.network.name);
@@ -300,7 +300,7 @@ impl Ground<'_> {
         let confirmed = self.places.iter().map(|place| {
             let network = confirm::Network {
                 chain: place.opened.chain.clone(),
-                bell: place.bell.clone(),
+                wakeup: place.wakeup.clone(),
             };
             (place.network.name.clone(), network)
         });
@@ -315,24 +315,24 @@ impl Ground<'_> {
         tasks
     }
 
-    fn index_desk(&self) -> index::desk::Desk {
-        let bells = self.places.iter();
-        let bells = bells.map(|place| (place.network.name.clone(), place.bell.clone()));
-        index::desk::Desk::new(
+    fn index_desk(&self) -> index::admin::AdminHandle {
+        let wakeups = self.places.iter();
+        let wakeups = wakeups.map(|place| (place.network.name.clone(), place.wakeup.clone()));
+        index::admin::AdminHandle::new(
             self.requests.clone(),
-            bells.collect(),
+            wakeups.collect(),
             self.troubles.clone(),
         )
     }
 
     /// As the solver asks of them, or else as strangers have them asked.
-    fn venues(&self, own: bool) -> HashMap<String, Venue> {
+    fn venues(&self, own: bool) -> HashMap<String, PricingChain> {
         let venues = self.places.iter().map(|place| {
             let (trades, providers) = match own {
                 true => (&place.opened.trades, &place.providers),
                 false => (&place.opened.asking, &place.asking),
             };
-            let venue = Venue {
+            let venue = PricingChain {
                 spec: place.opened.chain.spec.clone(),
                 trades: trades.clone(),
                 providers: providers.clone(),

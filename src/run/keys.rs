@@ -9,18 +9,18 @@ use crate::{
     api::intents::access::Plans,
     http::{KeyLabel, Keys, Known, auth::Table},
     integrator::{Integrator, Scope},
-    store::integrators::{Book, Integrators},
+    store::integrators::{ByLabel, Integrators},
 };
 
 /// The table of a book.
 struct Index {
     /// Held, so that a changed book is another one.
-    book: Arc<Book>,
+    book: Arc<ByLabel>,
     table: Table,
 }
 
 impl Index {
-    fn of(book: Arc<Book>, plans: &Plans) -> Self {
+    fn of(book: Arc<ByLabel>, plans: &Plans) -> Self {
         let keys = book.values().flat_map(|one| known(one, plans));
         Self {
             table: Table::new(keys),

@@ -9,7 +9,7 @@ use crate::{
     config::{Config, Rate},
     http::{
         Each, Gate, Limits,
-        forwarded::{Proxies, Told},
+        forwarded::{ForwardedHeader, Proxies},
         limit::Allowance,
     },
 };
@@ -96,8 +96,8 @@ pub fn proxies(config: &Config) -> Proxies {
         networks: trusted.networks.clone(),
         hops: trusted.hops.unwrap_or(usize::MAX),
         told: match trusted.forwarded {
-            true => Told::Forwarded,
-            false => Told::XForwardedFor,
+            true => ForwardedHeader::Forwarded,
+            false => ForwardedHeader::XForwardedFor,
         },
     }
 }

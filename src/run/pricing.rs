@@ -7,12 +7,12 @@ use anyhow::Context;
 use async_trait::async_trait;
 use vm::{
     Address,
-    trade::{Call, Intended, Trade},
+    trade::{Call, Intended, TradingProvider},
 };
 
 use super::parts::Trading;
 use crate::{
-    chains::{Chains, Opened, Views},
+    chains::{Chains, HeadCalls, Opened},
     market::{Market, Network},
     price::{
         PriceSource, Prices, Rules, SettlementPrice,
@@ -20,21 +20,22 @@ use crate::{
     },
     quote::{
         late::Offer,
+        pricing_chain::{Admission, Capacity, CapacityError, Hands, Payment},
         reprice::{self, Repricer},
-        venue::{Admission, Capacity, CapacityError, Hands, Payment},
     },
     request::Request,
     solver::{
-        Solver, SolverError, exposure,
+        Solver, SolverError,
+        chain::TradingChain,
+        exposure,
         late::{Burden, Repriced, Repricing, Unpriced},
-        site::Site,
     },
 };
 
 /// Prices by the market file; real money needs independent sources.
 pub fn prices(
     trading: &Trading,
-    views: impl Fn(&str) -> Option<Views>,
+    head_calls: impl Fn(&str) -> Option<HeadCalls>,
     client: &reqwest::Client,
 ) -> anyhow::Result<Prices> {
     for (network, currency) in trading.market.lonely() {
@@ -46,20 +47,20 @@ pub fn prices(
             );
         }
     }
-    feeds(trading, views, client)
+    feeds(trading, head_calls, client)
 }
 
 /// The same once more, with answers of their own: whoever asks these makes no price of the others restless.
 pub fn feeds(
     trading: &Trading,
-    views: impl Fn(&str) -> Option<Views>,
+    head_calls: impl Fn(&str) -> Option<HeadCalls>,
     client: &reqwest::Client,
 ) -> anyhow::Result<Prices> {
     let rules = Rules {
         independent: trading.production,
         ..Rules::default()
     };
-    Prices::new(&trading.market, client, views, rules).context("MARKET_FILE")
+    Prices::new(&trading.market, client, head_calls, rules).context("MARKET_FILE")
 }
 
 /// What settling costs, as the solver asks it, and as what strangers want has it asked.
@@ -74,7 +75,7 @@ pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSour
     let network = market.by_name(&trading.solver_chain);
     let native = network.or_else(|| market.networks().first());
     let native = native.and_then(Network::native);
-    let over = |of: fn(&Opened) -> &Vec<Trade>| -> Arc<dyn SettlementPrice> {
+    let over = |of: fn(&Opened) -> &Vec<TradingProvider>| -> Arc<dyn SettlementPrice> {
         match (chains.hub(), native) {
             (Ok(hub), Some(native)) => Arc::new(OnChain {
                 writers: of(hub).iter().map(|trade| trade.writer.clone()).collect(),
@@ -93,11 +94,11 @@ pub fn settlement(trading: &Trading, chains: &Chains, prices: &Arc<dyn PriceSour
 }
 
 /// The settlement chain, asked through these providers.
-pub fn settling(hub: &Opened, trades: &[Trade]) -> anyhow::Result<Site> {
+pub fn settling(hub: &Opened, trades: &[TradingProvider]) -> anyhow::Result<TradingChain> {
     let spec = &hub.chain.spec;
     let number = u64::try_from(spec.hub_chain_id).context("evmChainId")?;
     let providers = (trades.to_vec(), hub.required);
-    Ok(Site::plain(
+    Ok(TradingChain::plain(
         (spec.id.as_str(), number),
         hub.chain.clone(),
         providers,
@@ -105,7 +106,7 @@ pub fn settling(hub: &Opened, trades: &[Trade]) -> anyhow::Result<Site> {
 }
 
 /// What the settlement chain takes for bytes; unset where nobody can ask it.
-struct Charged(Option<Site>);
+struct Charged(Option<TradingChain>);
 
 #[async_trait]
 impl ByteFee for Charged {

@@ -6,11 +6,11 @@ use tokio_util::sync::CancellationToken;
 use vm::{B256, EvmAddress};
 
 use super::{
+    charts,
     clock::unix_millis,
     engine::{Base, Engine, Outside, engine},
-    figures,
+    notify::{Front, Task, Telling},
     parts::Trading,
-    told::{Front, Task, Telling},
 };
 use crate::{
     api::intents,
@@ -23,12 +23,12 @@ use crate::{
     index::{self, troubles::Troubles},
     solver::{
         self,
-        lane::Lane,
+        account::SolverAccount,
         settle::oracle::{Carrier, Http},
         worker::Pace,
     },
     store::{Store, integrators::Integrators, reserve::Reserve},
-    webhook::desk::Desk,
+    webhook::admin::AdminHandle,
 };
 
 /// How long the oracle may take for an answer.
@@ -38,14 +38,14 @@ const ORACLE_PATIENCE: Duration = Duration::from_secs(20);
 pub struct Opening {
     pub app: Arc<App>,
     pub tasks: Vec<Task>,
-    pub webhooks: Desk,
-    pub lanes: Vec<Arc<Lane>>,
-    pub solver: solver::desk::Desk,
-    pub index: index::desk::Desk,
+    pub webhooks: AdminHandle,
+    pub lanes: Vec<Arc<SolverAccount>>,
+    pub solver: solver::admin::AdminHandle,
+    pub index: index::admin::AdminHandle,
 }
 
 /// What it stands on.
-pub struct Over<'a> {
+pub struct Deps<'a> {
     pub store: Arc<dyn Store>,
     pub reserve: Arc<Reserve>,
     pub system: &'a Arc<System>,
@@ -79,18 +79,18 @@ impl Outside {
 pub async fn open(
     trading: &Trading,
     chains: &Chains,
-    over: Over<'_>,
+    deps: Deps<'_>,
     contract: EvmAddress,
     shutdown: CancellationToken,
 ) -> anyhow::Result<Opening> {
     let outside = Outside::real(trading)?;
     let client = outside.client.clone();
     let base = Base {
-        store: over.store,
-        reserve: over.reserve,
+        store: deps.store,
+        reserve: deps.reserve,
         contract,
         outside,
-        troubles: over.troubles,
+        troubles: deps.troubles,
         shutdown: shutdown.clone(),
     };
     let Engine {
@@ -100,24 +100,24 @@ pub async fn open(
         mut tasks,
         lanes,
     } = engine(trading, chains, base).await?;
-    let figures = figures::open(trading, chains, (&state, &client), (&mut tasks, &shutdown))?;
+    let charts = charts::open(trading, chains, (&state, &client), (&mut tasks, &shutdown))?;
     let telling = Telling {
         requests: &state.requests,
-        integrators: &over.integrators,
+        integrators: &deps.integrators,
         shutdown: &shutdown,
     };
     let fanout = telling.streams(&mut tasks);
     let webhooks = telling.webhooks(trading.reach, &mut tasks)?;
     tasks.push(telling.listing(state.listing.clone()));
     let router = Router::default()
-        .with(over.system, &system::LIVES)?
+        .with(deps.system, &system::LIVES)?
         .with(&state, intents::ROUTES)?
         .with(&fanout, &intents::events::ROUTES)?
-        .with(&figures, &intents::figures::ROUTES)?
+        .with(&charts, &intents::charts::ROUTES)?
         .with(&Arc::new(()), &intents::planned::ROUTES)?;
     let app = Arc::new(
         telling
-            .surface(trading.retirement, over.front, router)
+            .surface(trading.retirement, deps.front, router)
             .open()?,
     );
     Ok(Opening {
@@ -125,7 +125,7 @@ pub async fn open(
         tasks,
         webhooks,
         lanes,
-        solver: solver::desk::Desk {
+        solver: solver::admin::AdminHandle {
             requests: state.requests.clone(),
             books: solver.books.subscribe(),
             clock: unix_millis,

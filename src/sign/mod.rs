@@ -1,5 +1,5 @@
-//! Keys that sign for this oracle. A signer signs any digest that it is given: what may be signed is
-//! the journal's decision, and only the journal calls a signer.
+//! Keys, the oracle's and the solver's. A signer signs any digest that it is given. Only the journal calls the
+//! oracle's: it decides what may be signed. The solver's signs orders (`quote`), claims and transactions (`solver`).
 
 pub mod raw;
 

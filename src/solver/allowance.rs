@@ -8,7 +8,7 @@ use vm::{
 
 use super::{
     Solver, SolverError,
-    lane::{Lane, Plan},
+    account::{Plan, SolverAccount},
 };
 use crate::store::{Outcome, requests::RequestsError, rows::attempt::Owner};
 
@@ -19,7 +19,7 @@ const ENOUGH: Amount = Amount::from_limbs([0, 1 << 31, 0, 0]);
 impl Solver {
     /// Sees to the allowances of a network before any fill needs them; whether all are there. `now` in
     /// unix milliseconds.
-    pub async fn allow_ahead(&self, lane: &Lane, now: u64) -> Result<bool, SolverError> {
+    pub async fn allow_ahead(&self, lane: &SolverAccount, now: u64) -> Result<bool, SolverError> {
         if self.former.iter().any(|former| former.name == lane.name) {
             return Ok(true);
         }
@@ -47,7 +47,7 @@ impl Solver {
     /// allowance is on its way afterwards.
     pub(super) async fn allowed(
         &self,
-        lane: &Lane,
+        lane: &SolverAccount,
         spender: &Address,
         spends: &[(Address, Amount)],
         now: u64,
@@ -63,7 +63,7 @@ impl Solver {
 
     async fn allow(
         &self,
-        lane: &Lane,
+        lane: &SolverAccount,
         (spender, currency): (&Address, &Address),
         needed: Amount,
         now: u64,
@@ -97,7 +97,7 @@ impl Solver {
 
     async fn send(
         &self,
-        lane: &Lane,
+        lane: &SolverAccount,
         (owner, call): (Owner, vm::trade::Call),
         now: u64,
     ) -> Result<(), SolverError> {

@@ -222,15 +222,15 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Call, fact::Standing, scene};
+    use crate::request::{Call, fact::Standing, fixtures};
 
     /// An order that calls a contract, and a deposit for it that its depositor gave.
     type Case = (Request, Deposit);
 
     fn order(depositor: &str, contract: &str, chain: &str) -> Case {
-        let mut request = scene::request(1);
+        let mut request = fixtures::request(1);
         request.recipient = depositor.into();
-        let mut deposit = scene::deposit(1, Standing::Final);
+        let mut deposit = fixtures::deposit(1, Standing::Final);
         deposit.depositor = depositor.into();
         request.destination.network = chain.into();
         request.calls = vec![Call {

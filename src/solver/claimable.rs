@@ -255,20 +255,20 @@ fn message(terms: &Terms, deposit: &Deposit, families: Families<'_>) -> Result<M
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{fact::Standing, scene};
+    use crate::request::{fact::Standing, fixtures};
 
     fn family(_: &str) -> Option<&'static vm::Family> {
         Some(vm::SETTLEMENT)
     }
 
     fn request() -> Request {
-        let mut request = scene::request(1);
+        let mut request = fixtures::request(1);
         request.order.solver = "0x00000000000000000000000000000000000000a1".into();
         request
     }
 
     fn judged(change: fn(&mut Request, &mut Deposit)) -> (bool, Option<Way>) {
-        let (mut request, mut deposit) = (request(), scene::deposit(1, Standing::Final));
+        let (mut request, mut deposit) = (request(), fixtures::deposit(1, Standing::Final));
         change(&mut request, &mut deposit);
         let filled = fill(&request, &deposit, &family).is_ok();
         (filled, refund(&request, &deposit, &family).ok())
@@ -278,7 +278,7 @@ mod tests {
         Some(Way {
             option,
             minimum: U256::from(minimum),
-            deadline: until(&scene::deposit(1, Standing::Final)),
+            deadline: until(&fixtures::deposit(1, Standing::Final)),
         })
     }
 
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn minimum_of_a_refund_follows_what_was_deposited() {
         let with = |amount: u64| {
-            let (mut request, mut deposit) = (request(), scene::deposit(1, Standing::Final));
+            let (mut request, mut deposit) = (request(), fixtures::deposit(1, Standing::Final));
             request.order.inputs[0].refunds[0].minimum_amount = "90000000".into();
             deposit.amount = U256::from(amount);
             refund(&request, &deposit, &family).ok()

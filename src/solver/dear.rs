@@ -5,7 +5,7 @@ use vm::{
     trade::{Authorization, Call},
 };
 
-use super::{Solver, SolverError, View, fill::GAS_ROOM, lane::Lane};
+use super::{Solver, SolverError, View, account::SolverAccount, fill::GAS_ROOM};
 
 /// How many times what was charged for it a fill may cost: for its gas, and for its bytes, whose price is
 /// another chain's. Both move by themselves.
@@ -26,7 +26,7 @@ impl Solver {
     pub(super) async fn is_dear(
         &self,
         view: &View,
-        lane: &Lane,
+        lane: &SolverAccount,
         (call, authorizations): (&Call, &[Authorization]),
     ) -> Result<bool, SolverError> {
         let (request, order) = (&view.request, view.request.order_id);
@@ -57,7 +57,7 @@ impl Solver {
     }
 
     /// Wei; nothing where the native currency has no price.
-    async fn cent(&self, lane: &Lane, now: u64) -> Amount {
+    async fn cent(&self, lane: &SolverAccount, now: u64) -> Amount {
         let market = lane.site.market.as_ref();
         let Some(native) = market.and_then(|market| market.native()) else {
             return Amount::ZERO;

@@ -11,9 +11,10 @@ use vm::{
 };
 
 use super::{
-    Paid, Solver, SolverError, View, claim,
+    Paid, Solver, SolverError, View,
+    account::{Plan, SolverAccount},
+    claim,
     claimable::{self, Deposited},
-    lane::{Lane, Plan},
     offer::KEPT_GAS,
 };
 use crate::{
@@ -111,7 +112,7 @@ impl Solver {
     fn attested(
         &self,
         view: &View,
-        lane: &Lane,
+        lane: &SolverAccount,
         (deposit, payment): (&B256, &Payment),
     ) -> Result<(), Refusal> {
         let families = |network: &str| Some(self.lanes.get(network)?.site.family());
@@ -136,7 +137,7 @@ impl Solver {
     /// out, unless the user's own calls may be the reason.
     async fn units(
         &self,
-        lane: &Lane,
+        lane: &SolverAccount,
         request: &Request,
         payment: &Payment,
     ) -> Result<Result<u64, Paid>, SolverError> {
@@ -187,7 +188,7 @@ impl Solver {
     async fn pay(
         &self,
         view: &View,
-        lane: &Lane,
+        lane: &SolverAccount,
         (payment, gas): (Payment, u64),
         deposit: B256,
     ) -> Result<Paid, SolverError> {
@@ -231,7 +232,7 @@ impl Solver {
     /// say nothing.
     async fn covered(
         &self,
-        lane: &Lane,
+        lane: &SolverAccount,
         request: &Request,
         payment: &Payment,
     ) -> Result<bool, SolverError> {
@@ -256,7 +257,7 @@ impl Solver {
 }
 
 /// What an order waits for where nothing is traded: soon after a start nobody may know yet.
-fn unsound(lane: &Lane, request: &Request) -> Option<Paid> {
+fn unsound(lane: &SolverAccount, request: &Request) -> Option<Paid> {
     let error = lane.site.sound().err()?;
     tracing::warn!(order = %request.order_id, %error, "order waits");
     Some(match lane.site.is_unsure() {
@@ -272,7 +273,11 @@ fn most_gas(request: &Request) -> u64 {
 }
 
 /// Payments and calls of the order in one transaction.
-fn payment(request: &Request, lane: &Lane, amounts: Vec<Amount>) -> Result<Payment, CodecError> {
+fn payment(
+    request: &Request,
+    lane: &SolverAccount,
+    amounts: Vec<Amount>,
+) -> Result<Payment, CodecError> {
     let (site, output) = (&lane.site, &request.order.output);
     let family = site.family();
     let payments = payments(request, lane, &amounts)?;
@@ -327,7 +332,7 @@ fn payment(request: &Request, lane: &Lane, amounts: Vec<Amount>) -> Result<Payme
 /// Each payment of the order, with what it is paid.
 pub(super) fn payments(
     request: &Request,
-    lane: &Lane,
+    lane: &SolverAccount,
     amounts: &[Amount],
 ) -> Result<Vec<Payout>, CodecError> {
     let family = lane.site.family();
@@ -360,7 +365,7 @@ pub(super) fn quoted(request: &Request) -> Result<Vec<Amount>, CodecError> {
 }
 
 /// An entry of `authorizationList`: numbers as JSON numbers or as decimal or hex texts.
-fn authorization(value: &Value, lane: &Lane) -> Result<Authorization, CodecError> {
+fn authorization(value: &Value, lane: &SolverAccount) -> Result<Authorization, CodecError> {
     let wrong = |field: &str| CodecError(format!("authorizationList: {field} is no number"));
     let number = |field: &str| -> Result<U256, CodecError> {
         match value.get(field) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vm::{Address, Amount};
 
-use super::{SolverError, lane::Lane, site::Site};
+use super::{SolverError, account::SolverAccount, chain::TradingChain};
 use crate::store::{
     Batch, Store,
     rows::{attempt::Attempt, reservation},
@@ -16,7 +16,7 @@ const PAGE: usize = 256;
 /// What a lane's account has of a currency that no transaction on its way will take.
 pub async fn available(
     store: &Arc<dyn Store>,
-    lane: &Lane,
+    lane: &SolverAccount,
     currency: &Address,
 ) -> Result<Amount, SolverError> {
     // Reserved before the balance is read: what lands in between counts twice, never not at all.
@@ -46,7 +46,10 @@ pub async fn reserved(
 }
 
 /// What an attempt may take, the native currency first.
-pub fn needs(site: &Site, attempt: &Attempt) -> Result<Vec<(Address, Amount)>, SolverError> {
+pub fn needs(
+    site: &TradingChain,
+    attempt: &Attempt,
+) -> Result<Vec<(Address, Amount)>, SolverError> {
     let family = site.family();
     let needs = attempt.spends.iter();
     let needs = needs.map(|(currency, amount)| Ok((family.address(currency)?, *amount)));
@@ -56,7 +59,7 @@ pub fn needs(site: &Site, attempt: &Attempt) -> Result<Vec<(Address, Amount)>, S
 /// Adds an attempt's reservations to a commit.
 pub fn reserve(
     mut batch: Batch,
-    lane: &Lane,
+    lane: &SolverAccount,
     attempt: &Attempt,
     id: &[u8],
 ) -> Result<Batch, SolverError> {
@@ -70,7 +73,7 @@ pub fn reserve(
 /// Adds to a commit that an attempt takes nothing any more.
 pub fn release(
     mut batch: Batch,
-    lane: &Lane,
+    lane: &SolverAccount,
     attempt: &Attempt,
     id: &[u8],
 ) -> Result<Batch, SolverError> {

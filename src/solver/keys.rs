@@ -11,7 +11,7 @@ use vm::{
     protocol::{id, signature::eip191},
 };
 
-use super::{Solver, SolverError, lane::Lane};
+use super::{Solver, SolverError, account::SolverAccount};
 use crate::{
     request::{Request, fact::Purpose},
     sign::{SignError, Signer},
@@ -70,7 +70,7 @@ impl Solver {
     }
 
     /// The lane that a payment is an attempt of.
-    pub(super) fn lane_of(&self, leg: &Leg) -> Result<&Arc<Lane>, SolverError> {
+    pub(super) fn lane_of(&self, leg: &Leg) -> Result<&Arc<SolverAccount>, SolverError> {
         let lanes = self.lanes.values().chain(&self.former);
         let found = lanes.into_iter().find(|lane| lane.name == leg.lane);
         found.ok_or_else(|| SolverError::Elsewhere(leg.lane.clone()))

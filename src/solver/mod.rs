@@ -5,25 +5,25 @@
 //! else carries out. It may be called by anybody, as often as they like, and die at any point: what
 //! was begun stands in the claim's row and in its attempt's, and is found there.
 
+pub mod account;
+pub mod admin;
 mod allowance;
 pub mod books;
 pub mod breaker;
+pub mod chain;
 pub mod claim;
 pub mod claimable;
 mod dear;
-pub mod desk;
 pub mod exposure;
 mod fill;
 pub mod inventory;
 pub mod judge;
 pub mod keys;
-pub mod lane;
 pub mod late;
 mod offer;
 mod park;
 mod refund;
 pub mod settle;
-pub mod site;
 mod stake;
 mod stakes;
 mod survey;
@@ -48,13 +48,13 @@ use vm::{
 };
 
 use self::{
+    account::SolverAccount,
     books::Books,
     breaker::Breaker,
     claim::ClaimError,
     exposure::Exposure,
     judge::{Next, Patience, Step},
     keys::Keys,
-    lane::Lane,
     late::Repricing,
     view::View,
 };
@@ -122,13 +122,13 @@ pub enum SolverError {
     Elsewhere(String),
 }
 
-/// See the module.
+/// The solver: its accounts, its keys, and what limits it.
 pub struct Solver {
     pub requests: Requests,
     /// By the network's name; one per chain number.
-    pub lanes: HashMap<String, Arc<Lane>>,
+    pub lanes: HashMap<String, Arc<SolverAccount>>,
     /// Of accounts that the solver had before, where they did anything: nothing new is paid from them.
-    pub former: Vec<Arc<Lane>>,
+    pub former: Vec<Arc<SolverAccount>>,
     pub keys: Keys,
     pub prices: Arc<dyn PriceSource>,
     pub settlement: Arc<dyn SettlementPrice>,
@@ -168,7 +168,7 @@ enum Paid {
 }
 
 impl Solver {
-    /// Does for a request what can be done at `now` (unix milliseconds); what it waits for then.
+    /// Does for a request what can be done at `now` (unix milliseconds); returns what it waits for then.
     pub async fn advance(&self, id: &B256, now: u64) -> Result<Next, SolverError> {
         for _ in 0..MOST_STEPS {
             let Some(view) = self.view(id, now).await? else {
@@ -205,7 +205,7 @@ impl Solver {
         lane.available(&lane.site.family().address(currency)?).await
     }
 
-    fn lane(&self, network: &str) -> Result<&Arc<Lane>, SolverError> {
+    fn lane(&self, network: &str) -> Result<&Arc<SolverAccount>, SolverError> {
         let found = self.lanes.get(network);
         found.ok_or_else(|| SolverError::Elsewhere(network.to_owned()))
     }
@@ -325,8 +325,8 @@ impl Solver {
     async fn begin(
         &self,
         view: &View,
-        lane: &Lane,
-        mut taken: lane::Taken<'_>,
+        lane: &SolverAccount,
+        mut taken: account::Taken<'_>,
         next: Claim,
     ) -> Result<Paid, SolverError> {
         let mut batch = std::mem::take(&mut taken.batch);

@@ -5,9 +5,10 @@ use std::sync::PoisonError;
 use alloy::primitives::B256;
 
 use super::{
-    Paid, Solver, SolverError, View, claim, fill,
+    Paid, Solver, SolverError, View,
+    account::SolverAccount,
+    claim, fill,
     judge::{self, Funding, Offer},
-    lane::Lane,
     late,
 };
 use vm::Amount;
@@ -180,7 +181,7 @@ impl Solver {
     }
 }
 
-async fn unpromised(lane: &Lane) -> Result<Amount, SolverError> {
+async fn unpromised(lane: &SolverAccount) -> Result<Amount, SolverError> {
     let fees = lane.fees().await?;
     Ok(fees.of(KEPT_GAS.saturating_mul(2)))
 }

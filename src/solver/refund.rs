@@ -9,9 +9,10 @@ use vm::{
 };
 
 use super::{
-    Paid, Solver, SolverError, View, claim,
+    Paid, Solver, SolverError, View,
+    account::{Plan, SolverAccount},
+    claim,
     claimable::{self, Deposited},
-    lane::{Lane, Plan},
 };
 use crate::{
     attest::{Refusal, plan::Attestable},
@@ -173,7 +174,7 @@ impl Solver {
     fn attests(
         &self,
         view: &View,
-        lane: &Lane,
+        lane: &SolverAccount,
         (deposit, (to, currency, amount)): (&Deposit, (&Address, &Address, Amount)),
     ) -> Result<(), Refusal> {
         let families = |network: &str| Some(self.lanes.get(network)?.site.family());
@@ -216,7 +217,7 @@ impl Solver {
     async fn send_back(
         &self,
         view: &View,
-        lane: &Lane,
+        lane: &SolverAccount,
         plan: &Plan,
         (gift, amount): (&Gift<'_>, Amount),
     ) -> Result<Paid, SolverError> {
@@ -275,7 +276,7 @@ pub(super) fn option<'a>(
 pub(super) fn parties(
     request: &Request,
     deposit: &Deposit,
-    lane: &Lane,
+    lane: &SolverAccount,
 ) -> Result<(Address, Address), CodecError> {
     let family = lane.site.family();
     let named = option(request, deposit).map(|(_, refund)| refund.recipient.as_str());
@@ -289,7 +290,7 @@ pub(super) fn parties(
 }
 
 fn payment(
-    lane: &Lane,
+    lane: &SolverAccount,
     (to, currency, amount): (&Address, &Address, Amount),
     order: B256,
 ) -> Result<Call, CodecError> {

@@ -18,17 +18,17 @@ use vm::{
     trade::{Call, Intent, Revert},
 };
 
-use self::oracle::{Oracle, Refused};
+use self::oracle::{OracleClient, Refused};
 use super::{
     SolverError,
+    account::{Depth, Landing, Plan, Push, SolverAccount},
     exposure::Exposure,
     keys::Keys,
-    lane::{Depth, Landing, Lane, Plan, Push},
 };
 use crate::{
     request::{
         Request,
-        fact::{Applied, Deposit, Facts, Purpose, Settlement as Told},
+        fact::{Applied, Deposit, Facts, Purpose, Settlement as ErrorText},
     },
     store::{
         Batch, Expect, Key,
@@ -45,7 +45,7 @@ use crate::{
 const PAGE: usize = 256;
 /// Settlements looked at at a time: one that the oracle keeps waiting holds up few others.
 const AT_ONCE: usize = 16;
-/// Seconds between tries, at most; and after an oracle said no for good, which may be mended there.
+/// The longest pause between tries, in seconds; and the pause after an oracle refused for good: it may be mended.
 const LONGEST_PAUSE: u64 = 600;
 const REFUSED_PAUSE: u64 = 21_600;
 
@@ -53,8 +53,8 @@ const REFUSED_PAUSE: u64 = 21_600;
 pub struct Settler {
     pub requests: Requests,
     /// Of the settlement chain.
-    pub lane: Arc<Lane>,
-    pub oracle: Oracle,
+    pub lane: Arc<SolverAccount>,
+    pub oracle: OracleClient,
     pub keys: Keys,
     /// The oracle contract there.
     pub contract: Address,
@@ -312,7 +312,7 @@ impl Settler {
         .await
     }
 
-    /// The oracle says no and would say so again: somebody has to look. It is asked now and then.
+    /// Records that the oracle refuses for good. An operator has to look; the next try is six hours later.
     async fn refuse(&self, task: &Task, why: &str) -> Result<(), SolverError> {
         let (order, deposit) = (task.request.order_id, task.settlement.deposit);
         tracing::error!(%order, %deposit, why, "not settled: the oracle refuses it");
@@ -386,7 +386,7 @@ impl Settlement {
 }
 
 fn tell(facts: &mut Facts, side: Side, applied: &Applied) {
-    let settlement = facts.settlement.get_or_insert(Told {
+    let settlement = facts.settlement.get_or_insert(ErrorText {
         deposit: None,
         outcome: None,
     });

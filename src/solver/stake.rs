@@ -8,7 +8,7 @@ use vm::{Address, Amount, spelled_alike};
 
 use super::{
     Solver, SolverError, View,
-    lane::{Lane, Plan},
+    account::{Plan, SolverAccount},
     stakes::{Id, Pot, Stake},
     waste::reverted_at,
 };
@@ -73,7 +73,7 @@ impl Solver {
     }
 
     /// What a payment on its way may cost at most, in wei.
-    async fn most(&self, lane: &Lane, leg: &Leg) -> Result<Amount, SolverError> {
+    async fn most(&self, lane: &SolverAccount, leg: &Leg) -> Result<Amount, SolverError> {
         let found = lane.attempt(&leg.attempt).await?;
         let attempt = found.ok_or(SolverError::Fenced)?;
         let Some(newest) = attempt.signed.len().checked_sub(1) else {
@@ -82,7 +82,7 @@ impl Solver {
         lane.at_most((&leg.attempt, &attempt), newest).await
     }
 
-    async fn pot_of(&self, view: &View, lane: &Lane, leg: &Leg) -> Option<Pot> {
+    async fn pot_of(&self, view: &View, lane: &SolverAccount, leg: &Leg) -> Option<Pot> {
         if leg.purpose == Purpose::Fill {
             return self.pot(&view.request).await;
         }
@@ -122,7 +122,7 @@ impl Solver {
     pub(super) async fn stake(
         &self,
         view: &View,
-        lane: &Lane,
+        lane: &SolverAccount,
         plan: &Plan,
     ) -> Result<bool, SolverError> {
         let Some(pot) = self.pot(&view.request).await else {
@@ -142,7 +142,7 @@ impl Solver {
     pub(super) async fn stake_back(
         &self,
         view: &View,
-        (lane, deposit): (&Lane, B256),
+        (lane, deposit): (&SolverAccount, B256),
         (plan, to, currency): (&Plan, &Address, &Address),
     ) -> Result<bool, SolverError> {
         let key = view.request.api_key.as_deref();
@@ -158,7 +158,7 @@ impl Solver {
     fn begin_stake(
         &self,
         view: &View,
-        (lane, deposit): (&Lane, Option<B256>),
+        (lane, deposit): (&SolverAccount, Option<B256>),
         (pot, cost): (Pot, u64),
     ) -> bool {
         let stake = Stake {
@@ -173,7 +173,7 @@ impl Solver {
     }
 
     /// Thousandths of a dollar; what is worth less counts as one.
-    async fn milli(&self, lane: &Lane, wei: Amount, now: u64) -> Result<u64, SolverError> {
+    async fn milli(&self, lane: &SolverAccount, wei: Amount, now: u64) -> Result<u64, SolverError> {
         let (network, native) = (lane.site.name.as_str(), lane.site.native.text());
         let value = self.value((network, native), wei, now).await;
         let least = u64::from(!wei.is_zero());
@@ -309,7 +309,7 @@ fn given_back(view: &View, fill: &Leg) -> Option<Stage> {
 
 /// Where giving back counts; `None`: of a token, whose recipient cannot refuse it.
 async fn pot_back(
-    lane: &Lane,
+    lane: &SolverAccount,
     key: Option<&str>,
     (to, currency): (&Address, &Address),
 ) -> Option<Pot> {
@@ -326,6 +326,6 @@ async fn pot_back(
 }
 
 /// Whether an account has code, or nobody can say.
-async fn has_code(lane: &Lane, account: &Address) -> bool {
+async fn has_code(lane: &SolverAccount, account: &Address) -> bool {
     lane.site.providers.is_contract(account).await != Ok(false)
 }

@@ -1,16 +1,16 @@
-//! What payments on their way may cost for nothing: whoever they pay can let all of them fail together, so that
-//! each kind of them may have so much at stake at a time. Pure.
+//! The stakes: gas that fills and refunds on their way cost if they fail. Their recipients can let all of them fail
+//! together, so each kind of payment has a limit for each network. Pure.
 
 use std::collections::HashMap;
 
 use alloy::primitives::B256;
 
-/// Seconds that a failure counts that nobody has paid for.
+/// Seconds for which an unpaid failure counts.
 const WINDOW: u64 = 3_600;
 /// Thousandths of a dollar that may be at stake on a network at a time where the operator says nothing. One
 /// payment always may, unless he says that nothing may.
 const MOST: u64 = 100_000;
-/// Fills to accounts without code may have so many times that at stake.
+/// Fills to accounts without code may have [`MOST`] so many times at stake.
 const TO_ACCOUNTS: u64 = 3;
 /// Thousandths of a dollar at stake in what gives native currency back: to code, to accounts without any and of an API
 /// key's orders.

@@ -11,23 +11,23 @@ use tokio::{
 };
 use vm::{Address, ReadError};
 
-use super::{SolverError, site::Site};
+use super::{SolverError, chain::TradingChain};
 use crate::market::Currency;
 
 /// What is known of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Standing {
-    /// Nobody has been asked in vain yet, and nobody has answered.
+    /// The first survey is not over.
     #[default]
     Unasked,
-    /// Nobody has answered yet.
+    /// The first survey is over, and no quorum has answered.
     Unknown,
     Sound,
     /// What the market file says and the chain does not.
     Wrong(Vec<String>),
 }
 
-/// How long after a start those wait who need to know.
+/// How long after the start callers wait for the first survey.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// See the module. Clones share it.
@@ -68,7 +68,7 @@ impl Survey {
         self.standing.borrow().clone()
     }
 
-    /// Nobody has answered who was asked.
+    /// Records that a survey got no answer.
     fn failed(&self) {
         self.standing.send_if_modified(|standing| {
             let first = *standing == Standing::Unasked;
@@ -92,7 +92,7 @@ impl Survey {
     }
 }
 
-impl Site {
+impl TradingChain {
     /// Whether the network may be traded on.
     pub fn sound(&self) -> Result<(), SolverError> {
         let why = match self.survey.get() {

@@ -24,8 +24,8 @@ use super::{
 use crate::{
     request::{
         fact::{Deposit, Purpose, Standing, State},
+        fixtures,
         reason::{FailReason, RefundFailReason},
-        scene,
         status::{self, Status},
     },
     store::{
@@ -78,7 +78,10 @@ async fn order_is_filled_once_and_told_when_it_is_deep_enough() {
     let solver = rig.solver().await;
     assert_eq!(solver.advance(&request.id, rig.now).await, Ok(Next::Wait));
     assert_eq!(rig.status(&request).await, Status::Submitted);
-    let reserved = solver.available("destination", scene::USDC).await.unwrap();
+    let reserved = solver
+        .available("destination", fixtures::USDC)
+        .await
+        .unwrap();
     assert_eq!(reserved, U256::from(rig::USDC) - U256::from(PAID));
     rig.mine(1);
     solver.advance(&request.id, rig.now).await.unwrap();
@@ -525,7 +528,7 @@ async fn a_fill_that_is_judged_when_the_solver_is_paused_does_not_begin() {
     let request = rig.funded(1).await;
     let solver = rig.solver().await;
     let view = solver.view(&request.id, rig.now).await.unwrap().unwrap();
-    desk(&rig).pause("a drill").await.unwrap();
+    handle(&rig).pause("a drill").await.unwrap();
     let deposit = view.facts.deposits[0].onchain_id;
     let amounts = super::fill::quoted(&request).unwrap();
     let begun = solver.fill(&view, deposit, amounts).await;
@@ -535,7 +538,7 @@ async fn a_fill_that_is_judged_when_the_solver_is_paused_does_not_begin() {
     ));
     assert_eq!(solver.advance(&request.id, rig.now).await, Ok(Next::Wait));
     assert_eq!(rig.claim(&request).await.legs, []);
-    desk(&rig).resume().await.unwrap();
+    handle(&rig).resume().await.unwrap();
     rig.settle(&request).await;
     rig.filled(request.order_id, 1);
 }
@@ -714,14 +717,20 @@ async fn reorged_fill_is_the_same_bytes_again() {
         rig.mine(3);
         solver.advance(&request.id, rig.now).await.unwrap();
         assert_eq!(rig.status(&request).await, Status::Success);
-        let free = solver.available("destination", scene::USDC).await.unwrap();
+        let free = solver
+            .available("destination", fixtures::USDC)
+            .await
+            .unwrap();
         rig.destination.reorg(depth, keep);
         solver.advance(&request.id, rig.now).await.unwrap();
         if depth == 3 {
             assert_eq!(rig.status(&request).await, Status::Submitted);
             // Its money is back, and held back again.
             assert_eq!(
-                solver.available("destination", scene::USDC).await.unwrap(),
+                solver
+                    .available("destination", fixtures::USDC)
+                    .await
+                    .unwrap(),
                 free
             );
         }
@@ -833,7 +842,7 @@ async fn fill_in_no_block_near_the_deadline_is_cancelled_and_given_back() {
 async fn orders_beyond_the_inventory_wait_and_are_given_back_at_last() {
     let mut rig = Rig::new();
     rig.destination
-        .give(&rig.solver_text(), scene::USDC, 150_000_000);
+        .give(&rig.solver_text(), fixtures::USDC, 150_000_000);
     let (first, second) = (rig.quote(1, |_| ()).await, rig.quote(2, |_| ()).await);
     rig.deposit(&first, |_| ()).await;
     rig.deposit(&second, |_| ()).await;
@@ -996,7 +1005,7 @@ async fn network_that_does_not_answer_holds_up_its_own_ways_only() {
 /// What the quote charged for gas on the destination.
 fn charging(request: &mut crate::request::Request, units: u64) {
     let amount = |units: u64| {
-        serde_json::json!({"currency": {"chainId": 31_001, "address": scene::USDC, "symbol": "USDC",
+        serde_json::json!({"currency": {"chainId": 31_001, "address": fixtures::USDC, "symbol": "USDC",
             "name": "USDC", "decimals": 6,
             "metadata": {"logoURI": "", "verified": true, "isNative": false}},
             "amount": units.to_string(), "amountFormatted": "", "amountUsd": "0",
@@ -1076,12 +1085,12 @@ async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
         move |deposit: &mut Deposit| (deposit.depositor, deposit.own) = (depositor.clone(), own)
     };
     let cost = |depositor: &str, own| {
-        let mut deposit = scene::deposit(1, Standing::Final);
+        let mut deposit = fixtures::deposit(1, Standing::Final);
         by(depositor, own)(&mut deposit);
         let mut breaker = solver.breaker.lock().unwrap();
         breaker.lost((&first, &deposit), true, 1_000, rig.now / 1_000);
     };
-    let (stranger, user) = (recipient(4), scene::USER);
+    let (stranger, user) = (recipient(4), fixtures::USER);
     cost(&stranger, true);
     rig.deposit(&other, by(&stranger, true)).await;
     cost(user, false);
@@ -1097,8 +1106,8 @@ async fn orders_of_whom_or_what_cost_too_much_are_given_back_untried() {
     rig.refunded(other.order_id, 2);
 }
 
-fn desk(rig: &Rig) -> super::desk::Desk {
-    super::desk::Desk {
+fn handle(rig: &Rig) -> super::admin::AdminHandle {
+    super::admin::AdminHandle {
         requests: rig.requests.clone(),
         books: tokio::sync::watch::Sender::new(None).subscribe(),
         clock: || (chain::GENESIS + 100) * 1_000,
@@ -1125,8 +1134,8 @@ async fn what_the_index_parked_is_released_without_a_decision_of_the_solvers() {
     let place = rows::parked::key(&request.id, &deposit);
     let batch = crate::store::Batch::new().put(place, parked.encode().unwrap());
     rig.store.commit(batch).await.unwrap();
-    let desk = desk(&rig);
-    assert_eq!(desk.parked(false).await.unwrap().len(), 1);
+    let handle = handle(&rig);
+    assert_eq!(handle.parked(false).await.unwrap().len(), 1);
     // What was parked last is listed first, however many were before it.
     let last = rows::parked::Parked {
         since: 1,
@@ -1135,23 +1144,23 @@ async fn what_the_index_parked_is_released_without_a_decision_of_the_solvers() {
     let place = rows::parked::key(&request.id, &B256::repeat_byte(9));
     let batch = crate::store::Batch::new().put(place.clone(), last.encode().unwrap());
     rig.store.commit(batch).await.unwrap();
-    let listed = desk.parked(false).await.unwrap();
+    let listed = handle.parked(false).await.unwrap();
     let since: Vec<_> = listed.iter().map(|left| left.parked.since).collect();
     assert_eq!(since, [1, 0]);
     let batch = crate::store::Batch::new().delete(place);
     rig.store.commit(batch).await.unwrap();
     // What its order's record has no place for nobody decides about.
-    let refused = desk.release(deposit).await;
-    assert!(matches!(refused, Err(super::desk::DeskError::LeftOut)));
-    assert_eq!(desk.parked(false).await.unwrap().len(), 1);
+    let refused = handle.release(deposit).await;
+    assert!(matches!(refused, Err(super::admin::AdminError::LeftOut)));
+    assert_eq!(handle.parked(false).await.unwrap().len(), 1);
     let known = |one: &mut Deposit| {
         (one.onchain_id, one.standing) = (deposit, Standing::Included);
     };
     rig.deposit(&request, known).await;
     let closed = crate::store::Batch::new().delete(key.clone());
     rig.store.commit(closed).await.unwrap();
-    desk.release(deposit).await.unwrap();
-    assert_eq!(desk.parked(true).await.unwrap(), []);
+    handle.release(deposit).await.unwrap();
+    assert_eq!(handle.parked(true).await.unwrap(), []);
     assert!(rig.store.read(&key).await.unwrap().is_some());
 }
 
@@ -1166,21 +1175,21 @@ async fn operator_sees_parked_deposits_releases_and_dismisses_them() {
     rig.deposit(&request, |_| ()).await;
     rig.settle(&request).await;
     assert_eq!(rig.status(&request).await, Status::Failure);
-    let desk = desk(&rig);
-    let listed = desk.parked(false).await.unwrap();
+    let handle = handle(&rig);
+    let listed = handle.parked(false).await.unwrap();
     assert_eq!((listed.len(), listed[0].deposit), (1, B256::ZERO));
     assert_eq!(listed[0].request, request.id);
     // Decided anew: it is parked again, since nothing has changed.
-    desk.release(B256::ZERO).await.unwrap();
+    handle.release(B256::ZERO).await.unwrap();
     assert_eq!(rig.status(&request).await, Status::Pending);
-    assert_eq!(desk.parked(true).await.unwrap(), []);
+    assert_eq!(handle.parked(true).await.unwrap(), []);
     rig.settle(&request).await;
     assert_eq!(rig.status(&request).await, Status::Failure);
-    desk.dismiss(B256::ZERO).await.unwrap();
-    assert_eq!(desk.parked(true).await.unwrap(), []);
+    handle.dismiss(B256::ZERO).await.unwrap();
+    assert_eq!(handle.parked(true).await.unwrap(), []);
     assert_eq!(rig.status(&request).await, Status::Failure);
-    assert!(desk.dismiss(B256::ZERO).await.is_err());
-    assert!(desk.release(B256::ZERO).await.is_err());
+    assert!(handle.dismiss(B256::ZERO).await.is_err());
+    assert!(handle.release(B256::ZERO).await.is_err());
     rig.is_clean().await;
 }
 
@@ -1204,10 +1213,10 @@ async fn releasing_anothers_deposit_says_nothing_of_the_orders_own() {
     rig.settle(&request).await;
     let refused = rig.facts(&request).await.refund_failure;
     assert!(refused.is_some());
-    desk(&rig).release(stranger).await.unwrap();
+    handle(&rig).release(stranger).await.unwrap();
     assert_eq!(rig.facts(&request).await.refund_failure, refused);
     assert_eq!(rig.status(&request).await, Status::Failure);
-    desk(&rig).release(B256::ZERO).await.unwrap();
+    handle(&rig).release(B256::ZERO).await.unwrap();
     assert_eq!(rig.facts(&request).await.refund_failure, None);
 }
 
@@ -1217,8 +1226,8 @@ async fn unsettled_payments_are_listed_tried_at_once_and_written_off() {
     let request = rig.quote(1, |_| ()).await;
     rig.deposit(&request, |_| ()).await;
     rig.settle(&request).await;
-    let desk = desk(&rig);
-    let listed = desk.unsettled().await.unwrap();
+    let handle = handle(&rig);
+    let listed = handle.unsettled().await.unwrap();
     assert_eq!((listed.len(), listed[0].purpose.as_str()), (1, "fill"));
     let key = rows::settlement::key(&request.id, &B256::ZERO);
     let read = async || {
@@ -1234,15 +1243,15 @@ async fn unsettled_payments_are_listed_tried_at_once_and_written_off() {
     };
     let put = crate::store::Batch::new().put(key.clone(), row.encode().unwrap());
     rig.store.commit(put).await.unwrap();
-    desk.retry(B256::ZERO).await.unwrap();
+    handle.retry(B256::ZERO).await.unwrap();
     assert_eq!(read().await.not_before, 0);
     // Its transaction may land: it is not let go.
-    assert!(desk.write_off(B256::ZERO).await.is_err());
+    assert!(handle.write_off(B256::ZERO).await.is_err());
     row.outcome = rows::settlement::Part::Pending;
     let put = crate::store::Batch::new().put(key.clone(), row.encode().unwrap());
     rig.store.commit(put).await.unwrap();
-    desk.write_off(B256::ZERO).await.unwrap();
-    assert_eq!(desk.unsettled().await.unwrap(), []);
+    handle.write_off(B256::ZERO).await.unwrap();
+    assert_eq!(handle.unsettled().await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -1265,13 +1274,13 @@ async fn books_tell_what_is_owed_and_a_gap_above_the_limit_pauses_fills() {
     let books = solver.reconcile(late).await.unwrap();
     assert_eq!((books.gap, books.overdue), (100_000, 1));
     assert!(solver.paused().await.unwrap().is_some());
-    let desk = desk(&rig);
-    assert!(desk.standing().await.unwrap().paused.is_some());
-    assert!(desk.resume().await.unwrap() && !desk.resume().await.unwrap());
+    let handle = handle(&rig);
+    assert!(handle.standing().await.unwrap().paused.is_some());
+    assert!(handle.resume().await.unwrap() && !handle.resume().await.unwrap());
     solver.gap_limit = 100;
     solver.reconcile(late).await.unwrap();
     assert_eq!(solver.paused().await, Ok(None));
-    desk.pause("a drill").await.unwrap();
+    handle.pause("a drill").await.unwrap();
     assert_eq!(solver.paused().await.unwrap().unwrap().why, "a drill");
 }
 

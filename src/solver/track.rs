@@ -3,16 +3,16 @@
 use vm::{Amount, Kept, ReadError, Receipt, Transaction, trade::Payout};
 
 use super::{
-    Solver, SolverError, View, attempts, claim, claimable,
+    Solver, SolverError, View,
+    account::{Depth, Landing, Push, SolverAccount},
+    attempts, claim, claimable,
     fill::payments,
-    inventory,
-    lane::{Depth, Landing, Lane, Push},
-    park,
+    inventory, park,
     refund::{option, parties},
 };
 use crate::{
     request::{
-        fact::{Deposit, Facts, Place, Purpose, Standing, State},
+        fact::{Deposit, Facts, Inclusion, Purpose, Standing, State},
         reason::{FailReason, RefundFailReason},
     },
     store::{
@@ -151,7 +151,7 @@ impl Solver {
     /// Reservations, and what the attempt holds, follow the stage.
     fn accounted(
         &self,
-        lane: &Lane,
+        lane: &SolverAccount,
         leg: &Leg,
         (attempt, stage): (&Attempt, Stage),
     ) -> Result<Batch, SolverError> {
@@ -355,7 +355,7 @@ fn reflect(facts: &mut Facts, leg: &Leg, kept: &Attempt, (landing, stage): (&Lan
             Landing::Lost => State::Replaced,
             Landing::Landed { signed, .. } if signed.id != attempt.transaction => State::Replaced,
             Landing::Landed { block, success, .. } => {
-                let place = Place {
+                let place = Inclusion {
                     number: block.number,
                     hash: block.hash,
                     time: block.time,

@@ -9,7 +9,7 @@ use vm::{Amount, spelled_alike};
 
 use super::{
     Solver, SolverError, View,
-    lane::{Landing, Lane},
+    account::{Landing, SolverAccount},
     refund::converted,
 };
 use crate::{
@@ -29,7 +29,7 @@ impl Solver {
     /// neither is known.
     pub(super) async fn wasted(
         &self,
-        lane: &Lane,
+        lane: &SolverAccount,
         leg: &Leg,
         (attempt, landing): (&Attempt, &Landing),
     ) -> Option<Amount> {

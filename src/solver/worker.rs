@@ -1,6 +1,6 @@
-//! Keeps the solver going: requests with open work are looked at whenever their facts change and
-//! every so often, some of each way at a time, each by one at a time. A network that does not answer
-//! holds up the ways that it is an end of, and no others.
+//! The solver's loop. A request with open work is looked at when its facts change, and at every poll.
+//! Each way (origin and destination) has a queue with a limit of its own: a network that does not answer
+//! delays only the ways that begin or end there. No two tasks look at one request.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map::Entry},
@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Solver, SolverError, judge::Next, lane::Lane, settle::Settler};
+use super::{Solver, SolverError, account::SolverAccount, judge::Next, settle::Settler};
 use crate::store::rows::open;
 
 /// Rows read at once.
@@ -29,14 +29,14 @@ const RECONCILED: Duration = Duration::from_secs(60);
 /// Milliseconds between looks at allowances that are there.
 const ALLOWANCES: u64 = 60_000;
 
-/// Pauses of a request that cannot be looked at, in seconds: the first lasts one, each next twice as long,
-/// until its facts change; but so long for as long as its price may still hold.
+/// Seconds between two looks at a request that fails. They double from one to [`PAUSE`], stay there while its
+/// price may still hold, then double to [`LONGEST_PAUSE`]. New facts begin anew.
 const LONGEST_PAUSE: u64 = 600;
 const PAUSE: u64 = 40;
-/// How many of those there are before they go on to grow.
+/// How many pauses of [`PAUSE`] there are.
 const PAUSES: u32 = 7;
 
-/// By how many rounds what failed may be behind others, at most: it has its turn all the same.
+/// A request that failed lets others go first for at most so many rounds.
 const MOST_BEHIND: u32 = 8;
 
 /// How the worker goes about it.
@@ -57,7 +57,7 @@ impl Default for Pace {
     }
 }
 
-/// See the module.
+/// The solver's loop, before it runs.
 pub struct Worker {
     pub solver: Arc<Solver>,
     /// Unset where no oracle is asked.
@@ -260,7 +260,12 @@ impl Worker {
         }
     }
 
-    async fn tend(solver: Arc<Solver>, lane: Arc<Lane>, poll: Duration, clock: fn() -> u64) {
+    async fn tend(
+        solver: Arc<Solver>,
+        lane: Arc<SolverAccount>,
+        poll: Duration,
+        clock: fn() -> u64,
+    ) {
         let network = lane.site.name.as_str();
         let mut due = 0;
         loop {
@@ -363,7 +368,7 @@ impl Round {
             .insert((self.queued.saturating_add(behind), id));
     }
 
-    /// Somebody changed any of them.
+    /// Notices of changes were lost: every open request counts as changed.
     fn missed(&mut self) {
         for known in self.open.values_mut() {
             (known.news, known.seen) = (known.taken, None);

@@ -1,5 +1,5 @@
-//! Whether a deposit is worth a transaction: not by the gas price of one minute, but by what no
-//! transfer ever costs.
+//! Whether a deposit is worth a transaction. Dust is not: it is worth less than giving it back could ever cost,
+//! whatever gas costs at this minute.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ use crate::{
     request::fact::{Deposit, Standing},
 };
 
-/// A hundredth of a dollar, in its 18 decimals: no transfer costs less. And five: so much of what a
-/// settlement costs now counts besides, since one bad minute parks nothing.
+/// A hundredth of a dollar with 18 decimals, and five. Dust is worth less than a settlement costs now, kept within
+/// these two: no transfer costs less, and one minute of dear gas parks nothing.
 const DUST: u64 = 10_000_000_000_000_000;
 const MOST_DUST: u64 = 5 * DUST;
 

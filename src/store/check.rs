@@ -72,7 +72,7 @@ impl fmt::Display for Report {
 
 /// Checks every row of `store`.
 pub async fn check(store: &dyn Store) -> Result<Report, StoreError> {
-    let mut desk = Desk {
+    let mut desk = Check {
         store,
         freed: freed(store).await?,
         digests: HashSet::new(),
@@ -115,7 +115,7 @@ async fn freed(store: &dyn Store) -> Result<HashSet<String>, StoreError> {
 }
 
 /// The check under way.
-struct Desk<'a> {
+struct Check<'a> {
     store: &'a dyn Store,
     freed: HashSet<String>,
     /// Of integrators' keys so far.
@@ -129,7 +129,7 @@ struct Desk<'a> {
     complaints: Vec<String>,
 }
 
-impl Desk<'_> {
+impl Check<'_> {
     async fn row(&mut self, key: Key, value: &[u8]) -> Result<(), StoreError> {
         self.kind = rows::kind(key.kind);
         let name = self.kind.map_or("unknown", |kind| kind.name);

@@ -8,7 +8,7 @@ use super::{Batch, Expect, Outcome, Store, StoreError, rows::RowError, rows::int
 use crate::integrator::Integrator;
 
 /// Integrators by label.
-pub type Book = BTreeMap<String, Arc<Integrator>>;
+pub type ByLabel = BTreeMap<String, Arc<Integrator>>;
 
 /// Why integrators cannot be read or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum IntegratorsError {
 #[derive(Clone)]
 pub struct Integrators {
     store: Arc<dyn Store>,
-    book: watch::Sender<Arc<Book>>,
+    book: watch::Sender<Arc<ByLabel>>,
     /// One change at a time: the book must not go back to an older one.
     turn: Arc<Mutex<()>>,
 }
@@ -31,7 +31,7 @@ pub struct Integrators {
 impl Integrators {
     /// Reads all of them.
     pub async fn open(store: Arc<dyn Store>) -> Result<Self, IntegratorsError> {
-        let mut book = Book::new();
+        let mut book = ByLabel::new();
         for (_, bytes) in store.scan(rows::range()).await? {
             let one = rows::decode(&bytes)?;
             book.insert(one.label.clone(), Arc::new(one));
@@ -42,18 +42,18 @@ impl Integrators {
     }
 
     /// All of them now.
-    pub fn book(&self) -> Arc<Book> {
+    pub fn book(&self) -> Arc<ByLabel> {
         self.book.borrow().clone()
     }
 
     /// Wakes when one has changed.
-    pub fn changes(&self) -> watch::Receiver<Arc<Book>> {
+    pub fn changes(&self) -> watch::Receiver<Arc<ByLabel>> {
         self.book.subscribe()
     }
 
-    /// Changes what stands under `label`; `change` runs again when another process's change came in
-    /// between, and what it refuses changes nothing. Durable, and in the book, when it returns; once
-    /// it is handed to the store it is both even if nobody waits for it.
+    /// Changes the integrator under `label`. `change` runs again when another process changed the row
+    /// meanwhile; its refusal changes nothing. The change is durable and visible ([`Self::changes`]) when this
+    /// returns; once the store has it, that holds even if the caller stops waiting.
     pub async fn change<E: From<IntegratorsError>>(
         &self,
         label: &str,

@@ -8,6 +8,8 @@ pub mod check;
 #[cfg(test)]
 mod conformance;
 pub mod dump;
+#[cfg(test)]
+mod fixtures;
 pub mod integrators;
 pub mod large;
 pub mod lease;
@@ -18,8 +20,6 @@ pub mod requests;
 pub mod reserve;
 pub mod retention;
 pub mod rows;
-#[cfg(test)]
-mod scene;
 pub mod sled;
 pub mod summaries;
 pub mod walk;

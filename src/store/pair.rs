@@ -19,12 +19,12 @@ use super::{
 
 /// Where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct Directories {
     data: PathBuf,
     journal: PathBuf,
 }
 
-impl Places {
+impl Directories {
     /// In `DATA_DIR`; the journal in `JOURNAL_DIR` where that is another one.
     pub fn new(data: impl Into<PathBuf>, journal: Option<PathBuf>) -> Self {
         let data = data.into();
@@ -75,7 +75,7 @@ pub struct Pair {
 
 impl Pair {
     /// Opens both. They are made where neither has been written to and that is allowed. Blocks.
-    pub fn open(places: &Places, making: Making) -> Result<Self, OpenError> {
+    pub fn open(places: &Directories, making: Making) -> Result<Self, OpenError> {
         for directory in places.homes() {
             home(&directory, making)?;
         }
@@ -99,7 +99,7 @@ impl Pair {
     }
 
     /// The journal first: it alone says that nothing was signed.
-    fn made(places: &Places, pair: Option<[u8; 16]>) -> Result<Self, OpenError> {
+    fn made(places: &Directories, pair: Option<[u8; 16]>) -> Result<Self, OpenError> {
         let pair = match pair {
             Some(pair) => pair,
             None => fresh(&places.store())?,
@@ -119,7 +119,7 @@ impl Pair {
     /// Makes both, where nothing may be, with what `fill` puts into them: after an error nothing is
     /// there. After a crash the journal may be there alone, and is not opened so.
     pub async fn create<T, E: From<ReplaceError>>(
-        places: &Places,
+        places: &Directories,
         fill: impl AsyncFnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
         let pair = fresh(&places.store()).map_err(ReplaceError::from)?;
@@ -148,7 +148,7 @@ impl Pair {
     }
 
     /// Rewrites both without what was deleted or replaced; how many rows there are.
-    pub async fn compact(places: &Places) -> Result<u64, ReplaceError> {
+    pub async fn compact(places: &Directories) -> Result<u64, ReplaceError> {
         // Neither without the other.
         drop(Self::open(places, Making::Refused)?);
         let store = SledStore::compact(&places.store()).await?;

@@ -90,12 +90,12 @@ impl Requests {
         }
     }
 
-    /// Over a store that nobody writes to yet: whatever events it has are durable.
+    /// Opens a store that nothing writes to yet: all of its events are durable.
     pub async fn open(store: Arc<dyn Store>) -> Result<Self, RequestsError> {
         Self::open_within(store, Budget::default()).await
     }
 
-    /// The same, with so much room for large quotes.
+    /// As [`Self::open`], with `budget` for large quotes.
     pub async fn open_within(store: Arc<dyn Store>, budget: Budget) -> Result<Self, RequestsError> {
         let requests = Self::new(store);
         *requests.large() = Ledger::new(budget);
@@ -289,7 +289,7 @@ impl Requests {
         let batch = with
             .expect(key.clone(), stored.expect())
             .put(key, rows::facts::encode(after)?);
-        let batch = rows::witness::wanted(batch, &stored.id, (&stored.facts, after), now)?;
+        let batch = rows::tx_details::wanted(batch, &stored.id, (&stored.facts, after), now)?;
         // A quote that nobody acted on is forgotten, even between two reads of whoever acts on it now.
         let kept = self.kept(&stored.id).await?;
         let kept = kept.ok_or(RequestsError::Unknown(stored.id))?;

@@ -29,9 +29,9 @@ pub(super) struct Changed<'a> {
     pub after: &'a Facts,
 }
 
-/// `batch`, and the rows that lead to `changed` as it is after; refused when its summary, under the
-/// key of [`summary::key`], changes meanwhile. A stored one that cannot be read is none: what is paid
-/// must not wait for what is listed.
+/// Adds to `batch` the summary of `changed` and the rows that lead to it. The commit is refused when the
+/// stored summary ([`summary::key`]) changes meanwhile. An unreadable summary counts as missing: payments
+/// do not wait for listings.
 pub(super) async fn changed(
     store: &dyn Store,
     batch: Batch,

@@ -14,8 +14,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::{
     Fanout, Listener, PAGE, covers,
-    desk::Interest,
-    told::{self, Told},
+    encoded_event::{self, EncodedEvent},
+    subscriptions::Interest,
 };
 use crate::{http::KeyLabel, store::requests::RequestsError};
 
@@ -43,7 +43,7 @@ pub enum FeedError {
 
 /// What a feed reads now.
 #[derive(Clone, Copy)]
-enum Place {
+enum FeedPosition {
     /// The log, far from its end.
     Past,
     /// The log, up to where the feed began to listen.
@@ -62,7 +62,7 @@ struct Feed {
     listener: Listener,
     key: Option<KeyLabel>,
     interests: Vec<Interest>,
-    place: Place,
+    place: FeedPosition,
     /// The reader has everything up to this number.
     after: u64,
     /// The version of the facts that each request was shown with.
@@ -89,7 +89,7 @@ pub async fn open(
         listener: fanout.listen(key.clone()),
         key,
         interests,
-        place: Place::Past,
+        place: FeedPosition::Past,
         after: after.unwrap_or_default(),
         shown: HashMap::new(),
         ready: VecDeque::from([Bytes::from_static(RETRY)]),
@@ -123,7 +123,7 @@ impl Feed {
         match self.fanout.past_of(&named, after) {
             Some(own) => {
                 self.own = own.into_iter().filter(|number| *number <= until).collect();
-                self.place = Place::Own { until };
+                self.place = FeedPosition::Own { until };
             }
             None => self.listener.leave_all(),
         }
@@ -133,7 +133,7 @@ impl Feed {
     /// Listens first and reads then: events in the queue that are older than what was read are not sent.
     async fn begin(&mut self) -> Result<(), FeedError> {
         self.after = self.listener.want(&self.interests);
-        self.place = Place::Live;
+        self.place = FeedPosition::Live;
         for interest in &self.interests {
             let Interest::Request(id) = interest else {
                 // Nothing has been sent yet, so a reader that is cut off at once must learn its position.
@@ -143,8 +143,8 @@ impl Feed {
             let now = self.fanout.now(id).await?;
             let now = now.ok_or(FeedError::Unknown(*id))?;
             self.shown.insert(*id, now.version);
-            let own = told::is_own(&now, self.key.as_ref());
-            self.ready.push_back(told::frame(None, &now, own));
+            let own = encoded_event::is_own(&now, self.key.as_ref());
+            self.ready.push_back(encoded_event::frame(None, &now, own));
         }
         Ok(())
     }
@@ -155,15 +155,15 @@ impl Feed {
                 return Some(piece);
             }
             match self.place {
-                Place::Past => self.read(u64::MAX).await?,
-                Place::Nearly { until } if self.after < until => self.read(until).await?,
-                Place::Own { .. } if !self.own.is_empty() => self.read_own().await?,
-                Place::Own { until } => {
+                FeedPosition::Past => self.read(u64::MAX).await?,
+                FeedPosition::Nearly { until } if self.after < until => self.read(until).await?,
+                FeedPosition::Own { .. } if !self.own.is_empty() => self.read_own().await?,
+                FeedPosition::Own { until } => {
                     self.after = self.after.max(until);
-                    self.place = Place::Live;
+                    self.place = FeedPosition::Live;
                 }
-                Place::Nearly { .. } => self.place = Place::Live,
-                Place::Live => {
+                FeedPosition::Nearly { .. } => self.place = FeedPosition::Live,
+                FeedPosition::Live => {
                     tokio::select! {
                         told = self.listener.next() => self.tell(&*told?),
                         _ = self.beat.tick() => return Some(self.alive()),
@@ -193,10 +193,10 @@ impl Feed {
             self.ready.push_back(progress(self.after));
         }
         self.place = match self.place {
-            Place::Past if ended => Place::Nearly {
+            FeedPosition::Past if ended => FeedPosition::Nearly {
                 until: self.listener.want(&self.interests),
             },
-            Place::Nearly { .. } if page.is_empty() => return None,
+            FeedPosition::Nearly { .. } if page.is_empty() => return None,
             place => place,
         };
         Some(())
@@ -227,7 +227,7 @@ impl Feed {
         progress(position)
     }
 
-    fn tell(&mut self, told: &Told) {
+    fn tell(&mut self, told: &EncodedEvent) {
         if told.number <= self.after {
             return;
         }

@@ -1,12 +1,12 @@
 //! Listeners: WebSockets and Server-Sent Events over the event log. The log is followed once. Each listener gets its
 //! events through a short queue of its own, and is dropped when that queue is full, so no listener waits for another.
 
-pub mod desk;
+pub mod encoded_event;
 pub mod feed;
 pub mod past;
 pub mod protocol;
 pub mod session;
-pub mod told;
+pub mod subscriptions;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -22,17 +22,17 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    desk::{Desk, Interest},
+    encoded_event::EncodedEvent,
     feed::FeedError,
     past::Past,
-    told::Told,
+    subscriptions::{Interest, Subscriptions},
 };
 use crate::{
     http::KeyLabel,
     integrator::{Integrator, Scope},
     request::event::{self, Event},
     store::{
-        integrators::{Book, Integrators},
+        integrators::{ByLabel, Integrators},
         requests::{Requests, RequestsError},
         rows::event as event_row,
     },
@@ -62,7 +62,7 @@ pub struct Fanout {
 /// What changes in one step, so that no listener misses an event or hears one twice.
 #[derive(Default)]
 struct Post {
-    desk: Desk,
+    subscriptions: Subscriptions,
     queues: HashMap<u64, Queue>,
     /// Every event up to this number has been handed out.
     position: u64,
@@ -74,7 +74,7 @@ struct Post {
 struct Queue {
     /// The key that the listener came with.
     key: Option<KeyLabel>,
-    told: mpsc::Sender<Arc<Told>>,
+    told: mpsc::Sender<Arc<EncodedEvent>>,
 }
 
 impl Fanout {
@@ -129,7 +129,7 @@ impl Fanout {
                 return;
             }
             for (number, event) in page {
-                self.hand_out(Arc::new(Told::new(number, event)));
+                self.hand_out(Arc::new(EncodedEvent::new(number, event)));
             }
             tokio::task::yield_now().await;
         }
@@ -189,11 +189,14 @@ impl Fanout {
             .retain(|_, queue| queue.key.as_ref() != Some(key));
     }
 
-    fn hand_out(&self, told: Arc<Told>) {
+    fn hand_out(&self, told: Arc<EncodedEvent>) {
         let mut post = self.post();
         post.position = told.number;
         post.past.push(told.number, told.event.request);
-        for listener in post.desk.takers(told.event.request, told.key.as_ref()) {
+        for listener in post
+            .subscriptions
+            .takers(told.event.request, told.key.as_ref())
+        {
             let queue = post.queues.get(&listener);
             if queue.is_some_and(|queue| queue.told.try_send(told.clone()).is_err()) {
                 // The queue ends behind what is in it; the listener removes its own interests.
@@ -224,13 +227,13 @@ impl Fanout {
 
     /// The next events behind `after`; fewer than a page where the log ends. `named`: for a listener of single
     /// requests, which needs no key.
-    async fn past(&self, after: u64, named: bool) -> Result<Vec<Told>, RequestsError> {
+    async fn past(&self, after: u64, named: bool) -> Result<Vec<EncodedEvent>, RequestsError> {
         let turns = if named { &self.named } else { &self.late };
         let _turn = turns.acquire().await;
         let page = self.requests.events(after, PAGE).await?;
         let told = page
             .into_iter()
-            .map(|(number, event)| Told::new(number, event));
+            .map(|(number, event)| EncodedEvent::new(number, event));
         Ok(told.collect())
     }
 
@@ -241,7 +244,7 @@ impl Fanout {
     }
 
     /// Single events of the log; deleted ones are left out.
-    async fn single(&self, numbers: &[u64]) -> Result<Vec<Told>, RequestsError> {
+    async fn single(&self, numbers: &[u64]) -> Result<Vec<EncodedEvent>, RequestsError> {
         let keys: Vec<_> = numbers
             .iter()
             .map(|number| event_row::key(*number))
@@ -251,7 +254,7 @@ impl Fanout {
         for (key, bytes) in keys.iter().zip(read) {
             if let Some(bytes) = bytes {
                 let (number, event) = event_row::row(key, &bytes)?;
-                told.push(Told::new(number, event));
+                told.push(EncodedEvent::new(number, event));
             }
         }
         Ok(told)
@@ -287,7 +290,7 @@ impl Fanout {
 }
 
 /// The keys that may read all requests of their integrators: label and digest.
-fn readers(book: &Book, now: u64) -> BTreeSet<(String, [u8; 32])> {
+fn readers(book: &ByLabel, now: u64) -> BTreeSet<(String, [u8; 32])> {
     let may = |one: &&Arc<Integrator>| one.scopes.contains(&Scope::RequestsRead);
     let keys = book.values().filter(may).flat_map(|one| {
         let usable = one.usable(now);
@@ -296,8 +299,8 @@ fn readers(book: &Book, now: u64) -> BTreeSet<(String, [u8; 32])> {
     keys.collect()
 }
 
-/// Whether one of `interests` is about `told`.
-fn covers(interests: &[Interest], told: &Told) -> bool {
+/// Whether one of `interests` is about `encoded_event`.
+fn covers(interests: &[Interest], told: &EncodedEvent) -> bool {
     let key = told.key.as_ref();
     let mut interests = interests.iter();
     interests.any(|interest| interest.covers(&told.event.request, key))
@@ -308,7 +311,7 @@ pub struct Listener {
     fanout: Arc<Fanout>,
     number: u64,
     wants: Vec<Interest>,
-    queue: mpsc::Receiver<Arc<Told>>,
+    queue: mpsc::Receiver<Arc<EncodedEvent>>,
 }
 
 impl Listener {
@@ -318,7 +321,7 @@ impl Listener {
         for interest in interests {
             if !self.wants.contains(interest) {
                 self.wants.push(interest.clone());
-                post.desk.want(self.number, interest.clone());
+                post.subscriptions.want(self.number, interest.clone());
             }
         }
         post.position
@@ -327,19 +330,22 @@ impl Listener {
     /// Removes `interest`; events that wait already are still delivered.
     pub fn leave(&mut self, interest: &Interest) {
         self.wants.retain(|known| known != interest);
-        self.fanout.post().desk.leave(self.number, interest);
+        self.fanout
+            .post()
+            .subscriptions
+            .leave(self.number, interest);
     }
 
     /// Removes all interests; events that wait already are still delivered.
     pub fn leave_all(&mut self) {
         let mut post = self.fanout.post();
         for interest in self.wants.drain(..) {
-            post.desk.leave(self.number, &interest);
+            post.subscriptions.leave(self.number, &interest);
         }
     }
 
-    /// Whether the listener wants to hear of `told`.
-    pub fn wants(&self, told: &Told) -> bool {
+    /// Whether the listener wants to hear of `encoded_event`.
+    pub fn wants(&self, told: &EncodedEvent) -> bool {
         covers(&self.wants, told)
     }
 
@@ -355,7 +361,7 @@ impl Listener {
 
     /// The next event, in the order of the log; `None` once too many waited or its key is lost. Cancel-safe: nothing
     /// is lost when this is dropped early.
-    pub async fn next(&mut self) -> Option<Arc<Told>> {
+    pub async fn next(&mut self) -> Option<Arc<EncodedEvent>> {
         self.queue.recv().await
     }
 }

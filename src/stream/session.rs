@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use super::{
     Fanout, Listener,
-    desk::Interest,
+    encoded_event::{EncodedEvent, is_own},
     feed::FOLLOWED,
     protocol::{self, Asked, Wrong},
-    told::{Told, is_own},
+    subscriptions::Interest,
 };
 use crate::http::{End, KeyLabel, Socket, Utf8Bytes};
 
@@ -34,7 +34,7 @@ pub struct Session {
 
 enum Came {
     Said(Result<Utf8Bytes, End>),
-    Told(Option<Arc<Told>>),
+    EncodedEvent(Option<Arc<EncodedEvent>>),
 }
 
 impl Session {
@@ -67,11 +67,11 @@ impl Session {
         loop {
             let came = tokio::select! {
                 said = socket.next() => Came::Said(said),
-                told = self.listener.next() => Came::Told(told),
+                told = self.listener.next() => Came::EncodedEvent(told),
             };
             match came {
                 Came::Said(said) => self.hear(socket, &said?).await?,
-                Came::Told(told) => {
+                Came::EncodedEvent(told) => {
                     let told = told.ok_or(End::Slow)?;
                     self.tell(socket, &told).await?;
                 }
@@ -79,7 +79,7 @@ impl Session {
         }
     }
 
-    async fn tell(&self, socket: &mut Socket, told: &Told) -> Result<(), End> {
+    async fn tell(&self, socket: &mut Socket, told: &EncodedEvent) -> Result<(), End> {
         let wanted = self.listener.wants(told);
         let shown = self.shown.get(&told.event.request);
         if wanted && shown.is_none_or(|shown| told.event.version > *shown) {

@@ -19,7 +19,7 @@ use crate::{
     integrator::{Integrator, Scope, Tier},
     request::{
         fact::{Facts, Standing},
-        scene,
+        fixtures,
     },
     store::{Batch, integrators::IntegratorsError, memory::MemoryStore},
 };
@@ -49,7 +49,7 @@ async fn rig() -> Rig {
         (3, Some("other")),
         (4, None),
     ] {
-        let mut request = scene::request(number);
+        let mut request = fixtures::request(number);
         request.api_key = key.map(Into::into);
         requests.insert(&request, Batch::new()).await.unwrap();
     }
@@ -106,18 +106,18 @@ impl Drop for Rig {
 /// The status goes back and forth, so that every step is an event.
 fn step(facts: &mut Facts) {
     if facts.deposits.pop().is_none() {
-        facts.deposits.push(scene::deposit(1, Standing::Final));
+        facts.deposits.push(fixtures::deposit(1, Standing::Final));
     }
 }
 
 fn id(number: u8) -> String {
-    scene::request(number).id.to_string()
+    fixtures::request(number).id.to_string()
 }
 
 impl Rig {
     /// The next event of request `number`, at `START + at`.
     async fn step(&self, number: u8, at: u64) {
-        let id = scene::request(number).id;
+        let id = fixtures::request(number).id;
         let recorded = self.requests.record(&id, START + at, Batch::new(), step);
         recorded.await.unwrap();
     }
@@ -337,7 +337,7 @@ async fn whoever_comes_back_for_one_request_reads_its_events_only() {
     let target = format!("/events?requestId={}", id(4));
     while rig
         .fanout
-        .past_of(&[scene::request(4).id], 0)
+        .past_of(&[fixtures::request(4).id], 0)
         .is_none_or(|own| own.len() < 300)
     {
         tokio::task::yield_now().await;
@@ -371,7 +371,7 @@ async fn whoever_comes_back_for_one_request_reads_its_events_only() {
 #[tokio::test]
 async fn a_referrer_is_told_to_the_owner_of_the_key_only() {
     let rig = rig().await;
-    let mut named = scene::request(5);
+    let mut named = fixtures::request(5);
     named.referrer = Some("somebody".into());
     named.api_key = Some("app".into());
     rig.requests.insert(&named, Batch::new()).await.unwrap();
@@ -483,7 +483,7 @@ async fn mistakes_are_told_and_many_of_them_end_the_socket() {
 async fn a_flood_of_subscriptions_ends_the_socket() {
     let requests = Requests::open(Arc::new(MemoryStore::new())).await.unwrap();
     for number in 1..=101 {
-        let request = scene::request(number);
+        let request = fixtures::request(number);
         requests.insert(&request, Batch::new()).await.unwrap();
     }
     let rig = over(requests).await;
@@ -548,7 +548,7 @@ async fn a_slow_reader_is_dropped_and_nobody_else_notices() {
     let rig = rig().await;
     let fanout = Fanout::new(rig.requests.clone());
     let (mut slow, mut quick) = (fanout.listen(None), fanout.listen(None));
-    let interest = [Interest::Request(scene::request(4).id)];
+    let interest = [Interest::Request(fixtures::request(4).id)];
     assert_eq!((slow.want(&interest), quick.want(&interest)), (0, 0));
     tokio::spawn(fanout.clone().run(rig.shutdown.clone()));
     let most = u64::try_from(QUEUE).unwrap() + 50;
@@ -564,7 +564,11 @@ async fn a_slow_reader_is_dropped_and_nobody_else_notices() {
     drop((slow, quick));
     let post = fanout.post();
     assert!(post.queues.is_empty());
-    assert!(post.desk.takers(scene::request(4).id, None).is_empty());
+    assert!(
+        post.subscriptions
+            .takers(fixtures::request(4).id, None)
+            .is_empty()
+    );
 }
 
 /// A reader that is cut off again and again, while events arrive, and says each time what it saw last.
@@ -714,7 +718,7 @@ async fn a_log_whose_beginning_is_gone_resumes_nobody_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_reads_nothing_is_closed() {
     let rig = rig().await;
-    let mut large = scene::request(5);
+    let mut large = fixtures::request(5);
     large.referrer = Some("x".repeat(20_000));
     large.api_key = Some("app".into());
     rig.requests.insert(&large, Batch::new()).await.unwrap();

@@ -1,9 +1,9 @@
 //! One try of one delivery.
 
 use super::{
-    Ground, WebhookError,
-    agenda::Turn,
-    letter::{Content, Letter},
+    WebhookContext, WebhookError,
+    delivery_request::{Content, DeliveryRequest},
+    fair_queue::Turn,
     queue::Ended,
     schedule::{self, Next, Reply},
 };
@@ -31,22 +31,25 @@ pub enum Tried {
 }
 
 /// Makes the try.
-pub async fn make(ground: &Ground, turn: &Turn) -> Tried {
-    match tried(ground, turn).await {
+pub async fn make(context: &WebhookContext, turn: &Turn) -> Tried {
+    match tried(context, turn).await {
         Ok(Some((ended, change))) => Tried::Made(ended, change),
         Ok(None) => Tried::Gone,
         Err(error) => Tried::Unread(error),
     }
 }
 
-async fn tried(ground: &Ground, turn: &Turn) -> Result<Option<(Ended, Change)>, WebhookError> {
-    let store = ground.requests.store();
+async fn tried(
+    context: &WebhookContext,
+    turn: &Turn,
+) -> Result<Option<(Ended, Change)>, WebhookError> {
+    let store = context.requests.store();
     let key = rows::delivery::key(&turn.label, turn.number);
     let Some(bytes) = store.read(&key).await? else {
         return Ok(None);
     };
     let mut delivery = Delivery::decode(&bytes)?;
-    let now = (ground.clock)();
+    let now = (context.clock)();
     if let Some(why) = schedule::too_old(delivery.since, now) {
         return Ok(Some(given_up(delivery, why, now)));
     }
@@ -55,35 +58,38 @@ async fn tried(ground: &Ground, turn: &Turn) -> Result<Option<(Ended, Change)>, 
         None => Err("the event is gone".to_owned()),
         Some(bytes) => {
             let (number, event) = rows::event::row(&key, &bytes)?;
-            let book = ground.integrators.book();
+            let book = context.integrators.book();
             let to = book.get(&*turn.label).map(AsRef::as_ref);
             let content = Content {
                 number,
                 body: event.body(true),
-                given_up: newest_dead(ground, &turn.label).await?,
+                given_up: newest_dead(context, &turn.label).await?,
             };
-            Letter::write(to, content, now, ground.reach)
+            DeliveryRequest::write(to, content, now, context.reach)
         }
     };
     let reply = match letter {
-        Ok(letter) => ground.post.send(letter, now).await,
+        Ok(letter) => context.post.send(letter, now).await,
         Err(why) => Reply::Barred(why),
     };
-    let at = (ground.clock)();
+    let at = (context.clock)();
     let took = at.saturating_sub(now);
     delivery.tries.push(Try {
         at: now,
         took,
         said: schedule::said(&reply),
     });
-    let next = schedule::after(&reply, delivery.tries.len(), at, (ground.random)());
+    let next = schedule::after(&reply, delivery.tries.len(), at, (context.random)());
     Ok(Some(outcome(delivery, (&reply, next), at, took)))
 }
 
 /// The number of the newest event that was given up for `label`.
-pub(super) async fn newest_dead(ground: &Ground, label: &str) -> Result<Option<u64>, WebhookError> {
+pub(super) async fn newest_dead(
+    context: &WebhookContext,
+    label: &str,
+) -> Result<Option<u64>, WebhookError> {
     let newest = rows::delivery::newest(DEAD, label);
-    let found = ground.requests.store().scan(newest).await?;
+    let found = context.requests.store().scan(newest).await?;
     let number = found
         .first()
         .and_then(|(key, _)| rows::delivery::parts(&key.name));

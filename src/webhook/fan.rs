@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{FOLLOWER, Ground, WebhookError, agenda::Label, schedule::BACKLOG};
+use super::{FOLLOWER, WebhookContext, WebhookError, fair_queue::Label, schedule::BACKLOG};
 use crate::{
     request::event::Event,
     store::{
@@ -38,22 +38,22 @@ pub async fn mark(store: &dyn Store) -> Result<u64, WebhookError> {
 /// together. For the endpoints of `full` nothing more may wait: their new deliveries are given up at once, and can be
 /// replayed.
 pub async fn further(
-    ground: &Ground,
+    context: &WebhookContext,
     mark: u64,
     full: &BTreeSet<Label>,
 ) -> Result<Fanned, WebhookError> {
-    let events = ground.requests.events(mark, PAGE).await?;
+    let events = context.requests.events(mark, PAGE).await?;
     let Some((last, _)) = events.last() else {
         return Ok(Fanned {
             mark,
             ..Fanned::default()
         });
     };
-    let (last, at) = (*last, (ground.clock)());
+    let (last, at) = (*last, (context.clock)());
     let fresh = Delivery::fresh(at).encode()?;
     let owed = events
         .into_iter()
-        .filter_map(|(number, event)| Some((owed(ground, event)?, number)));
+        .filter_map(|(number, event)| Some((owed(context, event)?, number)));
     let (over, owed): (Vec<_>, Vec<_>) = owed.partition(|(label, _)| full.contains(&**label));
     let key = rows::mark::key(FOLLOWER);
     let before = match mark {
@@ -75,7 +75,7 @@ pub async fn further(
     let batch = over.iter().fold(batch, |batch, (label, number)| {
         batch.put(rows::dead::key(label, *number), dead.clone())
     });
-    match ground.requests.store().commit(batch).await? {
+    match context.requests.store().commit(batch).await? {
         Outcome::Applied { .. } => Ok(Fanned {
             mark: last,
             owed,
@@ -87,8 +87,8 @@ pub async fn further(
 }
 
 /// The label of the integrator that asked to be told of the event.
-fn owed(ground: &Ground, event: Event) -> Option<String> {
+fn owed(context: &WebhookContext, event: Event) -> Option<String> {
     let label = event.key?;
-    let book = ground.integrators.book();
+    let book = context.integrators.book();
     book.get(&label)?.webhook.is_some().then_some(label)
 }

@@ -5,12 +5,12 @@
 //! that is owed ([`fan`]). A delivery is sent because its row exists, and the row goes when the outcome is recorded
 //! ([`worker`]). After a crash in between, the worker sends the same event again.
 
-pub mod agenda;
+pub mod admin;
 mod attempt;
-pub mod desk;
+pub mod delivery_request;
+pub mod fair_queue;
 mod fan;
 pub mod guard;
-pub mod letter;
 pub mod post;
 mod prune;
 pub mod queue;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use self::{desk::Desk, guard::Reach, post::Post};
+use self::{admin::AdminHandle, guard::Reach, post::Post};
 use crate::store::{
     StoreError,
     integrators::Integrators,
@@ -55,7 +55,7 @@ pub enum WebhookError {
 }
 
 /// What the functions of this module share.
-pub struct Ground {
+pub struct WebhookContext {
     /// The requests whose changes are the events.
     pub requests: Requests,
     pub integrators: Integrators,
@@ -68,9 +68,9 @@ pub struct Ground {
 }
 
 /// The operator's handle, and the worker, which runs until it is told to stop.
-pub fn open(ground: Ground) -> (Desk, Worker) {
-    let ground = Arc::new(ground);
+pub fn open(context: WebhookContext) -> (AdminHandle, Worker) {
+    let context = Arc::new(context);
     let (commands, asked) = mpsc::channel(COMMANDS);
-    let desk = Desk::new(ground.clone(), commands);
-    (desk, Worker::new(ground, asked))
+    let handle = AdminHandle::new(context.clone(), commands);
+    (handle, Worker::new(context, asked))
 }

@@ -13,8 +13,8 @@ use reqwest::{
 };
 
 use super::{
+    delivery_request::DeliveryRequest,
     guard::{Barred, Reach},
-    letter::Letter,
     schedule::{Reply, retry_after},
 };
 
@@ -32,16 +32,16 @@ const IDLING: Duration = Duration::from_secs(30);
 #[async_trait]
 pub trait Post: Send + Sync {
     /// Makes one try at `now` (unix milliseconds); it ends within about ten seconds.
-    async fn send(&self, letter: Letter, now: u64) -> Reply;
+    async fn send(&self, letter: DeliveryRequest, now: u64) -> Reply;
 }
 
 /// Sends over HTTP.
-pub struct Courier {
+pub struct HttpSender {
     client: Client,
     reach: Reach,
 }
 
-impl Courier {
+impl HttpSender {
     pub fn new(reach: Reach) -> reqwest::Result<Self> {
         Self::resolving(reach, Arc::new(System))
     }
@@ -66,8 +66,8 @@ impl Courier {
 }
 
 #[async_trait]
-impl Post for Courier {
-    async fn send(&self, letter: Letter, now: u64) -> Reply {
+impl Post for HttpSender {
+    async fn send(&self, letter: DeliveryRequest, now: u64) -> Reply {
         // An IP address is not resolved, so the resolver cannot judge it: it is judged here.
         if let Err(why) = self.reach.endpoint(&letter.url) {
             return Reply::Barred(why.to_string());

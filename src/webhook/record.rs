@@ -1,6 +1,6 @@
 //! Deliveries in the store: how tries ended, and what is still owed.
 
-use super::{Ground, WebhookError, agenda::Label, attempt::Change};
+use super::{WebhookContext, WebhookError, attempt::Change, fair_queue::Label};
 use crate::store::{
     Batch, Outcome,
     rows::{self, DELIVERY, delivery::Delivery},
@@ -18,7 +18,7 @@ pub struct Record {
 pub type Rows = Vec<(u64, u64, u64)>;
 
 /// Makes how tries ended durable, in one commit.
-pub async fn write(ground: &Ground, records: &[Record]) -> Result<(), WebhookError> {
+pub async fn write(context: &WebhookContext, records: &[Record]) -> Result<(), WebhookError> {
     let mut batch = Batch::new();
     for Record {
         label,
@@ -39,7 +39,7 @@ pub async fn write(ground: &Ground, records: &[Record]) -> Result<(), WebhookErr
     if batch.is_empty() {
         return Ok(());
     }
-    match ground.requests.store().commit(batch).await? {
+    match context.requests.store().commit(batch).await? {
         Outcome::Applied { .. } => Ok(()),
         Outcome::Refused { .. } => Err(WebhookError::Contested),
     }
@@ -47,14 +47,14 @@ pub async fn write(ground: &Ground, records: &[Record]) -> Result<(), WebhookErr
 
 /// Rows of `label` after event `after`.
 pub async fn page(
-    ground: &Ground,
+    context: &WebhookContext,
     label: &str,
     after: u64,
     limit: usize,
 ) -> Result<Rows, WebhookError> {
     let range = rows::delivery::of(DELIVERY, label, after, limit);
     let mut read = Vec::new();
-    for (key, bytes) in ground.requests.store().scan(range).await? {
+    for (key, bytes) in context.requests.store().scan(range).await? {
         if let Some((_, number)) = rows::delivery::parts(&key.name) {
             let Delivery { since, due, .. } = Delivery::decode(&bytes)?;
             read.push((number, since, due));

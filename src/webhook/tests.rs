@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use self::rig::{Rig, S, hook};
 use super::{
-    desk::DeskError,
+    admin::AdminError,
     schedule::{BACKLOG, LONGEST, Reply},
     sign,
 };
@@ -46,7 +46,7 @@ async fn a_delivery_is_tried_with_growing_pauses_and_one_id_until_it_succeeds() 
     );
     rig.settled().await;
     assert_eq!(rig.rows(DEAD).await, 0);
-    let endpoints = rig.desk.list(None).await.unwrap();
+    let endpoints = rig.handle.list(None).await.unwrap();
     assert_eq!((endpoints[0].waiting, endpoints[0].dead), (0, 0));
     assert!(endpoints[0].last_success > endpoints[0].last_failure.as_ref().map(|(at, _)| *at));
 }
@@ -58,7 +58,7 @@ async fn after_ten_tries_it_is_dead_with_its_reason_and_can_be_sent_again() {
     rig.happen("app", 1).await;
     rig.calls(10).await;
     rig.settled().await;
-    let shown = rig.desk.show(1).await.unwrap();
+    let shown = rig.handle.show(1).await.unwrap();
     let dead = shown.dead.unwrap();
     assert_eq!(dead.why, "10 tries, the last: status 500");
     assert_eq!(dead.delivery.tries.len(), 10);
@@ -67,19 +67,19 @@ async fn after_ten_tries_it_is_dead_with_its_reason_and_can_be_sent_again() {
             .body
             .starts_with(r#"{"event":"request.status.updated""#)
     );
-    let foreign = rig.desk.replay(1, Some("other")).await;
-    assert!(matches!(foreign, Err(DeskError::Foreign(1, _))));
+    let foreign = rig.handle.replay(1, Some("other")).await;
+    assert!(matches!(foreign, Err(AdminError::Foreign(1, _))));
     assert!(matches!(
-        rig.desk.replay(9, None).await,
-        Err(DeskError::NoEvent(9))
+        rig.handle.replay(9, None).await,
+        Err(AdminError::NoEvent(9))
     ));
-    assert_eq!(rig.desk.replay(1, Some("app")).await.unwrap(), "app");
+    assert_eq!(rig.handle.replay(1, Some("app")).await.unwrap(), "app");
     let calls = rig.calls(11).await;
     assert_eq!((calls[10].id, &calls[10].body), (1, &calls[0].body));
     rig.settled().await;
     assert_eq!(rig.rows(DEAD).await, 0);
     // What was delivered can be sent again, too.
-    rig.desk.replay(1, None).await.unwrap();
+    rig.handle.replay(1, None).await.unwrap();
     rig.calls(12).await;
 }
 
@@ -93,15 +93,15 @@ async fn all_that_is_dead_is_sent_again_at_once() {
     rig.calls(6).await;
     rig.settled().await;
     assert_eq!(rig.rows(DEAD).await, 6);
-    assert_eq!(rig.desk.replay_dead(Some("app")).await.unwrap(), 3);
+    assert_eq!(rig.handle.replay_dead(Some("app")).await.unwrap(), 3);
     rig.calls(9).await;
-    assert_eq!(rig.desk.replay_dead(None).await.unwrap(), 3);
+    assert_eq!(rig.handle.replay_dead(None).await.unwrap(), 3);
     rig.calls(12).await;
     rig.settled().await;
     assert_eq!(rig.rows(DEAD).await, 0);
-    assert_eq!(rig.desk.replay_dead(None).await.unwrap(), 0);
-    let unknown = rig.desk.replay_dead(Some("nobody")).await;
-    assert!(matches!(unknown, Err(DeskError::Unknown(_))));
+    assert_eq!(rig.handle.replay_dead(None).await.unwrap(), 0);
+    let unknown = rig.handle.replay_dead(Some("nobody")).await;
+    assert!(matches!(unknown, Err(AdminError::Unknown(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,11 +230,11 @@ async fn only_who_has_an_endpoint_is_told_and_nobody_of_others_events() {
     let calls = rig.calls(1).await;
     assert_eq!((calls[0].id, &*calls[0].host), (4, "app"));
     rig.settled().await;
-    let refused = rig.desk.replay(1, None).await;
-    assert!(matches!(refused, Err(DeskError::NoEndpoint(label)) if label == "deaf"));
-    let refused = rig.desk.replay(3, None).await;
-    assert!(matches!(refused, Err(DeskError::Keyless(3))));
-    let listed = rig.desk.list(None).await.unwrap();
+    let refused = rig.handle.replay(1, None).await;
+    assert!(matches!(refused, Err(AdminError::NoEndpoint(label)) if label == "deaf"));
+    let refused = rig.handle.replay(3, None).await;
+    assert!(matches!(refused, Err(AdminError::Keyless(3))));
+    let listed = rig.handle.list(None).await.unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].label, "app");
 }
@@ -279,10 +279,10 @@ async fn what_may_not_be_sent_is_dead_at_once_and_never_leaves() {
     // Once somebody has put it right it can be sent again.
     rig.change("removed", |app| app.webhook = Some(hook("removed")))
         .await;
-    rig.desk.replay(2, None).await.unwrap();
+    rig.handle.replay(2, None).await.unwrap();
     assert_eq!(rig.calls(6).await[5].id, 2);
-    let waiting = rig.desk.replay(2, None).await;
-    assert!(matches!(waiting, Err(DeskError::Waiting(2))));
+    let waiting = rig.handle.replay(2, None).await;
+    assert!(matches!(waiting, Err(AdminError::Waiting(2))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -296,7 +296,7 @@ async fn a_test_is_signed_and_is_no_event() {
     })
     .await;
     rig.app("app").await;
-    let tested = rig.desk.test("app").await.unwrap();
+    let tested = rig.handle.test("app").await.unwrap();
     assert!(tested.delivered);
     assert_eq!((tested.said.as_str(), tested.took), ("status 200", 5));
     let calls = rig.calls(1).await;
@@ -306,15 +306,15 @@ async fn a_test_is_signed_and_is_no_event() {
     assert_eq!(body["event"], "request.status.updated");
     assert_eq!(rig.rows(DELIVERY).await, 0);
     rig.app("other").await;
-    assert!(!rig.desk.test("other").await.unwrap().delivered);
+    assert!(!rig.handle.test("other").await.unwrap().delivered);
     assert!(matches!(
-        rig.desk.test("nobody").await,
-        Err(DeskError::Unknown(_))
+        rig.handle.test("nobody").await,
+        Err(AdminError::Unknown(_))
     ));
     rig.change("app", |app| app.webhook = None).await;
     assert!(matches!(
-        rig.desk.test("app").await,
-        Err(DeskError::NoEndpoint(_))
+        rig.handle.test("app").await,
+        Err(AdminError::NoEndpoint(_))
     ));
 }
 
@@ -333,7 +333,7 @@ async fn what_is_a_day_old_is_given_up_and_told() {
     let tried = rig.calls(20).await.len();
     assert!(tried < 30, "{tried}");
     assert_eq!((rig.rows(DELIVERY).await, rig.rows(DEAD).await), (0, 40));
-    let shown = rig.desk.show(40).await.unwrap();
+    let shown = rig.handle.show(40).await.unwrap();
     assert_eq!(shown.dead.unwrap().why, "older than 24 hours");
     tokio::time::sleep(Duration::from_millis(2 * LONGEST)).await;
     rig.happen("app", 1).await;
@@ -341,7 +341,7 @@ async fn what_is_a_day_old_is_given_up_and_told() {
     let last = calls.last().unwrap();
     assert_eq!((last.id, last.given_up), (41, Some(40)));
     // What is replayed has a day of its own.
-    assert_eq!(rig.desk.replay(1, None).await.unwrap(), "app");
+    assert_eq!(rig.handle.replay(1, None).await.unwrap(), "app");
     rig.calls(tried + 2).await;
     rig.settled().await;
     assert_eq!(rig.rows(DEAD).await, 39);
@@ -355,13 +355,13 @@ async fn beyond_the_backlog_events_are_given_up_at_once() {
     rig.stop().await;
     rig.happen("app", 2).await;
     rig.happen("other", 1).await;
-    let ground = rig.ground();
+    let context = rig.context();
     let full = ["app".into()].into();
-    let fanned = super::fan::further(&ground, 0, &full).await.unwrap();
+    let fanned = super::fan::further(&context, 0, &full).await.unwrap();
     assert_eq!(fanned.owed, [("other".to_owned(), 3)]);
     assert_eq!(fanned.over.len(), 2);
     assert_eq!((rig.rows(DELIVERY).await, rig.rows(DEAD).await), (1, 2));
-    let shown = rig.desk.show(1).await.unwrap();
+    let shown = rig.handle.show(1).await.unwrap();
     assert_eq!(shown.dead.unwrap().why, "10000 deliveries wait already");
 }
 
@@ -372,7 +372,7 @@ async fn ten_thousand_wait_for_an_endpoint_and_no_more() {
     rig.stop().await;
     let one = Delivery {
         due: u64::MAX,
-        ..Delivery::fresh((rig.ground().clock)())
+        ..Delivery::fresh((rig.context().clock)())
     };
     let one = one.encode().unwrap();
     let waiting = (1..BACKLOG).fold(Batch::new(), |batch, number| {

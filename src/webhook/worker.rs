@@ -11,10 +11,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Ground, WebhookError,
-    agenda::{Agenda, Label, Turn},
+    WebhookContext, WebhookError,
+    admin::{Command, Standing},
     attempt::{self, Change, Tried},
-    desk::{Command, Standing},
+    fair_queue::{FairQueue, Label, Turn},
     fan::{self, Fanned},
     prune::{self, Pruned},
     queue::Queue,
@@ -41,9 +41,9 @@ const PRUNING: u64 = 60 * 60 * 1_000;
 
 /// Follows the log, makes the tries, and records how they end.
 pub struct Worker {
-    ground: Arc<Ground>,
+    context: Arc<WebhookContext>,
     asked: mpsc::Receiver<Command>,
-    agenda: Agenda,
+    fair_queue: FairQueue,
     tasks: JoinSet<Done>,
     /// Up to which event the log has been followed.
     mark: u64,
@@ -66,11 +66,11 @@ enum Done {
 }
 
 impl Worker {
-    pub(super) fn new(ground: Arc<Ground>, asked: mpsc::Receiver<Command>) -> Self {
+    pub(super) fn new(context: Arc<WebhookContext>, asked: mpsc::Receiver<Command>) -> Self {
         Self {
-            ground,
+            context,
             asked,
-            agenda: Agenda::default(),
+            fair_queue: FairQueue::default(),
             tasks: JoinSet::new(),
             mark: 0,
             following: false,
@@ -83,7 +83,7 @@ impl Worker {
 
     /// Works until `shutdown`; tries under way then have a moment to end.
     pub async fn run(mut self, shutdown: CancellationToken) {
-        let mut told = self.ground.requests.told();
+        let mut told = self.context.requests.told();
         let started = async {
             while let Err(error) = self.read_back().await {
                 complain(&error, "deliveries cannot be read back");
@@ -95,9 +95,9 @@ impl Worker {
         }
         let mut ticks = tokio::time::interval(TICK);
         loop {
-            let now = (self.ground.clock)();
+            let now = (self.context.clock)();
             self.step(&told, now);
-            let due = self.agenda.wake().filter(|_| self.sends());
+            let due = self.fair_queue.wake().filter(|_| self.sends());
             let wake = due.map_or(TICK, |at| {
                 TICK.min(Duration::from_millis(at.saturating_sub(now)))
             });
@@ -123,7 +123,7 @@ impl Worker {
     /// Reads back what the last run left.
     async fn read_back(&mut self) -> Result<(), WebhookError> {
         self.owed = 0;
-        let store = self.ground.requests.store().clone();
+        let store = self.context.requests.store().clone();
         self.mark = fan::mark(&*store).await?;
         let mut walk = Walk::of(&*store, DELIVERY);
         loop {
@@ -136,7 +136,7 @@ impl Worker {
                 if let Some((label, number)) = rows::delivery::parts(&key.name) {
                     self.owed += 1;
                     let label = label.into();
-                    self.agenda.with(&label, |queue| queue.left(number));
+                    self.fair_queue.with(&label, |queue| queue.left(number));
                     self.turn_pages(&label);
                 }
             }
@@ -153,38 +153,38 @@ impl Worker {
             self.recording = true;
             let some = self.records.len().min(RECORDS);
             let records: Vec<_> = self.records.drain(..some).collect();
-            let ground = self.ground.clone();
+            let context = self.context.clone();
             self.tasks.spawn(async move {
-                let outcome = record::write(&ground, &records).await;
+                let outcome = record::write(&context, &records).await;
                 Done::Recorded(records, outcome)
             });
         }
         while self.sends()
-            && let Some(turn) = self.agenda.next(now)
+            && let Some(turn) = self.fair_queue.next(now)
         {
-            let ground = self.ground.clone();
+            let context = self.context.clone();
             self.tasks.spawn(async move {
-                let tried = attempt::make(&ground, &turn).await;
+                let tried = attempt::make(&context, &turn).await;
                 Done::Tried(turn, tried)
             });
         }
         if now >= self.pruned + PRUNING {
             self.pruned = now;
-            let ground = self.ground.clone();
+            let context = self.context.clone();
             self.tasks
-                .spawn(async move { Done::Pruned(prune::prune(&ground.requests, now).await) });
+                .spawn(async move { Done::Pruned(prune::prune(&context.requests, now).await) });
         }
     }
 
     /// Follows the log by one more page, after `pause`.
     fn follow(&mut self, pause: Duration) {
-        let full = self.agenda.queues();
+        let full = self.fair_queue.queues();
         let full = full.filter(|(_, queue)| queue.owed() >= BACKLOG);
         let full: BTreeSet<Label> = full.map(|(label, _)| label.clone()).collect();
-        let (ground, mark) = (self.ground.clone(), self.mark);
+        let (context, mark) = (self.context.clone(), self.mark);
         self.tasks.spawn(async move {
             sleep(pause).await;
-            Done::Followed(fan::further(&ground, mark, &full).await)
+            Done::Followed(fan::further(&context, mark, &full).await)
         });
     }
 
@@ -200,12 +200,12 @@ impl Worker {
             Done::Recorded(records, outcome) => self.recorded(records, outcome),
             Done::Page(label, (asked, written), Ok(rows)) => {
                 let held = |queue: &mut Queue| queue.page(&rows, asked, written);
-                self.agenda.with(&label, held);
+                self.fair_queue.with(&label, held);
                 self.turn_pages(&label);
             }
             Done::Page(label, _, Err(error)) => {
                 complain(&error, "deliveries cannot be read");
-                self.agenda.with(&label, Queue::page_failed);
+                self.fair_queue.with(&label, Queue::page_failed);
             }
             Done::Pruned(Ok(Pruned { events, dead })) => {
                 tracing::debug!(events, dead, "old events and deliveries are forgotten");
@@ -218,14 +218,15 @@ impl Worker {
         let (label, number) = (turn.label.clone(), turn.number);
         match tried {
             Tried::Gone => {
-                self.agenda.ended(turn, None);
-                self.agenda.with(&label, |queue| queue.over(number));
+                self.fair_queue.ended(turn, None);
+                self.fair_queue.with(&label, |queue| queue.over(number));
             }
             Tried::Unread(error) => {
                 complain(&error, "a delivery cannot be read");
-                let due = (self.ground.clock)() + 1_000;
-                self.agenda.ended(turn, None);
-                self.agenda.with(&label, |queue| queue.again(number, due));
+                let due = (self.context.clock)() + 1_000;
+                self.fair_queue.ended(turn, None);
+                self.fair_queue
+                    .with(&label, |queue| queue.again(number, due));
             }
             Tried::Made(ended, change) => {
                 let outcome = match &change {
@@ -239,7 +240,7 @@ impl Worker {
                 if let Change::Dead(dead) = &change {
                     tracing::warn!(%label, number, why = dead.why, "a webhook is given up");
                 }
-                self.agenda.ended(turn, Some(ended));
+                self.fair_queue.ended(turn, Some(ended));
                 self.records.push(Record {
                     label,
                     number,
@@ -266,7 +267,8 @@ impl Worker {
                 self.owed += owed.len() as u64;
                 for (label, number) in owed {
                     let label = label.into();
-                    self.agenda.with(&label, |queue| queue.add(number, at, at));
+                    self.fair_queue
+                        .with(&label, |queue| queue.add(number, at, at));
                 }
             }
             Err(error) => {
@@ -279,10 +281,10 @@ impl Worker {
     fn recorded(&mut self, records: Vec<Record>, outcome: Result<(), WebhookError>) {
         if let Err(error) = outcome {
             complain(&error, "webhooks cannot be recorded");
-            let ground = self.ground.clone();
+            let context = self.context.clone();
             self.tasks.spawn(async move {
                 sleep(PAUSE).await;
-                let outcome = record::write(&ground, &records).await;
+                let outcome = record::write(&context, &records).await;
                 Done::Recorded(records, outcome)
             });
             return;
@@ -304,7 +306,9 @@ impl Worker {
                     1
                 }
             };
-            self.owed = self.owed.saturating_sub(self.agenda.with(&label, settle));
+            self.owed = self
+                .owed
+                .saturating_sub(self.fair_queue.with(&label, settle));
             self.turn_pages(&label);
         }
     }
@@ -312,12 +316,12 @@ impl Worker {
     /// Reads more rows of an endpoint when there is room for them.
     fn turn_pages(&mut self, label: &Label) {
         let wants = |queue: &mut Queue| (queue.wants(), queue.written());
-        let (Some((after, limit)), written) = self.agenda.with(label, wants) else {
+        let (Some((after, limit)), written) = self.fair_queue.with(label, wants) else {
             return;
         };
-        let (ground, label) = (self.ground.clone(), label.clone());
+        let (context, label) = (self.context.clone(), label.clone());
         self.tasks.spawn(async move {
-            let rows = record::page(&ground, &label, after, limit).await;
+            let rows = record::page(&context, &label, after, limit).await;
             Done::Page(label, (limit, written), rows)
         });
     }
@@ -327,12 +331,13 @@ impl Worker {
             Command::Owed { label, numbers, at } => {
                 self.owed += numbers.len() as u64;
                 for number in numbers {
-                    self.agenda.with(&label, |queue| queue.add(number, at, at));
+                    self.fair_queue
+                        .with(&label, |queue| queue.add(number, at, at));
                 }
                 self.turn_pages(&label);
             }
             Command::Standing(reply) => {
-                let standing = self.agenda.queues().map(|(label, queue)| {
+                let standing = self.fair_queue.queues().map(|(label, queue)| {
                     let standing = Standing {
                         last_success: queue.last_success,
                         last_failure: queue.last_failure.clone(),
@@ -346,13 +351,13 @@ impl Worker {
     }
 
     fn tell(&mut self) {
-        let now = (self.ground.clock)();
-        let loads = self.agenda.queues().map(|(_, queue)| queue.load().1);
+        let now = (self.context.clock)();
+        let loads = self.fair_queue.queues().map(|(_, queue)| queue.load().1);
         let oldest = loads.flatten().min().map_or(0, |at| now.saturating_sub(at));
         metrics::gauge!("intentd_webhook_waiting").set(figure(self.owed));
         metrics::gauge!("intentd_webhook_oldest_seconds").set(figure(oldest / 1_000));
         let labels: Vec<_> = self
-            .agenda
+            .fair_queue
             .queues()
             .map(|(label, _)| label.clone())
             .collect();
@@ -363,13 +368,13 @@ impl Worker {
     /// Records the tries that end within a moment.
     async fn finish(mut self) {
         let end = Instant::now() + LAST;
-        while self.agenda.running() > 0 || self.recording {
+        while self.fair_queue.running() > 0 || self.recording {
             match timeout_at(end, self.tasks.join_next()).await {
                 Ok(Some(Ok(done))) => self.done(done),
                 _ => break,
             }
         }
-        if let Err(error) = record::write(&self.ground, &self.records).await {
+        if let Err(error) = record::write(&self.context, &self.records).await {
             complain(&error, "webhooks cannot be recorded");
         }
     }

@@ -12,7 +12,7 @@ use intentd::{
         backing::Tolerance,
         journal::Journal,
         peers::Peers,
-        service::{Oracle, Reachable},
+        service::{Attestor, Reachable},
     },
     http::Request,
     hub::{Hub, Settings},
@@ -107,7 +107,7 @@ fn spec(chain: &str) -> Arc<ChainSpec> {
     entry.spec(family(chain).unwrap(), false).unwrap()
 }
 
-fn oracle(world: &Server, order: B256) -> Oracle {
+fn oracle(world: &Server, order: B256) -> Attestor {
     let (bitcoin, solana) = (spec("bitcoin"), spec("solana"));
     let endpoint = Endpoint {
         position: 1,
@@ -137,7 +137,7 @@ fn oracle(world: &Server, order: B256) -> Oracle {
     let hub = fixture("recorded/hub.json");
     let settings = Settings::parse(hub.as_object().unwrap()).unwrap();
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
-    Oracle {
+    Attestor {
         bound_nonces: false,
         places: Default::default(),
         chains: HashMap::from([

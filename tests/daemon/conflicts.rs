@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const CONFLICT: (u16, &str) = (409, "CONFLICTING_STATEMENT");
 
-async fn scene() -> (Devnet, Daemon) {
+async fn fixture() -> (Devnet, Daemon) {
     let world = Devnet::start().await.unwrap();
     let daemon = oracle(&world, 0).start().await;
     (world, daemon)
@@ -68,7 +68,7 @@ fn one_won(answers: &[Vec<Answer>]) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn order_is_filled_or_refunded() {
-    let (world, daemon) = scene().await;
+    let (world, daemon) = fixture().await;
     for (salt, filled) in [(1, true), (2, false)] {
         let deal = deal(&world, salt).await;
         let deposits = [deal.deposit().await];
@@ -120,7 +120,7 @@ async fn operator_says_how_short_a_claim_may_be() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conflict_outlives_a_restart() {
-    let (world, daemon) = scene().await;
+    let (world, daemon) = fixture().await;
     let deal = deal(&world, 1).await;
     let deposits = [deal.deposit().await];
     let fill = claim::fill(&deal.order, &deposits, deal.fill().await);
@@ -135,7 +135,7 @@ async fn conflict_outlives_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fill_and_refund_that_race_give_one_signature() {
-    let (world, daemon) = scene().await;
+    let (world, daemon) = fixture().await;
     for salt in 1..=4 {
         let deal = deal(&world, salt).await;
         let deposits = [deal.deposit().await];
@@ -149,7 +149,7 @@ async fn fill_and_refund_that_race_give_one_signature() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_payment_serves_one_of_two_deposits_of_an_order() {
-    let (world, daemon) = scene().await;
+    let (world, daemon) = fixture().await;
     for racing in [false, true] {
         let deal = deal(&world, 1 + u64::from(racing)).await;
         let (one, two) = (deal.deposit().await, deal.deposit().await);
@@ -173,7 +173,7 @@ async fn one_payment_serves_one_of_two_deposits_of_an_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deposit_that_was_filled_is_not_filled_or_refunded_by_another_payment() {
-    let (world, daemon) = scene().await;
+    let (world, daemon) = fixture().await;
     let deal = deal(&world, 1).await;
     let deposits = [deal.deposit().await];
     let first = claim::fill(&deal.order, &deposits, deal.fill().await);
@@ -190,7 +190,7 @@ async fn deposit_that_was_filled_is_not_filled_or_refunded_by_another_payment() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn payment_that_names_two_orders_serves_neither() {
-    let (world, daemon) = scene().await;
+    let (world, daemon) = fixture().await;
     let (one, two) = (deal(&world, 1).await, deal(&world, 2).await);
     let deposits = [one.deposit().await, two.deposit().await];
     let site = &world.destination;
@@ -214,7 +214,7 @@ async fn payment_that_names_two_orders_serves_neither() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn payment_and_deposit_of_one_order_are_nothing_to_another() {
-    let (world, daemon) = scene().await;
+    let (world, daemon) = fixture().await;
     let (one, two) = (deal(&world, 1).await, deal(&world, 2).await);
     let deposits = [one.deposit().await, two.deposit().await];
     let paid = one.fill().await;
@@ -236,7 +236,7 @@ async fn payment_and_deposit_of_one_order_are_nothing_to_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deposit_asked_for_at_the_same_time_has_one_signature() {
-    let (world, daemon) = scene().await;
+    let (world, daemon) = fixture().await;
     let deal = deal(&world, 1).await;
     let deposit = deal.deposit().await;
     let body = claim::deposit(&world.origin, deposit.transaction);

@@ -1,11 +1,11 @@
 //! A token that takes a fee on transfers, listed by mistake, over real chains: it is not quoted.
 
 use crate::support::daemon::daemon;
-use devnet::world::{Devnet, Site};
+use devnet::world::{DevChain, Devnet};
 use serde_json::{Value, json};
 
 /// Lists a new token of `contract` at a site, and gives some to user and solver.
-async fn listed(world: &Devnet, site: &Site, contract: &str, entry: &mut Value) -> String {
+async fn listed(world: &Devnet, site: &DevChain, contract: &str, entry: &mut Value) -> String {
     let token = site.deploy_token(contract).await.unwrap();
     for owner in [&world.user, &world.solver] {
         let amount = alloy::primitives::U256::from(1_000_000_000_000_u64);

@@ -5,12 +5,12 @@ use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 use clap::Parser;
 use intentd::{
-    admin::{Admin, Desk, integrators::Office},
+    admin::{Admin, Handles, integrators::IntegratorAdmin},
     attest::{
         backing::Tolerance,
         journal::{Journal, JournalError},
         peers::Peers,
-        service::{DepositClaim, Error, Oracle, Reachable},
+        service::{Attestor, DepositClaim, Error, Reachable},
         statement::{Mode, Statement},
         watch::{Look, Watcher},
     },
@@ -70,7 +70,7 @@ fn chain(name: &str, script: &Arc<Script>) -> Chain {
 
 /// One life of the daemon's parts over the store in `place`.
 struct Life {
-    oracle: Oracle,
+    oracle: Attestor,
     watcher: Watcher,
     journal: Arc<Journal>,
     store: Arc<SledStore>,
@@ -92,7 +92,7 @@ impl Life {
             let (family, chain) = (Some(vm::SETTLEMENT), Ok(chain(name, script)));
             (name.to_owned(), Reachable { family, chain })
         };
-        let oracle = Oracle {
+        let oracle = Attestor {
             bound_nonces: false,
             places: Default::default(),
             chains: HashMap::from([reachable("base", base), reachable("zora", zora)]),
@@ -108,9 +108,9 @@ impl Life {
         };
         let shutdown = CancellationToken::new();
         let admin = Admin::bind(place).unwrap();
-        let desk = Desk {
+        let handles = Handles {
             journal: journal.clone(),
-            office: Office {
+            integrator_admin: IntegratorAdmin {
                 integrators: Integrators::open(store.clone()).await.unwrap(),
                 service: None,
                 plain: false,
@@ -124,7 +124,7 @@ impl Life {
         Self {
             oracle,
             watcher: Watcher::new(journal.clone(), chain("base", base)),
-            admin: tokio::spawn(admin.serve(desk, shutdown.clone())),
+            admin: tokio::spawn(admin.serve(handles, shutdown.clone())),
             journal,
             store,
             shutdown,

@@ -1,7 +1,7 @@
 //! The HTTP layer over real sockets: what hostile callers get, and how connections end.
 
+mod charts;
 mod crowds;
-mod figures;
 mod hostile;
 mod keys;
 mod lifetime;

@@ -12,15 +12,15 @@ use intentd::{
     index::{
         confirm::{Confirmer, Network},
         tail::{Step, Tail},
-        witness::Observer,
+        tx_details::Observer,
     },
     market::Market,
     request::{
         Execution, Leg, Operation, Request, TradeType,
         fact::{Deposit, Standing},
-        witness::Witness,
+        tx_details::TxDetails,
     },
-    store::{Batch, memory::MemoryStore, requests::Requests, rows::witness},
+    store::{Batch, memory::MemoryStore, requests::Requests, rows::tx_details},
 };
 use serde_json::{Value, json};
 use vm::{Chain, ChainEntry, Endpoint, SETTLEMENT, quorum::Quorum};
@@ -152,10 +152,10 @@ impl Rig {
         let mut tail = Tail::new(network, scanners, requests.clone(), Arc::default());
         let network = Network {
             chain: chain.clone(),
-            bell: Arc::default(),
+            wakeup: Arc::default(),
         };
         let networks = HashMap::from([("origin".to_owned(), network)]);
-        let providers = vec![trade.witnesses];
+        let providers = vec![trade.inspector];
         let request = request(order(&world).await, &world.user.address().to_string());
         requests.insert(&request, Batch::new()).await.unwrap();
         settle(&mut tail).await;
@@ -201,10 +201,10 @@ impl Rig {
     }
 
     /// The deposit's transaction as listings show it.
-    async fn full(&self) -> Witness {
+    async fn full(&self) -> TxDetails {
         let deposit = self.seen().await;
         let (network, transaction) = (&deposit.network, &deposit.transaction);
-        let found = witness::of(&**self.requests.store(), network, transaction).await;
+        let found = tx_details::of(&**self.requests.store(), network, transaction).await;
         found.unwrap().unwrap()
     }
 }
@@ -248,11 +248,11 @@ async fn a_deposit_is_kept_in_full_as_it_is_in_its_block() {
     let wire = rig.wire().await;
     let receipt = rig.deposited(&wire).await;
     assert_eq!(rig.observer.round(NOW).await.unwrap().seen, 1);
-    let (seen, witness) = (rig.seen().await, rig.full().await);
+    let (seen, tx_details) = (rig.seen().await, rig.full().await);
     let fee = u128::from(receipt.gas_used) * receipt.effective_gas_price;
-    assert!(witness.is_of(&seen.place));
-    assert_eq!(witness.fee, U256::from(fee));
-    let moved = witness.changes.iter();
+    assert!(tx_details.is_of(&seen.place));
+    assert_eq!(tx_details.fee, U256::from(fee));
+    let moved = tx_details.changes.iter();
     let moved: Vec<_> = moved.map(|one| (&one.address, one.diff())).collect();
     let expected = [
         (&seen.depositor, format!("-{AMOUNT}")),

@@ -15,7 +15,7 @@ use alloy::{
 use devnet::{
     node::Payload,
     proxy::{Lie, LyingProxy, rules},
-    world::{Devnet, Files, Options, Site},
+    world::{DevChain, Devnet, Files, Options},
 };
 use intentd::admin::{self, lanes, solver};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ const AMOUNT: u64 = 100 * MILLI;
 const POLL: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Scene {
+struct Fixture {
     world: Devnet,
     /// Between the daemon and the destination.
     proxy: LyingProxy,
@@ -50,7 +50,7 @@ struct Deal {
     deposit: B256,
 }
 
-impl Scene {
+impl Fixture {
     async fn start() -> Self {
         Self::started(|setup| setup).await
     }
@@ -144,12 +144,12 @@ impl Scene {
     }
 
     /// A chain goes another way from `depth` blocks below its tip on, and grows longer than it was.
-    async fn reorg(site: &Site, depth: u64) {
+    async fn reorg(site: &DevChain, depth: u64) {
         site.node.reorg(depth).await.unwrap();
         site.node.mine(1, 1).await.unwrap();
     }
 
-    async fn mine(site: &Site, blocks: u64) {
+    async fn mine(site: &DevChain, blocks: u64) {
         site.node.mine(blocks, 1).await.unwrap();
     }
 
@@ -197,7 +197,7 @@ impl Scene {
     }
 
     /// Transactions that the solver has in blocks.
-    async fn sent(&self, site: &Site) -> u64 {
+    async fn sent(&self, site: &DevChain) -> u64 {
         let count = (self.world.solver.address(), "latest");
         let count: U256 = site
             .node
@@ -283,183 +283,183 @@ impl Scene {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deposit_that_leaves_before_the_fill_is_not_filled_until_it_comes_back() {
-    let scene = Scene::start().await;
-    let (origin, destination) = (&scene.world.origin, &scene.world.destination);
-    let deal = scene.quote(1).await;
-    scene.deposit(&deal).await;
-    scene.until(&deal, "pending").await;
-    assert_eq!(scene.transaction(&deal).await, "success");
+    let fixture = Fixture::start().await;
+    let (origin, destination) = (&fixture.world.origin, &fixture.world.destination);
+    let deal = fixture.quote(1).await;
+    fixture.deposit(&deal).await;
+    fixture.until(&deal, "pending").await;
+    assert_eq!(fixture.transaction(&deal).await, "success");
 
-    Scene::reorg(origin, 1).await;
-    Scene::mine(origin, 2 * FINAL).await;
-    let told = scene.until(&deal, "waiting").await;
+    Fixture::reorg(origin, 1).await;
+    Fixture::mine(origin, 2 * FINAL).await;
+    let told = fixture.until(&deal, "waiting").await;
     assert_eq!(told["inTxHashes"], json!([]));
-    assert_eq!(scene.transaction(&deal).await, "failure");
+    assert_eq!(fixture.transaction(&deal).await, "failure");
 
     // It comes back as it was: other deposits of the user's would take its nonce.
-    assert_eq!(scene.sent(destination).await, 0);
-    scene.deposit(&deal).await;
-    scene.until(&deal, "pending").await;
-    assert_eq!(scene.transaction(&deal).await, "success");
-    Scene::mine(origin, FINAL).await;
-    scene.until_filled(&deal).await;
-    Scene::mine(destination, 1).await;
-    scene.until(&deal, "success").await;
-    scene.another(2).await;
-    assert_eq!(scene.received(&deal).await, deal.promised);
-    assert_eq!(scene.sent(destination).await, 2);
-    scene.daemon.stop().await;
+    assert_eq!(fixture.sent(destination).await, 0);
+    fixture.deposit(&deal).await;
+    fixture.until(&deal, "pending").await;
+    assert_eq!(fixture.transaction(&deal).await, "success");
+    Fixture::mine(origin, FINAL).await;
+    fixture.until_filled(&deal).await;
+    Fixture::mine(destination, 1).await;
+    fixture.until(&deal, "success").await;
+    fixture.another(2).await;
+    assert_eq!(fixture.received(&deal).await, deal.promised);
+    assert_eq!(fixture.sent(destination).await, 2);
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deposit_that_leaves_after_the_fill_fails_the_request_until_it_comes_back() {
-    let scene = Scene::start().await;
-    let (origin, destination) = (&scene.world.origin, &scene.world.destination);
+    let fixture = Fixture::start().await;
+    let (origin, destination) = (&fixture.world.origin, &fixture.world.destination);
     for (number, confirmed) in [(1, false), (2, true)] {
-        let deal = scene.quote(number).await;
-        scene.deposit(&deal).await;
-        Scene::mine(origin, FINAL).await;
-        scene.until_filled(&deal).await;
+        let deal = fixture.quote(number).await;
+        fixture.deposit(&deal).await;
+        Fixture::mine(origin, FINAL).await;
+        fixture.until_filled(&deal).await;
         if confirmed {
-            Scene::mine(destination, 1).await;
-            scene.until(&deal, "success").await;
+            Fixture::mine(destination, 1).await;
+            fixture.until(&deal, "success").await;
         }
 
-        Scene::reorg(origin, FINAL + 1).await;
-        let told = scene.until(&deal, "failure").await;
+        Fixture::reorg(origin, FINAL + 1).await;
+        let told = fixture.until(&deal, "failure").await;
         assert_eq!(told["failReason"], "DEPOSIT_REORGED", "{told}");
         assert_eq!(told["success"], false);
-        assert_eq!(scene.transaction(&deal).await, "failure");
+        assert_eq!(fixture.transaction(&deal).await, "failure");
         // However deep the fill gets, it is not a success without its deposit.
-        Scene::mine(destination, FILL_FINAL).await;
-        Scene::mine(origin, 2 * FINAL).await;
+        Fixture::mine(destination, FILL_FINAL).await;
+        Fixture::mine(origin, 2 * FINAL).await;
 
-        scene.deposit(&deal).await;
-        Scene::mine(origin, FINAL).await;
-        scene.until(&deal, "success").await;
-        assert_eq!(scene.transaction(&deal).await, "success");
-        assert_eq!(scene.received(&deal).await, deal.promised);
+        fixture.deposit(&deal).await;
+        Fixture::mine(origin, FINAL).await;
+        fixture.until(&deal, "success").await;
+        assert_eq!(fixture.transaction(&deal).await, "success");
+        assert_eq!(fixture.received(&deal).await, deal.promised);
     }
-    scene.another(3).await;
+    fixture.another(3).await;
     // One fill for each, and nothing given back.
-    assert_eq!(scene.sent(destination).await, 3);
-    assert_eq!(scene.sent(origin).await, 0);
-    scene.daemon.stop().await;
+    assert_eq!(fixture.sent(destination).await, 3);
+    assert_eq!(fixture.sent(origin).await, 0);
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fills_that_leave_their_chain_are_sent_again_and_pay_once() {
-    let scene = Scene::start().await;
-    let (origin, destination) = (&scene.world.origin, &scene.world.destination);
-    let before = scene.has().await;
+    let fixture = Fixture::start().await;
+    let (origin, destination) = (&fixture.world.origin, &fixture.world.destination);
+    let before = fixture.has().await;
     let (mut deals, mut hashes) = (Vec::new(), Vec::new());
     for number in [1, 2] {
-        let deal = scene.quote(number).await;
-        scene.deposit(&deal).await;
-        Scene::mine(origin, FINAL).await;
-        scene.until_filled(&deal).await;
-        Scene::mine(destination, 1).await;
-        let told = scene.until(&deal, "success").await;
+        let deal = fixture.quote(number).await;
+        fixture.deposit(&deal).await;
+        Fixture::mine(origin, FINAL).await;
+        fixture.until_filled(&deal).await;
+        Fixture::mine(destination, 1).await;
+        let told = fixture.until(&deal, "success").await;
         hashes.push(told["txHashes"].clone());
         deals.push(deal);
     }
-    assert!(scene.is_free().await);
+    assert!(fixture.is_free().await);
 
     // Both fills, each with the block on top that made it a success.
     destination.node.automine(false).await.unwrap();
-    Scene::reorg(destination, 4).await;
-    assert_eq!(scene.has().await, before);
+    Fixture::reorg(destination, 4).await;
+    assert_eq!(fixture.has().await, before);
     for (deal, hashes) in deals.iter().zip(&hashes) {
-        let told = scene.until(deal, "submitted").await;
+        let told = fixture.until(deal, "submitted").await;
         assert_eq!(told["txHashes"], *hashes, "not the same bytes again");
     }
     // What they pay is held back again.
     let promised = deals.iter().map(|deal| deal.promised).sum::<U256>();
-    let held = before - scene.available().await;
+    let held = before - fixture.available().await;
     assert!(held > promised, "{held}");
 
     destination.node.automine(true).await.unwrap();
-    Scene::mine(destination, 2).await;
+    Fixture::mine(destination, 2).await;
     for (deal, hashes) in deals.iter().zip(&hashes) {
-        let told = scene.until(deal, "success").await;
+        let told = fixture.until(deal, "success").await;
         assert_eq!(told["txHashes"], *hashes);
-        assert_eq!(scene.received(deal).await, deal.promised);
+        assert_eq!(fixture.received(deal).await, deal.promised);
     }
-    assert!(scene.is_free().await);
-    scene.another(3).await;
-    assert_eq!(scene.sent(destination).await, 3);
-    assert_eq!(scene.sent(origin).await, 0);
-    scene.daemon.stop().await;
+    assert!(fixture.is_free().await);
+    fixture.another(3).await;
+    assert_eq!(fixture.sent(destination).await, 3);
+    assert_eq!(fixture.sent(origin).await, 0);
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refund_that_leaves_with_its_deposit_is_not_paid_again_before_that_is_back() {
-    let scene = Scene::start().await;
-    let origin = &scene.world.origin;
+    let fixture = Fixture::start().await;
+    let origin = &fixture.world.origin;
     let referrer = json!({"referrer": "debug-force-refund"});
-    let deal = scene.quoted(1, referrer).await;
-    scene.deposit(&deal).await;
+    let deal = fixture.quoted(1, referrer).await;
+    fixture.deposit(&deal).await;
     let deposited = origin.node.tip().await.unwrap().number;
-    Scene::mine(origin, FINAL).await;
-    while scene.sent(origin).await == 0 {
+    Fixture::mine(origin, FINAL).await;
+    while fixture.sent(origin).await == 0 {
         tokio::task::yield_now().await;
     }
-    Scene::mine(origin, 1).await;
-    scene.until(&deal, "refund").await;
+    Fixture::mine(origin, 1).await;
+    fixture.until(&deal, "refund").await;
 
     let depth = origin.node.tip().await.unwrap().number - deposited + 1;
-    Scene::reorg(origin, depth).await;
+    Fixture::reorg(origin, depth).await;
     origin.node.mine_every(1).await.unwrap();
-    scene.until(&deal, "failure").await;
+    fixture.until(&deal, "failure").await;
     assert_eq!(origin.node.balance(deal.to).await.unwrap(), U256::ZERO);
     // Its nonce went to a transaction that does nothing.
-    assert_eq!(scene.sent(origin).await, 1);
+    assert_eq!(fixture.sent(origin).await, 1);
 
-    scene.deposit(&deal).await;
-    scene.until(&deal, "refund").await;
+    fixture.deposit(&deal).await;
+    fixture.until(&deal, "refund").await;
     let given_back = origin.node.balance(deal.to).await.unwrap();
     assert!(!given_back.is_zero() && given_back < U256::from(AMOUNT));
-    assert_eq!(scene.sent(origin).await, 2);
-    assert_eq!(scene.sent(&scene.world.destination).await, 0);
-    scene.daemon.stop().await;
+    assert_eq!(fixture.sent(origin).await, 2);
+    assert_eq!(fixture.sent(&fixture.world.destination).await, 0);
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn destination_that_is_dark_from_the_start_on_stops_nothing_else_and_is_served_when_it_is_back()
  {
-    let mut scene = Scene::start().await;
-    let unfilled = scene.quote(1).await;
+    let mut fixture = Fixture::start().await;
+    let unfilled = fixture.quote(1).await;
     // No other order can be deposited for before: the user's nonces follow each other.
-    scene.deposit(&unfilled).await;
-    let refunded = scene
+    fixture.deposit(&unfilled).await;
+    let refunded = fixture
         .quoted(2, json!({"referrer": "debug-force-refund"}))
         .await;
-    scene.proxy.lie(rules::always(Lie::Hang));
-    scene.daemon = scene.daemon.restart().await;
-    scene.deposit(&refunded).await;
-    let node = &scene.world.origin.node;
+    fixture.proxy.lie(rules::always(Lie::Hang));
+    fixture.daemon = fixture.daemon.restart().await;
+    fixture.deposit(&refunded).await;
+    let node = &fixture.world.origin.node;
     node.mine_every(1).await.unwrap();
-    scene.until(&refunded, "refund").await;
+    fixture.until(&refunded, "refund").await;
     let given_back = node.balance(refunded.to).await.unwrap();
     assert!(!given_back.is_zero() && given_back < U256::from(AMOUNT));
-    let told = scene.until(&unfilled, "pending").await;
+    let told = fixture.until(&unfilled, "pending").await;
     assert_eq!(told["txHashes"], json!([]));
-    assert_eq!(scene.sent(&scene.world.destination).await, 0);
+    assert_eq!(fixture.sent(&fixture.world.destination).await, 0);
 
-    scene.proxy.honest();
-    scene.world.destination.node.mine_every(1).await.unwrap();
-    scene.until(&unfilled, "success").await;
-    assert_eq!(scene.received(&unfilled).await, unfilled.promised);
-    assert_eq!(scene.sent(&scene.world.destination).await, 1);
-    scene.daemon.stop().await;
+    fixture.proxy.honest();
+    fixture.world.destination.node.mine_every(1).await.unwrap();
+    fixture.until(&unfilled, "success").await;
+    assert_eq!(fixture.received(&unfilled).await, unfilled.promised);
+    assert_eq!(fixture.sent(&fixture.world.destination).await, 1);
+    fixture.daemon.stop().await;
 }
 
 /// A stranger's wei before, between and after; twice the whole amount; half as much again at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn deposits_beside_the_one_that_pays_change_nothing_of_the_fill() {
-    let scene = Scene::start().await;
-    let (origin, destination) = (&scene.world.origin, &scene.world.destination);
-    let deal = scene.quote(1).await;
+    let fixture = Fixture::start().await;
+    let (origin, destination) = (&fixture.world.origin, &fixture.world.destination);
+    let deal = fixture.quote(1).await;
     let more = async |value: u64| {
         let mut payload = deal.payload.clone();
         payload.value = U256::from(value);
@@ -470,39 +470,39 @@ async fn deposits_beside_the_one_that_pays_change_nothing_of_the_fill() {
             .unwrap();
     };
     more(1).await;
-    Scene::mine(origin, FINAL).await;
+    Fixture::mine(origin, FINAL).await;
     // The index and the solver have seen it when another order is done.
-    scene.deposit(&deal).await;
+    fixture.deposit(&deal).await;
     more(1).await;
     more(AMOUNT).await;
-    Scene::mine(origin, FINAL).await;
-    scene.until_filled(&deal).await;
-    Scene::mine(destination, 1).await;
-    scene.until(&deal, "success").await;
+    Fixture::mine(origin, FINAL).await;
+    fixture.until_filled(&deal).await;
+    Fixture::mine(destination, 1).await;
+    fixture.until(&deal, "success").await;
     more(1).await;
-    Scene::mine(origin, FINAL).await;
-    Scene::mine(destination, FILL_FINAL).await;
+    Fixture::mine(origin, FINAL).await;
+    Fixture::mine(destination, FILL_FINAL).await;
     // The second one goes back, on the origin.
     let back = async {
         let mut polls = interval(POLL);
         while origin.node.balance(deal.to).await.unwrap().is_zero() {
             polls.tick().await;
-            Scene::mine(origin, 1).await;
+            Fixture::mine(origin, 1).await;
         }
     };
     assert!(timeout(PATIENCE, back).await.is_ok(), "nothing came back");
     let back = origin.node.balance(deal.to).await.unwrap();
     assert!(back > U256::from(AMOUNT - MILLI) && back < U256::from(AMOUNT));
-    assert_eq!(scene.received(&deal).await, deal.promised);
-    assert_eq!(scene.sent(destination).await, 1);
-    assert_eq!(scene.sent(origin).await, 1);
-    let told = scene.until(&deal, "success").await;
+    assert_eq!(fixture.received(&deal).await, deal.promised);
+    assert_eq!(fixture.sent(destination).await, 1);
+    assert_eq!(fixture.sent(origin).await, 1);
+    let told = fixture.until(&deal, "success").await;
     assert_eq!(told["inTxHashes"].as_array().unwrap().len(), 2, "{told}");
     let all = async {
         let mut polls = interval(POLL);
         loop {
             polls.tick().await;
-            let answer = scene.operator(solver::Question::Parked { all: true });
+            let answer = fixture.operator(solver::Question::Parked { all: true });
             let solver::Answer::Parked { parked } = answer.await else {
                 panic!("no list");
             };
@@ -513,31 +513,31 @@ async fn deposits_beside_the_one_that_pays_change_nothing_of_the_fill() {
     };
     let parked = timeout(PATIENCE, all).await.unwrap();
     assert!(parked.iter().all(|left| left.parked.minor), "{parked:?}");
-    scene.daemon.stop().await;
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_solver_gives_no_quotes_until_it_is_resumed() {
-    let scene = Scene::start().await;
+    let fixture = Fixture::start().await;
     let why = "a drill".to_owned();
-    scene.operator(solver::Question::Pause { why }).await;
+    fixture.operator(solver::Question::Pause { why }).await;
     let body = json!({
-        "user": scene.world.user.address(),
-        "originChainId": scene.world.origin.node.chain_id,
-        "destinationChainId": scene.world.destination.node.chain_id,
+        "user": fixture.world.user.address(),
+        "originChainId": fixture.world.origin.node.chain_id,
+        "destinationChainId": fixture.world.destination.node.chain_id,
         "originCurrency": Address::ZERO, "destinationCurrency": Address::ZERO,
         "amount": AMOUNT.to_string(), "tradeType": "EXACT_INPUT",
     });
-    let url = format!("{}/quote/v2", scene.daemon.integrator_url());
-    let refused = scene.client.post(url).json(&body).send().await.unwrap();
+    let url = format!("{}/quote/v2", fixture.daemon.integrator_url());
+    let refused = fixture.client.post(url).json(&body).send().await.unwrap();
     assert_eq!(refused.status(), 503);
     let refused: Value = refused.json().await.unwrap();
     assert_eq!(refused["errorCode"], "SERVICE_UNAVAILABLE");
-    let resumed = scene.operator(solver::Question::Resume {}).await;
+    let resumed = fixture.operator(solver::Question::Resume {}).await;
     assert_eq!(resumed, solver::Answer::Resumed { was: true });
-    scene.another(1).await;
-    scene.lanes().await;
-    scene.daemon.stop().await;
+    fixture.another(1).await;
+    fixture.lanes().await;
+    fixture.daemon.stop().await;
 }
 
 /// What was promised and what was deposited has the rest of the disk.
@@ -546,49 +546,49 @@ async fn below_the_reserve_no_quote_is_given_and_everything_else_goes_on() {
     let journal = tempfile::TempDir::new().unwrap();
     let apart = journal.path().join("apart");
     let named = apart.to_str().unwrap();
-    let mut scene = Scene::started(|setup| setup.with("JOURNAL_DIR", named)).await;
-    let filled = scene.quote(1).await;
+    let mut fixture = Fixture::started(|setup| setup.with("JOURNAL_DIR", named)).await;
+    let filled = fixture.quote(1).await;
     let referrer = json!({"referrer": "debug-force-refund"});
-    let refunded = scene.quoted(2, referrer).await;
-    let low = scene.setup.clone();
+    let refunded = fixture.quoted(2, referrer).await;
+    let low = fixture.setup.clone();
     let low = low.with("DISK_RESERVE", u64::MAX.to_string());
-    scene.daemon = low.start_in(scene.daemon.end().await).await;
+    fixture.daemon = low.start_in(fixture.daemon.end().await).await;
 
     let body = json!({
-        "user": scene.world.user.address(),
-        "originChainId": scene.world.origin.node.chain_id,
-        "destinationChainId": scene.world.destination.node.chain_id,
+        "user": fixture.world.user.address(),
+        "originChainId": fixture.world.origin.node.chain_id,
+        "destinationChainId": fixture.world.destination.node.chain_id,
         "originCurrency": Address::ZERO, "destinationCurrency": Address::ZERO,
         "amount": AMOUNT.to_string(), "tradeType": "EXACT_INPUT",
     });
-    let url = format!("{}/quote/v2", scene.daemon.integrator_url());
-    let refused = scene.client.post(url).json(&body).send().await.unwrap();
+    let url = format!("{}/quote/v2", fixture.daemon.integrator_url());
+    let refused = fixture.client.post(url).json(&body).send().await.unwrap();
     assert_eq!(refused.status(), 503);
     let refused: Value = refused.json().await.unwrap();
     assert_eq!(refused["errorCode"], "DISK_RESERVE", "{refused}");
 
-    let origin = &scene.world.origin;
-    scene.deposit(&filled).await;
-    Scene::mine(origin, FINAL).await;
-    scene.until_filled(&filled).await;
-    Scene::mine(&scene.world.destination, 1).await;
-    scene.until(&filled, "success").await;
-    assert_eq!(scene.received(&filled).await, filled.promised);
+    let origin = &fixture.world.origin;
+    fixture.deposit(&filled).await;
+    Fixture::mine(origin, FINAL).await;
+    fixture.until_filled(&filled).await;
+    Fixture::mine(&fixture.world.destination, 1).await;
+    fixture.until(&filled, "success").await;
+    assert_eq!(fixture.received(&filled).await, filled.promised);
     let again = origin
         .node
-        .signed(&scene.world.user, refunded.payload.clone());
+        .signed(&fixture.world.user, refunded.payload.clone());
     let sent = done(origin.node.broadcast(&again.await.unwrap()).await);
-    Scene::mine(origin, FINAL).await;
-    while scene.sent(origin).await == 0 {
+    Fixture::mine(origin, FINAL).await;
+    while fixture.sent(origin).await == 0 {
         tokio::task::yield_now().await;
     }
-    Scene::mine(origin, 1).await;
-    scene.until(&refunded, "refund").await;
+    Fixture::mine(origin, 1).await;
+    fixture.until(&refunded, "refund").await;
     let body = devnet::claim::deposit(origin, sent.transaction_hash);
-    let signed = scene.daemon.attest(DEPOSITS, &body).await;
+    let signed = fixture.daemon.attest(DEPOSITS, &body).await;
     assert_eq!(signed.status, 200, "{}", signed.body);
 
-    let place = scene.daemon.end().await;
+    let place = fixture.daemon.end().await;
     assert!(apart.join("journal").is_dir());
     assert!(!place.path().join("data/journal").exists());
     assert!(place.path().join("data/store").is_dir());

@@ -90,13 +90,13 @@ fn deposit() -> Value {
     })
 }
 
-struct Scene {
+struct Fixture {
     _world: Server,
     peers: Peers,
     daemon: Daemon,
 }
 
-async fn with_peers(moods: &[&str]) -> Scene {
+async fn with_peers(moods: &[&str]) -> Fixture {
     let (world, peers) = (world::world().await, Peers::start().await);
     let list: Vec<String> = moods.iter().map(|mood| peers.url(mood) + "|pk").collect();
     let daemon = daemon()
@@ -105,7 +105,7 @@ async fn with_peers(moods: &[&str]) -> Scene {
         .with("PEER_REQUEST_TIMEOUT_MS", "700")
         .start()
         .await;
-    Scene {
+    Fixture {
         _world: world,
         peers,
         daemon,
@@ -125,49 +125,49 @@ async fn hostile_peers_are_left_out_and_the_honest_one_is_kept() {
         "renamed",
         "otherdigest",
     ] {
-        let scene = with_peers(&[mood, "ok"]).await;
-        let answer = scene.daemon.post(DEPOSITS, "", &deposit()).await;
+        let fixture = with_peers(&[mood, "ok"]).await;
+        let answer = fixture.daemon.post(DEPOSITS, "", &deposit()).await;
         assert_eq!(answer.status, 200, "{mood}: {}", answer.body);
         assert_eq!(answer.signed_by(), [OURS, THEIRS], "{mood}");
         assert_eq!(answer.signers.as_deref(), Some("2/0"), "{mood}");
-        scene.daemon.stop().await;
+        fixture.daemon.stop().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_signer_behind_two_urls_counts_once() {
-    let scene = with_peers(&["ok", "uppercase"]).await;
-    let answer = scene.daemon.post(DEPOSITS, "", &deposit()).await;
+    let fixture = with_peers(&["ok", "uppercase"]).await;
+    let answer = fixture.daemon.post(DEPOSITS, "", &deposit()).await;
     assert_eq!(answer.signed_by(), [OURS, THEIRS]);
-    scene.daemon.stop().await;
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_fields_reach_the_peers_and_nobody_is_asked_unasked() {
-    let scene = with_peers(&["extra"]).await;
-    assert!(scene.peers.received().is_empty());
+    let fixture = with_peers(&["extra"]).await;
+    assert!(fixture.peers.received().is_empty());
     let mut body = deposit();
     body["unknown"] = json!({"deep": [1, {"big": 12345678901234567890u64}]});
-    let answer = scene
+    let answer = fixture
         .daemon
         .post(&format!("{DEPOSITS}?x=1"), "", &body)
         .await;
     assert_eq!(answer.status, 200);
-    let received = scene.peers.received();
+    let received = fixture.peers.received();
     body["requestPeerSignatures"] = false.into();
     assert_eq!((received.len(), &received[0].body), (1, &body));
     assert_eq!(received[0].path, format!("{DEPOSITS}?x=1"));
-    scene.daemon.stop().await;
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_request_asks_no_peer_and_refused_claim_is_refused_whatever_peers_say() {
-    let scene = with_peers(&["ok"]).await;
+    let fixture = with_peers(&["ok"]).await;
     let mut body = deposit();
     body["chainId"] = "nochain".into();
-    assert_eq!(scene.daemon.post(DEPOSITS, "", &body).await.status, 400);
-    assert!(scene.peers.received().is_empty());
-    scene.daemon.stop().await;
+    assert_eq!(fixture.daemon.post(DEPOSITS, "", &body).await.status, 400);
+    assert!(fixture.peers.received().is_empty());
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

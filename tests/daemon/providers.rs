@@ -10,7 +10,7 @@ use alloy::{
 use devnet::{
     claim,
     proxy::{Lie, LyingProxy, Rule, rules},
-    world::{Devnet, Site, Withdrawal},
+    world::{DevChain, Devnet, Withdrawal},
 };
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
@@ -129,14 +129,14 @@ mod log {
 }
 
 /// A deposit on the origin, and the same transaction on another fork of that chain.
-struct Scene {
+struct Fixture {
     world: Devnet,
-    fork: Site,
+    fork: DevChain,
     deposit: Value,
     honest: Answer,
 }
 
-impl Scene {
+impl Fixture {
     async fn start() -> Self {
         let world = Devnet::start().await.unwrap();
         let fork = fork(&world).await;
@@ -160,7 +160,7 @@ impl Scene {
     }
 }
 
-async fn elsewhere(world: &Devnet, fork: &Site, wire: &Bytes, transaction: B256) {
+async fn elsewhere(world: &Devnet, fork: &DevChain, wire: &Bytes, transaction: B256) {
     let there = done(fork.node.broadcast(wire).await);
     assert_eq!(there.transaction_hash, transaction);
     let here = world.origin.node.receipt(transaction).await.unwrap();
@@ -169,14 +169,14 @@ async fn elsewhere(world: &Devnet, fork: &Site, wire: &Bytes, transaction: B256)
 }
 
 /// A lie, and whether those who hear it can know it from an accident.
-struct Told {
+struct NamedLie {
     name: &'static str,
     rule: Rule,
     disputed: bool,
 }
 
-fn told(name: &'static str, rule: Rule, disputed: bool) -> Told {
-    Told {
+fn told(name: &'static str, rule: Rule, disputed: bool) -> NamedLie {
+    NamedLie {
         name,
         rule,
         disputed,
@@ -191,16 +191,16 @@ fn truncated() -> Lie {
     )
 }
 
-async fn lies(scene: &Scene) -> Vec<Told> {
+async fn lies(fixture: &Fixture) -> Vec<NamedLie> {
     // Final from one block less, too: the agreed head may be the slowest provider's.
-    scene.world.origin.node.mine(1, 1).await.unwrap();
-    let tip = scene.world.origin.node.tip().await.unwrap().number;
+    fixture.world.origin.node.mine(1, 1).await.unwrap();
+    let tip = fixture.world.origin.node.tip().await.unwrap().number;
     let more = format!("{:064x}", 8);
     let amount = rules::receipts(move |receipt| {
         let data = receipt["logs"][0]["data"].as_str().unwrap();
         receipt["logs"][0]["data"] = json!(format!("{}{more}{}", &data[..66], &data[130..]));
     });
-    let other = &scene.fork.node.url;
+    let other = &fixture.fork.node.url;
     vec![
         told("forged log", rules::forge_log(json!({})), true),
         told("forged amount", amount, true),
@@ -279,14 +279,14 @@ async fn what_strangers_ask_says_nothing_of_a_chains_health_and_takes_nothing_fr
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_liar_among_three_changes_nothing_and_is_on_record() {
-    let scene = Scene::start().await;
-    for lie in lies(&scene).await {
-        let watched = Watched::start(&scene.world, "ORIGIN", 3).await;
+    let fixture = Fixture::start().await;
+    for lie in lies(&fixture).await {
+        let watched = Watched::start(&fixture.world, "ORIGIN", 3).await;
         watched.proxies[0].lie(lie.rule);
         for _ in 0..2 {
-            let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
+            let answer = watched.daemon.attest(DEPOSITS, &fixture.deposit).await;
             assert_eq!(answer.status, 200, "{}: {}", lie.name, answer.body);
-            assert_eq!(answer.body, scene.honest.body, "{}", lie.name);
+            assert_eq!(answer.body, fixture.honest.body, "{}", lie.name);
         }
         if lie.disputed {
             watched.disputed().await;
@@ -298,41 +298,42 @@ async fn one_liar_among_three_changes_nothing_and_is_on_record() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn liar_who_is_half_of_two_stops_everything() {
-    let scene = Scene::start().await;
-    for lie in lies(&scene).await.into_iter().filter(|lie| lie.disputed) {
-        let watched = Watched::start(&scene.world, "ORIGIN", 2).await;
+    let fixture = Fixture::start().await;
+    for lie in lies(&fixture).await.into_iter().filter(|lie| lie.disputed) {
+        let watched = Watched::start(&fixture.world, "ORIGIN", 2).await;
         watched.proxies[0].lie(lie.rule);
-        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
+        let answer = watched.daemon.attest(DEPOSITS, &fixture.deposit).await;
         assert_eq!(answer.status, 503, "{}: {}", lie.name, answer.body);
         assert_eq!(answer.code(), "QUORUM_UNAVAILABLE", "{}", lie.name);
         // Nobody is ruined by it: with the truth comes the signature.
         watched.proxies[0].honest();
-        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
-        assert_eq!(answer.body, scene.honest.body, "{}", lie.name);
+        let answer = watched.daemon.attest(DEPOSITS, &fixture.deposit).await;
+        assert_eq!(answer.body, fixture.honest.body, "{}", lie.name);
         watched.daemon.stop().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lie_that_begins_later_is_found_as_well() {
-    let scene = Scene::start().await;
-    let watched = Watched::start(&scene.world, "ORIGIN", 3).await;
+    let fixture = Fixture::start().await;
+    let watched = Watched::start(&fixture.world, "ORIGIN", 3).await;
     watched.proxies[0].lie(rules::after(1, rules::drop_log(0)));
     for _ in 0..3 {
-        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
-        assert_eq!(answer.body, scene.honest.body);
+        let answer = watched.daemon.attest(DEPOSITS, &fixture.deposit).await;
+        assert_eq!(answer.body, fixture.honest.body);
     }
     watched.disputed().await;
     // Set aside for the lie, the provider has no vote: one more that is lost, and nobody signs.
     watched.proxies[0].honest();
     watched.proxies[1].lie(rules::always(Lie::Drop));
-    let fresh = scene
-        .world
-        .origin
-        .deposit_native(&scene.world.user, native(3).amount, B256::ZERO);
+    let fresh =
+        fixture
+            .world
+            .origin
+            .deposit_native(&fixture.world.user, native(3).amount, B256::ZERO);
     let transaction = done(fresh.await).transaction_hash;
-    finalize(&scene.world, &scene.world.origin).await;
-    let body = claim::deposit(&scene.world.origin, transaction);
+    finalize(&fixture.world, &fixture.world.origin).await;
+    let body = claim::deposit(&fixture.world.origin, transaction);
     let answer = watched.daemon.attest(DEPOSITS, &body).await;
     assert_eq!(answer.status, 503, "{}", answer.body);
     assert_eq!(answer.code(), "QUORUM_UNAVAILABLE");
@@ -344,13 +345,13 @@ async fn lie_that_begins_later_is_found_as_well() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_of_three_lost_is_no_quorum() {
-    let scene = Scene::start().await;
+    let fixture = Fixture::start().await;
     for fate in [Lie::Drop, truncated()] {
-        let watched = Watched::start(&scene.world, "ORIGIN", 3).await;
+        let watched = Watched::start(&fixture.world, "ORIGIN", 3).await;
         for proxy in &watched.proxies[..2] {
             proxy.lie(rules::always(fate.clone()));
         }
-        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
+        let answer = watched.daemon.attest(DEPOSITS, &fixture.deposit).await;
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert_eq!(answer.code(), "QUORUM_UNAVAILABLE");
         let text = watched.daemon.metrics().await;
@@ -358,8 +359,8 @@ async fn two_of_three_lost_is_no_quorum() {
         let ready = watched.daemon.ops("/readyz").await;
         assert_eq!(ready.status, 503, "{}", ready.body);
         watched.proxies[0].honest();
-        let answer = watched.daemon.attest(DEPOSITS, &scene.deposit).await;
-        assert_eq!(answer.body, scene.honest.body);
+        let answer = watched.daemon.attest(DEPOSITS, &fixture.deposit).await;
+        assert_eq!(answer.body, fixture.honest.body);
         watched.daemon.stop().await;
     }
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const DEPTH: u64 = 3;
 
 /// A deposit that can be sent again after a reorg: its bytes, and with them its hash, stay.
-struct Scene {
+struct Fixture {
     world: Devnet,
     proxies: Vec<LyingProxy>,
     daemon: Daemon,
@@ -27,7 +27,7 @@ struct Scene {
     transaction: B256,
 }
 
-impl Scene {
+impl Fixture {
     /// The deposit is in a block, which is not final.
     async fn start() -> Self {
         let world = Devnet::start().await.unwrap();
@@ -38,15 +38,15 @@ impl Scene {
         let order = B256::repeat_byte(7);
         let payload = origin.native_deposit(order).value(native(7).amount);
         let wire = origin.node.signed(&world.user, payload).await.unwrap();
-        let mut scene = Self {
+        let mut fixture = Self {
             world,
             proxies,
             daemon,
             wire,
             transaction: B256::ZERO,
         };
-        scene.transaction = scene.send().await;
-        scene
+        fixture.transaction = fixture.send().await;
+        fixture
     }
 
     async fn send(&self) -> B256 {
@@ -139,57 +139,57 @@ fn refused(answer: &Answer, status: u16, code: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deposit_is_not_signed_before_it_is_final() {
-    let scene = Scene::start().await;
-    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
-    scene.world.origin.node.mine(1, 1).await.unwrap();
-    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
-    scene.world.origin.node.mine(1, 1).await.unwrap();
-    scene.signed().await;
-    scene.daemon.stop().await;
+    let fixture = Fixture::start().await;
+    fixture.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    fixture.world.origin.node.mine(1, 1).await.unwrap();
+    fixture.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    fixture.world.origin.node.mine(1, 1).await.unwrap();
+    fixture.signed().await;
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deposit_that_was_reorged_away_is_not_signed() {
-    let scene = Scene::start().await;
+    let fixture = Fixture::start().await;
     // The daemon has seen it, and the heads above it.
-    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
-    scene.finalize().await;
-    scene.reorg().await;
-    scene.refused(400, "TRANSACTION_MISSING").await;
-    scene.finalize().await;
-    scene.refused(400, "TRANSACTION_MISSING").await;
+    fixture.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    fixture.finalize().await;
+    fixture.reorg().await;
+    fixture.refused(400, "TRANSACTION_MISSING").await;
+    fixture.finalize().await;
+    fixture.refused(400, "TRANSACTION_MISSING").await;
     // It comes back, in another block, with its finality ahead of it.
-    assert_eq!(scene.send().await, scene.transaction);
-    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
-    scene.finalize().await;
-    scene.signed().await;
-    scene.daemon.stop().await;
+    assert_eq!(fixture.send().await, fixture.transaction);
+    fixture.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    fixture.finalize().await;
+    fixture.signed().await;
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deposit_in_another_block_is_signed_anew_after_a_halt_when_the_first_block_is_gone() {
-    let mut scene = Scene::start().await;
-    scene.finalize().await;
-    let first = scene.signed().await;
-    assert_eq!(scene.signed().await, first);
-    scene.reorg().await;
-    scene.refused(400, "TRANSACTION_MISSING").await;
-    assert_eq!(scene.send().await, scene.transaction);
-    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
-    scene.finalize().await;
+    let mut fixture = Fixture::start().await;
+    fixture.finalize().await;
+    let first = fixture.signed().await;
+    assert_eq!(fixture.signed().await, first);
+    fixture.reorg().await;
+    fixture.refused(400, "TRANSACTION_MISSING").await;
+    assert_eq!(fixture.send().await, fixture.transaction);
+    fixture.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    fixture.finalize().await;
     // A signature has been given away for a block that is gone: somebody has to look into it.
-    scene.refused(503, "CHAIN_HALTED").await;
-    scene.daemon = scene.daemon.restart().await;
-    scene.refused(503, "CHAIN_HALTED").await;
-    assert!(scene.daemon.clear_halt("origin").await);
-    let second = scene.signed().await;
+    fixture.refused(503, "CHAIN_HALTED").await;
+    fixture.daemon = fixture.daemon.restart().await;
+    fixture.refused(503, "CHAIN_HALTED").await;
+    assert!(fixture.daemon.clear_halt("origin").await);
+    let second = fixture.signed().await;
     assert_ne!(first["execution"], second["execution"]);
-    assert_eq!(scene.signed().await, second);
-    let metrics = scene.daemon.metrics().await;
+    assert_eq!(fixture.signed().await, second);
+    let metrics = fixture.daemon.metrics().await;
     assert!(metrics.contains("intentd_void_statements_total"));
     // The new statement outlives the process, the void one stays void.
-    let daemon = scene.daemon.restart().await;
-    let body = claim::deposit(&scene.world.origin, scene.transaction);
+    let daemon = fixture.daemon.restart().await;
+    let body = claim::deposit(&fixture.world.origin, fixture.transaction);
     let again = daemon.attest(DEPOSITS, &body).await;
     assert_eq!(again.json(), second);
     daemon.stop().await;
@@ -206,15 +206,21 @@ fn frozen(receipt: Value, transaction: Value) -> Rule {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_live_blocks_of_one_deposit_never_both_get_a_signature() {
-    let scene = Scene::start().await;
-    scene.finalize().await;
-    let first = scene.signed().await;
+    let fixture = Fixture::start().await;
+    fixture.finalize().await;
+    let first = fixture.signed().await;
     // The provider claims that the deposit is in the next block, which is on the chain as well.
-    let mut receipt = scene.shown("eth_getTransactionReceipt").await;
-    let mut transaction = scene.shown("eth_getTransactionByHash").await;
+    let mut receipt = fixture.shown("eth_getTransactionReceipt").await;
+    let mut transaction = fixture.shown("eth_getTransactionByHash").await;
     let number = receipt["blockNumber"].as_str().unwrap();
     let number = u64::from_str_radix(&number[2..], 16).unwrap() + 1;
-    let next = scene.world.origin.node.block(number.into()).await.unwrap();
+    let next = fixture
+        .world
+        .origin
+        .node
+        .block(number.into())
+        .await
+        .unwrap();
     let mut moved: Vec<&mut Value> = vec![&mut transaction];
     for log in receipt["logs"].as_array_mut().unwrap() {
         log["blockNumber"] = json!(format!("{number:#x}"));
@@ -225,61 +231,61 @@ async fn two_live_blocks_of_one_deposit_never_both_get_a_signature() {
         object["blockNumber"] = json!(format!("{number:#x}"));
         object["blockHash"] = json!(next.hash);
     }
-    scene.freeze(&receipt, &transaction);
-    scene.world.origin.node.mine(1, 1).await.unwrap();
-    let answer = scene.ask().await;
+    fixture.freeze(&receipt, &transaction);
+    fixture.world.origin.node.mine(1, 1).await.unwrap();
+    let answer = fixture.ask().await;
     refused(&answer, 503, "PROVIDER_UNAVAILABLE");
-    scene.honest();
-    assert_eq!(scene.signed().await, first);
-    scene.daemon.stop().await;
+    fixture.honest();
+    assert_eq!(fixture.signed().await, first);
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn receipt_and_blocks_of_different_forks_give_no_signature() {
-    let scene = Scene::start().await;
-    scene.finalize().await;
-    let receipt = scene.shown("eth_getTransactionReceipt").await;
-    let transaction = scene.shown("eth_getTransactionByHash").await;
-    scene.reorg().await;
-    scene.finalize().await;
-    scene.freeze(&receipt, &transaction);
+    let fixture = Fixture::start().await;
+    fixture.finalize().await;
+    let receipt = fixture.shown("eth_getTransactionReceipt").await;
+    let transaction = fixture.shown("eth_getTransactionByHash").await;
+    fixture.reorg().await;
+    fixture.finalize().await;
+    fixture.freeze(&receipt, &transaction);
     // A daemon that has seen nothing yet, ...
-    refused(&scene.ask().await, 503, "QUORUM_UNAVAILABLE");
+    refused(&fixture.ask().await, 503, "QUORUM_UNAVAILABLE");
     // ... and one that follows the new fork.
-    scene.finalize().await;
-    refused(&scene.ask().await, 503, "QUORUM_UNAVAILABLE");
-    scene.honest();
-    scene.refused(400, "TRANSACTION_MISSING").await;
-    scene.daemon.stop().await;
+    fixture.finalize().await;
+    refused(&fixture.ask().await, 503, "QUORUM_UNAVAILABLE");
+    fixture.honest();
+    fixture.refused(400, "TRANSACTION_MISSING").await;
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn node_that_changes_forks_between_two_reads_gives_no_signature() {
-    let scene = Scene::start().await;
+    let fixture = Fixture::start().await;
     // The daemon follows the first fork, on which the deposit is not final.
-    scene.refused(400, "TRANSACTION_NOT_FINALIZED").await;
-    let receipt = scene.shown("eth_getTransactionReceipt").await;
-    let transaction = scene.shown("eth_getTransactionByHash").await;
-    scene.finalize().await;
-    scene.reorg().await;
+    fixture.refused(400, "TRANSACTION_NOT_FINALIZED").await;
+    let receipt = fixture.shown("eth_getTransactionReceipt").await;
+    let transaction = fixture.shown("eth_getTransactionByHash").await;
+    fixture.finalize().await;
+    fixture.reorg().await;
     // Receipts come from a node that still is on the first fork, heads from one on the second.
-    scene.freeze(&receipt, &transaction);
+    fixture.freeze(&receipt, &transaction);
     for _ in 0..3 {
-        let answer = scene.ask().await;
+        let answer = fixture.ask().await;
         assert_ne!(answer.status, 200, "{}", answer.body);
-        scene.world.origin.node.mine(1, 1).await.unwrap();
+        fixture.world.origin.node.mine(1, 1).await.unwrap();
     }
-    scene.daemon.stop().await;
+    fixture.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reorg_while_it_is_asked_gives_the_old_block_or_nothing() {
-    let scene = Scene::start().await;
-    scene.finalize().await;
+    let fixture = Fixture::start().await;
+    fixture.finalize().await;
     let mut given = false;
     for _ in 0..4 {
-        let asked = join_all((0..6).map(|_| scene.ask()));
-        let (answers, ()) = tokio::join!(asked, scene.reorg());
+        let asked = join_all((0..6).map(|_| fixture.ask()));
+        let (answers, ()) = tokio::join!(asked, fixture.reorg());
         let signed: Vec<&Answer> = answers.iter().filter(|a| a.status == 200).collect();
         for answer in &signed {
             assert_eq!(answer.body, signed[0].body);
@@ -288,16 +294,16 @@ async fn reorg_while_it_is_asked_gives_the_old_block_or_nothing() {
             assert!(answer.json()["execution"].is_null(), "{}", answer.body);
         }
         given |= !signed.is_empty();
-        assert_eq!(scene.send().await, scene.transaction);
-        scene.finalize().await;
+        assert_eq!(fixture.send().await, fixture.transaction);
+        fixture.finalize().await;
         if given {
-            scene.refused(503, "CHAIN_HALTED").await;
-            assert!(scene.daemon.clear_halt("origin").await);
+            fixture.refused(503, "CHAIN_HALTED").await;
+            assert!(fixture.daemon.clear_halt("origin").await);
         }
-        scene.signed().await;
+        fixture.signed().await;
         given = true;
     }
-    scene.daemon.stop().await;
+    fixture.daemon.stop().await;
 }
 
 /// Nobody asks the daemon about the deposit again: its own watcher looks back, and a quorum of three

@@ -27,15 +27,15 @@ use intentd::{
     price::settlement::GAS,
     request::{
         self, Operation, Request, TradeType,
-        fact::{self, Applied, Facts, Place, Purpose, Standing},
+        fact::{self, Applied, Facts, Inclusion, Purpose, Standing},
     },
     sign::raw::RawKey,
     solver::{
+        account::{Gas, SolverAccount},
+        chain::TradingChain,
         claimable,
         keys::Keys,
-        lane::{Gas, Lane},
-        settle::{Settler, oracle::Oracle},
-        site::Site,
+        settle::{Settler, oracle::OracleClient},
     },
     store::{
         Batch, Store,
@@ -132,7 +132,7 @@ impl Rig {
         let hub = self.chains.hub().unwrap();
         let (chain, trades) = (hub.chain.clone(), (hub.trades.clone(), hub.required));
         let named = ("relay", self.world.hub.node.chain_id);
-        let site = Site::plain(named, chain, trades).unwrap();
+        let site = TradingChain::plain(named, chain, trades).unwrap();
         let signer = Arc::new(RawKey::parse(&self.world.solver.key()).unwrap());
         let keys = Keys {
             current: signer.clone(),
@@ -140,13 +140,13 @@ impl Rig {
             family: vm::SETTLEMENT,
         };
         let store = self.requests.store().clone();
-        let lane = Lane::open(Arc::new(site), store, signer, Gas::default(), self.now);
+        let lane = SolverAccount::open(Arc::new(site), store, signer, Gas::default(), self.now);
         let url = format!("http://{}", self.between.address).parse().unwrap();
         Settler {
             keys,
             requests: self.requests.clone(),
             lane: Arc::new(lane.await.unwrap()),
-            oracle: Oracle::new(url, None, std::time::Duration::from_secs(30)).unwrap(),
+            oracle: OracleClient::new(url, None, std::time::Duration::from_secs(30)).unwrap(),
             contract: self.contract.clone(),
             exposure: Arc::default(),
         }
@@ -203,7 +203,7 @@ impl Rig {
 
     /// As the quoter stores it.
     fn request(&self, deal: &Deal<'_>, salt: u64) -> Request {
-        let leg = |site: &devnet::world::Site, amount: u64| request::Leg {
+        let leg = |site: &devnet::world::DevChain, amount: u64| request::Leg {
             chain: site.node.chain_id,
             network: site.id.to_owned(),
             currency: format!("{:#x}", Address::ZERO),
@@ -283,7 +283,7 @@ impl Rig {
             depositor: format!("{:#x}", self.world.user.address()),
             currency: format!("{:#x}", Address::ZERO),
             amount: U256::from(AMOUNT),
-            place: Place {
+            place: Inclusion {
                 number: 1,
                 hash: B256::ZERO,
                 time: self.now / 1_000,

@@ -12,7 +12,7 @@ use std::{
 use alloy::primitives::B256;
 use intentd::store::{
     Batch, Key, Kind, Making, Store,
-    pair::{Pair, Places},
+    pair::{Directories, Pair},
     rows::{entry, halt, slot, watch},
     sled::SledStore,
 };
@@ -23,9 +23,9 @@ const DAMAGED: i32 = 65;
 const IN_USE: i32 = 75;
 
 /// A DATA_DIR.
-struct Place(TempDir);
+struct DataDir(TempDir);
 
-impl Place {
+impl DataDir {
     fn new() -> Self {
         let closed = fs::Permissions::from_mode(0o700);
         let made = tempfile::Builder::new().permissions(closed).tempdir();
@@ -48,7 +48,7 @@ impl Place {
     }
 
     fn open(&self) -> Pair {
-        Pair::open(&Places::new(self.0.path(), None), Making::Allowed).unwrap()
+        Pair::open(&Directories::new(self.0.path(), None), Making::Allowed).unwrap()
     }
 
     /// The store that all rows of these tests are in.
@@ -158,7 +158,7 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn a_store_is_verified_exported_imported_and_compacted() {
-    let place = Place::filled().await;
+    let place = DataDir::filled().await;
     let counted = place.good(&["store", "verify"]);
     assert!(counted.contains("entry                40"), "{counted}");
     assert!(counted.contains("121 rows, 0 defects"), "{counted}");
@@ -166,7 +166,7 @@ async fn a_store_is_verified_exported_imported_and_compacted() {
     assert!(compacted.starts_with("121 rows, "), "{compacted}");
     assert_eq!(place.good(&["store", "verify"]), counted);
 
-    let (files, other) = (Place::new(), Place::new());
+    let (files, other) = (DataDir::new(), DataDir::new());
     let file = |name: &str| files.0.path().join(name).display().to_string();
     let (first, second) = (file("first"), file("second"));
     place.good(&["store", "export", &first]);
@@ -187,7 +187,7 @@ async fn a_store_is_verified_exported_imported_and_compacted() {
 
 #[tokio::test]
 async fn an_import_that_fails_leaves_nothing() {
-    let (place, files) = (Place::filled().await, Place::new());
+    let (place, files) = (DataDir::filled().await, DataDir::new());
     let file = |name: &str, bytes: &[u8]| {
         let path = files.0.path().join(name);
         fs::write(&path, bytes).unwrap();
@@ -223,7 +223,7 @@ async fn an_import_that_fails_leaves_nothing() {
         ("/none".to_owned(), "cannot read /none", 1),
     ];
     for (file, wanted, wanted_code) in cases {
-        let fresh = Place::new();
+        let fresh = DataDir::new();
         let (code, text) = fresh.bad(&["store", "import", &file]);
         assert_eq!(code, wanted_code, "{text}");
         assert!(text.contains(wanted), "{wanted}: {text}");
@@ -233,7 +233,7 @@ async fn an_import_that_fails_leaves_nothing() {
 
 #[tokio::test]
 async fn defects_are_told_and_fail() {
-    let place = Place::filled().await;
+    let place = DataDir::filled().await;
     let mut newer = entry::Entry {
         own: false,
         digest: B256::ZERO,
@@ -269,7 +269,7 @@ async fn defects_are_told_and_fail() {
 
 #[tokio::test]
 async fn a_store_in_use_or_missing_is_said_so() {
-    let place = Place::filled().await;
+    let place = DataDir::filled().await;
     let file = place.0.path().join("file").display().to_string();
     let held = SledStore::open(&place.journal()).unwrap();
     for arguments in [
@@ -286,7 +286,7 @@ async fn a_store_in_use_or_missing_is_said_so() {
     held.close().await;
     assert!(!Path::new(&file).exists());
     for arguments in [&["store", "verify"][..], &["store", "compact"]] {
-        let (code, text) = Place::new().bad(arguments);
+        let (code, text) = DataDir::new().bad(arguments);
         assert_eq!(code, 1);
         assert!(text.contains("there is no store in"), "{text}");
     }
@@ -294,11 +294,11 @@ async fn a_store_in_use_or_missing_is_said_so() {
 
 #[tokio::test]
 async fn a_data_dir_that_others_may_open_is_refused_and_what_is_made_is_closed() {
-    let place = Place::filled().await;
-    let journal = Place::new();
+    let place = DataDir::filled().await;
+    let journal = DataDir::new();
     let moved = journal.journal();
     fs::rename(place.journal(), &moved).unwrap();
-    let open = |place: &Place, mode| {
+    let open = |place: &DataDir, mode| {
         fs::set_permissions(place.0.path(), fs::Permissions::from_mode(mode)).unwrap();
     };
     let apart = ("JOURNAL_DIR", journal.0.path());
@@ -340,8 +340,8 @@ async fn a_data_dir_that_others_may_open_is_refused_and_what_is_made_is_closed()
 }
 
 /// Puts `bytes` over a copy of `place` and asks for both kinds of opening.
-fn refused(place: &Place, name: &str, bytes: &[u8]) -> Option<String> {
-    let copy = Place::new();
+fn refused(place: &DataDir, name: &str, bytes: &[u8]) -> Option<String> {
+    let copy = DataDir::new();
     for one in ["store", "journal"] {
         let (from, to) = (place.0.path().join(one), copy.0.path().join(one));
         fs::create_dir_all(to.join("blobs")).unwrap();
@@ -369,7 +369,7 @@ fn refused(place: &Place, name: &str, bytes: &[u8]) -> Option<String> {
 
 #[tokio::test]
 async fn a_damaged_directory_is_a_message_and_never_a_panic() {
-    let place = Place::filled().await;
+    let place = DataDir::filled().await;
     // Opened once more, there is a snapshot, too.
     place.good(&["store", "verify"]);
     let mut seen = 0;
@@ -408,7 +408,7 @@ async fn a_store_of_another_version_is_refused() {
         (2, "an older version"),
         (1, "older"),
     ] {
-        let place = Place::new();
+        let place = DataDir::new();
         let format = Key::new(Kind(0), "format");
         place.put(vec![(format, vec![found])]).await;
         let file = place.0.path().join("file");
@@ -434,7 +434,7 @@ async fn a_store_of_another_version_is_refused() {
 
 #[tokio::test]
 async fn a_compaction_that_is_killed_leaves_a_whole_store() {
-    let place = Place::filled().await;
+    let place = DataDir::filled().await;
     let counted = place.good(&["store", "verify"]);
     let beside = place.0.path().join("journal.compacting");
     let mut killed = 0;

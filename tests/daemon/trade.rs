@@ -2,7 +2,7 @@
 //! read, through a provider that may lie.
 
 mod accounts;
+mod inspect;
 mod rig;
 mod scan;
-mod witness;
 mod write;

@@ -152,7 +152,7 @@ pub async fn listed(world: &World, request: B256) -> Vec<B256> {
     let Some(process) = &world.process else {
         return Vec::new();
     };
-    let rows = process.desk().unsettled().await.unwrap();
+    let rows = process.handle().unsettled().await.unwrap();
     let own = rows.iter().filter(|row| row.request == request);
     own.map(|row| row.deposit).collect()
 }
@@ -162,7 +162,7 @@ pub async fn parked(world: &World, request: B256) -> Vec<B256> {
     let Some(process) = &world.process else {
         return Vec::new();
     };
-    let rows = process.desk().parked(true).await.unwrap();
+    let rows = process.handle().parked(true).await.unwrap();
     let own = rows.iter().filter(|row| row.request == request);
     own.map(|row| row.deposit).collect()
 }

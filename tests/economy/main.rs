@@ -22,6 +22,7 @@ mod customer;
 mod endings;
 mod fuse;
 mod history;
+mod inbox;
 mod invariants;
 mod limits;
 mod market;
@@ -35,7 +36,6 @@ mod rotation;
 mod strangers;
 mod sums;
 mod talkers;
-mod told;
 mod users;
 mod world;
 

@@ -12,12 +12,12 @@ use crate::{
 impl History {
     /// Holds fills for so many seconds.
     pub async fn pause(&mut self, seconds: u64) {
-        let desk = self.world.desk().clone();
+        let handle = self.world.handle().clone();
         let store = self.world.store.clone();
         select! {
             biased;
             () = store.died() => {}
-            paused = desk.pause("a look at the books") => {
+            paused = handle.pause("a look at the books") => {
                 paused.unwrap();
                 if self.held.is_none() {
                     self.held = Some(books::fills(&self.world).await);
@@ -35,13 +35,13 @@ impl History {
                 self.broken.push(violation('f', what));
             }
         }
-        let desk = self.world.desk().clone();
+        let handle = self.world.handle().clone();
         let store = self.world.store.clone();
         select! {
             biased;
             // What has died goes on as it was: paused.
             () = store.died() => self.at(clock::seconds() + 10, Act::Resume),
-            resumed = desk.resume() => {
+            resumed = handle.resume() => {
                 resumed.unwrap();
             }
         }
@@ -77,29 +77,29 @@ impl History {
 
     /// What died meanwhile may have been done.
     async fn cleared(&self, gone: &mut Vec<B256>, off: &mut Vec<B256>) {
-        let desk = self.world.desk();
-        for one in desk.parked(true).await.unwrap() {
+        let handle = self.world.handle();
+        for one in handle.parked(true).await.unwrap() {
             gone.push(one.deposit);
-            desk.dismiss(one.deposit).await.ok();
+            handle.dismiss(one.deposit).await.ok();
         }
-        for one in desk.unsettled().await.unwrap() {
+        for one in handle.unsettled().await.unwrap() {
             off.push(one.deposit);
-            if desk.write_off(one.deposit).await.is_err() {
+            if handle.write_off(one.deposit).await.is_err() {
                 off.pop();
             }
         }
     }
 
     async fn verbs(&self) -> String {
-        let desk = self.world.desk();
-        let (parked, unsettled) = (desk.parked(true).await, desk.unsettled().await);
+        let handle = self.world.handle();
+        let (parked, unsettled) = (handle.parked(true).await, handle.unsettled().await);
         let (parked, unsettled) = (parked.unwrap(), unsettled.unwrap());
         let mut refused = 0;
         for one in &parked {
-            refused += usize::from(desk.release(one.deposit).await.is_err());
+            refused += usize::from(handle.release(one.deposit).await.is_err());
         }
         for one in &unsettled {
-            refused += usize::from(desk.retry(one.deposit).await.is_err());
+            refused += usize::from(handle.retry(one.deposit).await.is_err());
         }
         let mut healed = 0;
         for lane in self.world.lanes() {

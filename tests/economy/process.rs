@@ -19,7 +19,7 @@ use intentd::{
         self, Trading,
         engine::{Base, Engine, Outside},
     },
-    solver::{desk::Desk, lane::Lane, settle::oracle::Carrier, worker::Pace},
+    solver::{account::SolverAccount, admin::AdminHandle, settle::oracle::Carrier, worker::Pace},
     store::Store,
     webhook::guard::Reach,
 };
@@ -43,15 +43,15 @@ pub struct Process {
     api: Router,
     oracle: Arc<Router>,
     peer: Router,
-    desk: Desk,
-    lanes: Vec<Arc<Lane>>,
+    handle: AdminHandle,
+    lanes: Vec<Arc<SolverAccount>>,
     tasks: JoinSet<()>,
     shutdown: CancellationToken,
 }
 
 impl Process {
-    pub fn desk(&self) -> &Desk {
-        &self.desk
+    pub fn handle(&self) -> &AdminHandle {
+        &self.handle
     }
 }
 
@@ -101,7 +101,7 @@ impl World {
             api: Router::default().with(&state, intents::ROUTES).unwrap(),
             oracle,
             peer,
-            desk: Desk {
+            handle: AdminHandle {
                 requests: solver.requests.clone(),
                 books: solver.books.subscribe(),
                 clock: clock::millis,
@@ -226,11 +226,11 @@ impl World {
         ask(router, (Method::POST, path, body), key).await
     }
 
-    pub fn desk(&self) -> &Desk {
-        self.process.as_ref().unwrap().desk()
+    pub fn handle(&self) -> &AdminHandle {
+        self.process.as_ref().unwrap().handle()
     }
 
-    pub fn lanes(&self) -> &[Arc<Lane>] {
+    pub fn lanes(&self) -> &[Arc<SolverAccount>] {
         &self.process.as_ref().unwrap().lanes
     }
 }

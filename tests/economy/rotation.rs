@@ -5,8 +5,8 @@ use std::sync::Arc;
 use alloy::primitives::B256;
 use intentd::{
     solver::{
-        lane::{Gas, Lane, Plan},
-        site::Site,
+        account::{Gas, Plan, SolverAccount},
+        chain::TradingChain,
     },
     store::{Outcome, Store, rows::attempt::Owner},
 };
@@ -27,10 +27,10 @@ async fn promised(world: &World, owner: Owner) -> B256 {
     let hub = chains.hub().unwrap();
     let (name, number, _) = CHAINS[2];
     let providers = (hub.trades.clone(), hub.required);
-    let site = Site::plain((name, number), hub.chain.clone(), providers).unwrap();
+    let site = TradingChain::plain((name, number), hub.chain.clone(), providers).unwrap();
     let store: Arc<dyn Store> = world.store.clone();
     let (signer, now) = (key(SOLVER), clock::millis());
-    let lane = Lane::open(Arc::new(site), store.clone(), signer, Gas::default(), now);
+    let lane = SolverAccount::open(Arc::new(site), store.clone(), signer, Gas::default(), now);
     let lane = lane.await.unwrap();
     let plan = Plan {
         owner,
@@ -70,7 +70,7 @@ async fn what_a_former_key_was_to_send_to_the_settlement_chain_is_sent_and_ends(
     };
     // The former account's and the present one's, whose nonces are none of the other's.
     let lanes = on(CHAINS[2].0);
-    let (former, present): (Vec<Arc<Lane>>, Vec<Arc<Lane>>) =
+    let (former, present): (Vec<Arc<SolverAccount>>, Vec<Arc<SolverAccount>>) =
         lanes.into_iter().partition(|lane| lane.name == CHAINS[2].0);
     assert_eq!((former.len(), present.len()), (1, 1));
     assert_eq!(former[0].attempts().await.unwrap(), []);

@@ -6,7 +6,7 @@ use alloy::{
 };
 use devnet::{
     artifact::Artifacts,
-    world::{Deposit, Devnet, Money, SignedOrder, Site, Terms},
+    world::{Deposit, DevChain, Devnet, Money, SignedOrder, Terms},
 };
 
 use super::daemon::{Setup, daemon};
@@ -42,7 +42,7 @@ pub fn token(currency: Address, amount: u64) -> Money {
 }
 
 /// Makes everything that stands in `site`'s blocks final.
-pub async fn finalize(world: &Devnet, site: &Site) {
+pub async fn finalize(world: &Devnet, site: &DevChain) {
     let blocks = world.options.finality_blocks;
     site.node.mine(blocks, 1).await.unwrap();
 }
@@ -54,10 +54,10 @@ pub async fn finalize_hub(world: &Devnet) {
 }
 
 /// The origin of another node: a chain of the same id with the same contracts, other blocks and a longer history.
-pub async fn fork(world: &Devnet) -> Site {
+pub async fn fork(world: &Devnet) -> DevChain {
     let artifacts = Artifacts::load().unwrap().into();
     let chain_id = world.origin.node.chain_id;
-    let fork = Site::start("origin", chain_id, &world.allocator, artifacts);
+    let fork = DevChain::start("origin", chain_id, &world.allocator, artifacts);
     let fork = fork.await.unwrap();
     assert_eq!(fork.depository, world.origin.depository);
     let funds = U256::from(10u64.pow(18));
@@ -132,7 +132,7 @@ impl<'a> Deal<'a> {
         self.pay(&self.world.origin, self.input, user).await
     }
 
-    async fn pay(&self, site: &Site, money: Money, to: Address) -> B256 {
+    async fn pay(&self, site: &DevChain, money: Money, to: Address) -> B256 {
         let (solver, id) = (&self.world.solver, self.order.id);
         let Money { currency, amount } = money;
         let sent = match currency.is_zero() {

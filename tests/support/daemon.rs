@@ -20,7 +20,7 @@ use intentd::{
     store::{
         Making, Store,
         integrators::{Integrators, IntegratorsError},
-        pair::{Pair, Places},
+        pair::{Directories, Pair},
     },
 };
 use serde_json::Value;
@@ -167,7 +167,7 @@ impl Setup {
         if self.integrators.is_empty() {
             return;
         }
-        let places = Places::new(data_dir, None);
+        let places = Directories::new(data_dir, None);
         let pair = Pair::open(&places, Making::Allowed).unwrap();
         let integrators = Integrators::open(pair.store.clone()).await.unwrap();
         for one in &self.integrators {

@@ -3,7 +3,7 @@
 use alloy::primitives::{B256, Bytes, U256};
 use intentd::request::{
     Execution, Leg, Operation, Request, TradeType,
-    fact::{Deposit, Facts, Place, Standing},
+    fact::{Deposit, Facts, Inclusion, Standing},
 };
 use serde_json::Value;
 use vm::protocol::order::{Order, Output, VERSION};
@@ -77,7 +77,7 @@ pub fn paid(facts: &mut Facts, number: u64) {
         depositor: USER.into(),
         currency: NATIVE.into(),
         amount: U256::from(5),
-        place: Place {
+        place: Inclusion {
             number: 7,
             hash: id,
             time: 1_700_000_000,

@@ -17,7 +17,7 @@ use crate::{
         request::{PayloadParams, PayloadRequest, WithdrawCall},
     },
     spec::FinalityDefaults,
-    trade::{Landing, OpenSwaps, OpenTrade, StepBuilder, TransactionCodec},
+    trade::{Landing, OpenSwaps, OpenTrading, StepBuilder, TransactionCodec},
     types::{Address, Bytes, ChainId, TxRef, U256},
 };
 
@@ -42,7 +42,7 @@ pub struct Family {
     /// Opens one provider. No network traffic happens before the first read.
     pub open: Option<OpenProvider>,
     /// Opens one provider for trading, likewise.
-    pub trade: Option<OpenTrade>,
+    pub trade: Option<OpenTrading>,
     /// How what an account means to pay lands.
     pub landing: Option<&'static dyn Landing>,
     pub steps: Option<&'static dyn StepBuilder>,

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 
 use crate::{
     ChainReader, Provider, ReadError, StateReader,
-    trade::{Witness, Witnesses},
+    trade::{TxDetails, TxInspector},
     types::{
         Address, B256, Block, Bytes, Failure, Head, Receipt, Transaction, TxRef, WithdrawalStatus,
     },
@@ -68,7 +68,7 @@ struct Board {
     settled: Option<u64>,
     fork: Option<(u64, u8)>,
     transactions: HashMap<Bytes, Transaction>,
-    views: HashMap<(Vec<u8>, Bytes), Bytes>,
+    head_calls: HashMap<(Vec<u8>, Bytes), Bytes>,
     withdrawals: HashMap<Bytes, WithdrawalStatus>,
     failure: Option<ReadError>,
     hanging: bool,
@@ -107,7 +107,7 @@ impl Script {
 
     pub fn put_view(&self, to: &Address, data: &Bytes, answer: Bytes) {
         let key = (to.bytes().to_vec(), data.clone());
-        self.with(|board| board.views.insert(key, answer));
+        self.with(|board| board.head_calls.insert(key, answer));
     }
 
     pub fn put_withdrawal(&self, encoded: &Bytes, status: WithdrawalStatus) {
@@ -269,7 +269,7 @@ impl StateReader for Script {
             board.anchor(block)?;
             let key = (to.bytes().to_vec(), data.clone());
             let unknown = || ReadError::Unavailable("call not scripted".into());
-            board.views.get(&key).cloned().ok_or_else(unknown)
+            board.head_calls.get(&key).cloned().ok_or_else(unknown)
         })
         .await
     }
@@ -279,8 +279,8 @@ impl StateReader for Script {
 pub struct Unseen;
 
 #[async_trait]
-impl Witnesses for Unseen {
-    async fn witness(&self, _: &TxRef) -> Result<Option<Witness>, ReadError> {
+impl TxInspector for Unseen {
+    async fn inspect(&self, _: &TxRef) -> Result<Option<TxDetails>, ReadError> {
         Ok(None)
     }
 }

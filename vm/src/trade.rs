@@ -3,6 +3,8 @@
 //! money is read again through [`ChainReader`](crate::ChainReader) and its quorum before it is acted on.
 
 mod failover;
+mod head_calls;
+mod inspect;
 mod key;
 mod simulate;
 mod source;
@@ -10,19 +12,19 @@ mod steps;
 mod submit;
 mod swap;
 mod transaction;
-mod views;
 mod wallet;
-mod witness;
 
 use std::sync::Arc;
 
 use crate::family::{ChainSpec, Endpoint, SpecError};
 
 pub use self::{
-    failover::{Cost, Failover, Ground},
+    failover::{Cost, Failover, FailoverContext},
+    head_calls::HeadCalls,
+    inspect::{Change, Diff, TxDetails, TxInspector},
     key::{Message, Signer, Unsigned},
-    simulate::{Intended, Rehearsal, Revert},
-    source::{ScanError, Scanner, Sighting},
+    simulate::{Intended, Revert, Simulator},
+    source::{DepositTx, ScanError, Scanner},
     steps::{
         Call, DepositTerms, FillTerms, PaymentTerms, Payout, Spend, Step, StepBuilder, StepCall,
     },
@@ -36,20 +38,18 @@ pub use self::{
         SwapTerms, SwapVenue, SwapVenues,
     },
     transaction::{Authorization, Draft, Limits, TransactionCodec, Unfit},
-    views::Views,
     wallet::{Accounts, Called, CurrencyInfo},
-    witness::{Change, Diff, Witness, Witnesses},
 };
 
 /// See [`Family::trade`](crate::Family::trade).
-pub type OpenTrade = fn(&Arc<ChainSpec>, &Endpoint) -> Result<Trade, SpecError>;
+pub type OpenTrading = fn(&Arc<ChainSpec>, &Endpoint) -> Result<TradingProvider, SpecError>;
 
 /// One provider of one chain, opened for trading.
 #[derive(Clone)]
-pub struct Trade {
+pub struct TradingProvider {
     pub scanner: Arc<dyn Scanner>,
     pub accounts: Arc<dyn Accounts>,
     pub writer: Arc<dyn Writer>,
-    pub rehearsal: Arc<dyn Rehearsal>,
-    pub witnesses: Arc<dyn Witnesses>,
+    pub simulator: Arc<dyn Simulator>,
+    pub inspector: Arc<dyn TxInspector>,
 }

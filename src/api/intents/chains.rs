@@ -19,7 +19,7 @@ use crate::{
     http::{ApiError, Request, Response},
     json,
     market::{self, Currency, Network},
-    quote::venue::{Capacity, CapacityError},
+    quote::pricing_chain::{Capacity, CapacityError},
 };
 
 /// How long the list waits for a chain's newest block.
@@ -398,8 +398,8 @@ mod tests {
 
     use super::*;
     use crate::quote::{
-        scene::Scene,
-        venue::{Admission, Payment},
+        fixtures::Fixture,
+        pricing_chain::{Admission, Payment},
     };
 
     fn contracts(more: &Value) -> Value {
@@ -451,15 +451,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_chain_lags_whose_newest_block_is_old() {
-        let scene = Arc::new(Scene::default());
-        let capacity: Arc<dyn Capacity> = scene.clone();
+        let fixture = Arc::new(Fixture::default());
+        let capacity: Arc<dyn Capacity> = fixture.clone();
         let told = async |network: &str| Looks::default().is_lagging(&capacity, network).await;
         assert!(!told("origin").await);
-        scene.with(|world| world.stalled = Some("origin".into()));
+        fixture.with(|world| world.stalled = Some("origin".into()));
         assert!(told("origin").await);
         assert!(!told("destination").await);
         // What is not traded for another reason makes its blocks.
-        scene.with(|world| world.unsound = Some("destination".into()));
+        fixture.with(|world| world.unsound = Some("destination".into()));
         assert!(!told("destination").await);
     }
 

@@ -12,6 +12,7 @@ use vm::ReadError;
 use super::{Shared, State};
 use crate::{
     chains::asking,
+    format,
     http::{ApiError, Number, Request, Response},
     market::{Currency, Network},
     quote::{
@@ -19,7 +20,6 @@ use crate::{
         intent,
         toll::{End, Toll},
     },
-    show,
 };
 
 /// How old an answer of a provider may be.
@@ -154,7 +154,7 @@ async fn held(state: &State, network: &Network, currency: &Currency) -> Result<H
         let whole = U256::from(10).checked_pow(U256::from(currency.decimals))?;
         Some(balance.checked_mul(price.usd)? / whole)
     });
-    let micro = show::micro(usd.unwrap_or_default());
+    let micro = format::micro(usd.unwrap_or_default());
     Ok(Held {
         chain_id: network.chain_id,
         currency_id: currency.group.clone(),
@@ -162,7 +162,7 @@ async fn held(state: &State, network: &Network, currency: &Currency) -> Result<H
         address: currency.address.clone(),
         decimals: currency.decimals,
         balance: balance.to_string(),
-        amount_usd: show::units(micro, 6),
+        amount_usd: format::units(micro, 6),
     })
 }
 

@@ -10,9 +10,9 @@ use crate::{
     http::{
         ApiError, Body, Errors, Response,
         codes::{self, ErrorCode, SERVER},
-        error::{Described, Told},
+        error::{Described, ErrorText},
     },
-    index::manual::ManualError,
+    index::submitted::SubmittedError,
     quote::code::{FailedCall, Refused},
     store::requests::RequestsError,
     stream::feed::FeedError,
@@ -103,7 +103,7 @@ impl QuoteFailure {
 }
 
 fn answer(error: ApiError) -> Response {
-    let Told {
+    let ErrorText {
         status,
         code,
         message,
@@ -135,21 +135,21 @@ pub fn refused(refused: &Refused) -> Result<Response, ApiError> {
     Response::json_with(status, &QuoteFailure::of(refused))
 }
 
-impl From<ManualError> for ApiError {
-    fn from(error: ManualError) -> Self {
+impl From<SubmittedError> for ApiError {
+    fn from(error: SubmittedError) -> Self {
         let message = error.to_string();
         match error {
-            ManualError::UnknownChain(_) => Self::refused("UNSUPPORTED_CHAIN", message),
-            ManualError::BadHash(_) => Self::refused("INVALID_TRANSACTION_HASH", message),
-            ManualError::BadTransaction(_) => Self::refused("INVALID_TRANSACTION", message),
-            ManualError::UnknownRequest(_) => Self::missing("REQUEST_NOT_FOUND", message),
-            ManualError::NotIncluded(_) | ManualError::UnknownTransaction(_) => {
+            SubmittedError::UnknownChain(_) => Self::refused("UNSUPPORTED_CHAIN", message),
+            SubmittedError::BadHash(_) => Self::refused("INVALID_TRANSACTION_HASH", message),
+            SubmittedError::BadTransaction(_) => Self::refused("INVALID_TRANSACTION", message),
+            SubmittedError::UnknownRequest(_) => Self::missing("REQUEST_NOT_FOUND", message),
+            SubmittedError::NotIncluded(_) | SubmittedError::UnknownTransaction(_) => {
                 Self::missing("TRANSACTION_NOT_FOUND", message)
             }
-            ManualError::Busy => {
+            SubmittedError::Busy => {
                 Self::unavailable("SERVICE_UNAVAILABLE", "Too many transactions wait", message)
             }
-            ManualError::Index(error) => Self::unavailable(
+            SubmittedError::Index(error) => Self::unavailable(
                 "SERVICE_UNAVAILABLE",
                 "The transaction cannot be looked up now",
                 error,

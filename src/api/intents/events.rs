@@ -15,9 +15,9 @@ use crate::{
     integrator::Scope,
     stream::{
         Fanout,
-        desk::Interest,
         feed::{self, FOLLOWED},
         session::Session,
+        subscriptions::Interest,
     },
 };
 

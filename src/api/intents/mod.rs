@@ -4,12 +4,12 @@
 mod about;
 pub mod access;
 mod chains;
+pub mod charts;
 pub mod codes;
 mod config;
 mod currencies;
 pub mod error;
 pub mod events;
-pub mod figures;
 pub mod planned;
 mod prices;
 mod quotes;
@@ -26,10 +26,10 @@ use vm::ChainSpec;
 
 use crate::{
     http::{ApiError, Query, Response, Route, Shape},
-    index::{manual::Transactions, troubles::Troubles},
+    index::{submitted::Transactions, troubles::Troubles},
     market::{Market, Network},
     price::PriceSource,
-    quote::{service::Quoter, swaps::Swaps, venue::Capacity, venue::Venue},
+    quote::{pricing_chain::Capacity, pricing_chain::PricingChain, service::Quoter, swaps::Swaps},
     store::{listing::Listing, requests::Requests},
 };
 
@@ -40,7 +40,7 @@ use self::row::{get, got, post, quoted, retiring};
 pub struct State {
     pub market: Arc<Market>,
     /// By the network's name.
-    pub venues: HashMap<String, Venue>,
+    pub venues: HashMap<String, PricingChain>,
     pub prices: Arc<dyn PriceSource>,
     pub swaps: Swaps,
     pub capacity: Arc<dyn Capacity>,

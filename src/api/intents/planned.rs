@@ -95,7 +95,7 @@ mod tests {
         let planned: BTreeSet<_> = ROUTES.iter().map(row).collect();
         let served = intents::ROUTES.iter().map(row);
         let served = served.chain(intents::events::ROUTES.iter().map(row));
-        let served = served.chain(intents::figures::ROUTES.iter().map(row));
+        let served = served.chain(intents::charts::ROUTES.iter().map(row));
         for row in served {
             assert!(!planned.contains(&row), "{row}");
         }

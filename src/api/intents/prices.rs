@@ -6,9 +6,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Shared, State, currencies};
 use crate::{
+    format,
     http::{ApiError, Number, Request, Response},
     price::{Price, PriceError},
-    show,
 };
 
 /// Of the dollars in which prices are told.
@@ -66,7 +66,7 @@ pub async fn token(state: Shared, request: Request) -> Result<Response, ApiError
 
 pub async fn exact(state: Shared, request: Request) -> Result<Response, ApiError> {
     let price = priced(&state, &request).await?;
-    let price = show::units(price.usd, DECIMALS);
+    let price = format::units(price.usd, DECIMALS);
     Response::json(&Exact { price })
 }
 
@@ -87,7 +87,7 @@ async fn priced(state: &State, request: &Request) -> Result<Price, ApiError> {
 
 /// A number as JSON has it, of USD with 18 decimals.
 pub(super) fn dollars(usd: U256) -> Result<serde_json::Number, serde_json::Error> {
-    serde_json::from_str(&show::units(usd, DECIMALS))
+    serde_json::from_str(&format::units(usd, DECIMALS))
 }
 
 pub async fn sources(state: Shared, request: Request) -> Result<Response, ApiError> {

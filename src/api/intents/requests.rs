@@ -134,7 +134,7 @@ async fn page<T>(
         render(&Case {
             request: &record.request,
             facts: &record.facts,
-            witnesses: &record.witnesses,
+            tx_details: &record.tx_details,
             own,
             authenticated: asked.authenticated && own,
             order: asked.order,

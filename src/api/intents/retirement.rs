@@ -16,13 +16,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    format,
     http::{
         ApiError, KeyLabel, Response,
         auth::RATE_LIMIT,
         codes::{self, ErrorCode},
         limit::{Allowance, Limiter, Subject},
     },
-    show,
 };
 
 /// The route.
@@ -93,7 +93,7 @@ impl Retirement {
     }
 
     pub fn notice(&self) -> Notice {
-        let at = |seconds: u64| show::iso(seconds.saturating_mul(1000));
+        let at = |seconds: u64| format::iso(seconds.saturating_mul(1000));
         Notice {
             message: "GET /requests/v2 is deprecated: use GET /requests/v3",
             deprecated_at: at(self.deprecated_at),

@@ -10,7 +10,7 @@ use utoipa::{
 use super::{Shared, status::request_id};
 use crate::{
     http::{ApiError, Number, Request, Response, Text},
-    index::manual::{Known, Told},
+    index::submitted::{Known, Submission},
     json,
     request::render::{self, V3},
     store::rows::transaction::Outcome,
@@ -85,7 +85,7 @@ pub async fn index(state: Shared, request: Request) -> Result<Response, ApiError
     let body: Index = request.json()?;
     let named = body.request_id.filter(|text| !text.is_empty());
     let named = named.map(|text| request_id(&text)).transpose()?;
-    let told = Told {
+    let told = Submission {
         chain: body.chain_id.0,
         transaction: &body.tx_hash,
         request: named,

@@ -23,7 +23,7 @@ use hyper::Method;
 use utoipa::ToSchema;
 
 use crate::{
-    attest::{Refusal, service::Oracle},
+    attest::{Refusal, service::Attestor},
     chains::asking,
     http::{About, Access, ApiError, Docs, Flag, Handler, Query, Request, Response, Route, Shape},
 };
@@ -33,7 +33,7 @@ pub use error::ERRORS;
 
 /// What the handlers answer from.
 pub struct State {
-    pub oracle: Oracle,
+    pub oracle: Attestor,
     /// Every configured chain in the order of the chains file.
     pub listed: Vec<Listed>,
     /// Labels of the keys that may use `force`.

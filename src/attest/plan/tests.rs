@@ -2,8 +2,8 @@ use vm::protocol::order::vouched_salt;
 
 use super::*;
 use crate::attest::deposit;
-use crate::attest::scene::{
-    self, DEADLINE, DEPOSITOR, NATIVE, RECIPIENT, REFUND_DEADLINE, ROUTER, Scene, TOKEN,
+use crate::attest::fixtures::{
+    self, DEADLINE, DEPOSITOR, Fixture, NATIVE, RECIPIENT, REFUND_DEADLINE, ROUTER, TOKEN,
 };
 
 /// The refusal and the change that causes it.
@@ -11,7 +11,7 @@ type Case = (&'static str, fn(&mut Trial));
 
 /// What the planned payment of `amount` to `recipient` of `currency` would be refused with.
 struct Trial {
-    scene: Scene,
+    fixture: Fixture,
     chain: &'static str,
     recipient: &'static str,
     currency: &'static str,
@@ -23,45 +23,45 @@ struct Trial {
 }
 
 impl Trial {
-    fn fill(scene: Scene) -> Self {
+    fn fill(fixture: Fixture) -> Self {
         Self {
-            scene,
+            fixture,
             chain: "base",
             recipient: RECIPIENT,
             currency: NATIVE,
             amount: 900,
             by: DEADLINE,
-            from: scene::sender(),
+            from: fixtures::sender(),
             router: None,
             routers: FillRouters::Any,
         }
     }
 
-    fn refund(scene: Scene) -> Self {
+    fn refund(fixture: Fixture) -> Self {
         Self {
             chain: "ethereum",
             recipient: DEPOSITOR,
-            ..Self::fill(scene)
+            ..Self::fill(fixture)
         }
     }
 
     fn judge(&self, refund: bool) -> Result<Attestable, Refusal> {
-        let deposits = self.scene.deposits.iter().zip(&self.scene.inputs);
+        let deposits = self.fixture.deposits.iter().zip(&self.fixture.inputs);
         let funding = deposits.map(|(read, input)| Funding {
             input: input.index,
             message: deposit::settled(&read.seen()).unwrap().remove(0),
         });
         let funding: Vec<Funding> = funding.collect();
         let plan = Plan {
-            order: &self.scene.order,
-            families: &scene::families,
+            order: &self.fixture.order,
+            families: &fixtures::families,
             routers: &self.routers,
             deposits: &funding,
             tolerance: Tolerance::default(),
         };
         let (recipient, currency) = (
-            scene::address(self.recipient),
-            scene::address(self.currency),
+            fixtures::address(self.recipient),
+            fixtures::address(self.currency),
         );
         let due = [Due {
             recipient: &recipient,
@@ -78,7 +78,7 @@ impl Trial {
         };
         match refund {
             false => plan.fill(&planned),
-            true => plan.refund(&self.scene.refunds, &[planned]),
+            true => plan.refund(&self.fixture.refunds, &[planned]),
         }
     }
 
@@ -92,13 +92,13 @@ impl Trial {
 }
 
 fn filling(change: impl FnOnce(&mut Trial)) -> &'static str {
-    let mut trial = Trial::fill(Scene::new());
+    let mut trial = Trial::fill(Fixture::new());
     change(&mut trial);
     trial.code(false)
 }
 
 fn refunding(change: impl FnOnce(&mut Trial)) -> &'static str {
-    let mut trial = Trial::refund(Scene::new());
+    let mut trial = Trial::refund(Fixture::new());
     change(&mut trial);
     trial.code(true)
 }
@@ -107,14 +107,14 @@ fn refunding(change: impl FnOnce(&mut Trial)) -> &'static str {
 fn planned_payment_is_judged_as_its_claim_will_be() {
     assert_eq!(filling(|_| {}), "OK");
     assert_eq!(refunding(|_| {}), "OK");
-    let router = || Some(scene::address(ROUTER));
+    let router = || Some(fixtures::address(ROUTER));
     assert_eq!(filling(|t| t.router = router()), "OK");
     assert_eq!(
-        filling(|t| t.router = Some(scene::address(TOKEN))),
+        filling(|t| t.router = Some(fixtures::address(TOKEN))),
         "FILL_INSUFFICIENT"
     );
     let listed = |routers: &[&str]| {
-        let routers = routers.iter().map(|it| scene::address(it)).collect();
+        let routers = routers.iter().map(|it| fixtures::address(it)).collect();
         filling(|t| (t.router, t.routers) = (router(), FillRouters::Listed(routers)))
     };
     assert_eq!(listed(&[TOKEN, ROUTER]), "OK");
@@ -128,25 +128,25 @@ fn planned_payment_is_judged_as_its_claim_will_be() {
     assert_eq!(refunding(|t| t.by = REFUND_DEADLINE), "OK");
     let late = refunding(|t| t.by = REFUND_DEADLINE + 1);
     assert_eq!(late, "AFTER_DEADLINE");
-    assert_eq!(refunding(|t| t.scene.refunds.clear()), "REFUND_MISSING");
+    assert_eq!(refunding(|t| t.fixture.refunds.clear()), "REFUND_MISSING");
 }
 
 #[test]
 fn deposit_that_no_claim_can_name_is_not_paid_for() {
     let cases: &[Case] = &[
         ("INPUT_CURRENCY_MISMATCH", |t| {
-            t.scene.deposits[0].deposits()[0].currency = scene::address(TOKEN);
+            t.fixture.deposits[0].deposits()[0].currency = fixtures::address(TOKEN);
         }),
         ("DEPOSIT_NAMED_BY_OTHER", |t| {
-            t.scene.deposits[0].deposits()[0].named_by_other = true;
+            t.fixture.deposits[0].deposits()[0].named_by_other = true;
         }),
         ("INPUT_CHAIN_MISMATCH", |t| {
-            t.scene.deposits[0].spec = scene::spec("base");
+            t.fixture.deposits[0].spec = fixtures::spec("base");
         }),
         ("INPUT_INVALID", |t| {
-            t.scene.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
+            t.fixture.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
         }),
-        ("INPUT_MISSING", |t| t.scene.inputs[0].index = 1),
+        ("INPUT_MISSING", |t| t.fixture.inputs[0].index = 1),
     ];
     for (at, (code, change)) in cases.iter().enumerate() {
         assert_eq!(filling(change), *code, "fill {at}");
@@ -156,25 +156,25 @@ fn deposit_that_no_claim_can_name_is_not_paid_for() {
 
 #[test]
 fn short_deposit_and_strange_payer_need_the_solvers_word() {
-    let short = |t: &mut Trial| t.scene.deposits[0].deposits()[0].amount = Amount::from(989);
+    let short = |t: &mut Trial| t.fixture.deposits[0].deposits()[0].amount = Amount::from(989);
     assert_eq!(filling(short), "SIGN");
     assert_eq!(refunding(short), "SIGN");
-    let tolerated = |t: &mut Trial| t.scene.deposits[0].deposits()[0].amount = Amount::from(990);
+    let tolerated = |t: &mut Trial| t.fixture.deposits[0].deposits()[0].amount = Amount::from(990);
     assert_eq!(filling(tolerated), "OK");
-    let strange = |t: &mut Trial| t.from = scene::address(TOKEN);
+    let strange = |t: &mut Trial| t.from = fixtures::address(TOKEN);
     assert_eq!(filling(strange), "OK");
     assert_eq!(refunding(strange), "SIGN");
-    let scene = Scene::new().with(|s| s.deposits[0].deposits()[0].amount = Amount::from(500));
-    let attestable = Trial::fill(scene.clone()).judge(false).unwrap();
-    let (terms, funded) = scene.funded().unwrap();
+    let fixture = Fixture::new().with(|s| s.deposits[0].deposits()[0].amount = Amount::from(500));
+    let attestable = Trial::fill(fixture.clone()).judge(false).unwrap();
+    let (terms, funded) = fixture.funded().unwrap();
     let claim = backing::claim_id(Outcome::Fill, &terms, &funded);
     assert_eq!(attestable.to_sign, Some(claim));
     let asked = |order: &mut Order| order.salt = vouched_salt([1; 16]).to_string();
-    let ours = Trial::fill(Scene::ordering(asked));
+    let ours = Trial::fill(Fixture::ordering(asked));
     assert_eq!(
         (
             ours.code(false),
-            refunding(|t| t.scene = Scene::ordering(asked))
+            refunding(|t| t.fixture = Fixture::ordering(asked))
         ),
         ("SIGN", "SIGN")
     );
@@ -184,10 +184,10 @@ fn short_deposit_and_strange_payer_need_the_solvers_word() {
 /// What the oracle says of a trial's payment once it is in a block, with the solver's word if the plan
 /// asks for it.
 fn attested(trial: &Trial, refund: bool, word: bool) -> Result<(), Refusal> {
-    let mut scene = trial.scene.clone();
-    scene.vouched = word;
-    let id = scene.id();
-    let mut read = scene::Read::new(trial.chain, 0xaa);
+    let mut fixture = trial.fixture.clone();
+    fixture.vouched = word;
+    let id = fixture.id();
+    let mut read = fixtures::Read::new(trial.chain, 0xaa);
     let native = trial.currency == NATIVE;
     let kind = match &trial.router {
         Some(router) if native => PaymentKind::Router(router.clone()),
@@ -201,12 +201,12 @@ fn attested(trial: &Trial, refund: bool, word: bool) -> Result<(), Refusal> {
     read.head.block.time = trial.by + 1_000;
     read.pay(kind, trial.recipient, trial.currency, trial.amount);
     match refund {
-        false => scene.fill = read,
-        true => scene.refunded = vec![read],
+        false => fixture.fill = read,
+        true => fixture.refunded = vec![read],
     }
     match refund {
-        false => scene.judge_fill().map(drop),
-        true => scene.judge_refund().map(drop),
+        false => fixture.judge_fill().map(drop),
+        true => fixture.judge_refund().map(drop),
     }
 }
 
@@ -214,26 +214,26 @@ fn attested(trial: &Trial, refund: bool, word: bool) -> Result<(), Refusal> {
 #[test]
 fn what_is_planned_is_attested_and_nothing_else() {
     let asking = |order: &mut Order| order.salt = vouched_salt([1; 16]).to_string();
-    let deposited = |scene: &Scene, amount: u64| {
+    let deposited = |fixture: &Fixture, amount: u64| {
         let amount = Amount::from(amount);
-        let change = |s: &mut Scene| s.deposits[0].deposits()[0].amount = amount;
-        scene.clone().with(change)
+        let change = |s: &mut Fixture| s.deposits[0].deposits()[0].amount = amount;
+        fixture.clone().with(change)
     };
-    let scenes = [Scene::new(), Scene::ordering(asking)];
+    let scenes = [Fixture::new(), Fixture::ordering(asking)];
     let scenes = scenes
         .iter()
-        .flat_map(|scene| [1, 989, 990, 1_000, 2_000].map(|n| deposited(scene, n)));
-    let senders = [scene::sender(), scene::address(TOKEN)];
+        .flat_map(|fixture| [1, 989, 990, 1_000, 2_000].map(|n| deposited(fixture, n)));
+    let senders = [fixtures::sender(), fixtures::address(TOKEN)];
     let routers = [
         None,
-        Some(scene::address(ROUTER)),
-        Some(scene::address(TOKEN)),
+        Some(fixtures::address(ROUTER)),
+        Some(fixtures::address(TOKEN)),
     ];
     let (mut paid, mut refused) = (0, 0);
-    for scene in scenes {
+    for fixture in scenes {
         for case in 0..5 * 2 * 2 * 2 * 2 * 3 {
             let (amount, rest) = ([1, 899, 900, 1_000, 1_800][case % 5], case / 5);
-            let mut trial = Trial::fill(scene.clone());
+            let mut trial = Trial::fill(fixture.clone());
             trial.amount = amount;
             trial.from = senders[rest % 2].clone();
             trial.recipient = [RECIPIENT, DEPOSITOR][rest / 2 % 2];

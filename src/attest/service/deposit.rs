@@ -3,7 +3,7 @@
 use serde_json::Value;
 use vm::{Amount, LARGE_EVENTS, Seen, aside};
 
-use super::{Attested, Error, Oracle};
+use super::{Attested, Attestor, Error};
 use crate::attest::{
     Refusal,
     deposit::{self, Message},
@@ -32,7 +32,7 @@ pub struct DepositAnswer {
     pub attested: Option<Attested>,
 }
 
-impl Oracle {
+impl Attestor {
     /// Attests the deposits of one transaction.
     pub async fn deposit(
         &self,

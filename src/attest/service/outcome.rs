@@ -6,7 +6,7 @@ use vm::{
     protocol::{hub::alias, order::Order},
 };
 
-use super::{Attested, Error, Oracle, is_long};
+use super::{Attested, Attestor, Error, is_long};
 use crate::attest::{
     Refusal,
     backing::{self, Backing},
@@ -84,7 +84,7 @@ struct Judged {
     difference: Difference,
 }
 
-impl Oracle {
+impl Attestor {
     /// Attests that an order was filled.
     pub async fn fill(
         &self,

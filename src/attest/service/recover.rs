@@ -6,7 +6,7 @@ use vm::{
     protocol::{hub::token_id, mapping, order::Order},
 };
 
-use super::{Attested, Error, Oracle, is_long};
+use super::{Attested, Attestor, Error, is_long};
 use crate::{
     attest::{
         Refusal,
@@ -34,7 +34,7 @@ pub struct RecoverClaim {
     pub hints: Option<Value>,
 }
 
-impl Oracle {
+impl Attestor {
     /// Attests that a deposit goes back from its order's account to its depositor's.
     pub async fn recover(
         &self,

@@ -22,8 +22,8 @@ use super::*;
 use crate::{
     attest::{
         backing::Tolerance,
+        fixtures::{self, DEPOSITOR, Fixture, NATIVE, RECIPIENT, Read, address},
         refund::Refund,
-        scene::{self, DEPOSITOR, NATIVE, RECIPIENT, Read, Scene, address},
         statement::Mode,
         watch::Watcher,
     },
@@ -76,7 +76,7 @@ impl Script {
             payloads: Mutex::default(),
             mapped: Mutex::default(),
             executed: Mutex::new(Some(HashSet::new())),
-            settled: Mutex::new(Some(scene::block(10))),
+            settled: Mutex::new(Some(fixtures::block(10))),
             broken: Mutex::default(),
             reads: AtomicUsize::new(0),
             asked: Mutex::default(),
@@ -174,7 +174,7 @@ impl StateReader for Script {
 }
 
 struct World {
-    oracle: Oracle,
+    oracle: Attestor,
     ethereum: Arc<Script>,
     base: Arc<Script>,
     hub: Arc<Script>,
@@ -190,12 +190,12 @@ fn over(store: Arc<dyn Store>) -> World {
     let (ethereum, base, hub, aurora) =
         (Script::new(), Script::new(), Script::new(), Script::new());
     let chain = |name: &str, script: &Arc<Script>| Chain {
-        spec: Arc::new(scene::spec(name)),
+        spec: Arc::new(fixtures::spec(name)),
         reader: script.clone(),
         state: Some(script.clone()),
     };
     let reachable = |name: &str, script| {
-        let family = Some(scene::family());
+        let family = Some(fixtures::family());
         let chain = Ok(chain(name, script));
         (name.to_owned(), Reachable { family, chain })
     };
@@ -210,7 +210,7 @@ fn over(store: Arc<dyn Store>) -> World {
     });
     let settings = Settings::parse(file.as_object().unwrap()).unwrap();
     let signer = Arc::new(RawKey::parse(KEY).unwrap());
-    let oracle = Oracle {
+    let oracle = Attestor {
         chains: HashMap::from([
             reachable("ethereum", &ethereum),
             reachable("base", &base),
@@ -236,17 +236,17 @@ fn over(store: Arc<dyn Store>) -> World {
 }
 
 impl World {
-    /// Puts what happened in the scene on the chains.
-    fn playing(self, scene: &Scene) -> Self {
-        scene
+    /// Puts what happened in the fixture on the chains.
+    fn playing(self, fixture: &Fixture) -> Self {
+        fixture
             .deposits
             .iter()
             .for_each(|read| self.ethereum.put(read));
-        scene
+        fixture
             .refunded
             .iter()
             .for_each(|read| self.ethereum.put(read));
-        self.base.put(&scene.fill);
+        self.base.put(&fixture.fill);
         self
     }
 
@@ -270,12 +270,12 @@ impl World {
         self.aurora.payloads.lock().unwrap().insert(id, payload);
     }
 
-    async fn fill(&self, scene: &Scene) -> Result<OutcomeAnswer, Error> {
-        self.oracle.fill(&fill_claim(scene), None).await
+    async fn fill(&self, fixture: &Fixture) -> Result<OutcomeAnswer, Error> {
+        self.oracle.fill(&fill_claim(fixture), None).await
     }
 
-    async fn refund(&self, scene: &Scene) -> Result<OutcomeAnswer, Error> {
-        self.oracle.refund(&refund_claim(scene), None).await
+    async fn refund(&self, fixture: &Fixture) -> Result<OutcomeAnswer, Error> {
+        self.oracle.refund(&refund_claim(fixture), None).await
     }
 }
 
@@ -290,7 +290,7 @@ fn with_fee(order: &mut vm::protocol::order::Order) {
     });
 }
 
-fn order_claim(scene: &Scene) -> OrderClaim {
+fn order_claim(fixture: &Fixture) -> OrderClaim {
     let input = |(input, read): (&crate::attest::order::Input, &Read)| InputClaim {
         input: input.clone(),
         transaction: read.tx.text.to_string(),
@@ -298,12 +298,12 @@ fn order_claim(scene: &Scene) -> OrderClaim {
         hints: None,
     };
     OrderClaim {
-        order: scene.order.clone(),
-        signature: scene.signature.clone(),
-        inputs: scene
+        order: fixture.order.clone(),
+        signature: fixture.signature.clone(),
+        inputs: fixture
             .inputs
             .iter()
-            .zip(&scene.deposits)
+            .zip(&fixture.deposits)
             .map(input)
             .collect(),
         solver_signature: None,
@@ -311,22 +311,22 @@ fn order_claim(scene: &Scene) -> OrderClaim {
     }
 }
 
-fn fill_claim(scene: &Scene) -> FillClaim {
+fn fill_claim(fixture: &Fixture) -> FillClaim {
     FillClaim {
-        order: order_claim(scene),
-        transaction: scene.fill.tx.text.to_string(),
+        order: order_claim(fixture),
+        transaction: fixture.fill.tx.text.to_string(),
         hints: None,
     }
 }
 
-fn refund_claim(scene: &Scene) -> RefundClaim {
+fn refund_claim(fixture: &Fixture) -> RefundClaim {
     let payment = |(refund, read): (&Refund, &Read)| RefundPayment {
         refund: refund.clone(),
         transaction: read.tx.text.to_string(),
     };
-    let refunds = scene.refunds.iter().zip(&scene.refunded);
+    let refunds = fixture.refunds.iter().zip(&fixture.refunded);
     RefundClaim {
-        order: order_claim(scene),
+        order: order_claim(fixture),
         refunds: refunds.map(payment).collect(),
         hints: None,
     }
@@ -359,9 +359,9 @@ fn word<T>(result: Result<T, Error>) -> &'static str {
 
 #[tokio::test]
 async fn deposit_is_signed_by_us_and_again_with_the_same_bytes() {
-    let scene = Scene::new();
-    let world = world().playing(&scene);
-    let claim = deposit_claim(&scene.deposits[0]);
+    let fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    let claim = deposit_claim(&fixture.deposits[0]);
     let first = world.oracle.deposit(&claim, None).await.unwrap();
     let again = world.oracle.deposit(&claim, None).await.unwrap();
     assert_eq!(first.attested, again.attested);
@@ -375,19 +375,19 @@ async fn deposit_is_signed_by_us_and_again_with_the_same_bytes() {
 
 #[tokio::test]
 async fn transaction_without_deposits_is_answered_unsigned() {
-    let mut scene = Scene::new();
-    scene.deposits[0].deposits().clear();
-    let world = world().playing(&scene);
-    let claim = deposit_claim(&scene.deposits[0]);
+    let mut fixture = Fixture::new();
+    fixture.deposits[0].deposits().clear();
+    let world = world().playing(&fixture);
+    let claim = deposit_claim(&fixture.deposits[0]);
     let answer = world.oracle.deposit(&claim, None).await.unwrap();
     assert!(answer.messages.is_empty() && answer.attested.is_none());
 }
 
 #[tokio::test]
 async fn unfinal_transaction_is_looked_at_once_more_from_a_fresh_head() {
-    let scene = Scene::new();
-    let world = world().playing(&scene);
-    let claim = deposit_claim(&scene.deposits[0]);
+    let fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    let claim = deposit_claim(&fixture.deposits[0]);
     world.ethereum.head.lock().unwrap().block.number = 15;
     assert_eq!(word(world.oracle.deposit(&claim, None).await), "OK");
     assert_eq!(world.ethereum.reads.load(SeqCst), 2);
@@ -399,9 +399,9 @@ async fn unfinal_transaction_is_looked_at_once_more_from_a_fresh_head() {
 
 #[tokio::test]
 async fn chains_that_are_unknown_closed_or_broken_are_told_apart() {
-    let scene = Scene::new();
-    let world = world().playing(&scene);
-    let mut claim = deposit_claim(&scene.deposits[0]);
+    let fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    let mut claim = deposit_claim(&fixture.deposits[0]);
     for (chain, wanted) in [("nochain", "CHAIN_NOT_AVAILABLE"), ("closed", "closed")] {
         claim.chain = chain.into();
         assert_eq!(word(world.oracle.deposit(&claim, None).await), wanted);
@@ -418,13 +418,13 @@ async fn chains_that_are_unknown_closed_or_broken_are_told_apart() {
 
 #[tokio::test]
 async fn deposit_in_another_block_halts_and_is_signed_anew_only_after_that_is_cleared() {
-    let mut scene = Scene::new();
-    let world = world().playing(&scene);
-    let claim = deposit_claim(&scene.deposits[0]);
+    let mut fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    let claim = deposit_claim(&fixture.deposits[0]);
     let first = world.oracle.deposit(&claim, None).await.unwrap();
-    scene.deposits[0].receipt().block.hash = B256::repeat_byte(9);
-    scene.deposits[0].receipt().block.time -= 1;
-    world.ethereum.put(&scene.deposits[0]);
+    fixture.deposits[0].receipt().block.hash = B256::repeat_byte(9);
+    fixture.deposits[0].receipt().block.time -= 1;
+    world.ethereum.put(&fixture.deposits[0]);
     assert_eq!(word(world.oracle.deposit(&claim, None).await), "doubtful");
     *world.ethereum.canonical.lock().unwrap() = false;
     for _ in 0..2 {
@@ -438,11 +438,11 @@ async fn deposit_in_another_block_halts_and_is_signed_anew_only_after_that_is_cl
     assert_ne!(first.attested, second.attested);
 }
 
-/// The world of `scene`, whose `ethereum` attests small native deposits after 2 blocks; the head is
+/// The world of `fixture`, whose `ethereum` attests small native deposits after 2 blocks; the head is
 /// 5 blocks above the deposit.
-fn fast_world(scene: &Scene) -> World {
-    let mut world = world().playing(scene);
-    let mut spec = scene::spec("ethereum");
+fn fast_world(fixture: &Fixture) -> World {
+    let mut world = world().playing(fixture);
+    let mut spec = fixtures::spec("ethereum");
     let tiers = json!({ NATIVE: [{"maxAmount": "5000", "finalizationBlocks": 2}] });
     spec.additional
         .insert("fastMode".into(), json!({ "finalityTiers": tiers }));
@@ -469,16 +469,16 @@ fn fast_claim(read: &Read) -> DepositClaim {
 async fn fast_deposit_that_is_reorged_is_signed_anew_and_halts_only_what_was_final() {
     // From which head it was signed first, and what becomes of it in another block.
     for (head, wanted) in [(15, "OK"), (20, "journal")] {
-        let mut scene = Scene::new();
-        let world = fast_world(&scene);
+        let mut fixture = Fixture::new();
+        let world = fast_world(&fixture);
         world.ethereum.head.lock().unwrap().block.number = head;
-        let claim = fast_claim(&scene.deposits[0]);
+        let claim = fast_claim(&fixture.deposits[0]);
         let first = world.oracle.deposit(&claim, None).await.unwrap();
         let again = world.oracle.deposit(&claim, None).await.unwrap();
         assert_eq!(first.attested, again.attested);
-        scene.deposits[0].receipt().block.hash = B256::repeat_byte(9);
-        scene.deposits[0].receipt().block.time -= 1;
-        world.ethereum.put(&scene.deposits[0]);
+        fixture.deposits[0].receipt().block.hash = B256::repeat_byte(9);
+        fixture.deposits[0].receipt().block.time -= 1;
+        world.ethereum.put(&fixture.deposits[0]);
         assert_eq!(word(world.oracle.deposit(&claim, None).await), "doubtful");
         *world.ethereum.canonical.lock().unwrap() = false;
         assert_eq!(word(world.oracle.deposit(&claim, None).await), wanted);
@@ -489,10 +489,10 @@ async fn fast_deposit_that_is_reorged_is_signed_anew_and_halts_only_what_was_fin
 
 #[tokio::test]
 async fn fee_of_fast_mode_is_chosen_with_a_key_only() {
-    let mut scene = Scene::new();
-    scene.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
-    let mut world = fast_world(&scene);
-    let mut claim = fast_claim(&scene.deposits[0]);
+    let mut fixture = Fixture::new();
+    fixture.deposits[0].deposits()[0].id = B256::ZERO.to_string().into();
+    let mut world = fast_world(&fixture);
+    let mut claim = fast_claim(&fixture.deposits[0]);
     claim.keyed = false;
     // Nobody loses where there is no fee, and no order.
     assert_eq!(word(world.oracle.deposit(&claim, None).await), "OK");
@@ -503,7 +503,7 @@ async fn fee_of_fast_mode_is_chosen_with_a_key_only() {
     let early = word(world.oracle.deposit(&claim, None).await);
     assert_eq!(early, "TRANSACTION_NOT_FINALIZED");
     (claim.mode, claim.keyed) = (Mode::Fast, true);
-    let mut keyed = fast_world(&scene);
+    let mut keyed = fast_world(&fixture);
     keyed.oracle.hub.settings.fee_calculator = Some(EvmAddress::repeat_byte(2));
     assert_eq!(word(keyed.oracle.deposit(&claim, None).await), "OK");
 }
@@ -512,9 +512,9 @@ async fn fee_of_fast_mode_is_chosen_with_a_key_only() {
 /// and the same key, under which the hub acts once.
 #[tokio::test]
 async fn fast_mode_for_an_order_is_chosen_with_a_key_only() {
-    let mut scene = Scene::new();
-    let world = fast_world(&scene);
-    let keyed = fast_claim(&scene.deposits[0]);
+    let mut fixture = Fixture::new();
+    let world = fast_world(&fixture);
+    let keyed = fast_claim(&fixture.deposits[0]);
     let stranger = DepositClaim {
         keyed: false,
         ..keyed.clone()
@@ -523,8 +523,8 @@ async fn fast_mode_for_an_order_is_chosen_with_a_key_only() {
     assert_eq!(refused(&world).await, "FAST_MODE_NOT_ALLOWED");
     let early = world.oracle.deposit(&keyed, None).await.unwrap();
     // One deposit with an order among others is enough.
-    let mixed = scene.clone().with(|scene| {
-        let deposits = scene.deposits[0].deposits();
+    let mixed = fixture.clone().with(|fixture| {
+        let deposits = fixture.deposits[0].deposits();
         let mut plain = deposits[0].clone();
         (plain.index, plain.id) = (1, B256::ZERO.to_string().into());
         deposits.insert(0, plain);
@@ -532,9 +532,9 @@ async fn fast_mode_for_an_order_is_chosen_with_a_key_only() {
     let mixed = fast_world(&mixed);
     assert_eq!(refused(&mixed).await, "FAST_MODE_NOT_ALLOWED");
     // What a key may choose, and what becomes of it.
-    scene.deposits[0].receipt().block.hash = B256::repeat_byte(9);
-    scene.deposits[0].receipt().block.time -= 1;
-    let elsewhere = fast_world(&scene);
+    fixture.deposits[0].receipt().block.hash = B256::repeat_byte(9);
+    fixture.deposits[0].receipt().block.time -= 1;
+    let elsewhere = fast_world(&fixture);
     let late = elsewhere.oracle.deposit(&keyed, None).await.unwrap();
     let [early, late] = [early, late].map(|answer| answer.attested.unwrap().execution);
     assert_eq!(early.idempotency_key, late.idempotency_key);
@@ -543,18 +543,18 @@ async fn fast_mode_for_an_order_is_chosen_with_a_key_only() {
     for head in [&elsewhere.ethereum.head, &elsewhere.ethereum.fresh] {
         head.lock().unwrap().block.number = 20;
     }
-    let slow = deposit_claim(&scene.deposits[0]);
+    let slow = deposit_claim(&fixture.deposits[0]);
     assert_eq!(word(elsewhere.oracle.deposit(&slow, None).await), "OK");
 }
 
 #[tokio::test]
 async fn fast_deposit_asks_the_rate_limiter_and_slow_does_not() {
-    let mut scene = Scene::new();
-    let mut again = scene.deposits[0].deposits()[0].clone();
+    let mut fixture = Fixture::new();
+    let mut again = fixture.deposits[0].deposits()[0].clone();
     again.index = 1;
-    scene.deposits[0].deposits().push(again);
-    let world = fast_world(&scene);
-    let claim = fast_claim(&scene.deposits[0]);
+    fixture.deposits[0].deposits().push(again);
+    let world = fast_world(&fixture);
+    let claim = fast_claim(&fixture.deposits[0]);
     let mut answers = Vec::new();
     // No, yes, and something that is no boolean.
     for word_ in [0, 1, 2] {
@@ -566,7 +566,7 @@ async fn fast_deposit_asks_the_rate_limiter_and_slow_does_not() {
     *world.hub.broken.lock().unwrap() = Some(ReadError::Unavailable("down".into()));
     assert_eq!(word(world.oracle.deposit(&claim, None).await), "OK");
     *world.hub.broken.lock().unwrap() = None;
-    let slow = deposit_claim(&scene.deposits[0]);
+    let slow = deposit_claim(&fixture.deposits[0]);
     let early = world.oracle.deposit(&slow, None).await;
     assert_eq!(word(early), "TRANSACTION_NOT_FINALIZED");
     world.ethereum.fresh.lock().unwrap().block.number = 20;
@@ -581,11 +581,11 @@ async fn fast_deposit_asks_the_rate_limiter_and_slow_does_not() {
 #[tokio::test]
 async fn order_ends_once_as_fill_or_as_refund() {
     // With a fee the two move different things.
-    let scene = Scene::ordering(with_fee);
-    let one = world().playing(&scene);
-    assert_eq!(word(one.fill(&scene).await), "OK");
-    assert_eq!(word(one.fill(&scene).await), "OK");
-    let late = one.refund(&scene).await;
+    let fixture = Fixture::ordering(with_fee);
+    let one = world().playing(&fixture);
+    assert_eq!(word(one.fill(&fixture).await), "OK");
+    assert_eq!(word(one.fill(&fixture).await), "OK");
+    let late = one.refund(&fixture).await;
     assert!(matches!(
         late,
         Err(Error::Journal(JournalError::Conflict {
@@ -593,28 +593,28 @@ async fn order_ends_once_as_fill_or_as_refund() {
             ..
         }))
     ));
-    let other = world().playing(&scene);
-    assert_eq!(word(other.refund(&scene).await), "OK");
-    assert_eq!(word(other.fill(&scene).await), "conflict");
+    let other = world().playing(&fixture);
+    assert_eq!(word(other.refund(&fixture).await), "OK");
+    assert_eq!(word(other.fill(&fixture).await), "conflict");
 }
 
 #[tokio::test]
 async fn fill_and_refund_that_move_the_same_are_one_statement() {
-    let scene = Scene::new();
-    let world = world().playing(&scene);
-    let filled = world.fill(&scene).await.unwrap();
-    let refunded = world.refund(&scene).await.unwrap();
+    let fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    let filled = world.fill(&fixture).await.unwrap();
+    let refunded = world.refund(&fixture).await.unwrap();
     assert_eq!(filled.attested, refunded.attested);
 }
 
 /// The same order deposited once more, in a transaction of its own.
-async fn deposited_again(world: &World, scene: &Scene, amount: u64) -> Scene {
-    deposited_as(world, scene, (0x77, amount)).await
+async fn deposited_again(world: &World, fixture: &Fixture, amount: u64) -> Fixture {
+    deposited_as(world, fixture, (0x77, amount)).await
 }
 
-async fn deposited_as(world: &World, scene: &Scene, (tx, amount): (u8, u64)) -> Scene {
-    let mut again = scene.clone();
-    again.deposits[0].tx = scene::tx(tx);
+async fn deposited_as(world: &World, fixture: &Fixture, (tx, amount): (u8, u64)) -> Fixture {
+    let mut again = fixture.clone();
+    again.deposits[0].tx = fixtures::tx(tx);
     again.deposits[0].deposits()[0].amount = U256::from(amount);
     world.ethereum.put(&again.deposits[0]);
     let claim = deposit_claim(&again.deposits[0]);
@@ -625,41 +625,41 @@ async fn deposited_as(world: &World, scene: &Scene, (tx, amount): (u8, u64)) -> 
 
 #[tokio::test]
 async fn dust_claimed_first_bars_no_true_claim() {
-    let scene = Scene::new();
-    let world = world().playing(&scene);
-    let dust = deposited_again(&world, &scene, 1).await;
+    let fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    let dust = deposited_again(&world, &fixture, 1).await;
     assert_eq!(word(world.fill(&dust).await), "SOLVER_SIGNATURE_REQUIRED");
     assert_eq!(word(world.refund(&dust).await), "SOLVER_SIGNATURE_REQUIRED");
-    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(word(world.fill(&fixture).await), "OK");
     assert_eq!(word(world.fill(&dust).await), "SOLVER_SIGNATURE_REQUIRED");
 }
 
 /// The solver fills one deposit and gives the other back; a stranger claims them crosswise.
 #[tokio::test]
 async fn deposits_claimed_crosswise_bar_no_true_claim() {
-    let scene = Scene::new();
-    let world = world().playing(&scene);
-    let again = deposited_again(&world, &scene, 1_000).await;
-    assert_eq!(word(world.refund(&scene).await), "OK");
+    let fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    let again = deposited_again(&world, &fixture, 1_000).await;
+    assert_eq!(word(world.refund(&fixture).await), "OK");
     // The refund serves the first deposit for now.
     let early = world.refund(&again).await;
     assert!(matches!(
         early,
         Err(Error::Journal(JournalError::Conflict { payment: true, .. }))
     ));
-    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(word(world.fill(&fixture).await), "OK");
     assert_eq!(word(world.refund(&again).await), "OK");
-    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(word(world.fill(&fixture).await), "OK");
 }
 
 #[tokio::test]
 async fn one_order_of_two_deposits_is_paid_once() {
-    let scene = Scene::new();
-    let world = world().playing(&scene);
-    assert_eq!(word(world.fill(&scene).await), "OK");
+    let fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    assert_eq!(word(world.fill(&fixture).await), "OK");
     // The user deposited twice for one order; the solver shows its one payment again.
-    let mut again = scene.clone();
-    again.deposits[0].tx = scene::tx(0x77);
+    let mut again = fixture.clone();
+    again.deposits[0].tx = fixtures::tx(0x77);
     world.ethereum.put(&again.deposits[0]);
     let claim = deposit_claim(&again.deposits[0]);
     let second = world.oracle.deposit(&claim, None).await.unwrap();
@@ -669,38 +669,38 @@ async fn one_order_of_two_deposits_is_paid_once() {
 
 #[tokio::test]
 async fn one_order_of_two_deposits_is_called_once() {
-    let call = scene::call(b"\x01\x02", 0);
-    let scene = Scene::ordering(|order| {
+    let call = fixtures::call(b"\x01\x02", 0);
+    let fixture = Fixture::ordering(|order| {
         order.output.payments.clear();
-        Scene::want_call(order, &call);
+        Fixture::want_call(order, &call);
     });
-    let scene = scene.with(|s| s.fill.receipt().calls = vec![scene::made(&call)]);
-    let world = world().playing(&scene);
-    assert_eq!(word(world.fill(&scene).await), "OK");
-    let mut again = scene.clone();
-    again.deposits[0].tx = scene::tx(0x77);
+    let fixture = fixture.with(|s| s.fill.receipt().calls = vec![fixtures::made(&call)]);
+    let world = world().playing(&fixture);
+    assert_eq!(word(world.fill(&fixture).await), "OK");
+    let mut again = fixture.clone();
+    again.deposits[0].tx = fixtures::tx(0x77);
     world.ethereum.put(&again.deposits[0]);
     let claim = deposit_claim(&again.deposits[0]);
     let second = world.oracle.deposit(&claim, None).await.unwrap();
     again.inputs[0].onchain_id = second.messages[0].onchain_id.to_string();
     assert_eq!(word(world.fill(&again).await), "conflict");
-    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(word(world.fill(&fixture).await), "OK");
 }
 
 #[tokio::test]
 async fn one_payment_of_two_orders_serves_one() {
-    let scene = Scene::new();
-    let world = world().playing(&scene);
-    assert_eq!(word(world.fill(&scene).await), "OK");
-    let mut other = Scene::ordering(|order| order.salt = "2".into());
-    other.deposits[0].tx = scene::tx(0x78);
+    let fixture = Fixture::new();
+    let world = world().playing(&fixture);
+    assert_eq!(word(world.fill(&fixture).await), "OK");
+    let mut other = Fixture::ordering(|order| order.salt = "2".into());
+    other.deposits[0].tx = fixtures::tx(0x78);
     world.ethereum.put(&other.deposits[0]);
     let claim = deposit_claim(&other.deposits[0]);
     let deposit = world.oracle.deposit(&claim, None).await.unwrap();
     other.inputs[0].onchain_id = deposit.messages[0].onchain_id.to_string();
     // The transaction names the first order only, then both, then the second only.
     assert_eq!(word(world.fill(&other).await), "ORDER_NOT_REFERENCED");
-    let (first, second) = (scene.id().to_string(), other.id().to_string());
+    let (first, second) = (fixture.id().to_string(), other.id().to_string());
     other.fill.receipt().references = vec![first.into(), second.clone().into()];
     world.base.put(&other.fill);
     assert_eq!(word(world.fill(&other).await), "SEVERAL_ORDERS_REFERENCED");
@@ -711,52 +711,52 @@ async fn one_payment_of_two_orders_serves_one() {
 
 #[tokio::test]
 async fn forced_fill_needs_no_payment_and_still_uses_the_deposit_up() {
-    let mut scene = Scene::ordering(with_fee);
-    scene.fill.found = Transaction::Missing;
-    let world = world().playing(&scene);
-    let mut claim = fill_claim(&scene);
+    let mut fixture = Fixture::ordering(with_fee);
+    fixture.fill.found = Transaction::Missing;
+    let world = world().playing(&fixture);
+    let mut claim = fill_claim(&fixture);
     claim.order.force = true;
     // The same transaction twice is one deposit.
     claim.order.inputs.push(claim.order.inputs[0].clone());
     let answer = world.oracle.fill(&claim, None).await.unwrap();
     assert_eq!(answer.attested.execution.actions.len(), 2);
     assert_eq!(answer.difference.to_string(), "0");
-    assert_eq!(word(world.refund(&scene).await), "conflict");
+    assert_eq!(word(world.refund(&fixture).await), "conflict");
 }
 
 #[tokio::test]
 async fn forced_claim_moves_nothing_but_what_was_deposited_for_it() {
-    let forcing = async |scene: &Scene, change: fn(&mut OrderClaim)| {
-        let world = world().playing(scene);
-        let mut claim = fill_claim(scene);
+    let forcing = async |fixture: &Fixture, change: fn(&mut OrderClaim)| {
+        let world = world().playing(fixture);
+        let mut claim = fill_claim(fixture);
         claim.order.force = true;
         change(&mut claim.order);
         word(world.oracle.fill(&claim, None).await)
     };
-    let scene = Scene::ordering(with_fee);
-    assert_eq!(forcing(&scene, |_| {}).await, "OK");
-    let unsigned = forcing(&scene, |claim| claim.signature = "0x".into());
+    let fixture = Fixture::ordering(with_fee);
+    assert_eq!(forcing(&fixture, |_| {}).await, "OK");
+    let unsigned = forcing(&fixture, |claim| claim.signature = "0x".into());
     assert_eq!(unsigned.await, "ORDER_SIGNATURE_INVALID");
-    let nothing = forcing(&scene, |claim| claim.inputs.clear());
+    let nothing = forcing(&fixture, |claim| claim.inputs.clear());
     assert_eq!(nothing.await, "DEPOSIT_MISSING");
-    let foreign = scene
+    let foreign = fixture
         .clone()
         .with(|s| s.deposits[0].deposits()[0].id = "0x12".into());
     assert_eq!(forcing(&foreign, |_| {}).await, "DEPOSIT_MISSING");
-    let reverted = scene
+    let reverted = fixture
         .clone()
-        .with(|s| s.deposits[0].found = scene::failed());
+        .with(|s| s.deposits[0].found = fixtures::failed());
     assert_eq!(forcing(&reverted, |_| {}).await, "TRANSACTION_REVERTED");
-    let covered = scene
+    let covered = fixture
         .clone()
         .with(|s| s.deposits[0].deposits()[0].amount = U256::from(10));
     assert_eq!(forcing(&covered, |_| {}).await, "OK");
-    let uncovered = scene
+    let uncovered = fixture
         .clone()
         .with(|s| s.deposits[0].deposits()[0].amount = U256::from(9));
     assert_eq!(forcing(&uncovered, |_| {}).await, "FEES_NOT_COVERED");
     // Two that cover the fees together are none that does.
-    let parts = scene.clone().with(|s| {
+    let parts = fixture.clone().with(|s| {
         let deposits = s.deposits[0].deposits();
         deposits[0].amount = U256::from(9);
         let second = vm::Deposit {
@@ -766,52 +766,52 @@ async fn forced_claim_moves_nothing_but_what_was_deposited_for_it() {
         deposits.push(second);
     });
     assert_eq!(forcing(&parts, |_| {}).await, "FEES_NOT_COVERED");
-    let other = scene.with(|s| s.deposits[0].deposits()[0].currency = address(scene::TOKEN));
+    let other = fixture.with(|s| s.deposits[0].deposits()[0].currency = address(fixtures::TOKEN));
     assert_eq!(forcing(&other, |_| {}).await, "FEES_NOT_COVERED");
 }
 
 #[tokio::test]
 async fn forced_refund_gives_back_nothing_but_what_was_deposited_for_it() {
-    let forcing = async |scene: &Scene, change: fn(&mut OrderClaim)| {
-        let world = world().playing(scene);
-        let mut claim = refund_claim(scene);
+    let forcing = async |fixture: &Fixture, change: fn(&mut OrderClaim)| {
+        let world = world().playing(fixture);
+        let mut claim = refund_claim(fixture);
         claim.order.force = true;
         claim.refunds.clear();
         change(&mut claim.order);
         word(world.oracle.refund(&claim, None).await)
     };
-    let scene = Scene::new();
-    assert_eq!(forcing(&scene, |_| {}).await, "OK");
-    let unsigned = forcing(&scene, |claim| claim.signature = "0x".into());
+    let fixture = Fixture::new();
+    assert_eq!(forcing(&fixture, |_| {}).await, "OK");
+    let unsigned = forcing(&fixture, |claim| claim.signature = "0x".into());
     assert_eq!(unsigned.await, "ORDER_SIGNATURE_INVALID");
-    let nothing = forcing(&scene, |claim| claim.inputs.clear());
+    let nothing = forcing(&fixture, |claim| claim.inputs.clear());
     assert_eq!(nothing.await, "DEPOSIT_MISSING");
-    let foreign = scene
+    let foreign = fixture
         .clone()
         .with(|s| s.deposits[0].deposits()[0].id = "0x12".into());
     assert_eq!(forcing(&foreign, |_| {}).await, "DEPOSIT_MISSING");
-    let reverted = scene.with(|s| s.deposits[0].found = scene::failed());
+    let reverted = fixture.with(|s| s.deposits[0].found = fixtures::failed());
     assert_eq!(forcing(&reverted, |_| {}).await, "TRANSACTION_REVERTED");
 }
 
 #[tokio::test]
 async fn forced_claim_waits_for_finality_is_watched_and_halts_with_its_chain() {
-    let scene = Scene::ordering(with_fee);
-    let mut claim = fill_claim(&scene);
+    let fixture = Fixture::ordering(with_fee);
+    let mut claim = fill_claim(&fixture);
     claim.order.force = true;
-    let early = self::world().playing(&scene);
+    let early = self::world().playing(&fixture);
     for head in [&early.ethereum.head, &early.ethereum.fresh] {
         head.lock().unwrap().block.number = 19;
     }
     let refused = early.oracle.fill(&claim, None).await;
     assert_eq!(word(refused), "TRANSACTION_NOT_FINALIZED");
 
-    let world = self::world().playing(&scene);
+    let world = self::world().playing(&fixture);
     assert_eq!(word(world.oracle.fill(&claim, None).await), "OK");
     let ethereum = vm::ChainId::new("ethereum");
     *world.ethereum.canonical.lock().unwrap() = false;
     let chain = Chain {
-        spec: Arc::new(scene::spec("ethereum")),
+        spec: Arc::new(fixtures::spec("ethereum")),
         reader: world.ethereum.clone(),
         state: None,
     };
@@ -833,7 +833,12 @@ async fn transactions_have_a_budget_each_and_all_of_a_request_together() {
         let known = limits::events(read.receipt());
         let of = read.receipt().payments.len();
         let mut more = Read::new("base", 0);
-        more.pay(PaymentKind::Transfer, scene::DEPOSITOR, scene::TOKEN, 1);
+        more.pay(
+            PaymentKind::Transfer,
+            fixtures::DEPOSITOR,
+            fixtures::TOKEN,
+            1,
+        );
         let payment = more.receipt().payments.remove(0);
         let payments = (of..of + events - known).map(|index| vm::Payment {
             index: u32::try_from(index).unwrap(),
@@ -851,36 +856,36 @@ async fn transactions_have_a_budget_each_and_all_of_a_request_together() {
             ("EXECUTION_TOO_LARGE", "EXECUTION_TOO_LARGE"),
         ),
     ] {
-        let mut scene = Scene::new();
-        full(&mut scene.deposits[0], deposit);
-        full(&mut scene.fill, fill);
-        let world = world().playing(&scene);
-        let claim = deposit_claim(&scene.deposits[0]);
+        let mut fixture = Fixture::new();
+        full(&mut fixture.deposits[0], deposit);
+        full(&mut fixture.fill, fill);
+        let world = world().playing(&fixture);
+        let claim = deposit_claim(&fixture.deposits[0]);
         let deposited = word(world.oracle.deposit(&claim, None).await);
-        let filled = word(world.fill(&scene).await);
+        let filled = word(world.fill(&fixture).await);
         assert_eq!((deposited, filled), wanted, "{deposit} {fill}");
     }
 }
 
 #[tokio::test]
 async fn transactions_named_twice_are_read_once() {
-    let mut scene = Scene::ordering(|order| {
+    let mut fixture = Fixture::ordering(|order| {
         let mut again = order.inputs[0].clone();
-        again.payment.currency = scene::TOKEN.into();
+        again.payment.currency = fixtures::TOKEN.into();
         order.inputs.push(again);
     });
-    let mut second = scene.deposits[1].deposits()[0].clone();
+    let mut second = fixture.deposits[1].deposits()[0].clone();
     second.index = 1;
-    scene.deposits[0].deposits().push(second);
-    scene.deposits[1] = scene.deposits[0].clone();
-    let world = world().playing(&scene);
-    let claim = deposit_claim(&scene.deposits[0]);
+    fixture.deposits[0].deposits().push(second);
+    fixture.deposits[1] = fixture.deposits[0].clone();
+    let world = world().playing(&fixture);
+    let claim = deposit_claim(&fixture.deposits[0]);
     let messages = world.oracle.deposit(&claim, None).await.unwrap().messages;
-    for (input, message) in scene.inputs.iter_mut().zip(messages) {
+    for (input, message) in fixture.inputs.iter_mut().zip(messages) {
         input.onchain_id = message.onchain_id.to_string();
     }
     let before = world.ethereum.reads.load(SeqCst);
-    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(word(world.fill(&fixture).await), "OK");
     assert_eq!(world.ethereum.reads.load(SeqCst) - before, 1);
 }
 
@@ -889,7 +894,7 @@ fn encoded(change: impl FnOnce(&mut serde_json::Value)) -> String {
     let call = json!({"to": RECIPIENT, "data": "0x", "value": "500", "allowFailure": false});
     let mut withdrawal = json!({"calls": [call], "nonce": "3", "expiration": 1_800_000_000});
     change(&mut withdrawal);
-    let codec = scene::family().withdrawals.unwrap();
+    let codec = fixtures::family().withdrawals.unwrap();
     alloy::hex::encode_prefixed(codec.encode(&withdrawal).unwrap())
 }
 
@@ -905,8 +910,9 @@ fn payload_id(claim: &WithdrawalClaim) -> B256 {
         recipient: &address.recipient,
         nonce: &address.nonce,
     };
-    let spec = scene::spec("ethereum");
-    let owned = crate::attest::withdrawal::Owned::new(&spec, &request, &scene::families).unwrap();
+    let spec = fixtures::spec("ethereum");
+    let owned =
+        crate::attest::withdrawal::Owned::new(&spec, &request, &fixtures::families).unwrap();
     crate::attest::withdrawal::payload_id(&spec, &owned, U256::from(500)).unwrap()
 }
 
@@ -918,7 +924,7 @@ fn withdrawal_claim() -> WithdrawalClaim {
         address: AddressClaim {
             chain: "ethereum".into(),
             currency: NATIVE.into(),
-            withdrawer: format!("{:#x}", scene::key().address()),
+            withdrawer: format!("{:#x}", fixtures::key().address()),
             withdrawer_chain: "base".into(),
             recipient: RECIPIENT.into(),
             nonce: "9".into(),
@@ -942,7 +948,7 @@ async fn withdrawal_is_burned_once_whatever_transaction_is_named() {
     let silent = world.oracle.withdrawal(&claim, None).await;
     assert_eq!(word(silent), "WITHDRAWAL_NOT_IN_TRANSACTION");
     read.receipt().executions.push(Executed {
-        depository: scene::spec("ethereum").depository.unwrap(),
+        depository: fixtures::spec("ethereum").depository.unwrap(),
         id: pending.id,
     });
     world.ethereum.put(&read);
@@ -1005,7 +1011,7 @@ async fn withdrawal_needs_final_state_and_an_allocator_that_answers() {
     for chain in [&world.ethereum, &world.aurora] {
         *chain.settled.lock().unwrap() = None;
         assert!(pending(&world).await);
-        *chain.settled.lock().unwrap() = Some(scene::block(10));
+        *chain.settled.lock().unwrap() = Some(fixtures::block(10));
     }
     *world.aurora.broken.lock().unwrap() = Some(ReadError::Quorum("1 of 2".into()));
     assert_eq!(word(world.oracle.withdrawal(&claim, None).await), "read");
@@ -1030,7 +1036,7 @@ async fn withdrawal_is_void_when_a_block_that_it_was_judged_at_is_gone() {
         };
         *script.canonical.lock().unwrap() = false;
         let chain = Chain {
-            spec: Arc::new(scene::spec(gone)),
+            spec: Arc::new(fixtures::spec(gone)),
             reader: script.clone(),
             state: None,
         };
@@ -1077,7 +1083,7 @@ async fn requests_that_race_get_the_first_execution() {
     let mut claims = vec![claim.clone()];
     for byte in [0xaa, 0xbb] {
         let mut read = Read::new("ethereum", byte);
-        let depository = scene::spec("ethereum").depository.unwrap();
+        let depository = fixtures::spec("ethereum").depository.unwrap();
         read.receipt().executions.push(Executed { depository, id });
         world.ethereum.put(&read);
         claim.transaction = Some(read.tx.text.to_string());
@@ -1104,7 +1110,7 @@ async fn withdrawal_must_be_what_its_address_request_says() {
     let mismatch = "WITHDRAWAL_MISMATCH";
     assert_eq!(refused(|c| c.address.chain = "base".into()).await, mismatch);
     assert_eq!(
-        refused(|c| c.address.currency = scene::TOKEN.into()).await,
+        refused(|c| c.address.currency = fixtures::TOKEN.into()).await,
         mismatch
     );
     assert_eq!(
@@ -1149,13 +1155,13 @@ fn initiation_of(amount: u64, nonce: U256) -> InitiationClaim {
     address.nonce = nonce.to_string();
     let owner = alias(
         &vm::ChainId::new("base"),
-        &scene::address(&address.withdrawer),
+        &fixtures::address(&address.withdrawer),
     );
     let amount_word = U256::from(amount).to_be_bytes::<32>();
     let packed = [owner.as_slice(), &amount_word, &nonce.to_be_bytes::<32>()].concat();
     let text = alloy::primitives::keccak256(packed).to_string();
     let message = <sha2::Sha256 as sha2::Digest>::digest(text);
-    let signature = scene::key().sign_message_sync(&message).unwrap();
+    let signature = fixtures::key().sign_message_sync(&message).unwrap();
     InitiationClaim {
         settlement: "relay".into(),
         amount: amount.to_string(),
@@ -1194,14 +1200,14 @@ async fn initiation_needs_the_withdrawers_word_and_balance() {
     let again = async || word(world.oracle.initiation(&initiation_claim(500), None).await);
     *world.hub.settled.lock().unwrap() = None;
     assert_eq!(again().await, "BALANCE_INSUFFICIENT");
-    *world.hub.settled.lock().unwrap() = Some(scene::block(10));
+    *world.hub.settled.lock().unwrap() = Some(fixtures::block(10));
     *world.hub.spent.lock().unwrap() = Some(U256::from(499));
     assert_eq!(again().await, "BALANCE_INSUFFICIENT");
     *world.hub.spent.lock().unwrap() = None;
     assert_eq!(again().await, "OK");
     let relay = vm::ChainId::new("relay");
     let watched = world.oracle.journal.watched(&relay, None, 9).await.unwrap();
-    assert_eq!(watched[0].block, scene::block(10));
+    assert_eq!(watched[0].block, fixtures::block(10));
     // The same nonce moves one amount.
     let less = world.oracle.initiation(&initiation_claim(400), None).await;
     assert_eq!(word(less), "conflict");
@@ -1232,13 +1238,13 @@ async fn additional_addresses_compare_by_bytes() {
 async fn a_withdrawers_signature_serves_the_withdrawal_that_its_nonce_commits_to() {
     let bound = |settlement: &str| {
         let address = withdrawal_claim().address;
-        let owner = scene::address(&address.withdrawer);
-        let spec = scene::spec("ethereum");
+        let owner = fixtures::address(&address.withdrawer);
+        let spec = fixtures::spec("ethereum");
         let account = vm::protocol::hub::WithdrawalAccount {
             chain: &vm::ChainId::new("ethereum"),
             depository: spec.depository.as_ref().unwrap(),
-            currency: &scene::address(NATIVE),
-            recipient: &scene::address(RECIPIENT),
+            currency: &fixtures::address(NATIVE),
+            recipient: &fixtures::address(RECIPIENT),
             owner: alias(&vm::ChainId::new("base"), &owner),
             nonce: U256::from(7) << 128,
         };
@@ -1248,7 +1254,7 @@ async fn a_withdrawers_signature_serves_the_withdrawal_that_its_nonce_commits_to
     assert_eq!(nonce >> 128, U256::from(7));
     let uses: [fn(&mut InitiationClaim); 3] = [
         |claim| claim.address.recipient = DEPOSITOR.into(),
-        |claim| claim.address.currency = scene::TOKEN.into(),
+        |claim| claim.address.currency = fixtures::TOKEN.into(),
         |claim| claim.address.chain = "base".into(),
     ];
     let other = |change: fn(&mut InitiationClaim)| {
@@ -1294,13 +1300,13 @@ async fn a_withdrawers_signature_serves_the_withdrawal_that_its_nonce_commits_to
 #[tokio::test]
 async fn what_lacks_its_solvers_word_is_refused_before_anything_is_read() {
     let ours = "0xb7064203155a802ad4966746909a304700000000000000000000000000000001";
-    let scene = Scene::ordering(|order| order.salt = ours.into());
-    let world = world().playing(&scene);
+    let fixture = Fixture::ordering(|order| order.salt = ours.into());
+    let world = world().playing(&fixture);
     let reads = || world.ethereum.reads.load(SeqCst) + world.base.reads.load(SeqCst);
     let ask = async |signature: Option<String>| {
-        let mut fill = fill_claim(&scene);
+        let mut fill = fill_claim(&fixture);
         fill.order.solver_signature.clone_from(&signature);
-        let mut refund = refund_claim(&scene);
+        let mut refund = refund_claim(&fixture);
         refund.order.solver_signature = signature;
         let fill = word(world.oracle.fill(&fill, None).await);
         (fill, word(world.oracle.refund(&refund, None).await))
@@ -1308,10 +1314,10 @@ async fn what_lacks_its_solvers_word_is_refused_before_anything_is_read() {
     let missing = "SOLVER_SIGNATURE_REQUIRED";
     assert_eq!(ask(None).await, (missing, missing));
     let wrong = "SOLVER_SIGNATURE_INVALID";
-    assert_eq!(ask(Some(scene::sign(B256::ZERO))).await, (wrong, wrong));
+    assert_eq!(ask(Some(fixtures::sign(B256::ZERO))).await, (wrong, wrong));
     assert_eq!(reads(), 0);
-    let (terms, funded) = scene.funded().unwrap();
-    let fill = scene::vouch(crate::attest::statement::Outcome::Fill, &terms, &funded);
+    let (terms, funded) = fixture.funded().unwrap();
+    let fill = fixtures::vouch(crate::attest::statement::Outcome::Fill, &terms, &funded);
     assert_eq!(ask(Some(fill)).await, ("OK", wrong));
     assert_eq!(reads(), 2);
 }
@@ -1320,9 +1326,9 @@ async fn what_lacks_its_solvers_word_is_refused_before_anything_is_read() {
 async fn calls_that_are_none_are_refused_before_anything_is_read() {
     for (calls, expected) in [(&["0x12"][..], "INVALID_REQUEST"), (&[], "OK")] {
         let calls = calls.iter().map(|call| (*call).to_owned()).collect();
-        let scene = Scene::ordering(|order| order.output.calls = calls);
-        let world = world().playing(&scene);
-        assert_eq!(word(world.fill(&scene).await), expected);
+        let fixture = Fixture::ordering(|order| order.output.calls = calls);
+        let world = world().playing(&fixture);
+        assert_eq!(word(world.fill(&fixture).await), expected);
         let reads = world.ethereum.reads.load(SeqCst) + world.base.reads.load(SeqCst);
         assert_eq!(reads, if expected == "OK" { 2 } else { 0 });
     }

@@ -7,7 +7,7 @@ use vm::{
     protocol::{message::Execution, text},
 };
 
-use super::{Attested, Error, Oracle, named};
+use super::{Attested, Attestor, Error, named};
 use crate::attest::{
     Refusal,
     claim::malformed,
@@ -57,7 +57,7 @@ pub struct InitiationClaim {
     pub settlement: String,
     pub amount: String,
     pub address: AddressClaim,
-    /// The withdrawer's signature; only [`Oracle::initiation`] reads it.
+    /// The withdrawer's signature; only [`Attestor::initiation`] reads it.
     pub signature: String,
 }
 
@@ -102,7 +102,7 @@ struct Standing {
     shown: Option<(TxRef, Block)>,
 }
 
-impl Oracle {
+impl Attestor {
     /// Attests how a withdrawal ended, if it did.
     pub async fn withdrawal(
         &self,

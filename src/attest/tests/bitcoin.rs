@@ -11,8 +11,8 @@ use vm::{
 };
 
 use super::{
+    fixtures::{self, Fixture, Read},
     refunded,
-    scene::{self, Read, Scene},
 };
 
 const USER: &str = "bc1qcuqg72jtj44f8j5m9vgt0dh2vzd5llef36zu46";
@@ -23,13 +23,13 @@ const DEPOSITORY: &str = "1MviEDGCTgEKEJ6cmfL9pBQa5GG4hujXnF";
 const WHOLE: f64 = 9e-6;
 
 fn bitcoin() -> &'static vm::Family {
-    scene::families("bitcoin").unwrap()
+    fixtures::families("bitcoin").unwrap()
 }
 
 /// An order that is given back on Bitcoin, and what `payers` sent there: all of it to its user, the rest to the first
 /// of themselves, with its id beside it. Nobody shows a signature.
-fn paid_by(payers: &[&str]) -> Scene {
-    let mut scene = Scene::ordering(|order| {
+fn paid_by(payers: &[&str]) -> Fixture {
+    let mut fixture = Fixture::ordering(|order| {
         let refund = &mut order.inputs[0].refunds[0];
         refund.chain_id = "bitcoin".into();
         refund.recipient = USER.into();
@@ -39,14 +39,14 @@ fn paid_by(payers: &[&str]) -> Scene {
     let spec = ChainSpec {
         family: bitcoin(),
         depository: Some(bitcoin().address(DEPOSITORY).unwrap()),
-        ..scene::spec("bitcoin")
+        ..fixtures::spec("bitcoin")
     };
     let script = |address: &str| of_address(address).unwrap();
     let to = |n: u8, address: &str| {
         let hex = script(address).to_hex_string();
         json!({ "value": WHOLE, "n": n, "scriptPubKey": { "hex": hex } })
     };
-    let named = alloy::hex::encode(scene.id().to_string());
+    let named = alloy::hex::encode(fixture.id().to_string());
     let note = json!({ "value": 0.0, "n": 2, "scriptPubKey": { "hex": format!("6a42{named}") } });
     let input = json!({ "txid": "11".repeat(32), "scriptSig": { "hex": "" } });
     let vin: Vec<Value> = payers.iter().map(|_| input.clone()).collect();
@@ -56,14 +56,14 @@ fn paid_by(payers: &[&str]) -> Scene {
     let spent = payers.iter().copied().map(|payer| Some(script(payer)));
     let spent: Vec<_> = spent.collect();
     let rules = Rules::new(&spec).unwrap();
-    let receipt = decode(&rules, &raw, &spent, scene::block(10));
-    scene.refunded = vec![Read {
+    let receipt = decode(&rules, &raw, &spent, fixtures::block(10));
+    fixture.refunded = vec![Read {
         spec,
         tx: bitcoin().tx(&"e1".repeat(32), None).unwrap(),
         found: Transaction::Succeeded(receipt),
         ..Read::new("ethereum", 0xe1)
     }];
-    scene
+    fixture
 }
 
 #[test]

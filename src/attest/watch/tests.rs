@@ -10,7 +10,7 @@ use vm::{
 use super::*;
 use crate::{
     attest::{
-        scene,
+        fixtures,
         statement::{Mode, Statement},
     },
     sign::raw::RawKey,
@@ -28,14 +28,14 @@ fn base() -> ChainId {
 /// Finality 10, watched for 128 blocks more.
 fn chain(reader: Arc<dyn ChainReader>) -> Chain {
     Chain {
-        spec: Arc::new(scene::spec("base")),
+        spec: Arc::new(fixtures::spec("base")),
         reader,
         state: None,
     }
 }
 
 fn statement(byte: u8, number: u64) -> Statement {
-    let (tx, digest) = (scene::tx(byte), B256::repeat_byte(byte));
+    let (tx, digest) = (fixtures::tx(byte), B256::repeat_byte(byte));
     Statement::deposit(&base(), &tx, Mode::Slow, &block(number, 0), digest)
 }
 

@@ -87,10 +87,10 @@ mod tests {
     use vm::{B256, Finality};
 
     use super::*;
-    use crate::attest::scene;
+    use crate::attest::fixtures;
 
     fn spec(tag: Option<FinalityTag>) -> ChainSpec {
-        let mut spec = scene::spec("base");
+        let mut spec = fixtures::spec("base");
         spec.finality = Finality {
             blocks: 10,
             seconds: 60,

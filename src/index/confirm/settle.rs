@@ -7,7 +7,7 @@ use vm::B256;
 
 use super::{Confirmer, Due, Look, Pending, shelf, verdict::Verdict};
 use crate::{
-    index::{IndexError, apply, book::opened, listed::Listed},
+    index::{IndexError, apply, listed::Listed, recorder::opened},
     request::{
         Execution,
         fact::{Agreed, Deposit, Facts},
@@ -133,7 +133,7 @@ impl Confirmer {
             self.count(deposit, "gone");
         }
         if let Some(network) = self.networks.get(&first.network) {
-            network.bell.ring();
+            network.wakeup.ring();
         }
         Ok(())
     }

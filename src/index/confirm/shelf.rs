@@ -193,15 +193,15 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::request::{fact::Standing, scene};
+    use crate::request::{fact::Standing, fixtures};
 
     #[test]
     fn with_too_many_pauses_those_that_end_first_go() {
         let pauses = Pauses::default();
-        let request = Arc::new(scene::request(1));
-        let born = scene::deposit(1, Standing::Included).place.time;
+        let request = Arc::new(fixtures::request(1));
+        let born = fixtures::deposit(1, Standing::Included).place.time;
         let due = |number: u64| {
-            let mut deposit = scene::deposit(1, Standing::Included);
+            let mut deposit = fixtures::deposit(1, Standing::Included);
             deposit.transaction = number.to_string();
             deposit.place.time = born - number;
             Due::of(request.clone(), deposit)

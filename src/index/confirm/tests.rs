@@ -6,10 +6,9 @@ use super::*;
 use crate::{
     attest,
     index::{
-        apply,
-        book::{Book, Entry, opened},
+        apply, fixtures,
         listed::Listed,
-        scene,
+        recorder::{Entry, Recorder, opened},
     },
     request::{
         self, Execution,
@@ -25,9 +24,8 @@ use crate::{
         rows::{
             self, claim,
             cursor::{self, Cursor},
-            open,
+            deposit_tx, open,
             parked::{self, Parked},
-            sighting,
         },
     },
 };
@@ -45,18 +43,18 @@ struct Bench {
 
 /// A request whose deposit one provider has shown in block [`AT`].
 async fn bench() -> Bench {
-    bench_of(Execution::Solver, request::scene::USER).await
+    bench_of(Execution::Solver, request::fixtures::USER).await
 }
 
 async fn bench_of(execution: Execution, user: &str) -> Bench {
     let script = Script::at(AT);
     let requests = Requests::new(Arc::new(MemoryStore::new()));
     let network = Network {
-        chain: scene::chain("origin", &script),
-        bell: Arc::default(),
+        chain: fixtures::chain("origin", &script),
+        wakeup: Arc::default(),
     };
     let networks = HashMap::from([("origin".to_owned(), network)]);
-    let mut request = request::scene::request(1);
+    let mut request = request::fixtures::request(1);
     (request.execution, request.user) = (execution, user.to_owned());
     requests.insert(&request, Batch::new()).await.unwrap();
     let bench = Bench {
@@ -71,21 +69,21 @@ async fn bench_of(execution: Execution, user: &str) -> Bench {
 
 impl Bench {
     fn deposit(&self) -> vm::Deposit {
-        scene::deposit(self.request.order_id, 3)
+        fixtures::deposit(self.request.order_id, 3)
     }
 
     async fn show(&self, number: u64, fork: u8) {
         let place = apply::place(&vm::testing::block(number, fork));
-        let deposit = apply::deposit("origin", &scene::tx(1), &place, &self.deposit());
+        let deposit = apply::deposit("origin", &fixtures::tx(1), &place, &self.deposit());
         let entry = Entry {
             deposit: &deposit,
-            transaction: &scene::tx(1).bytes,
+            transaction: &fixtures::tx(1).bytes,
             sure: true,
         };
-        let book = Book {
+        let recorder = Recorder {
             requests: self.requests.clone(),
         };
-        book.seen(&self.request, &[entry], NOW).await.unwrap();
+        recorder.seen(&self.request, &[entry], NOW).await.unwrap();
     }
 
     /// The quorum shows these deposits in a block.
@@ -93,7 +91,7 @@ impl Bench {
         let mut receipt = vm::testing::receipt(self.script.block(number));
         receipt.deposits = deposits;
         self.script
-            .put(&scene::tx(1), Transaction::Succeeded(receipt));
+            .put(&fixtures::tx(1), Transaction::Succeeded(receipt));
     }
 
     async fn id(&self) -> B256 {
@@ -150,13 +148,13 @@ async fn doubt_is_never_final() {
         Box::new(changed(|one| one.amount += U256::from(1))),
         Box::new(changed(|one| one.index = 4)),
         Box::new(changed(|one| {
-            one.currency = scene::address(scene::DEPOSITORY);
+            one.currency = fixtures::address(fixtures::DEPOSITORY);
         })),
         Box::new(changed(|one| {
-            one.depositor = scene::address(scene::DEPOSITORY);
+            one.depositor = fixtures::address(fixtures::DEPOSITORY);
         })),
         Box::new(changed(|one| {
-            one.depository = scene::address(request::scene::USER);
+            one.depository = fixtures::address(request::fixtures::USER);
         })),
         Box::new(changed(|one| one.id = B256::ZERO.to_string().into())),
         Box::new(changed(|one| {
@@ -237,14 +235,14 @@ async fn a_deposit_whose_order_another_names_pays_for_none() {
 #[tokio::test]
 async fn a_deposit_is_its_depositors_own_when_a_quorum_shows_who_gave_it() {
     let (user, other) = (
-        scene::address(request::scene::USER),
-        scene::address(scene::DEPOSITORY),
+        fixtures::address(request::fixtures::USER),
+        fixtures::address(fixtures::DEPOSITORY),
     );
     let payment = |by: &vm::Address| vm::Payment {
         index: 1,
         kind: vm::PaymentKind::TransferBy(by.clone()),
-        recipient: scene::address(scene::DEPOSITORY),
-        currency: scene::address(request::scene::USDC),
+        recipient: fixtures::address(fixtures::DEPOSITORY),
+        currency: fixtures::address(request::fixtures::USDC),
         amount: U256::from(100_000_000),
     };
     type Change<'a> = Box<dyn Fn(&mut vm::Receipt) + 'a>;
@@ -275,21 +273,21 @@ async fn a_deposit_is_its_depositors_own_when_a_quorum_shows_who_gave_it() {
         receipt.deposits = Ok(vec![bench.deposit()]);
         change(&mut receipt);
         let found = Transaction::Succeeded(receipt);
-        bench.script.put(&scene::tx(1), found.clone());
+        bench.script.put(&fixtures::tx(1), found.clone());
         assert_eq!(bench.look(10).await, (AT, Standing::Final), "row {row}");
         let facts = bench.requests.facts(&bench.request.id).await.unwrap();
         assert_eq!(facts.deposits[0].own, *own, "row {row}");
         // A currency that the order does not ask for may say anything of itself.
-        let chain = scene::chain("origin", &bench.script);
+        let chain = fixtures::chain("origin", &bench.script);
         let head = chain.reader.head().await.unwrap();
         let seen = Seen {
             spec: &chain.spec,
-            transaction: &scene::tx(1),
+            transaction: &fixtures::tx(1),
             head: &head,
             found: &found,
         };
         let mut request = bench.request.clone();
-        request.order.inputs[0].payment.currency = scene::DEPOSITORY.into();
+        request.order.inputs[0].payment.currency = fixtures::DEPOSITORY.into();
         let Verdict::Final(agreed) = Reading::of(&seen).judge(&request, &facts.deposits[0]) else {
             panic!("row {row}");
         };
@@ -411,7 +409,7 @@ async fn a_failed_transaction_deposits_nothing() {
     let bench = bench().await;
     let block = bench.script.block(AT);
     bench.script.put(
-        &scene::tx(1),
+        &fixtures::tx(1),
         Transaction::Failed(vm::testing::failure(block)),
     );
     assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
@@ -459,9 +457,12 @@ async fn what_is_shown_and_not_there_is_owed_to_be_read_again_in_the_same_commit
     assert_eq!(bench.look(10).await, (AT, Standing::Reorged));
     let found = cursor().await;
     assert_eq!((found.next, found.again.block), (next, Some(AT)));
-    bench.confirmer.networks["origin"].bell.rung().await;
+    bench.confirmer.networks["origin"].wakeup.rung().await;
     // The row of what was shown stays until the tail has read the block again.
-    let rows = store.scan(sighting::range("origin", AT, 9)).await.unwrap();
+    let rows = store
+        .scan(deposit_tx::range("origin", AT, 9))
+        .await
+        .unwrap();
     assert_eq!(rows.len(), 1);
     // What is owed already is not written anew.
     bench.show(AT, 0).await;
@@ -486,12 +487,12 @@ async fn it_runs_until_it_is_told_to_stop() {
 
 /// Another request with a deposit that its network's quorum, if it answers, calls final.
 async fn another(bench: &Bench, network: &str, number: u8) -> Request {
-    let request = request::scene::request(number);
+    let request = request::fixtures::request(number);
     let requests = &bench.requests;
     requests.insert(&request, Batch::new()).await.unwrap();
     let (tx, deposit) = (
-        scene::tx(number.into()),
-        scene::deposit(request.order_id, 3),
+        fixtures::tx(number.into()),
+        fixtures::deposit(request.order_id, 3),
     );
     let place = apply::place(&vm::testing::block(AT, 0));
     let seen = apply::deposit(network, &tx, &place, &deposit);
@@ -512,8 +513,8 @@ async fn a_network_that_does_not_answer_holds_up_no_other() {
     let dark = Script::at(AT);
     dark.hang(true);
     let network = Network {
-        chain: scene::chain("destination", &dark),
-        bell: Arc::default(),
+        chain: fixtures::chain("destination", &dark),
+        wakeup: Arc::default(),
     };
     let networks = &mut bench.confirmer.networks;
     networks.insert("destination".into(), network);
@@ -564,7 +565,7 @@ async fn fills_the_list(bench: &Bench, row: &Parked) {
 /// No solver looks at the order of a user who acts by himself.
 #[tokio::test]
 async fn what_is_deposited_for_an_order_that_nobody_is_paid_from_is_listed() {
-    let (user, other) = (request::scene::USER, scene::DEPOSITORY);
+    let (user, other) = (request::fixtures::USER, fixtures::DEPOSITORY);
     for (execution, of, listed, minor) in [
         (Execution::Solver, user, 0, false),
         (Execution::User, user, 1, false),
@@ -578,7 +579,7 @@ async fn what_is_deposited_for_an_order_that_nobody_is_paid_from_is_listed() {
         receipt.deposits = Ok(vec![deposit]);
         bench
             .script
-            .put(&scene::tx(1), Transaction::Succeeded(receipt));
+            .put(&fixtures::tx(1), Transaction::Succeeded(receipt));
         assert_eq!(bench.look(10).await, (AT, Standing::Final));
         let rows = parked::of(&bench.request.id, 9);
         let rows = bench.requests.store().scan(rows).await.unwrap();
@@ -606,7 +607,7 @@ async fn work_of_a_request_that_is_not_there_stops_nobody() {
     let bench = bench().await;
     bench.put(AT, Ok(vec![bench.deposit()]));
     // A store that has it: what one provider showed of a quote that was forgotten.
-    let orphan = request::scene::request(2).id;
+    let orphan = request::fixtures::request(2).id;
     let mut facts = bench.requests.facts(&bench.request.id).await.unwrap();
     facts.deposits[0].onchain_id = B256::repeat_byte(9);
     let batch = opened(Batch::new(), orphan, B256::ZERO, NOW);

@@ -9,7 +9,7 @@ use std::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use vm::{
     B256, Block, ReadError,
-    trade::{ScanError, Scanner, Sighting},
+    trade::{DepositTx, ScanError, Scanner},
 };
 
 use super::{
@@ -17,9 +17,9 @@ use super::{
     second::{Agreed, End, Word},
 };
 use crate::{
-    index::{IndexError, apply, book::Entry},
+    index::{IndexError, apply, recorder::Entry},
     request::Request,
-    store::{Batch, requests::unless_forgotten, rows::sighting},
+    store::{Batch, requests::unless_forgotten, rows::deposit_tx},
 };
 
 /// Orders that are looked up at the same time.
@@ -27,7 +27,7 @@ const LOOKUPS: usize = 16;
 
 /// A deposit of a range.
 struct Found<'a> {
-    sighting: &'a Sighting,
+    deposit_tx: &'a DepositTx,
     deposit: &'a vm::Deposit,
     request: Option<&'a Request>,
     /// It was not known in this block.
@@ -74,8 +74,8 @@ impl<'a> Blocks<'a> {
         &self,
         from: u64,
         end: &Block,
-        shown: &[Sighting],
-    ) -> Result<Vec<Sighting>, ScanError> {
+        shown: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
         self.scanner.omitted(from, end, shown).await
     }
 
@@ -133,23 +133,23 @@ impl Tail {
         now: u64,
     ) -> Result<Batch, IndexError> {
         let mut before = self.sighted(&range).await?;
-        let ours = self.ours(&agreed.sightings).await?;
+        let ours = self.ours(&agreed.deposit_txs).await?;
         let (mut sure, mut shown) = (Vec::new(), Vec::new());
-        for sighting in &agreed.sightings {
-            if !range.contains(&sighting.number) {
-                let what = format!("a deposit of block {} unasked", sighting.number);
+        for deposit_tx in &agreed.deposit_txs {
+            if !range.contains(&deposit_tx.number) {
+                let what = format!("a deposit of block {} unasked", deposit_tx.number);
                 return Err(ReadError::Doubtful(what).into());
             }
-            for deposit in &sighting.deposits {
+            for deposit in &deposit_tx.deposits {
                 let name = &self.network.name;
-                let id = apply::onchain_id(name, &sighting.transaction.text, deposit.index);
-                let row = before.remove(&(sighting.number, id));
+                let id = apply::onchain_id(name, &deposit_tx.transaction.text, deposit.index);
+                let row = before.remove(&(deposit_tx.number, id));
                 let found = Found {
-                    sighting,
+                    deposit_tx,
                     deposit,
                     request: apply::order(deposit).and_then(|order| ours.get(&order)),
-                    news: row.is_none_or(|row| row.seen.hash != sighting.hash),
-                    sure: agreed.word.is_sure(sighting, deposit),
+                    news: row.is_none_or(|row| row.seen.hash != deposit_tx.hash),
+                    sure: agreed.word.is_sure(deposit_tx, deposit),
                 };
                 let all = if found.sure { &mut sure } else { &mut shown };
                 all.push((id, found));
@@ -160,7 +160,7 @@ impl Tail {
             End::At(end) => Some(end.number),
             End::Behind | End::Unread(_) => None,
         };
-        let read = |row: &&sighting::Row| Some(row.number) <= last;
+        let read = |row: &&deposit_tx::Row| Some(row.number) <= last;
         for row in before.values().filter(read) {
             self.missed(blocks, row, &agreed.word, now).await?;
         }
@@ -194,22 +194,27 @@ impl Tail {
             if is_known {
                 continue;
             }
-            let Sighting { number, hash, .. } = *found.sighting;
-            let key = sighting::key(&self.network.name, number, id);
+            let DepositTx { number, hash, .. } = *found.deposit_tx;
+            let key = deposit_tx::key(&self.network.name, number, id);
             let request = None;
-            batch = batch.put(key, sighting::encode(&sighting::Seen { hash, request })?);
+            batch = batch.put(
+                key,
+                deposit_tx::encode(&deposit_tx::Seen { hash, request })?,
+            );
         }
         self.doubt(all);
         Ok(batch)
     }
 
-    /// The requests whose orders the sightings name, by order. Most sightings name none. A depositor knows an order
+    /// The requests whose orders the deposits name, by order. Most deposits name none. A depositor knows an order
     /// only after its request was stored.
-    async fn ours(&self, sightings: &[Sighting]) -> Result<HashMap<B256, Request>, IndexError> {
-        let deposits = sightings.iter().flat_map(|sighting| &sighting.deposits);
+    async fn ours(&self, deposit_txs: &[DepositTx]) -> Result<HashMap<B256, Request>, IndexError> {
+        let deposits = deposit_txs
+            .iter()
+            .flat_map(|deposit_tx| &deposit_tx.deposits);
         let orders: HashSet<B256> = deposits.filter_map(apply::order).collect();
         let found = stream::iter(orders).map(|order| async move {
-            let request = self.book.requests.by_order(&order).await?;
+            let request = self.recorder.requests.by_order(&order).await?;
             Ok::<_, IndexError>(request.map(|request| (order, request)))
         });
         let found = found.buffer_unordered(LOOKUPS);
@@ -232,31 +237,31 @@ impl Tail {
         };
         let mut deposits = Vec::with_capacity(all.len());
         for found in all {
-            let sighting = found.sighting;
-            let block = blocks.at(sighting.number).await?;
-            if block.hash != sighting.hash {
+            let deposit_tx = found.deposit_tx;
+            let block = blocks.at(deposit_tx.number).await?;
+            if block.hash != deposit_tx.hash {
                 let what = format!("a deposit in another block {}", block.number);
                 return Err(ReadError::Doubtful(what).into());
             }
             let (network, place) = (&self.network.name, apply::place(&block));
-            let transaction = &sighting.transaction;
+            let transaction = &deposit_tx.transaction;
             deposits.push(apply::deposit(network, transaction, &place, found.deposit));
         }
         let entries = all.iter().zip(&deposits).map(|(found, deposit)| Entry {
             deposit,
-            transaction: &found.sighting.transaction.bytes,
+            transaction: &found.deposit_tx.transaction.bytes,
             sure: found.sure,
         });
         let entries: Vec<_> = entries.collect();
-        let recorded = self.book.seen(request, &entries, now).await;
+        let recorded = self.recorder.seen(request, &entries, now).await;
         Ok(unless_forgotten(recorded)?.is_some())
     }
 
-    /// Handles a deposit that was in a block of the range and is not among its sightings.
+    /// Handles a deposit that was in a block of the range and is not among its deposit transactions.
     async fn missed(
         &self,
         blocks: &Blocks<'_>,
-        row: &sighting::Row,
+        row: &deposit_tx::Row,
         word: &Word,
         now: u64,
     ) -> Result<(), IndexError> {
@@ -270,21 +275,21 @@ impl Tail {
             self.count("disputed");
             return Ok(());
         }
-        self.book.lost(&self.network.name, row, now).await?;
+        self.recorder.lost(&self.network.name, row, now).await?;
         self.count("reorged");
         Ok(())
     }
 
-    /// The range's earlier sightings, by block and onchain id.
+    /// The range's earlier deposit transactions, by block and onchain id.
     async fn sighted(
         &self,
         range: &RangeInclusive<u64>,
-    ) -> Result<BTreeMap<(u64, B256), sighting::Row>, IndexError> {
+    ) -> Result<BTreeMap<(u64, B256), deposit_tx::Row>, IndexError> {
         let network = &self.network.name;
-        let rows = sighting::range(network, *range.start(), usize::MAX);
+        let rows = deposit_tx::range(network, *range.start(), usize::MAX);
         let mut sighted = BTreeMap::new();
-        for (key, value) in self.book.requests.store().scan(rows).await? {
-            let row = sighting::decode(network, &key, &value)?;
+        for (key, value) in self.recorder.requests.store().scan(rows).await? {
+            let row = deposit_tx::decode(network, &key, &value)?;
             if row.number > *range.end() {
                 break;
             }
@@ -295,10 +300,12 @@ impl Tail {
 
     /// Counts new deposits that no quorum will attest, and logs their transactions for the operator.
     fn doubt(&self, all: &[(B256, Found<'_>)]) {
-        for (sighting, first, deposits) in doubtful(all) {
+        for (deposit_tx, first, deposits) in doubtful(all) {
             (0..deposits).for_each(|_| self.count("unattributed"));
-            let Some(why) = &sighting.doubt else { continue };
-            let (network, transaction) = (&self.network.name, &sighting.transaction.text);
+            let Some(why) = &deposit_tx.doubt else {
+                continue;
+            };
+            let (network, transaction) = (&self.network.name, &deposit_tx.transaction.text);
             let (depositor, amount) = (first.depositor.text(), first.amount);
             let (currency, id) = (first.currency.text(), &first.id);
             tracing::error!(
@@ -317,12 +324,12 @@ impl Tail {
 
 /// The doubtful transactions with something new. Anybody can make a transaction of a thousand deposits, so each gets
 /// one line of the log, with its first deposit and their number.
-fn doubtful<'a>(all: &[(B256, Found<'a>)]) -> Vec<(&'a Sighting, &'a vm::Deposit, usize)> {
-    let mut told: BTreeMap<&[u8], (&Sighting, &vm::Deposit, usize)> = BTreeMap::new();
+fn doubtful<'a>(all: &[(B256, Found<'a>)]) -> Vec<(&'a DepositTx, &'a vm::Deposit, usize)> {
+    let mut told: BTreeMap<&[u8], (&DepositTx, &vm::Deposit, usize)> = BTreeMap::new();
     let new = all.iter().filter(|(_, found)| found.news);
-    for (_, found) in new.filter(|(_, found)| found.sighting.doubt.is_some()) {
-        let transaction: &[u8] = &found.sighting.transaction.bytes;
-        let first = (found.sighting, found.deposit, 0);
+    for (_, found) in new.filter(|(_, found)| found.deposit_tx.doubt.is_some()) {
+        let transaction: &[u8] = &found.deposit_tx.transaction.bytes;
+        let first = (found.deposit_tx, found.deposit, 0);
         told.entry(transaction).or_insert(first).2 += 1;
     }
     told.into_values().collect()
@@ -331,25 +338,25 @@ fn doubtful<'a>(all: &[(B256, Found<'a>)]) -> Vec<(&'a Sighting, &'a vm::Deposit
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::scene;
+    use crate::index::fixtures;
 
     #[test]
     fn a_transaction_that_is_doubtful_is_told_of_once() {
-        let of = |number: u8, count: u32, doubt: Option<&str>| Sighting {
-            transaction: scene::tx(number.into()),
+        let of = |number: u8, count: u32, doubt: Option<&str>| DepositTx {
+            transaction: fixtures::tx(number.into()),
             number: 1,
             hash: B256::ZERO,
             deposits: (0..count)
-                .map(|at| scene::deposit(B256::ZERO, at))
+                .map(|at| fixtures::deposit(B256::ZERO, at))
                 .collect(),
             doubt: doubt.map(|why| vm::Refusal(why.into())),
         };
         let why = Some("two of them");
         let all = [of(1, 1_300, why), of(2, 1, why), of(3, 5, None)];
         let found = |news| {
-            let each = all.iter().flat_map(move |sighting| {
-                sighting.deposits.iter().map(move |deposit| Found {
-                    sighting,
+            let each = all.iter().flat_map(move |deposit_tx| {
+                deposit_tx.deposits.iter().map(move |deposit| Found {
+                    deposit_tx,
                     deposit,
                     request: None,
                     news,

@@ -12,7 +12,7 @@ use std::{
 use tokio::time::timeout;
 use vm::{
     B256, Block, Bytes, Deposit, ReadError,
-    trade::{ScanError, Scanner, Sighting},
+    trade::{DepositTx, ScanError, Scanner},
 };
 
 use super::{Blocks, IndexError, Step, Tail};
@@ -38,7 +38,7 @@ pub struct Asked {
 pub struct Reading {
     /// The last block of the range that the provider has.
     end: Block,
-    sightings: Vec<Sighting>,
+    deposit_txs: Vec<DepositTx>,
 }
 
 /// Why there is no second reading.
@@ -53,7 +53,7 @@ type Id = (Bytes, u32);
 
 /// What two providers show together.
 pub struct Agreed {
-    pub sightings: Vec<Sighting>,
+    pub deposit_txs: Vec<DepositTx>,
     pub end: End,
     pub word: Word,
 }
@@ -70,11 +70,11 @@ pub enum Word {
 
 impl Word {
     /// Whether this word may change what is known of a deposit.
-    pub fn is_sure(&self, sighting: &Sighting, deposit: &Deposit) -> bool {
+    pub fn is_sure(&self, deposit_tx: &DepositTx, deposit: &Deposit) -> bool {
         match self {
             Self::One => false,
             Self::Two(both, _) => {
-                both.contains(&(sighting.transaction.bytes.clone(), deposit.index))
+                both.contains(&(deposit_tx.transaction.bytes.clone(), deposit.index))
             }
             Self::Only => true,
         }
@@ -118,7 +118,7 @@ impl Tail {
         &self,
         first: &dyn Scanner,
         asked: Asked,
-    ) -> Result<(Vec<Sighting>, Second), ScanError> {
+    ) -> Result<(Vec<DepositTx>, Second), ScanError> {
         let others = self.others();
         let second = async {
             match others.first() {
@@ -141,7 +141,7 @@ impl Tail {
         &mut self,
         blocks: &Blocks<'_>,
         asked: Asked,
-        (first, second): (Vec<Sighting>, Second),
+        (first, second): (Vec<DepositTx>, Second),
     ) -> Result<Agreed, IndexError> {
         if second.is_none() {
             return self.unaided(blocks, asked, first).await;
@@ -165,7 +165,7 @@ impl Tail {
                     }
                     Ok(agreed) => {
                         self.other = self.other.wrapping_add(at);
-                        self.left_out(fresh(&agreed.sightings, asked) - fresh(&first, asked));
+                        self.left_out(fresh(&agreed.deposit_txs, asked) - fresh(&first, asked));
                         return Ok(agreed);
                     }
                 },
@@ -177,7 +177,7 @@ impl Tail {
             return Err(IndexError::Unconfirmed(why));
         }
         Ok(Agreed {
-            sightings: first,
+            deposit_txs: first,
             end: outcome,
             word: Word::One,
         })
@@ -189,33 +189,33 @@ impl Tail {
         &self,
         blocks: &Blocks<'_>,
         asked: Asked,
-        mut sightings: Vec<Sighting>,
+        mut deposit_txs: Vec<DepositTx>,
     ) -> Result<Agreed, IndexError> {
         let end = blocks.at(asked.to).await?;
         if !self.network.blooms {
             return Ok(Agreed {
-                sightings,
+                deposit_txs,
                 end: End::At(end),
                 word: Word::Only,
             });
         }
-        let omitted = blocks.omitted(asked.next, &end, &sightings).await;
+        let omitted = blocks.omitted(asked.next, &end, &deposit_txs).await;
         let (end, word) = match omitted {
             Ok(omitted) => {
                 self.left_out(omitted.len());
                 // Of a transaction that was shown in part, the block's version counts.
-                let is_whole = |shown: &Sighting| {
+                let is_whole = |shown: &DepositTx| {
                     let mut whole = omitted.iter();
                     whole.any(|one| one.transaction.bytes == shown.transaction.bytes)
                 };
-                sightings.retain(|shown| !is_whole(shown));
-                sightings.extend(omitted);
+                deposit_txs.retain(|shown| !is_whole(shown));
+                deposit_txs.extend(omitted);
                 (End::At(end), Word::Only)
             }
             Err(error) => (End::Unread(error.to_string()), Word::One),
         };
         Ok(Agreed {
-            sightings,
+            deposit_txs,
             end,
             word,
         })
@@ -272,7 +272,7 @@ async fn deposits(
     scanner: &dyn Scanner,
     asked: Asked,
     to: u64,
-) -> Result<Vec<Sighting>, ScanError> {
+) -> Result<Vec<DepositTx>, ScanError> {
     let (mut found, mut from) = (Vec::new(), asked.from);
     while from <= to {
         let end = from.saturating_add(asked.most - 1).min(to);
@@ -289,11 +289,11 @@ async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Un
         if to < asked.next {
             return Ok(Err(Unread::Behind));
         }
-        let sightings = deposits(other, asked, to).await?;
+        let deposit_txs = deposits(other, asked, to).await?;
         let end = other.block(to).await?;
         let missing = || ReadError::Unavailable(format!("no block {to} below the head"));
         let end = end.ok_or_else(missing)?;
-        Ok(Ok(Reading { end, sightings }))
+        Ok(Ok(Reading { end, deposit_txs }))
     };
     let late = || ReadError::Unavailable("no second reading in time".into());
     timeout(PATIENCE, read).await.map_err(|_| late())?
@@ -302,69 +302,69 @@ async fn reading(other: &dyn Scanner, asked: Asked) -> Result<Result<Reading, Un
 /// Both readings as one. `Err` inside: why they are not of one chain.
 async fn together(
     blocks: &Blocks<'_>,
-    first: &[Sighting],
+    first: &[DepositTx],
     (second, other): (Reading, &Arc<dyn Scanner>),
 ) -> Result<Result<Agreed, String>, IndexError> {
     let end = second.end;
     if blocks.at(end.number).await?.hash != end.hash {
         return Ok(Err(format!("another block {}", end.number)));
     }
-    let (added, both) = match added(first, second.sightings, end.number) {
+    let (added, both) = match added(first, second.deposit_txs, end.number) {
         Ok(added) => added,
         Err(why) => return Ok(Err(why)),
     };
-    for sighting in &added {
-        if blocks.at(sighting.number).await?.hash != sighting.hash {
-            return Ok(Err(format!("another block {}", sighting.number)));
+    for deposit_tx in &added {
+        if blocks.at(deposit_tx.number).await?.hash != deposit_tx.hash {
+            return Ok(Err(format!("another block {}", deposit_tx.number)));
         }
     }
-    let mut sightings = first.to_vec();
-    sightings.extend(added);
+    let mut deposit_txs = first.to_vec();
+    deposit_txs.extend(added);
     Ok(Ok(Agreed {
-        sightings,
+        deposit_txs,
         end: End::At(end),
         word: Word::Two(both, other.clone()),
     }))
 }
 
 /// How many of the transactions are in blocks that were not read before.
-fn fresh(sightings: &[Sighting], asked: Asked) -> usize {
-    let new = |sighting: &&Sighting| sighting.number >= asked.next;
-    sightings.iter().filter(new).count()
+fn fresh(deposit_txs: &[DepositTx], asked: Asked) -> usize {
+    let new = |deposit_tx: &&DepositTx| deposit_tx.number >= asked.next;
+    deposit_txs.iter().filter(new).count()
 }
 
 /// What the second reading shows up to block `last` besides the first, and what both show. `Err`: a deposit that both
 /// show, but differently.
 fn added(
-    first: &[Sighting],
-    second: Vec<Sighting>,
+    first: &[DepositTx],
+    second: Vec<DepositTx>,
     last: u64,
-) -> Result<(Vec<Sighting>, HashSet<Id>), String> {
-    let mut known: BTreeMap<(&Bytes, u32), (&Sighting, &Deposit)> = BTreeMap::new();
-    for sighting in first {
-        for deposit in &sighting.deposits {
-            let id = (&sighting.transaction.bytes, deposit.index);
-            known.insert(id, (sighting, deposit));
+) -> Result<(Vec<DepositTx>, HashSet<Id>), String> {
+    let mut known: BTreeMap<(&Bytes, u32), (&DepositTx, &Deposit)> = BTreeMap::new();
+    for deposit_tx in first {
+        for deposit in &deposit_tx.deposits {
+            let id = (&deposit_tx.transaction.bytes, deposit.index);
+            known.insert(id, (deposit_tx, deposit));
         }
     }
     let (mut added, mut both) = (Vec::new(), HashSet::new());
-    for mut sighting in second {
-        if sighting.number > last {
-            return Err(format!("a deposit of block {} unasked", sighting.number));
+    for mut deposit_tx in second {
+        if deposit_tx.number > last {
+            return Err(format!("a deposit of block {} unasked", deposit_tx.number));
         }
         let mut missing = Vec::new();
-        for deposit in sighting.deposits {
-            match known.get(&(&sighting.transaction.bytes, deposit.index)) {
+        for deposit in deposit_tx.deposits {
+            match known.get(&(&deposit_tx.transaction.bytes, deposit.index)) {
                 None => missing.push(deposit),
-                Some((one, same)) if one.hash == sighting.hash && **same == deposit => {
-                    both.insert((sighting.transaction.bytes.clone(), deposit.index));
+                Some((one, same)) if one.hash == deposit_tx.hash && **same == deposit => {
+                    both.insert((deposit_tx.transaction.bytes.clone(), deposit.index));
                 }
-                Some(_) => return Err(format!("{} in another way", sighting.transaction.text)),
+                Some(_) => return Err(format!("{} in another way", deposit_tx.transaction.text)),
             }
         }
         if !missing.is_empty() {
-            sighting.deposits = missing;
-            added.push(sighting);
+            deposit_tx.deposits = missing;
+            added.push(deposit_tx);
         }
     }
     Ok((added, both))

@@ -4,14 +4,14 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use vm::{B256, trade::Sighting};
+use vm::{B256, trade::DepositTx};
 
 use super::*;
 use crate::{
     index::{
+        admin::AdminHandle,
         apply,
-        desk::Desk,
-        scene::{self, Dying, World},
+        fixtures::{self, Dying, World},
     },
     request::{
         self, Request,
@@ -47,7 +47,7 @@ impl Bench {
     }
 
     fn tail_over(&self, store: Arc<dyn Store>, scanners: Vec<Arc<dyn Scanner>>) -> Tail {
-        let mut network = scene::market().by_name("origin").unwrap().clone();
+        let mut network = fixtures::market().by_name("origin").unwrap().clone();
         network.index_from = self.index_from;
         Tail::new(network, scanners, Requests::new(store), Arc::default())
     }
@@ -58,7 +58,7 @@ impl Bench {
 
     /// Its one provider's word is all there is.
     fn trusting(&self) -> Tail {
-        let mut network = scene::market().by_name("origin").unwrap().clone();
+        let mut network = fixtures::market().by_name("origin").unwrap().clone();
         network.index_from = self.index_from;
         network.blooms = false;
         let scanners: Vec<Arc<dyn Scanner>> = vec![self.world.clone()];
@@ -66,7 +66,7 @@ impl Bench {
     }
 
     async fn request(&self, number: u8) -> Request {
-        let request = request::scene::request(number);
+        let request = request::fixtures::request(number);
         self.requests()
             .insert(&request, Batch::new())
             .await
@@ -111,7 +111,7 @@ async fn settle(tail: &mut Tail) {
 async fn a_deposit_that_cannot_be_attributed_is_recorded_for_somebody_to_look() {
     let bench = Bench::new(World::at(50), Some(0));
     let request = bench.request(1).await;
-    let deposits = vec![scene::deposit(request.order_id, 0)];
+    let deposits = vec![fixtures::deposit(request.order_id, 0)];
     bench.world.deposit(1, deposits);
     bench.world.doubt("the depository called itself");
     settle(&mut bench.tail()).await;
@@ -127,7 +127,7 @@ async fn a_first_start_begins_at_the_head() {
     let old = bench.request(1).await;
     bench
         .world
-        .deposit(1, vec![scene::deposit(old.order_id, 0)]);
+        .deposit(1, vec![fixtures::deposit(old.order_id, 0)]);
     bench.world.mine(DEEP);
     let mut tail = bench.tail();
     settle(&mut tail).await;
@@ -138,22 +138,22 @@ async fn a_first_start_begins_at_the_head() {
     let request = bench.request(2).await;
     let number = bench
         .world
-        .deposit(2, vec![scene::deposit(request.order_id, 7)]);
+        .deposit(2, vec![fixtures::deposit(request.order_id, 7)]);
     settle(&mut tail).await;
     let facts = bench.facts(&request).await;
     let seen = &facts.deposits[0];
     assert_eq!(
         seen.onchain_id,
-        apply::onchain_id("origin", &scene::tx(2).text, 7)
+        apply::onchain_id("origin", &fixtures::tx(2).text, 7)
     );
     assert_eq!(
         (seen.place.number, seen.standing),
         (number, Standing::Included)
     );
     assert_eq!(seen.place.time, bench.world.block_at(number).time);
-    assert_eq!(seen.depository, scene::DEPOSITORY);
+    assert_eq!(seen.depository, fixtures::DEPOSITORY);
     assert!(bench.is_open(&request).await);
-    let key = transaction::settled("origin", &scene::tx(2).bytes);
+    let key = transaction::settled("origin", &fixtures::tx(2).bytes);
     let row = bench.rows.read(&key).await.unwrap().unwrap();
     let tracked = transaction::Tracked::decode(&row).unwrap();
     assert_eq!(tracked.requests, [request.id]);
@@ -165,7 +165,7 @@ async fn the_past_is_read_from_the_configured_block() {
     let world = World::at(9);
     let bench = Bench::new(world.clone(), Some(10));
     let request = bench.request(1).await;
-    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     world.mine(5_000);
     settle(&mut bench.tail()).await;
     assert_eq!(bench.told(&request).await, [(10, Standing::Included)]);
@@ -189,7 +189,7 @@ async fn ranges_adapt_to_the_provider_and_leave_no_gap() {
     let mut requests = Vec::new();
     for number in 1..=20 {
         let request = bench.request(number).await;
-        world.deposit(number.into(), vec![scene::deposit(request.order_id, 0)]);
+        world.deposit(number.into(), vec![fixtures::deposit(request.order_id, 0)]);
         world.mine(37);
         requests.push(request);
     }
@@ -246,7 +246,7 @@ async fn where_blocks_are_asked_for_one_by_one_the_last_one_is_read_again() {
     settle(&mut tail).await;
     // It knows a block before its logs.
     world.deafen(true);
-    let number = world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    let number = world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     settle(&mut tail).await;
     assert_eq!(bench.told(&request).await, []);
     world.deafen(false);
@@ -268,7 +268,7 @@ async fn another_provider_is_asked_after_an_error() {
     down.fail(Some(ReadError::Unavailable("down".into())));
     let bench = Bench::new(world.clone(), Some(0));
     let request = bench.request(1).await;
-    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     let mut tail = bench.tail_over(bench.rows.clone(), vec![down, world.clone(), world]);
     assert!(matches!(tail.step(NOW).await, Err(IndexError::Read(_))));
     settle(&mut tail).await;
@@ -282,7 +282,7 @@ async fn a_provider_that_is_behind_undoes_nothing() {
     let (world, behind) = (World::at(20), World::at(5));
     let bench = Bench::new(world.clone(), Some(0));
     let request = bench.request(1).await;
-    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     settle(&mut bench.tail()).await;
     let before = bench.cursor().await;
     let mut late = bench.tail_over(bench.rows.clone(), vec![behind]);
@@ -298,7 +298,7 @@ async fn reorgs_of_every_depth_mark_what_they_took_and_find_it_again() {
         let bench = Bench::new(world.clone(), Some(0));
         let mut tail = bench.tail();
         let deep = bench.request(1).await;
-        world.deposit(1, vec![scene::deposit(deep.order_id, 0)]);
+        world.deposit(1, vec![fixtures::deposit(deep.order_id, 0)]);
         // Block by block, as when the head is followed.
         for _ in 0..70 {
             world.mine(1);
@@ -311,8 +311,8 @@ async fn reorgs_of_every_depth_mark_what_they_took_and_find_it_again() {
         world.reorg(usize::try_from(depth - 1).unwrap());
         // The oldest block of the reorg holds both deposits.
         let both = vec![
-            scene::deposit(taken.order_id, 0),
-            scene::deposit(moved.order_id, 1),
+            fixtures::deposit(taken.order_id, 0),
+            fixtures::deposit(moved.order_id, 1),
         ];
         let number = world.deposit(2, both);
         for _ in 1..depth {
@@ -335,8 +335,8 @@ async fn reorgs_of_every_depth_mark_what_they_took_and_find_it_again() {
         let again = world.deposit(
             2,
             vec![
-                scene::deposit(taken.order_id, 0),
-                scene::deposit(moved.order_id, 1),
+                fixtures::deposit(taken.order_id, 0),
+                fixtures::deposit(moved.order_id, 1),
             ],
         );
         settle(&mut tail).await;
@@ -354,7 +354,7 @@ async fn a_deposit_that_only_changes_its_block_is_never_undone() {
     let request = bench.request(1).await;
     let mut tail = bench.tail();
     settle(&mut tail).await;
-    let deposits = || vec![scene::deposit(request.order_id, 0)];
+    let deposits = || vec![fixtures::deposit(request.order_id, 0)];
     let first = world.deposit(1, deposits());
     settle(&mut tail).await;
     world.reorg(1);
@@ -375,14 +375,14 @@ async fn final_deposits_are_doubted_by_a_provider_not_undone() {
     let request = bench.request(1).await;
     let mut tail = bench.tail();
     settle(&mut tail).await;
-    let number = world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    let number = world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     settle(&mut tail).await;
     let place = apply::place(&world.block_at(number));
     let id = bench.facts(&request).await.deposits[0].onchain_id;
     bench
         .requests()
         .record(&request.id, NOW, Batch::new(), |facts| {
-            apply::settled(facts, id, place.hash, &request::scene::agreed(&place));
+            apply::settled(facts, id, place.hash, &request::fixtures::agreed(&place));
         })
         .await
         .unwrap();
@@ -401,7 +401,7 @@ async fn logs_that_come_late_are_found_and_logs_left_out_undo_nothing() {
     let mut tail = bench.trusting();
     settle(&mut tail).await;
     world.deafen(true);
-    let number = world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    let number = world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     settle(&mut tail).await;
     assert!(bench.told(&request).await.is_empty());
     world.deafen(false);
@@ -420,7 +420,7 @@ async fn what_was_read_twice_opens_nothing_again() {
     let bench = Bench::new(world.clone(), Some(0));
     let request = bench.request(1).await;
     let mut tail = bench.tail();
-    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     settle(&mut tail).await;
     let done = Batch::new().delete(open::key(&request.id));
     bench.rows.commit(done).await.unwrap();
@@ -430,7 +430,7 @@ async fn what_was_read_twice_opens_nothing_again() {
     }
     assert!(!bench.is_open(&request).await);
     // Another deposit for the order is work again.
-    world.deposit(2, vec![scene::deposit(request.order_id, 0)]);
+    world.deposit(2, vec![fixtures::deposit(request.order_id, 0)]);
     settle(&mut tail).await;
     assert!(bench.is_open(&request).await);
     assert_eq!(bench.told(&request).await.len(), 2);
@@ -440,14 +440,14 @@ async fn what_was_read_twice_opens_nothing_again() {
 async fn deposits_of_nobody_are_remembered_and_disturb_nothing() {
     let world = World::at(10);
     let bench = Bench::new(world.clone(), Some(0));
-    world.deposit(1, vec![scene::deposit(B256::repeat_byte(9), 0)]);
-    world.deposit(2, vec![scene::deposit(B256::ZERO, 0)]);
+    world.deposit(1, vec![fixtures::deposit(B256::repeat_byte(9), 0)]);
+    world.deposit(2, vec![fixtures::deposit(B256::ZERO, 0)]);
     let mut tail = bench.tail();
     settle(&mut tail).await;
-    let rows = sighting::range("origin", 0, 9);
+    let rows = deposit_tx::range("origin", 0, 9);
     let rows = bench.rows.scan(rows).await.unwrap();
     let known = |(key, value): &(_, Vec<u8>)| {
-        let row = sighting::decode("origin", key, value).unwrap();
+        let row = deposit_tx::decode("origin", key, value).unwrap();
         (row.number, row.seen.request)
     };
     let rows: Vec<_> = rows.iter().map(known).collect();
@@ -455,7 +455,7 @@ async fn deposits_of_nobody_are_remembered_and_disturb_nothing() {
     world.reorg(1);
     world.mine(2);
     settle(&mut tail).await;
-    let rows = bench.rows.scan(sighting::range("origin", 0, 9)).await;
+    let rows = bench.rows.scan(deposit_tx::range("origin", 0, 9)).await;
     assert_eq!(rows.unwrap().len(), 1);
 }
 
@@ -495,14 +495,14 @@ async fn marks_and_sightings_are_kept_as_far_as_a_rewind_reaches() {
     let bench = Bench::new(world.clone(), Some(0));
     let request = bench.request(1).await;
     let mut tail = bench.tail();
-    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     for _ in 0..MARKS + 20 {
         // Steps so far apart are all remembered.
         world.mine(128);
         settle(&mut tail).await;
     }
     assert_eq!(bench.cursor().await.marks.len(), MARKS);
-    let rows = bench.rows.scan(sighting::range("origin", 0, 9)).await;
+    let rows = bench.rows.scan(deposit_tx::range("origin", 0, 9)).await;
     assert!(rows.unwrap().is_empty());
     assert_eq!(bench.told(&request).await, [(11, Standing::Included)]);
 }
@@ -516,7 +516,7 @@ async fn what_was_called_gone_is_read_again_however_many_blocks_came_since() {
     let request = bench.request(1).await;
     let mut tail = bench.tail();
     settle(&mut tail).await;
-    let number = world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
+    let number = world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     settle(&mut tail).await;
     world.mine(AGAIN + 1);
     settle(&mut tail).await;
@@ -575,7 +575,7 @@ async fn what_was_called_gone_is_read_again_however_many_blocks_came_since() {
 /// A history with reorgs, told to tails that die; how many commits it takes to tell it all.
 async fn history(bench: &Bench, requests: &[Request], kill: Option<(u64, bool)>) -> u64 {
     let world = &bench.world;
-    let deposit = |request: usize, index| scene::deposit(requests[request].order_id, index);
+    let deposit = |request: usize, index| fixtures::deposit(requests[request].order_id, index);
     let mut counted = 0;
     let mut left = kill;
     for act in 0..6 {
@@ -640,7 +640,7 @@ async fn a_kill_at_any_commit_loses_and_repeats_nothing() {
             facts.push(told);
             assert!(bench.is_open(request).await);
         }
-        let rows = bench.rows.scan(sighting::range("origin", 0, 99)).await;
+        let rows = bench.rows.scan(deposit_tx::range("origin", 0, 99)).await;
         (facts, rows.unwrap(), bench.cursor().await.next, commits)
     };
     let (facts, rows, next, commits) = play(None).await;
@@ -667,11 +667,16 @@ async fn a_kill_at_any_commit_loses_and_repeats_nothing() {
 async fn it_runs_until_it_is_told_to_stop_and_looks_when_it_is_told_to() {
     let world = World::at(10);
     let bench = Bench::new(world.clone(), None);
-    let mut network = scene::market().by_name("origin").unwrap().clone();
+    let mut network = fixtures::market().by_name("origin").unwrap().clone();
     network.block_seconds = u64::MAX;
     let requests = bench.requests();
-    let bell: Arc<Bell> = Arc::default();
-    let tail = Tail::new(network, vec![world.clone()], requests.clone(), bell.clone());
+    let wakeup: Arc<Wakeup> = Arc::default();
+    let tail = Tail::new(
+        network,
+        vec![world.clone()],
+        requests.clone(),
+        wakeup.clone(),
+    );
     let shutdown = CancellationToken::new();
     let mut changes = requests.changes();
     let running = tokio::spawn(tail.run(|| NOW, shutdown.clone()));
@@ -686,12 +691,12 @@ async fn it_runs_until_it_is_told_to_stop_and_looks_when_it_is_told_to() {
         tokio::task::yield_now().await;
     }
     let request = bench.request(1).await;
-    world.deposit(1, vec![scene::deposit(request.order_id, 0)]);
-    bell.ring();
+    world.deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
+    wakeup.ring();
     changes.changed().await.unwrap();
     assert_eq!(bench.told(&request).await, [(11, Standing::Included)]);
     world.fail(Some(ReadError::Unavailable("down".into())));
-    bell.ring();
+    wakeup.ring();
     shutdown.cancel();
     running.await.unwrap();
 }
@@ -787,7 +792,7 @@ impl Scanner for Other {
         }
     }
 
-    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError> {
         self.alive()?;
         self.scans.fetch_add(1, Ordering::Relaxed);
         let mut found = self.world.deposits(blocks).await?;
@@ -795,8 +800,8 @@ impl Scanner for Other {
             found.clear();
         }
         if self.partial.load(Ordering::Relaxed) {
-            for sighting in &mut found {
-                sighting.deposits.truncate(1);
+            for deposit_tx in &mut found {
+                deposit_tx.deposits.truncate(1);
             }
         }
         found.retain(|one| one.number != self.denies.load(Ordering::Relaxed));
@@ -812,8 +817,8 @@ impl Scanner for Other {
         &self,
         from: u64,
         end: &Block,
-        shown: &[Sighting],
-    ) -> Result<Vec<Sighting>, ScanError> {
+        shown: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
         self.alive()?;
         self.world.omitted(from, end, shown).await
     }
@@ -837,7 +842,7 @@ async fn a_provider_that_leaves_deposits_out_hides_none() {
         }
         others[deaf].deaf.store(true, Ordering::Relaxed);
         let request = bench.request(1).await;
-        let paid = vec![scene::deposit(request.order_id, 0)];
+        let paid = vec![fixtures::deposit(request.order_id, 0)];
         let number = bench.world.deposit(1, paid);
         bench.world.mine(DEEP + AGAIN + 1);
         settle(&mut tail).await;
@@ -858,7 +863,7 @@ async fn one_provider_alone_records_and_does_not_pass() {
     let request = bench.request(1).await;
     let number = bench
         .world
-        .deposit(1, vec![scene::deposit(request.order_id, 0)]);
+        .deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     for other in &others[1..] {
         other.dead.store(true, Ordering::Relaxed);
     }
@@ -918,7 +923,7 @@ async fn a_forged_deposit_moves_no_cursor_and_the_others_go_on() {
         let request = bench.request(1).await;
         let number = bench
             .world
-            .deposit(1, vec![scene::deposit(request.order_id, 0)]);
+            .deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
         for _ in 0..6 {
             let _contradiction = tail.step(NOW).await;
         }
@@ -952,7 +957,7 @@ async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
     bench.world.reorg(250);
     bench
         .world
-        .deposit(1, vec![scene::deposit(request.order_id, 0)]);
+        .deposit(1, vec![fixtures::deposit(request.order_id, 0)]);
     bench.world.mine(300);
     for errors in 1..=4 {
         let stepped = tail.step(NOW).await;
@@ -964,11 +969,11 @@ async fn a_reorg_below_all_marks_is_told_and_taken_back_by_the_operator() {
     }
     let why = troubles.of("origin").unwrap();
     assert!(why.contains("intentd index rewind"), "{why}");
-    let bells = [("origin".to_owned(), Arc::default())].into();
-    let desk = Desk::new(bench.requests(), bells, troubles.clone());
-    let shown = desk.standings().await.unwrap();
+    let wakeups = [("origin".to_owned(), Arc::default())].into();
+    let handle = AdminHandle::new(bench.requests(), wakeups, troubles.clone());
+    let shown = handle.standings().await.unwrap();
     assert_eq!(shown[0].trouble.as_ref(), Some(&why));
-    desk.rewind("origin", 40).await.unwrap();
+    handle.rewind("origin", 40).await.unwrap();
     settle(&mut tail).await;
     tail.troubled(0, &Ok(Step::Idle));
     assert_eq!(troubles.of("origin"), None);
@@ -1006,7 +1011,7 @@ async fn where_there_is_one_provider_its_own_blocks_bear_it_out() {
             settle(&mut tail).await;
         }
         let request = bench.request(1).await;
-        let paid = vec![scene::deposit(request.order_id, 0)];
+        let paid = vec![fixtures::deposit(request.order_id, 0)];
         let number = bench.world.deposit(1, paid);
         bench.world.mine(DEEP + AGAIN + 1);
         bench.world.deafen(true);
@@ -1043,11 +1048,11 @@ impl Scanner for Partly {
         self.world.block(number).await
     }
 
-    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError> {
         let mut found = self.world.deposits(blocks).await?;
-        for sighting in found.iter_mut().filter(|one| one.deposits.len() > 1) {
-            sighting.deposits.truncate(1);
-            sighting.deposits[0].id = self.misread.to_string().into();
+        for deposit_tx in found.iter_mut().filter(|one| one.deposits.len() > 1) {
+            deposit_tx.deposits.truncate(1);
+            deposit_tx.deposits[0].id = self.misread.to_string().into();
         }
         Ok(found)
     }
@@ -1056,8 +1061,8 @@ impl Scanner for Partly {
         &self,
         from: u64,
         end: &Block,
-        shown: &[Sighting],
-    ) -> Result<Vec<Sighting>, ScanError> {
+        shown: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
         self.world.omitted(from, end, shown).await
     }
 }
@@ -1072,9 +1077,9 @@ async fn in_part(bench: &Bench) -> ([Request; 4], u64) {
         bench.request(4).await,
     ];
     let [_, first, second, alone] = requests.each_ref().map(|one| one.order_id);
-    let both = vec![scene::deposit(first, 0), scene::deposit(second, 1)];
+    let both = vec![fixtures::deposit(first, 0), fixtures::deposit(second, 1)];
     let number = bench.world.deposit(1, both);
-    bench.world.deposit(2, vec![scene::deposit(alone, 0)]);
+    bench.world.deposit(2, vec![fixtures::deposit(alone, 0)]);
     (requests, number)
 }
 
@@ -1170,16 +1175,19 @@ async fn a_deposit_for_a_quote_that_is_just_forgotten_is_nobodys_and_the_tail_go
         rows: bench.rows.clone(),
         request: request.clone(),
     };
-    let deposits = vec![scene::deposit(request.order_id, 0)];
+    let deposits = vec![fixtures::deposit(request.order_id, 0)];
     let number = bench.world.deposit(1, deposits);
     let mut tail = bench.tail_over(Arc::new(store), vec![bench.world.clone()]);
     settle(&mut tail).await;
     assert_eq!(bench.cursor().await.next, number + 1);
     assert!(!bench.is_open(&request).await);
     assert_eq!(bench.facts(&request).await, Facts::default());
-    let rows = bench.rows.scan(sighting::range("origin", number, 9)).await;
+    let rows = bench
+        .rows
+        .scan(deposit_tx::range("origin", number, 9))
+        .await;
     let rows = rows.unwrap();
-    let row = sighting::decode("origin", &rows[0].0, &rows[0].1).unwrap();
+    let row = deposit_tx::decode("origin", &rows[0].0, &rows[0].1).unwrap();
     assert_eq!((rows.len(), row.seen.request), (1, None));
 }
 
@@ -1188,7 +1196,7 @@ async fn one_provider_of_three_makes_no_deposit_unseen() {
     let (bench, others, mut tail) = three(None).await;
     settle(&mut tail).await;
     let request = bench.request(1).await;
-    let paid = vec![scene::deposit(request.order_id, 0)];
+    let paid = vec![fixtures::deposit(request.order_id, 0)];
     let number = bench.world.deposit(1, paid);
     bench.world.mine(1);
     settle(&mut tail).await;
@@ -1228,7 +1236,7 @@ async fn a_block_is_gone_when_the_second_provider_says_so_too() {
     let (bench, others, mut tail) = three(None).await;
     settle(&mut tail).await;
     let request = bench.request(1).await;
-    let paid = vec![scene::deposit(request.order_id, 0)];
+    let paid = vec![fixtures::deposit(request.order_id, 0)];
     let number = bench.world.deposit(1, paid);
     settle(&mut tail).await;
     // The second has no logs of it, so that nothing contradicts the first.

@@ -13,32 +13,32 @@ const MAX_AGE: u64 = 100;
 
 /// Answers what stands in `says`, once `gate` lets it.
 struct Scripted {
-    says: Mutex<Result<Told, Doubt>>,
+    says: Mutex<Result<Observation, Doubt>>,
     asked: AtomicUsize,
     gate: Semaphore,
 }
 
 #[async_trait]
 impl Feed for Arc<Scripted> {
-    async fn read(&self, _: u64) -> Result<Told, Doubt> {
+    async fn read(&self, _: u64) -> Result<Observation, Doubt> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let _open = self.gate.acquire().await.unwrap();
         self.says.lock().unwrap().clone()
     }
 
-    fn believable(&self, told: &Told, now: u64) -> bool {
+    fn believable(&self, told: &Observation, now: u64) -> bool {
         timely(told.at, MAX_AGE, now)
     }
 }
 
-fn told(usd: u64, at: u64) -> Result<Told, Doubt> {
+fn told(usd: u64, at: u64) -> Result<Observation, Doubt> {
     let usd = U256::from(usd);
-    Ok(Told { usd, at, swing: 0 })
+    Ok(Observation { usd, at, swing: 0 })
 }
 
 /// Without its swing.
-fn plain(answer: Result<Told, Doubt>) -> Result<Told, Doubt> {
-    answer.map(|told| Told { swing: 0, ..told })
+fn plain(answer: Result<Observation, Doubt>) -> Result<Observation, Doubt> {
+    answer.map(|told| Observation { swing: 0, ..told })
 }
 
 fn scripted(gates: usize) -> (Arc<Scripted>, Arc<Cached>) {
@@ -52,7 +52,7 @@ fn scripted(gates: usize) -> (Arc<Scripted>, Arc<Cached>) {
 }
 
 impl Scripted {
-    fn says(&self, what: Result<Told, Doubt>) {
+    fn says(&self, what: Result<Observation, Doubt>) {
         *self.says.lock().unwrap() = what;
     }
 

@@ -136,14 +136,14 @@ fn opened(feeds: &Value, providers: &[Arc<Provider>]) -> (Market, Prices) {
         .iter()
         .map(|provider| provider.clone() as Arc<dyn Accounts>)
         .collect();
-    let views = |network: &str| {
-        (network == "ethereum" && !accounts.is_empty()).then(|| Views {
+    let head_calls = |network: &str| {
+        (network == "ethereum" && !accounts.is_empty()).then(|| HeadCalls {
             family: &vm::ethereum::FAMILY,
             accounts: accounts.clone(),
         })
     };
     let client = vm::Endpoint::client().unwrap();
-    let prices = Prices::new(&market, &client, views, Rules::default()).unwrap();
+    let prices = Prices::new(&market, &client, head_calls, Rules::default()).unwrap();
     (market, prices)
 }
 
@@ -321,16 +321,21 @@ fn feeds_that_cannot_work_are_told_with_their_currency() {
             "Not whole bytes of hex: 0x1",
         ),
     ] {
-        let views = |_: &str| {
-            Some(Views {
+        let head_calls = |_: &str| {
+            Some(HeadCalls {
                 family: &vm::ethereum::FAMILY,
                 accounts: Vec::new(),
             })
         };
         let client = vm::Endpoint::client().unwrap();
-        let error = Prices::new(&market(&json!([feed])), &client, views, Rules::default())
-            .err()
-            .unwrap();
+        let error = Prices::new(
+            &market(&json!([feed])),
+            &client,
+            head_calls,
+            Rules::default(),
+        )
+        .err()
+        .unwrap();
         assert_eq!(error.to_string(), format!("ethereum: price of ETH: {why}"));
     }
 }

@@ -160,8 +160,8 @@ impl MultiBody {
 
 impl Origin {
     fn body(self, shared: &Body) -> Body {
-        // Whoever deposits, all of it reaches one recipient. Who is that only because another one deposits has no
-        // refund of that deposit.
+        // All deposits pay one recipient, by default the body's user. An origin's own user gets its own refund, not
+        // that recipient.
         let (recipient, refund_to) = match (&self.user, &shared.recipient) {
             (Some(user), None) => (Some(&shared.user), shared.refund_to.as_ref().or(Some(user))),
             (_, recipient) => (recipient.as_ref(), shared.refund_to.as_ref()),
@@ -205,7 +205,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::quote::scene::{NATIVE, OTHER, PROXY, USDC, USER};
+    use crate::quote::fixtures::{NATIVE, OTHER, PROXY, USDC, USER};
 
     fn body() -> Value {
         json!({

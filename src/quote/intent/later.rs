@@ -23,7 +23,7 @@ const CHAINS: &[u64] = &[
     543_210,
 ];
 
-/// Seconds for which a permit counts where nobody says: whoever writes them asks for nothing.
+/// The default lifetime of a permit, in seconds. A body that names it asks for nothing.
 const PERMIT_EXPIRY: u64 = 600;
 
 /// Refuses a body that asks for what is not here yet.

@@ -1,14 +1,14 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::quote::scene::{self, OTHER, ROUTER, TOKEN, USDC, USER, WETH};
+use crate::quote::fixtures::{self, OTHER, ROUTER, TOKEN, USDC, USER, WETH};
 
 fn read(body: &Value, keyed: bool) -> Result<(), Refused> {
-    let market = scene::market();
-    let solver = scene::address(scene::SOLVER);
+    let market = fixtures::market();
+    let solver = fixtures::address(fixtures::SOLVER);
     let basis = Basis {
         market: &market,
-        spec: &scene::spec,
+        spec: &fixtures::spec,
         solver: &solver,
         keyed,
     };
@@ -17,7 +17,7 @@ fn read(body: &Value, keyed: bool) -> Result<(), Refused> {
 }
 
 fn with(changes: &Value) -> Value {
-    let mut body = scene::body();
+    let mut body = fixtures::body();
     for (field, value) in changes.as_object().unwrap() {
         body[field] = value.clone();
     }
@@ -77,7 +77,7 @@ fn changed(field: &str, value: &Value) -> Value {
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn refusals() -> Vec<(Code, Vec<Value>)> {
     use Code::*;
-    let zero = scene::NATIVE;
+    let zero = fixtures::NATIVE;
     let digits = |count| json!({"amount": "9".repeat(count)});
     let tx = |tx: Value| json!({"txs": [tx]});
     let max = U256::MAX.to_string();
@@ -205,8 +205,8 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"recipient": USDC}),
                 json!({"recipient": zero}),
                 json!({"recipient": ROUTER}),
-                json!({"recipient": scene::DEPOSITORY}),
-                json!({"recipient": scene::SOLVER}),
+                json!({"recipient": fixtures::DEPOSITORY}),
+                json!({"recipient": fixtures::SOLVER}),
             ],
         ),
         (
@@ -220,13 +220,13 @@ fn refusals() -> Vec<(Code, Vec<Value>)> {
                 json!({"refundTo": "somebody"}),
                 json!({"refundTo": zero}),
                 json!({"refundTo": USDC}),
-                json!({"refundTo": scene::DEPOSITORY}),
-                json!({"refundTo": scene::SOLVER}),
-                json!({"user": scene::SOLVER}),
+                json!({"refundTo": fixtures::DEPOSITORY}),
+                json!({"refundTo": fixtures::SOLVER}),
+                json!({"user": fixtures::SOLVER}),
                 // Whom the refund would fall back to.
-                json!({"user": scene::SOLVER, "originChainId": 31_002, "destinationChainId": 31_001,
+                json!({"user": fixtures::SOLVER, "originChainId": 31_002, "destinationChainId": 31_001,
                        "recipient": ROUTER}),
-                json!({"user": scene::DEPOSITORY}),
+                json!({"user": fixtures::DEPOSITORY}),
                 json!({"referrerAddress": "0x12"}),
                 json!({"appFees": [{"recipient": solana, "fee": "1"}]}),
                 json!({"depositFeePayer": solana}),
@@ -385,7 +385,7 @@ fn what_must_be_there_is_named() {
         "amount",
         "tradeType",
     ] {
-        let mut body = scene::body();
+        let mut body = fixtures::body();
         body.as_object_mut().unwrap().remove(field);
         let refused = read(&body, false).unwrap_err();
         assert_eq!(refused.code, Code::MissingField);
@@ -482,16 +482,16 @@ fn messages_speak_json() {
 
 #[test]
 fn numbers_mean_the_same_however_they_are_written() {
-    let market = scene::market();
-    let solver = scene::address(scene::SOLVER);
+    let market = fixtures::market();
+    let solver = fixtures::address(fixtures::SOLVER);
     let basis = Basis {
         market: &market,
-        spec: &scene::spec,
+        spec: &fixtures::spec,
         solver: &solver,
         keyed: false,
     };
     let value = |value: Value| {
-        json!({"destinationCurrency": scene::NATIVE, "ttl": 60,
+        json!({"destinationCurrency": fixtures::NATIVE, "ttl": 60,
                "txs": [{"to": OTHER, "data": "0x12", "value": value}]})
     };
     for (changes, amount, sent) in [
@@ -513,11 +513,11 @@ fn numbers_mean_the_same_however_they_are_written() {
 
 #[test]
 fn the_lower_of_two_limits_of_calls_counts() {
-    let market = scene::market();
-    let solver = scene::address(scene::SOLVER);
+    let market = fixtures::market();
+    let solver = fixtures::address(fixtures::SOLVER);
     let basis = Basis {
         market: &market,
-        spec: &scene::spec,
+        spec: &fixtures::spec,
         solver: &solver,
         keyed: false,
     };
@@ -545,11 +545,11 @@ fn the_lower_of_two_limits_of_calls_counts() {
 
 #[test]
 fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
-    let market = scene::market();
-    let solver = scene::address(scene::SOLVER);
+    let market = fixtures::market();
+    let solver = fixtures::address(fixtures::SOLVER);
     let basis = Basis {
         market: &market,
-        spec: &scene::spec,
+        spec: &fixtures::spec,
         solver: &solver,
         keyed: false,
     };
@@ -582,7 +582,7 @@ fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
         (
             json!({
                 "destinationChainId": 31_001, "originCurrency": WETH,
-                "destinationCurrency": scene::NATIVE,
+                "destinationCurrency": fixtures::NATIVE,
             }),
             Operation::Unwrap,
             true,
@@ -609,11 +609,11 @@ fn same_chain_is_executed_by_the_user_unless_the_solver_must() {
 
 #[test]
 fn refunds_fall_back_to_whom_the_origin_can_pay() {
-    let market = scene::market();
-    let solver = scene::address(scene::SOLVER);
+    let market = fixtures::market();
+    let solver = fixtures::address(fixtures::SOLVER);
     let basis = Basis {
         market: &market,
-        spec: &scene::spec,
+        spec: &fixtures::spec,
         solver: &solver,
         keyed: false,
     };

@@ -165,12 +165,12 @@ fn market(changes: &serde_json::Value) -> Market {
 
 fn open(changes: &serde_json::Value) -> Result<Swaps, SpecError> {
     Swaps::open(&market(changes), |_| {
-        let views = vm::trade::Views {
+        let head_calls = vm::trade::HeadCalls {
             family: &vm::ethereum::FAMILY,
             accounts: Vec::new(),
         };
         Some(SwapAccess {
-            views,
+            head_calls,
             keyed: || false,
         })
     })
@@ -207,12 +207,12 @@ fn only_what_can_be_read_and_has_a_family_with_exchanges_is_served() {
     let unread = Swaps::open(&market(&json!({})), |_| None).unwrap();
     assert_eq!(unread.names("one").count(), 0);
     let other = Swaps::open(&market(&json!({})), |_| {
-        let views = vm::trade::Views {
+        let head_calls = vm::trade::HeadCalls {
             family: &vm::solana::FAMILY,
             accounts: Vec::new(),
         };
         Some(SwapAccess {
-            views,
+            head_calls,
             keyed: || false,
         })
     });

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Code,
-    scene::{NATIVE, OTHER, Scene, TOKEN},
+    fixtures::{Fixture, NATIVE, OTHER, TOKEN},
 };
 use crate::store::{
     Kind,
@@ -18,12 +18,12 @@ const MOST: usize = 2 << 10;
 
 /// The rows of one quote, by kind; `None` where it is refused.
 async fn rows(changes: Value) -> Option<Vec<Stored>> {
-    let scene = Scene::default();
-    if let Err(refused) = scene.quote(changes).await {
+    let fixture = Fixture::default();
+    if let Err(refused) = fixture.quote(changes).await {
         assert_eq!(refused.code, Code::InvalidExtraTxs, "{refused}");
         return None;
     }
-    let store = scene.with(|world| world.store.clone());
+    let store = fixture.with(|world| world.store.clone());
     let (mut walk, mut all) = (Walk::new(&*store), Vec::new());
     loop {
         let page = walk.page().await.unwrap();

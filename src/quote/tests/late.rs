@@ -7,9 +7,9 @@ use super::{order, stored};
 use crate::{
     quote::{
         code::Code,
+        fixtures::{Fixture, NATIVE, NOW, OTHER, TOKEN},
         late::Offer,
         reprice::Burden,
-        scene::{NATIVE, NOW, OTHER, Scene, TOKEN},
     },
     request::Request,
 };
@@ -21,12 +21,12 @@ const PLAIN: Burden = Burden {
 };
 
 /// A quote of now, and what it is worth after `change`.
-async fn later(changes: Value, change: fn(&mut super::scene::World)) -> (Request, Offer) {
-    let scene = Scene::default();
-    let answer = scene.quote(changes).await.unwrap();
-    let request = stored(&scene, &answer).await;
-    scene.with(change);
-    let offer = scene
+async fn later(changes: Value, change: fn(&mut super::fixtures::World)) -> (Request, Offer) {
+    let fixture = Fixture::default();
+    let answer = fixture.quote(changes).await.unwrap();
+    let request = stored(&fixture, &answer).await;
+    fixture.with(change);
+    let offer = fixture
         .repricer()
         .offer(&request, PLAIN, LATER)
         .await
@@ -50,15 +50,15 @@ fn fallen<const DOLLARS: u64>(symbol: &str) -> Result<u64, bool> {
 #[tokio::test]
 async fn price_holds_for_a_minute_and_ttl_shortens_it() {
     for (ttl, seconds) in [(None, 60), (Some(10), 10), (Some(600), 60)] {
-        let scene = Scene::default();
+        let fixture = Fixture::default();
         let mut changes = json!({});
         if let Some(ttl) = ttl {
             changes["ttl"] = json!(ttl);
         }
-        let answer = scene.quote(changes).await.unwrap();
+        let answer = fixture.quote(changes).await.unwrap();
         let until = NOW / 1_000 + seconds;
         assert_eq!(answer["details"]["validUntil"], until);
-        assert_eq!(stored(&scene, &answer).await.valid_until, until);
+        assert_eq!(stored(&fixture, &answer).await.valid_until, until);
         // The order can be filled, and given back, for days.
         assert_eq!(
             u64::from(order(&answer).output.deadline),
@@ -122,13 +122,13 @@ async fn amounts_that_calls_were_written_for_are_given_whole_or_not_at_all() {
 #[tokio::test]
 async fn dearer_gas_and_settlement_are_part_of_a_late_price() {
     // $2 more of $100, and the minimum is 2 % below.
-    let dear = |world: &mut super::scene::World| world.fee = 18_000_000_000;
+    let dear = |world: &mut super::fixtures::World| world.fee = 18_000_000_000;
     let (_, offer) = later(json!({}), dear).await;
     assert!(matches!(offer, Offer::Less(_)), "{offer:?}");
-    let dearer = |world: &mut super::scene::World| world.fee = 30_000_000_000;
+    let dearer = |world: &mut super::fixtures::World| world.fee = 30_000_000_000;
     let (_, offer) = later(json!({}), dearer).await;
     assert_eq!(offer, Offer::Nothing);
-    let settled = |world: &mut super::scene::World| world.settlement = crate::quote::usd::DOLLAR;
+    let settled = |world: &mut super::fixtures::World| world.settlement = crate::quote::usd::DOLLAR;
     let (request, offer) = later(json!({}), settled).await;
     let wanted = request.destination.amount - U256::from(1_000_000);
     assert_eq!(offer, Offer::Less(wanted));
@@ -138,7 +138,7 @@ async fn dearer_gas_and_settlement_are_part_of_a_late_price() {
 async fn tolerance_for_late_payments_widens_the_gas_part_alone() {
     let strict = json!({"slippageTolerance": "0"});
     let tolerant = json!({"slippageTolerance": "0", "latePaymentSlippageTolerance": "200"});
-    let dear = |world: &mut super::scene::World| world.fee = 18_000_000_000;
+    let dear = |world: &mut super::fixtures::World| world.fee = 18_000_000_000;
     let (_, offer) = later(strict, dear).await;
     assert_eq!(offer, Offer::Nothing);
     let (request, offer) = later(tolerant.clone(), dear).await;
@@ -167,19 +167,19 @@ async fn tolerance_for_late_payments_widens_the_gas_part_alone() {
 
 #[tokio::test]
 async fn nobody_prices_what_the_market_does_not_know_now() {
-    let scene = Scene::default();
-    let answer = scene.quote(eth()).await.unwrap();
-    let request = stored(&scene, &answer).await;
-    scene.with(|world| world.prices = |_| Err(false));
-    let refused = scene
+    let fixture = Fixture::default();
+    let answer = fixture.quote(eth()).await.unwrap();
+    let request = stored(&fixture, &answer).await;
+    fixture.with(|world| world.prices = |_| Err(false));
+    let refused = fixture
         .repricer()
         .offer(&request, PLAIN, LATER)
         .await
         .unwrap_err();
     assert_eq!(refused.code, Code::PriceFetchFailed);
-    scene.with(|world| world.down = true);
+    fixture.with(|world| world.down = true);
     assert!(
-        scene
+        fixture
             .repricer()
             .offer(&request, PLAIN, LATER)
             .await
@@ -189,19 +189,19 @@ async fn nobody_prices_what_the_market_does_not_know_now() {
 
 #[tokio::test]
 async fn group_member_that_lost_its_peg_buys_what_it_is_worth() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     // The origin's dollar is a bridge's.
-    scene.with(|world| {
+    fixture.with(|world| {
         world.market = || {
-            let mut file = super::scene::market_file();
+            let mut file = super::fixtures::market_file();
             file[0]["currencies"][1]["symbol"] = json!("USDBC");
             file[0]["currencies"][1]["solver"] = json!(true);
             file
         };
     });
     let out = async |prices| {
-        scene.with(|world| world.prices = prices);
-        let answer = scene.quote(json!({})).await.unwrap();
+        fixture.with(|world| world.prices = prices);
+        let answer = fixture.quote(json!({})).await.unwrap();
         super::amount(&answer, "/details/currencyOut/amount").as_u64()
     };
     let even = |symbol: &str| {
@@ -233,12 +233,12 @@ async fn group_member_that_lost_its_peg_buys_what_it_is_worth() {
 
 #[tokio::test]
 async fn dearer_bytes_are_part_of_a_late_price() {
-    let scene = Scene::default();
-    scene.with(|world| world.data_fee = Some(1_000_000_000_000_000));
-    let answer = scene.quote(eth()).await.unwrap();
-    let request = stored(&scene, &answer).await;
+    let fixture = Fixture::default();
+    fixture.with(|world| world.data_fee = Some(1_000_000_000_000_000));
+    let answer = fixture.quote(eth()).await.unwrap();
+    let request = stored(&fixture, &answer).await;
     let offer = async |data: u64| {
-        let repricer = scene.repricer();
+        let repricer = fixture.repricer();
         let burden = Burden {
             data: U256::from(data),
             ..PLAIN

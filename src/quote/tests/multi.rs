@@ -9,7 +9,7 @@ use crate::{
         body::multi::MultiBody,
         code::{Code, Refused},
         context::Caller,
-        scene::{DEPOSITORY, NATIVE, NOW, OTHER, Scene, TOKEN, USDC, USER, WETH, changed},
+        fixtures::{DEPOSITORY, Fixture, NATIVE, NOW, OTHER, TOKEN, USDC, USER, WETH, changed},
         service::Quoter,
     },
     store::{Store, rows},
@@ -39,13 +39,13 @@ async fn ask(quoter: &Quoter, key: Option<&str>, changes: Value) -> Result<Value
     Ok(serde_json::to_value(answer).unwrap())
 }
 
-async fn quote(scene: &Scene, changes: Value) -> Result<Value, Refused> {
-    ask(&scene.quoter(), None, changes).await
+async fn quote(fixture: &Fixture, changes: Value) -> Result<Value, Refused> {
+    ask(&fixture.quoter(), None, changes).await
 }
 
 /// Quotes that are kept.
-async fn count(scene: &Scene) -> usize {
-    let store = scene.with(|world| world.store.clone());
+async fn count(fixture: &Fixture) -> usize {
+    let store = fixture.with(|world| world.store.clone());
     store
         .scan(rows::quote::range(None, 99))
         .await
@@ -55,8 +55,8 @@ async fn count(scene: &Scene) -> usize {
 
 #[tokio::test]
 async fn each_order_is_what_it_would_be_alone_with_an_id_and_steps_of_its_own() {
-    let scene = Scene::default();
-    let answer = quote(&scene, json!({"referrer": "me"})).await.unwrap();
+    let fixture = Fixture::default();
+    let answer = quote(&fixture, json!({"referrer": "me"})).await.unwrap();
     assert_eq!(ids(&answer), ["approve", "deposit", "deposit"]);
     let [first, second] = [0, 1].map(|at| text(&answer, &format!("/requests/{at}/requestId")));
     assert_ne!(first, second);
@@ -71,11 +71,11 @@ async fn each_order_is_what_it_would_be_alone_with_an_id_and_steps_of_its_own() 
     }
     let native = json!({"originCurrency": NATIVE, "amount": HUNDRED});
     for (at, alone) in [json!({}), native].into_iter().enumerate() {
-        let (told, alone) = (&answer["requests"][at], scene.quote(alone).await.unwrap());
+        let (told, alone) = (&answer["requests"][at], fixture.quote(alone).await.unwrap());
         assert_eq!(told["fees"], alone["fees"]);
         assert_eq!(told["details"], alone["details"]);
         let id = text(told, "/requestId").parse().unwrap();
-        let request = scene.requests().by_id(&id).await.unwrap().unwrap();
+        let request = fixture.requests().by_id(&id).await.unwrap().unwrap();
         assert_eq!(kept(&request)["details"], told["details"]);
         assert_eq!(request.referrer.as_deref(), Some("me"));
         let order = text(told, "/protocol/v2/orderId");
@@ -123,7 +123,7 @@ fn sums(answer: &Value) {
 
 #[tokio::test]
 async fn answer_adds_up_what_its_orders_say() {
-    let answer = quote(&Scene::default(), json!({})).await.unwrap();
+    let answer = quote(&Fixture::default(), json!({})).await.unwrap();
     sums(&answer);
     let input = &answer["details"]["currencyIn"];
     // A hundred dollars of ETH are a hundred USDC.
@@ -143,10 +143,10 @@ async fn answer_adds_up_what_its_orders_say() {
         origin(TOKEN, "50000000000000000000"),
     ]);
     for output in [NATIVE, USDC, WETH, TOKEN] {
-        let scene = Scene::default();
-        scene.with(|world| world.loss = Some(30));
+        let fixture = Fixture::default();
+        fixture.with(|world| world.loss = Some(30));
         let answer = quote(
-            &scene,
+            &fixture,
             json!({
                 "origins": all, "destinationCurrency": output, "slippageTolerance": "70",
                 "appFees": [{"recipient": OTHER, "fee": "5"}],
@@ -233,9 +233,9 @@ async fn where_one_cannot_be_quoted_nothing_is_kept_or_held() {
             "origins",
         ),
     ] {
-        let scene = Scene::default();
-        scene.with(|world| world.available = Some(there));
-        let quoter = scene.quoter();
+        let fixture = Fixture::default();
+        fixture.with(|world| world.available = Some(there));
+        let quoter = fixture.quoter();
         let refused = ask(&quoter, Some("app"), changes.clone())
             .await
             .unwrap_err();
@@ -245,15 +245,15 @@ async fn where_one_cannot_be_quoted_nothing_is_kept_or_held() {
             Some(path),
             "{changes}: {refused}"
         );
-        assert_eq!(count(&scene).await, 0);
+        assert_eq!(count(&fixture).await, 0);
         // All that is there is free.
         let whole = changed(json!({"amount": there.to_string()}));
         assert!(quoter.quote(&whole, None).await.is_ok(), "{changes}");
     }
-    let scene = Scene::default();
-    scene.with(|world| world.loss = None);
+    let fixture = Fixture::default();
+    fixture.with(|world| world.loss = None);
     let origins = json!([origin(USDC, "100000000"), origin(TOKEN, ETH)]);
-    let refused = quote(&scene, json!({"origins": origins}))
+    let refused = quote(&fixture, json!({"origins": origins}))
         .await
         .unwrap_err();
     assert_eq!(refused.code, Code::NoSwapRoutesFound);
@@ -261,11 +261,11 @@ async fn where_one_cannot_be_quoted_nothing_is_kept_or_held() {
         refused.message.starts_with("origins[1]: no swap"),
         "{refused}"
     );
-    assert_eq!(count(&scene).await, 0);
-    scene.with(|world| world.store.fail("full"));
-    let refused = quote(&scene, json!({})).await.unwrap_err();
+    assert_eq!(count(&fixture).await, 0);
+    fixture.with(|world| world.store.fail("full"));
+    let refused = quote(&fixture, json!({})).await.unwrap_err();
     assert_eq!(refused.code, Code::ServiceUnavailable);
-    let nothing = scene
+    let nothing = fixture
         .quoter()
         .quote_all(Vec::new(), Caller { key: None, by: 0 })
         .await;
@@ -274,14 +274,14 @@ async fn where_one_cannot_be_quoted_nothing_is_kept_or_held() {
 
 #[tokio::test]
 async fn what_each_alone_may_have_all_together_may_not() {
-    let alone = async |scene: &Scene, to: &str| {
+    let alone = async |fixture: &Fixture, to: &str| {
         for (from, amount) in [(USDC, "100000000"), (NATIVE, HUNDRED)] {
             let one = json!({"originCurrency": from, "destinationCurrency": to, "amount": amount});
-            assert!(scene.quote(one).await.is_ok(), "{from} {to}");
+            assert!(fixture.quote(one).await.is_ok(), "{from} {to}");
         }
     };
-    let together = async |scene: &Scene, to: &str| {
-        let refused = quote(scene, json!({"destinationCurrency": to}))
+    let together = async |fixture: &Fixture, to: &str| {
+        let refused = quote(fixture, json!({"destinationCurrency": to}))
             .await
             .unwrap_err();
         assert_eq!(refused.code, Code::InsufficientLiquidity, "{refused}");
@@ -290,39 +290,39 @@ async fn what_each_alone_may_have_all_together_may_not() {
             "{refused}"
         );
         // Those that were asked for alone.
-        assert_eq!(count(scene).await, 2);
+        assert_eq!(count(fixture).await, 2);
     };
     // What the solver has.
-    let scene = Scene::default();
-    scene.with(|world| world.available = Some(U256::from(150_000_000)));
-    alone(&scene, USDC).await;
-    together(&scene, USDC).await;
+    let fixture = Fixture::default();
+    fixture.with(|world| world.available = Some(U256::from(150_000_000)));
+    alone(&fixture, USDC).await;
+    together(&fixture, USDC).await;
     // What it may give now: here, of the native currency.
-    let scene = Scene::default();
-    scene.with(|world| world.native = U256::from(60_000_000_000_000_000_u64));
-    alone(&scene, NATIVE).await;
-    together(&scene, NATIVE).await;
+    let fixture = Fixture::default();
+    fixture.with(|world| world.native = U256::from(60_000_000_000_000_000_u64));
+    alone(&fixture, NATIVE).await;
+    together(&fixture, NATIVE).await;
 }
 
 /// The solver gives USDC for one and ETH for the other, which are exchanged for the token.
 #[tokio::test]
 async fn orders_paid_in_two_currencies_share_the_hours_limit() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let to = json!({"destinationCurrency": TOKEN});
     let dollars = |dollars: u64| U256::from(dollars) * U256::from(10).pow(U256::from(18));
-    scene.with(|world| world.hourly = dollars(150));
+    fixture.with(|world| world.hourly = dollars(150));
     for (from, amount) in [(USDC, "100000000"), (NATIVE, HUNDRED)] {
         let one = json!({"originCurrency": from, "destinationCurrency": TOKEN, "amount": amount});
-        assert!(scene.quote(one).await.is_ok(), "{from}");
+        assert!(fixture.quote(one).await.is_ok(), "{from}");
     }
-    let refused = quote(&scene, to.clone()).await.unwrap_err();
+    let refused = quote(&fixture, to.clone()).await.unwrap_err();
     assert_eq!(refused.code, Code::RouteTemporarilyRestricted, "{refused}");
     assert!(
         refused.message.starts_with("origins[1].amount: "),
         "{refused}"
     );
-    scene.with(|world| world.hourly = dollars(250));
-    let answer = quote(&scene, to).await.unwrap();
+    fixture.with(|world| world.hourly = dollars(250));
+    let answer = quote(&fixture, to).await.unwrap();
     let given = |at| {
         let given =
             format!("/requests/{at}/details/route/destination/inputCurrency/currency/symbol");
@@ -333,10 +333,10 @@ async fn orders_paid_in_two_currencies_share_the_hours_limit() {
 
 #[tokio::test]
 async fn orders_of_one_key_hold_what_they_promise_together() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let there = U256::from(1_000_000_000_u64);
-    scene.with(|world| world.available = Some(there));
-    let quoter = scene.quoter();
+    fixture.with(|world| world.available = Some(there));
+    let quoter = fixture.quoter();
     let origins = json!([
         origin(USDC, "40000000"),
         origin(NATIVE, "16000000000000000")
@@ -356,8 +356,8 @@ async fn orders_of_one_key_hold_what_they_promise_together() {
 /// What a deposit takes of an allowance is not there for the next one.
 #[tokio::test]
 async fn an_allowance_serves_each_deposit_once() {
-    let scene = Scene::default();
-    scene.with(|world| world.allowance = U256::from(100_000_000));
+    let fixture = Fixture::default();
+    fixture.with(|world| world.allowance = U256::from(100_000_000));
     let (usdc, token) = (origin(USDC, "100000000"), origin(TOKEN, ETH));
     let mut others = usdc.clone();
     others["user"] = json!(OTHER);
@@ -378,7 +378,7 @@ async fn an_allowance_serves_each_deposit_once() {
         (json!([usdc, others]), false, "deposit deposit"),
     ] {
         let changes = json!({"origins": origins, "explicitDeposit": !bare});
-        let answer = quote(&scene, changes).await.unwrap();
+        let answer = quote(&fixture, changes).await.unwrap();
         assert_eq!(ids(&answer).join(" "), steps, "{origins} {bare}");
     }
 }
@@ -387,8 +387,8 @@ async fn an_allowance_serves_each_deposit_once() {
 async fn what_the_user_does_alone_comes_last() {
     let own = json!({"chainId": 31_002, "currency": TOKEN, "amount": ETH});
     let origins = json!([own, origin(USDC, "100000000")]);
-    let scene = Scene::default();
-    let answer = quote(&scene, json!({"origins": origins})).await.unwrap();
+    let fixture = Fixture::default();
+    let answer = quote(&fixture, json!({"origins": origins})).await.unwrap();
     assert_eq!(ids(&answer), ["approve", "deposit", "approve", "swap"]);
     let first = text(&answer, "/requests/0/requestId");
     assert_eq!(text(&answer, "/steps/3/requestId"), first);
@@ -407,7 +407,7 @@ async fn what_the_user_does_alone_comes_last() {
             &json!(31_002)
         ]
     );
-    assert_eq!(count(&scene).await, 2);
+    assert_eq!(count(&fixture).await, 2);
 }
 
 #[tokio::test]
@@ -423,7 +423,7 @@ async fn who_deposits_for_somebody_else_is_given_back_the_deposit() {
     ] {
         let mut body = changes.clone();
         body["origins"] = origins.clone();
-        let answer = quote(&Scene::default(), body).await.unwrap();
+        let answer = quote(&Fixture::default(), body).await.unwrap();
         for (at, refund_to) in refunds.into_iter().enumerate() {
             let one = &answer["requests"][at];
             assert_eq!(text(one, "/details/recipient"), USER, "{changes}");

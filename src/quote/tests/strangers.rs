@@ -18,12 +18,12 @@ use crate::{
     quote::{
         code::{Code, Refused},
         context::Caller,
-        scene::{
-            NATIVE, NOW, OTHER, ROUTER, SOLVER, Scene, TOKEN, USDC, USER, WETH, address, changed,
+        fixtures::{
+            Fixture, NATIVE, NOW, OTHER, ROUTER, SOLVER, TOKEN, USDC, USER, WETH, address, changed,
             market_file,
         },
+        pricing_chain::{Admission, Hands},
         service::Quoter,
-        venue::{Admission, Hands},
     },
     request::{self, fact::Facts, reason::FailReason},
     store::{Batch, large::Budget, requests::Requests, reserve::Reserve},
@@ -94,12 +94,12 @@ async fn quote_in_the_routers_name_switches_no_token_off() {
         json!({}),
         json!({"destinationChainId": 31_001, "destinationCurrency": TOKEN}),
     ] {
-        let scene = Scene::default();
+        let fixture = Fixture::default();
         // Money that the router sends to itself is not back afterwards.
-        scene.with(|world| {
+        fixture.with(|world| {
             world.fails = |calls| calls.len() > 1 && calls[0].from.text() == ROUTER;
         });
-        let quoter = scene.quoter();
+        let quoter = fixture.quoter();
         let mut stranger = own.clone();
         stranger["user"] = json!(ROUTER);
         stranger["recipient"] = json!(OTHER);
@@ -115,48 +115,48 @@ async fn quote_in_the_routers_name_switches_no_token_off() {
 #[tokio::test]
 async fn price_that_moves_between_two_rehearsals_is_no_fee() {
     static SEEN: AtomicUsize = AtomicUsize::new(0);
-    let scene = Scene::default();
-    scene.with(|world| {
+    let fixture = Fixture::default();
+    fixture.with(|world| {
         world.fails = |calls| {
             let back = calls.len() == 2 && calls[0].from.text() == SOLVER;
             back && SEEN.fetch_add(1, Ordering::Relaxed) == 0
         };
     });
-    let quoter = scene.quoter();
+    let quoter = fixture.quoter();
     assert_eq!(ask(&quoter, json!({})).await, Ok(()));
     assert_eq!(SEEN.load(Ordering::Relaxed), 2);
     // What is so every time is one.
-    let scene = Scene::default();
-    scene.with(|world| {
+    let fixture = Fixture::default();
+    fixture.with(|world| {
         world.fails = |calls| calls.len() == 2 && calls[0].from.text() == SOLVER;
     });
-    let refused = ask(&scene.quoter(), json!({})).await;
+    let refused = ask(&fixture.quoter(), json!({})).await;
     assert!(refused.is_err_and(|refused| refused.code == Code::UnsupportedCurrency));
 }
 
 #[tokio::test]
 async fn tiny_amount_vouches_for_no_larger_one() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     // A fee of a hundredth, which rounding hides in small amounts.
-    scene.with(|world| {
+    fixture.with(|world| {
         world.fails = |calls| {
             let large = calls[0].value > U256::from(100);
             calls.len() == 2 && calls[0].from.text() == SOLVER && large
         };
     });
-    let quoter = scene.quoter();
+    let quoter = fixture.quoter();
     let _ = ask(&quoter, json!({"amount": "1", "tradeType": "EXACT_OUTPUT"})).await;
     let larger = ask(&quoter, json!({})).await;
     assert!(larger.is_err_and(|refused| refused.code == Code::UnsupportedCurrency));
     // What the caller pays is tried with no more than that: a little of it vouches for a little.
-    let scene = Scene::default();
-    scene.with(|world| {
+    let fixture = Fixture::default();
+    fixture.with(|world| {
         world.fails = |calls| {
             let large = calls[0].value > U256::from(50_000_000);
             calls.len() == 2 && calls[0].from.text() == USER && large
         };
     });
-    let quoter = scene.quoter();
+    let quoter = fixture.quoter();
     assert_eq!(ask(&quoter, json!({"amount": "1000000"})).await, Ok(()));
     let larger = ask(&quoter, json!({})).await;
     assert!(larger.is_err_and(|refused| refused.code == Code::UnsupportedCurrency));
@@ -164,8 +164,8 @@ async fn tiny_amount_vouches_for_no_larger_one() {
 
 #[tokio::test]
 async fn token_that_spares_the_router_its_fee_is_not_quoted() {
-    let scene = Scene::default();
-    scene.with(|world| {
+    let fixture = Fixture::default();
+    fixture.with(|world| {
         world.fails = |calls| {
             let routed = |text: &str| text == ROUTER;
             calls.len() == 2
@@ -176,7 +176,7 @@ async fn token_that_spares_the_router_its_fee_is_not_quoted() {
         };
     });
     assert_eq!(
-        refused(&scene, json!({})).await.code,
+        refused(&fixture, json!({})).await.code,
         Code::UnsupportedCurrency
     );
 }
@@ -190,16 +190,16 @@ async fn app_fees_are_owed_only_where_they_are_taken() {
     ] {
         let mut changes = changes;
         changes["appFees"] = fees.clone();
-        let (scene, answer) = quoted(changes).await;
+        let (fixture, answer) = quoted(changes).await;
         assert_eq!(answer["fees"]["app"]["amount"], "0");
-        let request = stored(&scene, &answer).await;
+        let request = stored(&fixture, &answer).await;
         assert_eq!(super::kept(&request)["appFees"], json!([]));
     }
 }
 
 /// Those of the exchanges that were built.
-fn deadlines(scene: &Scene) -> Vec<u64> {
-    scene.with(|world| std::mem::take(&mut world.deadlines))
+fn deadlines(fixture: &Fixture) -> Vec<u64> {
+    fixture.with(|world| std::mem::take(&mut world.deadlines))
 }
 
 #[tokio::test]
@@ -219,9 +219,9 @@ async fn exchanges_live_for_minutes() {
         // The fill's: the deposit has to be final first.
         (json!({"destinationCurrency": TOKEN}), 600, 3_600),
     ] {
-        let scene = Scene::default();
-        scene.quote(changes.clone()).await.unwrap();
-        let deadlines = deadlines(&scene);
+        let fixture = Fixture::default();
+        fixture.quote(changes.clone()).await.unwrap();
+        let deadlines = deadlines(&fixture);
         assert!(!deadlines.is_empty());
         for deadline in deadlines {
             let seconds = deadline - NOW / 1_000;
@@ -234,9 +234,9 @@ async fn exchanges_live_for_minutes() {
 async fn poor_offer_of_one_provider_lowers_no_minimum_below_the_price_sources() {
     let own = |token: &str| json!({"destinationChainId": 31_001, "destinationCurrency": token});
     let least = async |changes: Value, loss: u64| {
-        let scene = Scene::default();
-        scene.with(|world| world.loss = Some(loss));
-        let answer = scene.quote(changes).await.unwrap();
+        let fixture = Fixture::default();
+        fixture.with(|world| world.loss = Some(loss));
+        let answer = fixture.quote(changes).await.unwrap();
         let of = |field: &str| super::amount(&answer, &format!("/details/currencyOut/{field}"));
         (of("minimumAmount") * super::I256::try_from(10_000).unwrap()) / of("amount")
     };
@@ -256,17 +256,17 @@ async fn poor_offer_of_one_provider_lowers_no_minimum_below_the_price_sources() 
 
 #[tokio::test]
 async fn quotes_say_when_the_solver_may_not_pay() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     for (admission, code) in [
         (Admission::Capped, Code::RouteTemporarilyRestricted),
         (Admission::Held, Code::RouteTemporarilyRestricted),
         (Admission::Paused, Code::ServiceUnavailable),
     ] {
-        scene.with(|world| world.admission = admission);
-        assert_eq!(refused(&scene, json!({})).await.code, code);
+        fixture.with(|world| world.admission = admission);
+        assert_eq!(refused(&fixture, json!({})).await.code, code);
         // The user's own transactions are nobody's exposure.
         let own = json!({"destinationChainId": 31_001, "recipient": OTHER});
-        assert!(scene.quote(own).await.is_ok());
+        assert!(fixture.quote(own).await.is_ok());
     }
 }
 
@@ -274,7 +274,7 @@ async fn quotes_say_when_the_solver_may_not_pay() {
 /// for nothing.
 #[tokio::test]
 async fn quotes_wait_for_what_hands_over_as_they_do() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let [native, exchange] = [NATIVE, TOKEN].map(|to| json!({"destinationCurrency": to}));
     let calls = json!({"txs": [{"to": OTHER, "value": "0", "data": "0x01"}]});
     let plain = json!({});
@@ -285,9 +285,9 @@ async fn quotes_wait_for_what_hands_over_as_they_do() {
         (Hands::Code, true, [true, true, true, false]),
         (Hands::Account, true, [false; 4]),
     ] {
-        scene.with(|world| (world.held, world.code) = (Some(held), code));
+        fixture.with(|world| (world.held, world.code) = (Some(held), code));
         for (with, waits) in every.into_iter().zip(waits) {
-            let refused = scene.quote(with.clone()).await.err();
+            let refused = fixture.quote(with.clone()).await.err();
             let restricted = waits.then_some(Code::RouteTemporarilyRestricted);
             let why = refused.map(|refused| refused.code);
             assert_eq!(why, restricted, "{held:?} {code} {with}");
@@ -298,40 +298,40 @@ async fn quotes_wait_for_what_hands_over_as_they_do() {
 /// What pays a token plainly has what is kept.
 #[tokio::test]
 async fn who_makes_calls_is_quoted_only_while_their_gas_is_there() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let calls = json!({"txs": [{"to": OTHER, "value": "0", "data": "0x01"}]});
     let native = json!({"destinationCurrency": NATIVE});
     for (there, code) in [
         (U256::ZERO, Some(Code::InsufficientLiquidity)),
         (U256::MAX, None),
     ] {
-        scene.with(|world| world.native = there);
+        fixture.with(|world| world.native = there);
         for with in [&calls, &native] {
-            let refused = scene.quote(with.clone()).await.err();
+            let refused = fixture.quote(with.clone()).await.err();
             assert_eq!(refused.map(|refused| refused.code), code);
         }
-        assert!(scene.quote(json!({})).await.is_ok());
+        assert!(fixture.quote(json!({})).await.is_ok());
     }
 }
 
 #[tokio::test]
 async fn no_quote_is_taken_below_the_reserve() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let place = tempfile::tempdir().unwrap();
     let reserve = |least| {
         let reserve = Reserve::new(vec![place.path().to_owned()], least);
         reserve.look().unwrap();
         Arc::new(reserve)
     };
-    let known = request::scene::request(9);
-    let all = scene.requests();
+    let known = request::fixtures::request(9);
+    let all = fixture.requests();
     all.insert(&known, Batch::new()).await.unwrap();
     for (least, code) in [(u64::MAX, Some(Code::DiskReserve)), (1, None)] {
-        scene.with(|world| world.reserve = reserve(least));
-        let refused = scene.quote(json!({})).await.err();
+        fixture.with(|world| world.reserve = reserve(least));
+        let refused = fixture.quote(json!({})).await.err();
         assert_eq!(refused.map(|refused| refused.code), code);
         // What was promised goes on.
-        let all = scene.requests();
+        let all = fixture.requests();
         let fail = |facts: &mut Facts| facts.failure = Some(FailReason::Unknown);
         let recorded = all.record(&known.id, 1, Batch::new(), fail);
         assert!(recorded.await.is_ok());
@@ -340,15 +340,15 @@ async fn no_quote_is_taken_below_the_reserve() {
 
 #[tokio::test]
 async fn callers_with_much_data_are_refused_when_their_part_is_full_and_nobody_else() {
-    let scene = Scene::default();
-    let store = scene.with(|world| world.store.clone());
+    let fixture = Fixture::default();
+    let store = fixture.with(|world| world.store.clone());
     let budget = Budget {
         each: 20_000,
         all: 1 << 20,
     };
     let requests = Requests::open_within(store, budget).await.unwrap();
-    scene.with(|world| world.requests = Some(requests));
-    let quoter = scene.quoter();
+    fixture.with(|world| world.requests = Some(requests));
+    let quoter = fixture.quoter();
     let ask = async |by: u64, bytes: usize| {
         let words = (0..bytes.div_ceil(32))
             .map(|at| keccak256([at.to_be_bytes(), by.to_be_bytes()].concat()));
@@ -372,29 +372,29 @@ async fn of_authorizations_nothing_is_kept_but_what_is_used() {
     let one = super::authorization(|_| ());
     let mut padded = one.clone();
     padded["note"] = json!("x".repeat(100_000));
-    let scene = Scene::default();
-    let answer = scene.quote(json!({"authorizationList": [padded]})).await;
-    let request = super::stored(&scene, &answer.unwrap()).await;
+    let fixture = Fixture::default();
+    let answer = fixture.quote(json!({"authorizationList": [padded]})).await;
+    let request = super::stored(&fixture, &answer.unwrap()).await;
     assert_eq!(request.authorizations, [one]);
 }
 
 #[tokio::test]
 async fn a_quote_looks_for_the_same_way_once() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let swapped = json!({"originCurrency": TOKEN, "destinationCurrency": TOKEN,
                          "tradeType": "EXACT_OUTPUT", "amount": "1000000000000000000"});
-    scene.quote(swapped).await.unwrap();
+    fixture.quote(swapped).await.unwrap();
     // What goes in on one side, what comes out on the other; the rest goes the ways that were found.
-    let searches = scene.with(|world| world.searches);
+    let searches = fixture.with(|world| world.searches);
     assert_eq!(searches, 2);
 }
 
 #[tokio::test]
 async fn strangers_quotes_hold_nothing_and_those_of_keys_their_part() {
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     let there = U256::from(1_000_000_000_u64);
-    scene.with(|world| world.available = Some(there));
-    let quoter = scene.quoter();
+    fixture.with(|world| world.available = Some(there));
+    let quoter = fixture.quoter();
     let ask = async |key: Option<&str>, amount: &str| {
         let body = changed(json!({"amount": amount}));
         quoter.quote(&body, key).await.map(drop)
@@ -415,11 +415,11 @@ async fn strangers_quotes_hold_nothing_and_those_of_keys_their_part() {
 #[tokio::test]
 async fn poor_offer_of_one_provider_raises_no_maximum_above_the_price_sources() {
     let most = async |loss: u64| {
-        let scene = Scene::default();
-        scene.with(|world| world.loss = Some(loss));
+        let fixture = Fixture::default();
+        fixture.with(|world| world.loss = Some(loss));
         let changes = json!({"destinationChainId": 31_001, "destinationCurrency": NATIVE,
                              "tradeType": "EXACT_OUTPUT", "amount": "1000000000000000000"});
-        let answer = scene.quote(changes).await.unwrap();
+        let answer = fixture.quote(changes).await.unwrap();
         let of = |pointer: &str| super::amount(&answer, pointer);
         let more = of("/details/slippageTolerance/origin/value");
         let input = of("/details/currencyIn/amount");
@@ -434,10 +434,10 @@ async fn poor_offer_of_one_provider_raises_no_maximum_above_the_price_sources() 
 async fn what_its_chain_charges_for_a_fills_bytes_is_charged() {
     for changes in [json!({}), json!({"txs": [{"to": OTHER, "data": "0x12"}]})] {
         let gas = async |fee: Option<u64>| {
-            let scene = Scene::default();
-            scene.with(|world| world.data_fee = fee);
-            let answer = scene.quote(changes.clone()).await.unwrap();
-            let request = super::stored(&scene, &answer).await;
+            let fixture = Fixture::default();
+            fixture.with(|world| world.data_fee = fee);
+            let answer = fixture.quote(changes.clone()).await.unwrap();
+            let request = super::stored(&fixture, &answer).await;
             assert_eq!(request.fill_data, U256::from(fee.unwrap_or_default()));
             super::amount(&answer, "/fees/relayerGas/amount")
         };
@@ -451,11 +451,11 @@ async fn what_its_chain_charges_for_a_fills_bytes_is_charged() {
 async fn the_real_payment_is_simulated() {
     let changes = json!({"originCurrency": NATIVE, "destinationCurrency": NATIVE,
                          "amount": "1000000000000000000"});
-    let scene = Scene::default();
+    let fixture = Fixture::default();
     // The recipient's code wakes up for more than a wei.
-    scene.with(|world| world.gas_of_more = Some(500_000));
-    let answer = scene.quote(changes).await.unwrap();
-    assert_eq!(super::stored(&scene, &answer).await.fill_gas, 500_000);
+    fixture.with(|world| world.gas_of_more = Some(500_000));
+    let answer = fixture.quote(changes).await.unwrap();
+    assert_eq!(super::stored(&fixture, &answer).await.fill_gas, 500_000);
     let wei = super::amount(&answer, "/fees/relayerGas/amount");
     assert_eq!(
         wei,
@@ -465,27 +465,27 @@ async fn the_real_payment_is_simulated() {
 
 #[tokio::test]
 async fn where_no_node_estimates_a_payment_takes_what_the_table_knows_if_that_is_all() {
-    let scene = Scene::default();
-    scene.with(|world| world.mute = true);
-    let answer = scene.quote(json!({})).await.unwrap();
-    assert_eq!(super::stored(&scene, &answer).await.fill_gas, 75_000);
+    let fixture = Fixture::default();
+    fixture.with(|world| world.mute = true);
+    let answer = fixture.quote(json!({})).await.unwrap();
+    assert_eq!(super::stored(&fixture, &answer).await.fill_gas, 75_000);
     let calls = json!({"txs": [{"to": OTHER, "data": "0x12"}]});
-    assert_eq!(refused(&scene, calls).await.code, Code::RpcHttpError);
+    assert_eq!(refused(&fixture, calls).await.code, Code::RpcHttpError);
     // What bytes cost is in no table.
-    scene.with(|world| world.data_fee = Some(1));
-    assert_eq!(refused(&scene, json!({})).await.code, Code::RpcHttpError);
+    fixture.with(|world| world.data_fee = Some(1));
+    assert_eq!(refused(&fixture, json!({})).await.code, Code::RpcHttpError);
 }
 
 #[tokio::test]
 async fn one_provider_of_three_prices_no_gas() {
     let honest = quoted_gas(None).await;
     for lie in [0, 1_000_000_000_000] {
-        let scene = Scene::default();
-        scene.with(|world| {
+        let fixture = Fixture::default();
+        fixture.with(|world| {
             world.others = Some(world.fee);
             world.fee = lie;
         });
-        let answer = scene.quote(json!({})).await.unwrap();
+        let answer = fixture.quote(json!({})).await.unwrap();
         let gas = super::amount(&answer, "/fees/relayerGas/amount");
         assert_eq!(gas, honest, "{lie}");
     }
@@ -497,11 +497,11 @@ async fn one_provider_of_three_leaves_no_step_out() {
     for code in [false, true] {
         let mut steps = Vec::new();
         for lies in [false, true] {
-            let scene = Scene::default();
-            scene.with(|world| {
+            let fixture = Fixture::default();
+            fixture.with(|world| {
                 (world.others, world.lies, world.code) = (Some(world.fee), lies, code);
             });
-            let answer = scene
+            let answer = fixture
                 .quote(json!({"explicitDeposit": !code}))
                 .await
                 .unwrap();
@@ -513,18 +513,18 @@ async fn one_provider_of_three_leaves_no_step_out() {
 }
 
 async fn quoted_gas(others: Option<u128>) -> super::I256 {
-    let scene = Scene::default();
-    scene.with(|world| world.others = others);
-    let answer = scene.quote(json!({})).await.unwrap();
+    let fixture = Fixture::default();
+    fixture.with(|world| world.others = others);
+    let answer = fixture.quote(json!({})).await.unwrap();
     super::amount(&answer, "/fees/relayerGas/amount")
 }
 
 #[tokio::test]
 async fn nothing_is_quoted_where_the_market_file_is_not_what_the_chain_says() {
     for network in ["origin", "destination"] {
-        let scene = Scene::default();
-        scene.with(|world| world.unsound = Some(network.into()));
-        let refused = refused(&scene, json!({})).await;
+        let fixture = Fixture::default();
+        fixture.with(|world| world.unsound = Some(network.into()));
+        let refused = refused(&fixture, json!({})).await;
         assert_eq!(refused.code, Code::ServiceUnavailable, "{network}");
     }
 }
@@ -532,9 +532,9 @@ async fn nothing_is_quoted_where_the_market_file_is_not_what_the_chain_says() {
 #[tokio::test]
 async fn nothing_is_quoted_where_no_blocks_are_made() {
     for network in ["origin", "destination", "elsewhere"] {
-        let scene = Scene::default();
-        scene.with(|world| world.stalled = Some(network.into()));
-        let asked = ask(&scene.quoter(), json!({})).await;
+        let fixture = Fixture::default();
+        fixture.with(|world| world.stalled = Some(network.into()));
+        let asked = ask(&fixture.quoter(), json!({})).await;
         let told = asked.err().map(|refused| (refused.code, refused.message));
         let expected = (Code::ServiceUnavailable, format!("{network} stands"));
         assert_eq!(told, Some(expected).filter(|_| network != "elsewhere"));
@@ -553,9 +553,9 @@ async fn who_can_let_his_own_fill_fail_pays_for_the_choice() {
         changes
     };
     let given = async |changes: Value, code: bool| {
-        let scene = Scene::default();
-        scene.with(|world| (world.code, world.gas) = (code, 100_000));
-        let answer = scene.quote(changes).await.unwrap();
+        let fixture = Fixture::default();
+        fixture.with(|world| (world.code, world.gas) = (code, 100_000));
+        let answer = fixture.quote(changes).await.unwrap();
         super::amount(&answer, "/details/currencyOut/amount")
     };
     let eth = json!({"destinationCurrency": NATIVE, "recipient": OTHER});
@@ -594,9 +594,9 @@ async fn who_may_own_the_pool_pays_for_the_choice() {
         paced(900)
     }
     let given = async |market: fn() -> Value, to: &str| {
-        let scene = Scene::default();
-        scene.with(|world| world.market = market);
-        let answer = scene.quote(json!({"destinationCurrency": to})).await;
+        let fixture = Fixture::default();
+        fixture.with(|world| world.market = market);
+        let answer = fixture.quote(json!({"destinationCurrency": to})).await;
         super::amount(&answer.unwrap(), "/details/currencyOut/amount")
     };
     let (most, less) = (given(quick, TOKEN).await, given(slow, TOKEN).await);

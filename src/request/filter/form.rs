@@ -2,9 +2,8 @@
 
 use super::{Lookup, Value, Wrong};
 use crate::{
-    json,
+    format, json,
     request::{name::Name, status::Status, summary::Kind},
-    show,
 };
 
 /// The longest text that anything can be compared with.
@@ -111,7 +110,7 @@ impl Form {
 
 /// Dollars as millionths. A lower limit between two of them is the upper one.
 fn dollars(text: &str, most: bool) -> Option<u64> {
-    let micro = u64::try_from(show::micro_of(text)?).ok()?;
+    let micro = u64::try_from(format::micro_of(text)?).ok()?;
     let rest = text.split_once('.').and_then(|(_, digits)| digits.get(6..));
     let between = rest.is_some_and(|rest| rest.bytes().any(|digit| digit != b'0'));
     Some(micro.saturating_add((between && !most).into()))

@@ -58,8 +58,8 @@ impl Caller<'_> {
         of.form.value(of.name, text)
     }
 
-    /// That requests are the caller's own, for what `parameter` tells of nobody else's; `why` is for those who
-    /// have no key.
+    /// The clause that limits a query to the caller's own requests, as `parameter` demands it. `why` is the
+    /// refusal's text for callers without a key.
     fn own(&self, parameter: &str, why: &str) -> Result<Clause, Wrong> {
         let label = self.label.ok_or_else(|| Wrong::not_owned(parameter, why))?;
         Ok(Clause {

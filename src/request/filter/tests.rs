@@ -3,8 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::request::{
     fact::{Facts, Purpose, Standing, State},
+    fixtures::{self, attempt, deposit},
     reason::FailReason,
-    scene::{self, attempt, deposit},
 };
 
 fn parse(pairs: &[(&str, &str)]) -> Result<Asked, Wrong> {
@@ -32,12 +32,12 @@ fn refused(filters: &str) -> String {
 }
 
 fn summary() -> Summary {
-    let mut request = scene::request(1);
+    let mut request = fixtures::request(1);
     request.api_key = Some("app".into());
     request.quoted = json!({"appFees": [{"recipient": "0x1", "bps": "1", "amount": "2"}]}).into();
     let facts = Facts {
         deposits: vec![deposit(3, Standing::Final)],
-        attempts: vec![attempt(Purpose::Fill, State::Confirmed(scene::place(9)))],
+        attempts: vec![attempt(Purpose::Fill, State::Confirmed(fixtures::place(9)))],
         updated_at: request.created_at + 9_000,
         ..Facts::default()
     };
@@ -56,7 +56,7 @@ fn every_parameter_means_what_it_says() {
         "0x".to_owned() + &"81".repeat(32),
     );
     let hash = format!("0x{:064X}", 3);
-    let upper = scene::USER.to_uppercase().replace("0X", "0x");
+    let upper = fixtures::USER.to_uppercase().replace("0X", "0x");
     let fits = [
         ("id", id.as_str()),
         ("orderId", &order),
@@ -72,7 +72,7 @@ fn every_parameter_means_what_it_says() {
         ("destinationChainId", "31002"),
         ("chainId", "31002"),
         ("user", &upper),
-        ("recipient", scene::USER),
+        ("recipient", fixtures::USER),
         ("status", "success"),
         ("failReason", "N/A"),
         ("apiKey", "app"),
@@ -80,7 +80,7 @@ fn every_parameter_means_what_it_says() {
         ("requestType", "crosschain swap"),
         ("currencyInChainId", "31001"),
         ("currencyOutChainId", "31002"),
-        ("currencyInAddress", scene::USDC),
+        ("currencyInAddress", fixtures::USDC),
         ("startTimestamp", "1700000000"),
         ("endTimestamp", "1700000000"),
         ("startBlock", "9"),
@@ -101,7 +101,7 @@ fn every_parameter_means_what_it_says() {
         ("refundTxHash", "0xf111"),
         ("originChainId", "31002"),
         ("chainId", "31003"),
-        ("depositAddress", scene::USER),
+        ("depositAddress", fixtures::USER),
         ("status", "pending"),
         ("failReason", "SLIPPAGE"),
         ("requestType", "Bridge"),
@@ -181,7 +181,7 @@ fn groups_are_ored_and_their_fields_anded() {
         json!([{"status": "success", "originChainId": 31_001, "destinationChainId": "31002"}]),
         json!([{"not:status": "refund"}]),
         json!([{"failReason": null, "not:fillTxHash": null, "depositAddress": null}]),
-        json!([{"not:user": ["0x01", "0x02"], "user": scene::USER}]),
+        json!([{"not:user": ["0x01", "0x02"], "user": fixtures::USER}]),
         json!([{"chainId": 5, "originChainId": 31_001}]),
         json!([]),
     ];
@@ -280,7 +280,7 @@ fn older_editions_have_fewer_parameters() {
     assert_eq!(found.all.len(), 3);
     assert!(found.all.contains(own));
     assert!(matches(
-        &of(Edition::V2, &[("user", scene::USER)]),
+        &of(Edition::V2, &[("user", fixtures::USER)]),
         &summary()
     ));
     assert_eq!(
@@ -309,7 +309,7 @@ fn what_is_no_parameter_is_refused_with_the_right_one() {
         ("__proto__", "UNKNOWN_PARAMETER", "no parameter of this"),
         ("", "UNKNOWN_PARAMETER", "no parameter of this"),
     ] {
-        let wrong = parse(&[("user", scene::USER), (name, "0x1")]).unwrap_err();
+        let wrong = parse(&[("user", fixtures::USER), (name, "0x1")]).unwrap_err();
         assert_eq!((wrong.code, wrong.parameter.as_str()), (code, name));
         assert!(wrong.why.contains(hint), "{name}: {wrong}");
     }
@@ -372,12 +372,12 @@ fn dollars_between_millionths_are_rounded_inwards() {
 #[test]
 fn what_waits_is_asked_for_by_its_own_status() {
     let query = |pairs: &[(&str, &str)]| parse(pairs).unwrap().query;
-    let quote = Summary::of(&scene::request(2), &Facts::default());
-    let user = ("user", scene::USER);
+    let quote = Summary::of(&fixtures::request(2), &Facts::default());
+    let user = ("user", fixtures::USER);
     let waiting = query(&[("status", "waiting"), user]);
     assert!(waiting.waits() && matches(&waiting, &quote) && !matches(&waiting, &summary()));
     // Of no user those of the caller's key; without a key nobody's.
-    let mut own = scene::request(2);
+    let mut own = fixtures::request(2);
     own.api_key = Some("app".into());
     let own = Summary::of(&own, &Facts::default());
     for asked in [Edition::V2, Edition::V3] {
@@ -425,9 +425,9 @@ fn what_is_named_is_looked_up() {
     assert_eq!(of(&[("status", "success"), ("chainId", "1")]), None);
     let id = "0x".to_owned() + &"01".repeat(32);
     let by_id = vec![Lookup::Id(alloy::primitives::B256::repeat_byte(1))];
-    assert_eq!(of(&[("id", &id), ("user", scene::USER)]), Some(by_id));
+    assert_eq!(of(&[("id", &id), ("user", fixtures::USER)]), Some(by_id));
     let named = |text: &str| Lookup::Name(Name::of(text));
-    let hash = [("user", scene::USER), ("fillTxHash", id.as_str())];
+    let hash = [("user", fixtures::USER), ("fillTxHash", id.as_str())];
     assert_eq!(of(&hash), Some(vec![named(&id)]));
     let groups = json!([{"user": ["0x01", "0x02"]}, {"status": "success", "recipient": "0x02"}]);
     let both = Some(vec![named("0x01"), named("0x02")]);
@@ -442,11 +442,14 @@ fn what_is_named_is_looked_up() {
 fn reasons_of_failures_are_found() {
     let facts = Facts {
         deposits: vec![deposit(1, Standing::Final)],
-        attempts: vec![attempt(Purpose::Refund, State::Confirmed(scene::place(9)))],
+        attempts: vec![attempt(
+            Purpose::Refund,
+            State::Confirmed(fixtures::place(9)),
+        )],
         failure: Some(FailReason::Slippage),
         ..Facts::default()
     };
-    let refunded = Summary::of(&scene::request(1), &facts);
+    let refunded = Summary::of(&fixtures::request(1), &facts);
     let query = parse(&[("failReason", "SLIPPAGE"), ("refundTxHash", "0x4ef0")])
         .unwrap()
         .query;

@@ -5,15 +5,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vm::spelled_alike;
 
-use super::Sheet;
+use super::CaseView;
 use crate::{
+    format,
     request::{
         Execution,
         quoted::{Amount, Currency, Details},
         status::Status,
         summary,
     },
-    show,
 };
 
 /// Basis points in one.
@@ -104,11 +104,11 @@ pub struct Impacts {
     pub app: i128,
 }
 
-impl Sheet<'_> {
+impl CaseView<'_> {
     /// As quoted.
     pub(super) fn impacts(&self) -> Option<Impacts> {
         let expanded = self.details()?.expanded_price_impact.as_ref()?;
-        let micro = |text: &str| show::micro_of(text).unwrap_or_default();
+        let micro = |text: &str| format::micro_of(text).unwrap_or_default();
         Some(Impacts {
             swap: micro(&expanded.swap.usd),
             execution: micro(&expanded.execution.usd),
@@ -157,11 +157,11 @@ impl Sheet<'_> {
             return None;
         }
         let (fill, place) = summary::filled(self.case.facts)?;
-        let witness = self.witness(&fill.network, &fill.transaction)?;
-        if !witness.is_of(place) {
+        let tx_details = self.tx_details(&fill.network, &fill.transaction)?;
+        if !tx_details.is_of(place) {
             return None;
         }
-        if let Some(then) = witness.fee_micro() {
+        if let Some(then) = tx_details.fee_micro() {
             return Some(then);
         }
         let native = |amount: &&Amount| {
@@ -171,7 +171,7 @@ impl Sheet<'_> {
         let amounts = self.amounts()?.into_iter().filter(native);
         // The greatest has the most digits of the price.
         let priced = amounts.max_by_key(|amount| amount.micro())?;
-        (priced.micro() > 0).then(|| priced.worth(witness.fee))
+        (priced.micro() > 0).then(|| priced.worth(tx_details.fee))
     }
 
     /// Everything that the quote priced.
@@ -212,7 +212,7 @@ impl Sheet<'_> {
                 recipient: fee.recipient.clone(),
                 bps: fee.bps.clone(),
                 amount: fee.amount.clone(),
-                amount_formatted: show::units(units, decimals),
+                amount_formatted: format::units(units, decimals),
                 amount_usd: usd.filter(|_| paid),
             }
         };
@@ -239,10 +239,10 @@ impl Sheet<'_> {
         if !spelled_alike(&deposit.currency, &priced.currency.address) {
             return None;
         }
-        let witness = self.witness(&deposit.network, &deposit.transaction)?;
-        let known = witness.is_of(&deposit.place).then_some(witness)?;
+        let tx_details = self.tx_details(&deposit.network, &deposit.transaction)?;
+        let known = tx_details.is_of(&deposit.place).then_some(tx_details)?;
         let micro = known.worth(&deposit.currency, units)?;
-        Some(show::usd(show::whole(micro)))
+        Some(format::usd(format::whole(micro)))
     }
 
     /// As quoted: nothing of it is known besides what everybody sees in `fees`.
@@ -275,9 +275,9 @@ fn parts(details: &Details, impacts: Impacts) -> Parts {
     let fee = |micro: i128| {
         let units = paid.bought(micro.unsigned_abs());
         Fee {
-            usd: show::usd_short(show::whole(micro)),
+            usd: format::usd_short(format::whole(micro)),
             amount: units.to_string(),
-            amount_formatted: show::units(units, paid.currency.decimals),
+            amount_formatted: format::units(units, paid.currency.decimals),
         }
     };
     Parts {

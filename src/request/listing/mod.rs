@@ -14,19 +14,19 @@ use super::{
     fact::{Deposit, Facts},
     quoted::{Details, Quoted},
     status::{self, Verdict},
-    witness::Witness,
+    tx_details::TxDetails,
 };
 
 pub use record::{V1, V2, V3, v1, v2, v3};
 
 /// Transactions in full, by network and text.
-pub type Witnesses = HashMap<(String, String), Arc<Witness>>;
+pub type TxDetailsMap = HashMap<(String, String), Arc<TxDetails>>;
 
 /// A request with all that is known of it.
 pub struct Case<'a> {
     pub request: &'a Request,
     pub facts: &'a Facts,
-    pub witnesses: &'a Witnesses,
+    pub tx_details: &'a TxDetailsMap,
     /// Whoever asks owns the request's key.
     pub own: bool,
     /// The owner wants what only the owner may see.
@@ -36,13 +36,13 @@ pub struct Case<'a> {
 }
 
 /// What all editions read of a case.
-struct Sheet<'a> {
+struct CaseView<'a> {
     case: &'a Case<'a>,
     quoted: Quoted,
     verdict: Verdict,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> CaseView<'a> {
     fn of(case: &'a Case<'a>) -> Self {
         Self {
             quoted: Quoted::of(case.request),
@@ -68,9 +68,9 @@ impl<'a> Sheet<'a> {
         leg.map(|leg| leg.chain)
     }
 
-    fn witness(&self, network: &str, transaction: &str) -> Option<&'a Witness> {
+    fn tx_details(&self, network: &str, transaction: &str) -> Option<&'a TxDetails> {
         let name = (network.to_owned(), transaction.to_owned());
-        self.case.witnesses.get(&name).map(AsRef::as_ref)
+        self.case.tx_details.get(&name).map(AsRef::as_ref)
     }
 
     /// Basis points that may be lost; the greater one of both sides.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use vm::{protocol::action::Action, spelled_alike};
 
-use super::Sheet;
+use super::CaseView;
 use crate::request::fact::{Applied, Purpose};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -151,7 +151,7 @@ struct Signed {
     signature: String,
 }
 
-impl Sheet<'_> {
+impl CaseView<'_> {
     pub(super) fn protocol(&self) -> Protocol {
         let (request, facts) = (self.case.request, self.case.facts);
         let order = &request.order;

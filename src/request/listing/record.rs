@@ -8,13 +8,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    Case, Sheet,
+    Case, CaseView,
     fees::{AppFees, Fees, PlatformFee},
     protocol::Protocol,
     route::{Actual, Legs},
     transactions::{CallData, Moved, StateChange},
 };
 use crate::{
+    format,
     request::{
         fact::{Deposit, Ending},
         quoted::Amount,
@@ -23,7 +24,6 @@ use crate::{
         summary::{Feature, Kind},
         words,
     },
-    show,
 };
 
 /// A request. What is not known, or comes with another feature, is null where the documentation's own
@@ -121,7 +121,7 @@ struct Parked {
     recover_from: Option<String>,
 }
 
-fn parked(sheet: &Sheet<'_>, (deposit, ending, from): (&Deposit, &Ending, u64)) -> Parked {
+fn parked(sheet: &CaseView<'_>, (deposit, ending, from): (&Deposit, &Ending, u64)) -> Parked {
     let recoverable = render::stuck(deposit).is_none();
     Parked {
         chain_id: sheet.chain(&deposit.network),
@@ -133,7 +133,7 @@ fn parked(sheet: &Sheet<'_>, (deposit, ending, from): (&Deposit, &Ending, u64)) 
         fail_reason: ending.reason.text(),
         refund_fail_reason: ending.refused.map(RefundFailReason::text),
         recover_route: recoverable.then_some(render::RECOVER),
-        recover_from: recoverable.then(|| show::iso(from.saturating_mul(1_000))),
+        recover_from: recoverable.then(|| format::iso(from.saturating_mul(1_000))),
     }
 }
 
@@ -208,10 +208,10 @@ impl Transaction {
 
 /// The record of a request.
 pub fn v3(case: &Case<'_>) -> V3 {
-    record(&Sheet::of(case))
+    record(&CaseView::of(case))
 }
 
-fn record(sheet: &Sheet<'_>) -> V3 {
+fn record(sheet: &CaseView<'_>) -> V3 {
     let request = sheet.case.request;
     V3 {
         id: request.id.to_string(),
@@ -226,12 +226,12 @@ fn record(sheet: &Sheet<'_>) -> V3 {
         protocol: sheet.protocol(),
         features: Feature::of(&sheet.quoted).map(Feature::text).collect(),
         superseded_by_request_id: None,
-        created_at: show::iso(request.created_at),
-        updated_at: show::iso(render::updated_at(request, sheet.case.facts)),
+        created_at: format::iso(request.created_at),
+        updated_at: format::iso(render::updated_at(request, sheet.case.facts)),
     }
 }
 
-fn data(sheet: &Sheet<'_>) -> Data {
+fn data(sheet: &CaseView<'_>) -> Data {
     let (case, verdict, failed) = (sheet.case, sheet.verdict, sheet.failed());
     let owned = |text: &Option<String>| case.authenticated.then(|| text.clone());
     Data {
@@ -262,7 +262,7 @@ fn data(sheet: &Sheet<'_>) -> Data {
     }
 }
 
-fn route(sheet: &Sheet<'_>) -> Route {
+fn route(sheet: &CaseView<'_>) -> Route {
     let sources = &sheet.quoted.swap_sources;
     Route {
         included_swap_sources: sources.included.clone(),

@@ -5,15 +5,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vm::spelled_alike;
 
-use super::Sheet;
+use super::CaseView;
 use crate::{
+    format,
     request::{
         Execution,
         fact::{Attempt, Purpose},
         quoted::{self, Amount, Details},
-        witness::Change,
+        tx_details::Change,
     },
-    show,
 };
 
 /// One side.
@@ -73,7 +73,7 @@ impl Actual {
     }
 }
 
-impl Sheet<'_> {
+impl CaseView<'_> {
     pub(super) fn quoted_legs(&self) -> Option<Legs> {
         let route = self.details()?.route.as_ref()?;
         let origin = Leg::of(&route.origin);
@@ -141,7 +141,7 @@ impl Sheet<'_> {
     /// it, or else as quoted.
     fn exchanged(&self, details: &Details, fill: &Attempt) -> Amount {
         let quoted = &details.currency_out;
-        let seen = self.witness(&fill.network, &fill.transaction);
+        let seen = self.tx_details(&fill.network, &fill.transaction);
         let seen = seen.filter(|seen| fill.state.place().is_some_and(|place| seen.is_of(place)));
         let got = seen.and_then(|seen| self.received(&seen.changes, details));
         got.map_or_else(|| quoted.clone(), |amount| quoted.with(amount))
@@ -168,7 +168,7 @@ impl Sheet<'_> {
         let seen = self.outgoing();
         let seen = seen.iter().filter(|moved| moved.status == Some("success"));
         let changes = seen
-            .filter_map(|moved| moved.witness)
+            .filter_map(|moved| moved.tx_details)
             .flat_map(|seen| &seen.changes);
         let Some(received) = self.received(changes, details) else {
             return Actual::quoted(legs, details);
@@ -238,5 +238,5 @@ fn paid(details: &Details, fill: &Attempt) -> Option<Amount> {
 
 fn rate(input: Option<&Amount>, output: Option<&Amount>) -> Option<String> {
     let pair = |amount: &Amount| -> (U256, u8) { (amount.units(), amount.currency.decimals) };
-    Some(show::rate(pair(input?), pair(output?)))
+    Some(format::rate(pair(input?), pair(output?)))
 }

@@ -8,10 +8,10 @@ use super::*;
 use crate::request::{
     Execution,
     fact::{Applied, Purpose, Settlement, Standing, State},
+    fixtures::{self, attempt, deposit, place, sent},
     reason::{FailReason, RefundFailReason},
-    scene::{self, attempt, deposit, place, sent},
     summary::Summary,
-    witness::{Change, Worth},
+    tx_details::{Change, Worth},
 };
 
 const NATIVE: &str = "0x0000000000000000000000000000000000000000";
@@ -20,7 +20,7 @@ const WETH: &str = "0x4200000000000000000000000000000000000006";
 fn amount(chain: u64, symbol: &str, units: &str, usd: &str) -> Value {
     let native = symbol == "ETH";
     let (address, decimals) = match symbol {
-        "USDC" => (scene::USDC, 6),
+        "USDC" => (fixtures::USDC, 6),
         "WETH" => (WETH, 18),
         _ => ("0x0000000000000000000000000000000000000000", 18),
     };
@@ -33,7 +33,7 @@ fn amount(chain: u64, symbol: &str, units: &str, usd: &str) -> Value {
 
 /// 100 USDC for 0.05 ETH of 2,000 dollars.
 fn request() -> Request {
-    let mut request = scene::request(1);
+    let mut request = fixtures::request(1);
     let input = || amount(31_001, "USDC", "100000000", "100.000000");
     let output = || amount(31_002, "ETH", "50000000000000000", "100.000000");
     let fee = |units: &str, usd: &str| amount(31_001, "USDC", units, usd);
@@ -47,7 +47,7 @@ fn request() -> Request {
             "relayerService": fee("30000", "0.030000"), "app": fee("500000", "0.500000"),
             "subsidized": fee("0", "0"),
         },
-        "appFees": [{"recipient": scene::USER, "bps": "50", "amount": "500000"}],
+        "appFees": [{"recipient": fixtures::USER, "bps": "50", "amount": "500000"}],
         "details": {
             "currencyIn": input(), "currencyOut": output(), "refundCurrency": input(),
             "expandedPriceImpact": {"swap": {"usd": "0"}, "execution": {"usd": "-0.12"},
@@ -77,9 +77,9 @@ fn fill(state: State) -> crate::request::fact::Attempt {
     }
 }
 
-fn witness(number: u64, fee: u64) -> Witness {
-    Witness {
-        from: scene::USER.into(),
+fn tx_details(number: u64, fee: u64) -> TxDetails {
+    TxDetails {
+        from: fixtures::USER.into(),
         to: Some(WETH.into()),
         data: Some(vec![1, 2].into()),
         value: U256::from(5),
@@ -87,8 +87,8 @@ fn witness(number: u64, fee: u64) -> Witness {
         place: place(number),
         success: true,
         changes: vec![Change {
-            address: scene::USER.into(),
-            currency: scene::USDC.into(),
+            address: fixtures::USER.into(),
+            currency: fixtures::USDC.into(),
             negative: true,
             amount: U256::from(6),
         }],
@@ -97,38 +97,38 @@ fn witness(number: u64, fee: u64) -> Witness {
 }
 
 /// With so many dollars for a coin.
-fn priced(mut witness: Witness, (currency, decimals): (&str, u8), dollars: u64) -> Witness {
-    witness.prices.push(Worth {
+fn priced(mut tx_details: TxDetails, (currency, decimals): (&str, u8), dollars: u64) -> TxDetails {
+    tx_details.prices.push(Worth {
         currency: currency.into(),
         native: currency == NATIVE,
         decimals,
         usd: U256::from(dollars) * U256::from(1_000_000_000_000_000_000_u64),
     });
-    witness
+    tx_details
 }
 
-struct Told {
+struct Rendered {
     v3: Value,
     v2: Value,
     v1: Value,
 }
 
-fn told(request: &Request, facts: &Facts, seen: &[(&str, &str, Witness)]) -> Told {
+fn told(request: &Request, facts: &Facts, seen: &[(&str, &str, TxDetails)]) -> Rendered {
     let seen = seen.iter();
-    let seen = seen.map(|(network, hash, witness)| {
+    let seen = seen.map(|(network, hash, tx_details)| {
         let name = ((*network).to_owned(), (*hash).to_owned());
-        (name, std::sync::Arc::new(witness.clone()))
+        (name, std::sync::Arc::new(tx_details.clone()))
     });
-    let witnesses = seen.collect();
+    let tx_details = seen.collect();
     let case = Case {
         request,
         facts,
-        witnesses: &witnesses,
+        tx_details: &tx_details,
         own: false,
         authenticated: false,
         order: false,
     };
-    Told {
+    Rendered {
         v3: serde_json::to_value(v3(&case)).unwrap(),
         v2: serde_json::to_value(v2(&case)).unwrap(),
         v1: serde_json::to_value(v1(&case)).unwrap(),
@@ -149,17 +149,17 @@ fn filled() -> Facts {
 fn a_filled_request_is_told_in_full() {
     let hash = deposit(3, Standing::Final).transaction;
     // 30,000,000,000,000 wei of 2,000 dollars: six cents.
-    let gas = witness(9, 30_000_000_000_000);
+    let gas = tx_details(9, 30_000_000_000_000);
     let seen = [
-        ("origin", hash.as_str(), witness(3, 7)),
+        ("origin", hash.as_str(), tx_details(3, 7)),
         ("destination", "0xf111", gas),
     ];
     let told = told(&request(), &filled(), &seen).v3;
     let root = [
         ("status", json!("success")),
-        ("user", json!(scene::USER)),
-        ("sender", json!(scene::USER)),
-        ("refundTo", json!(scene::USER)),
+        ("user", json!(fixtures::USER)),
+        ("sender", json!(fixtures::USER)),
+        ("refundTo", json!(fixtures::USER)),
         ("depositAddress", Value::Null),
         ("requestType", json!("Crosschain Swap")),
         ("features", json!(["app_fees"])),
@@ -171,12 +171,12 @@ fn a_filled_request_is_told_in_full() {
         assert_eq!(told.get(name), Some(&wanted), "{name}");
     }
     let data = &told["data"];
-    let change = json!([{"address": scene::USER, "change": {"kind": "token",
-        "data": {"tokenKind": "ft", "tokenAddress": scene::USDC}, "balanceDiff": "-6"}}]);
+    let change = json!([{"address": fixtures::USER, "change": {"kind": "token",
+        "data": {"tokenKind": "ft", "tokenAddress": fixtures::USDC}, "balanceDiff": "-6"}}]);
     let incoming = json!([{
         "txHash": hash, "fee": "7", "block": 3, "type": "onchain", "chainId": 31_001,
         "timestamp": 1_700_000_003, "status": "success", "stateChanges": change,
-        "data": {"from": scene::USER, "to": WETH, "data": "0x0102", "value": "5"},
+        "data": {"from": fixtures::USER, "to": WETH, "data": "0x0102", "value": "5"},
     }]);
     assert_eq!(data["inTxs"], incoming);
     assert_eq!(data["outTxs"][0]["txHash"], "0xf111");
@@ -195,7 +195,7 @@ fn a_filled_request_is_told_in_full() {
     assert_eq!(data["fees"]["quoted"]["platform"]["usd"], "-0.01");
     assert_eq!(data["fees"]["quoted"]["sponsored"]["usd"], "0");
     assert_eq!(data["fees"]["currency"]["symbol"], "USDC");
-    let owed = json!([{"recipient": scene::USER, "bps": "50", "amount": "500000",
+    let owed = json!([{"recipient": fixtures::USER, "bps": "50", "amount": "500000",
         "amountFormatted": "0.5", "amountUsd": "0.500000"}]);
     assert_eq!(data["appFees"]["actual"], owed);
     assert!(data["appFees"]["quoted"][0].get("amountUsd").is_none());
@@ -266,12 +266,12 @@ fn what_has_not_been_seen_is_null_or_not_there() {
     assert_eq!(deposited["data"]["inTxs"][0]["fee"], Value::Null);
     assert_eq!(deposited["data"]["inTxs"][0]["stateChanges"], Value::Null);
     // The fill was seen in another block than the one that counts.
-    let other = [("destination", "0xf111", witness(8, 1))];
+    let other = [("destination", "0xf111", tx_details(8, 1))];
     let moved = told(&request(), &filled(), &other).v3;
     assert_eq!(moved["data"]["outTxs"][0]["fee"], Value::Null);
     assert_eq!(moved["data"]["fees"]["actual"]["execution"]["usd"], "-0.12");
     // A quote of an older version.
-    let bare = told(&scene::request(1), &filled(), &[]);
+    let bare = told(&fixtures::request(1), &filled(), &[]);
     assert_eq!(bare.v3["data"]["fees"], Value::Null);
     assert_eq!(bare.v3["data"]["route"], Value::Null);
     assert_eq!(bare.v2["data"]["metadata"]["currencyIn"], Value::Null);
@@ -330,7 +330,7 @@ fn null_stands_only_where_the_published_types_have_it() {
         "refundCurrencyData",
         "moonpayId",
     ];
-    for request in [request(), scene::request(1)] {
+    for request in [request(), fixtures::request(1)] {
         for facts in [Facts::default(), filled(), failed.clone()] {
             let all = told(&request, &facts, &[]);
             for (edition, allowed) in [
@@ -349,13 +349,13 @@ fn null_stands_only_where_the_published_types_have_it() {
 #[test]
 fn what_ended_is_worth_what_it_was_then() {
     let hash = deposit(3, Standing::Final).transaction;
-    let gas = witness(9, 30_000_000_000_000);
+    let gas = tx_details(9, 30_000_000_000_000);
     // Gas that was quoted at 2,000 dollars a coin is paid at 3,000; a dollar has become two.
     let seen = [
         (
             "origin",
             hash.as_str(),
-            priced(witness(3, 7), (scene::USDC, 6), 2),
+            priced(tx_details(3, 7), (fixtures::USDC, 6), 2),
         ),
         (
             "destination",
@@ -377,12 +377,12 @@ fn what_ended_is_worth_what_it_was_then() {
         (
             "origin",
             hash.as_str(),
-            priced(witness(4, 7), (scene::USDC, 6), 2),
+            priced(tx_details(4, 7), (fixtures::USDC, 6), 2),
         ),
         (
             "destination",
             "0xf111",
-            priced(gas, (scene::USDC, 6), 3_000),
+            priced(gas, (fixtures::USDC, 6), 3_000),
         ),
     ];
     let data = told(&request(), &filled(), &moved).v3["data"].clone();
@@ -393,7 +393,7 @@ fn what_ended_is_worth_what_it_was_then() {
 
 #[test]
 fn exchanges_that_the_caller_named_are_told() {
-    let lists = |told: &Told| {
+    let lists = |told: &Rendered| {
         let route = &told.v3["data"]["route"];
         [
             "includedSwapSources",
@@ -403,7 +403,7 @@ fn exchanges_that_the_caller_named_are_told() {
         ]
         .map(|name| route.get(name).cloned())
     };
-    let of_sides = |told: &Told| {
+    let of_sides = |told: &Rendered| {
         let route = &told.v2["data"]["metadata"]["route"];
         ["origin", "destination"].map(|side| route[side]["includedSwapSources"].clone())
     };
@@ -431,16 +431,16 @@ fn what_an_exchange_gave_is_told_as_it_came_out() {
     let mut facts = filled();
     // The solver paid the router, which exchanges it.
     facts.attempts[0].currency = WETH.into();
-    let told_of = |seen: &[(&str, &str, Witness)]| {
+    let told_of = |seen: &[(&str, &str, TxDetails)]| {
         told(&request(), &facts, seen).v3["data"]["route"]["actual"].clone()
     };
     let unseen = told_of(&[]);
     let output = &unseen["destination"]["outputCurrency"];
     assert_eq!(output["amount"], "50000000000000000");
     assert_eq!(unseen["rate"], "0.0005");
-    let mut seen = witness(9, 1);
+    let mut seen = tx_details(9, 1);
     seen.changes.push(Change {
-        address: scene::USER.into(),
+        address: fixtures::USER.into(),
         currency: NATIVE.into(),
         negative: false,
         amount: U256::from(48_000_000_000_000_000_u64),
@@ -465,7 +465,7 @@ fn failures_and_refunds_say_why() {
         failure: Some(FailReason::Slippage),
         ..Facts::default()
     };
-    let seen = [("destination", "0xf111", witness(9, 1))];
+    let seen = [("destination", "0xf111", tx_details(9, 1))];
     let all = told(&request(), &facts, &seen);
     let data = &all.v3["data"];
     assert_eq!(all.v3["status"], "refund");
@@ -523,7 +523,7 @@ fn what_is_left_and_what_was_too_much_is_told() {
     let refunds = &told.v3["protocol"]["settlement"]["destination"]["refunds"];
     assert_eq!(refunds[0]["transactionId"], "0xe", "{refunds}");
     let text = told.v3.to_string();
-    let from = crate::show::iso((time + 604_800) * 1_000);
+    let from = crate::format::iso((time + 604_800) * 1_000);
     for wanted in [
         "parkedDeposits",
         "/attestations/recover/v1",
@@ -551,7 +551,7 @@ fn older_editions_say_it_in_their_words() {
     assert_eq!(data["currency"], "usdc");
     assert_eq!(data["feesUsd"]["gas"], "0.100000");
     assert_eq!(data["subsidizedRequest"], false);
-    assert_eq!(data["metadata"]["sender"], json!(scene::USER));
+    assert_eq!(data["metadata"]["sender"], json!(fixtures::USER));
     assert_eq!(data["metadata"]["currencyOut"]["amountFormatted"], "0.049");
     assert_eq!(data["paidAppFees"][0]["amountUsdCurrent"], Value::Null);
     assert_eq!(all.v2["referrer"], Value::Null, "the key's owner's only");
@@ -592,11 +592,11 @@ fn older_editions_say_it_in_their_words() {
 #[test]
 fn the_owner_is_shown_more() {
     let (request, facts) = (request(), filled());
-    let witnesses = Witnesses::new();
+    let tx_details = TxDetailsMap::new();
     let case = Case {
         request: &request,
         facts: &facts,
-        witnesses: &witnesses,
+        tx_details: &tx_details,
         own: true,
         authenticated: true,
         order: true,
@@ -669,7 +669,7 @@ fn what_the_hub_took_is_told_whole() {
         protocol["settlement"]["relay"],
         json!({
             "amount": "100000000", "chainId": 1_313, "currency": "77", "hash": "0xe",
-            "operation": "transfer", "solver": scene::USER, "tokenMetadata": token,
+            "operation": "transfer", "solver": fixtures::USER, "tokenMetadata": token,
         })
     );
     let signed = json!([{"oracleChainId": "1", "oracleContract": "0xc", "signerAddress": "0xs",
@@ -697,7 +697,7 @@ fn what_is_not_known_of_the_hub_is_left_out() {
     );
     assert_eq!(
         protocol["settlement"]["relay"],
-        json!({"chainId": 1_313, "hash": "0xe", "operation": "mint", "solver": scene::USER})
+        json!({"chainId": 1_313, "hash": "0xe", "operation": "mint", "solver": fixtures::USER})
     );
     let together = execution(&[mint(77, 1), mint(77, 2)]);
     let both = || Applied::on(1_313, "0xe".into(), together.clone());
@@ -733,7 +733,7 @@ fn one_asset_on_two_chains_is_a_bridge() {
         kind(|request| request.destination = request.origin.clone()),
         "Same-chain Swap"
     );
-    let call = |request: &mut Request| request.calls = scene::large(1, 4).calls;
+    let call = |request: &mut Request| request.calls = fixtures::large(1, 4).calls;
     assert_eq!(kind(call), "Call");
     assert_eq!(
         told(&request(), &filled(), &[]).v3["requestType"],
@@ -787,9 +787,9 @@ fn what_the_user_did_alone_is_told_as_it_came_out() {
         own: vec![sent("0xa", State::Included(place(4)))],
         ..Facts::default()
     };
-    let mut seen = witness(4, 1);
+    let mut seen = tx_details(4, 1);
     seen.changes.push(Change {
-        address: scene::USER.to_uppercase().replace("0X", "0x"),
+        address: fixtures::USER.to_uppercase().replace("0X", "0x"),
         currency: "0x0000000000000000000000000000000000000000".into(),
         negative: false,
         amount: U256::from(48_000_000_000_000_000_u64),

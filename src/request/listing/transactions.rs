@@ -3,24 +3,24 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Sheet;
+use super::CaseView;
 use crate::{
+    format,
     request::{
         Execution,
-        fact::{Attempt, Place, Sent, Standing, State},
-        witness::{Change, SHOWN, Witness, paying_first},
+        fact::{Attempt, Inclusion, Sent, Standing, State},
+        tx_details::{Change, SHOWN, TxDetails, paying_first},
     },
-    show,
 };
 
 /// A transaction; what has not been seen of it is `None`.
 pub struct Moved<'a> {
     pub hash: &'a str,
     pub chain: Option<u64>,
-    pub place: Option<&'a Place>,
+    pub place: Option<&'a Inclusion>,
     /// `success` or `failure`, once it is in a block.
     pub status: Option<&'static str>,
-    pub witness: Option<&'a Witness>,
+    pub tx_details: Option<&'a TxDetails>,
 }
 
 /// What an EVM transaction says.
@@ -66,12 +66,12 @@ struct Token {
 }
 
 impl CallData {
-    fn of(witness: &Witness) -> Self {
+    fn of(tx_details: &TxDetails) -> Self {
         Self {
-            from: witness.from.clone(),
-            to: witness.to.clone(),
-            data: witness.data.as_ref().map(ToString::to_string),
-            value: witness.value.to_string(),
+            from: tx_details.from.clone(),
+            to: tx_details.to.clone(),
+            data: tx_details.data.as_ref().map(ToString::to_string),
+            value: tx_details.value.to_string(),
         }
     }
 }
@@ -98,26 +98,26 @@ impl Moved<'_> {
     }
 
     pub fn fee(&self) -> Option<String> {
-        self.witness.map(|witness| witness.fee.to_string())
+        self.tx_details.map(|tx_details| tx_details.fee.to_string())
     }
 
     /// Dollars of the fee, at the price of then.
     pub fn fee_usd(&self) -> Option<String> {
-        let micro = self.witness?.fee_micro()?;
-        Some(show::usd(show::whole(micro)))
+        let micro = self.tx_details?.fee_micro()?;
+        Some(format::usd(format::whole(micro)))
     }
 
     pub fn data(&self) -> Option<CallData> {
-        self.witness.map(CallData::of)
+        self.tx_details.map(CallData::of)
     }
 
     pub fn changes(&self) -> Option<Vec<StateChange>> {
-        let changes = self.witness.map(|witness| witness.changes.iter());
+        let changes = self.tx_details.map(|tx_details| tx_details.changes.iter());
         changes.map(|changes| changes.map(StateChange::of).collect())
     }
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> CaseView<'a> {
     /// What the user sent, those whose blocks left the chain included.
     pub(super) fn incoming(&self) -> Vec<Moved<'a>> {
         let facts = self.case.facts;
@@ -158,17 +158,18 @@ impl<'a> Sheet<'a> {
     fn moved(
         &self,
         (network, hash): (&'a str, &'a str),
-        place: Option<&'a Place>,
+        place: Option<&'a Inclusion>,
         fine: Option<bool>,
     ) -> Moved<'a> {
-        let witness = self.witness(network, hash);
+        let tx_details = self.tx_details(network, hash);
         let word = |fine| if fine { "success" } else { "failure" };
         Moved {
             hash,
             chain: self.chain(network),
             place,
             status: fine.map(word),
-            witness: witness.filter(|witness| place.is_some_and(|place| witness.is_of(place))),
+            tx_details: tx_details
+                .filter(|tx_details| place.is_some_and(|place| tx_details.is_of(place))),
         }
     }
 

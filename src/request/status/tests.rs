@@ -1,8 +1,8 @@
 use super::*;
 use crate::request::{
     fact::{Attempt, Deposit, Ending, Standing},
+    fixtures::{self, place, sent},
     render,
-    scene::{self, place, sent},
 };
 
 const FILL: Purpose = Purpose::Fill;
@@ -10,8 +10,8 @@ const REFUND: Purpose = Purpose::Refund;
 
 fn facts(deposits: &[Standing], attempts: &[(Purpose, State)]) -> Facts {
     let deposits = deposits.iter().zip(1..);
-    let deposit = |(standing, number): (&Standing, u8)| scene::deposit(number, *standing);
-    let attempt = |(purpose, state): &(Purpose, State)| scene::attempt(*purpose, state.clone());
+    let deposit = |(standing, number): (&Standing, u8)| fixtures::deposit(number, *standing);
+    let attempt = |(purpose, state): &(Purpose, State)| fixtures::attempt(*purpose, state.clone());
     Facts {
         deposits: deposits.map(deposit).collect::<Vec<Deposit>>(),
         attempts: attempts.iter().map(attempt).collect::<Vec<Attempt>>(),
@@ -25,7 +25,7 @@ fn failing(mut facts: Facts, failure: FailReason) -> Facts {
 }
 
 fn judged(facts: &Facts) -> (Status, Option<FailReason>) {
-    let verdict = of(&scene::request(1), facts);
+    let verdict = of(&fixtures::request(1), facts);
     (verdict.status, verdict.fail_reason)
 }
 
@@ -180,7 +180,7 @@ fn refunds_are_where_a_request_stands() {
 fn a_failure_is_told_when_no_refund_will_come() {
     let mut facts = failing(facts(&[Standing::Final], &[]), FailReason::Slippage);
     facts.refund_failure = Some(RefundFailReason::AmountTooLowToRefund);
-    let verdict = of(&scene::request(1), &facts);
+    let verdict = of(&fixtures::request(1), &facts);
     assert_eq!(verdict.status, Status::Failure);
     assert_eq!(verdict.fail_reason, Some(FailReason::Slippage));
     assert_eq!(
@@ -188,7 +188,7 @@ fn a_failure_is_told_when_no_refund_will_come() {
         Some(RefundFailReason::AmountTooLowToRefund)
     );
     // One that is on its way after all is waited for.
-    facts.attempts = vec![scene::attempt(REFUND, broadcast())];
+    facts.attempts = vec![fixtures::attempt(REFUND, broadcast())];
     assert_eq!(judged(&facts), (Status::Pending, None));
 }
 
@@ -200,15 +200,15 @@ fn deposits_that_pay_for_nothing_speak_only_while_none_pays() {
     let with = |ends: &[(u8, bool, bool)], deposits: &[(u8, Standing)], attempts: &[_]| {
         let mut facts = facts(&[], attempts);
         for (number, standing) in deposits {
-            let mut deposit = scene::deposit(*number, *standing);
+            let mut deposit = fixtures::deposit(*number, *standing);
             if *number < 9 {
-                deposit.currency = scene::USER.into();
+                deposit.currency = fixtures::USER.into();
             }
             facts.deposits.push(deposit);
         }
         for (number, back, minor) in ends {
             facts.end(Ending {
-                deposit: scene::deposit(*number, Standing::Final).onchain_id,
+                deposit: fixtures::deposit(*number, Standing::Final).onchain_id,
                 reason: IncorrectDepositCurrency,
                 refused: (!back).then_some(ManualRefundRequired),
                 minor: *minor,
@@ -250,11 +250,11 @@ fn deposits_that_pay_for_nothing_speak_only_while_none_pays() {
 /// Whatever others deposit under its order's id, and however that ends.
 #[test]
 fn deposits_of_others_say_nothing_unless_they_pay() {
-    let request = scene::request(1);
+    let request = fixtures::request(1);
     let told = |change: fn(&mut Deposit), refused, attempts: &[(Purpose, State)]| {
         let mut facts = facts(&[Standing::Final], attempts);
         let deposit = &mut facts.deposits[0];
-        deposit.depositor = scene::USDC.into();
+        deposit.depositor = fixtures::USDC.into();
         change(deposit);
         let ending = Ending {
             deposit: deposit.onchain_id,
@@ -272,7 +272,7 @@ fn deposits_of_others_say_nothing_unless_they_pay() {
     let cases: [fn(&mut Deposit); 3] = [
         |one| one.amount = alloy::primitives::U256::from(1_000_000),
         |one| one.network = "destination".into(),
-        |one| one.currency = scene::USER.into(),
+        |one| one.currency = fixtures::USER.into(),
     ];
     for change in cases {
         let (before, after, shown) = told(change, refused, &[]);
@@ -290,7 +290,7 @@ fn deposits_of_others_say_nothing_unless_they_pay() {
 /// Anybody can deposit in the user's name, and what he gives goes back to the user.
 #[test]
 fn what_strangers_deposit_in_the_users_name_changes_no_status() {
-    let request = scene::request(1);
+    let request = fixtures::request(1);
     let told = |own: bool, standing, attempts: &[(Purpose, State)]| {
         let mut facts = facts(&[standing], attempts);
         let deposit = &mut facts.deposits[0];
@@ -336,7 +336,7 @@ fn a_filled_request_fails_with_its_deposit_and_recovers_with_it() {
 #[test]
 fn transactions_of_the_users_own_speak_for_themselves() {
     use Status::{Failure, Pending, Success, Waiting};
-    let mut request = scene::request(1);
+    let mut request = fixtures::request(1);
     request.execution = Execution::User;
     let cases = [
         (vec![], Waiting),

@@ -2,7 +2,7 @@ use vm::Family;
 
 use super::*;
 use crate::{
-    request::{fact::Place, reason::RefundFailReason, scene},
+    request::{fact::Inclusion, fixtures, reason::RefundFailReason},
     store::rows::claim::Pause,
 };
 
@@ -22,11 +22,11 @@ fn deposit(number: u8, standing: Standing) -> Deposit {
         onchain_id: id(number),
         network: "origin".into(),
         transaction: "0x1".into(),
-        depository: scene::USER.into(),
-        depositor: scene::USER.into(),
-        currency: scene::USDC.to_uppercase().replacen("0X", "0x", 1),
+        depository: fixtures::USER.into(),
+        depositor: fixtures::USER.into(),
+        currency: fixtures::USDC.to_uppercase().replacen("0X", "0x", 1),
         amount: U256::from(100_000_000),
-        place: Place {
+        place: Inclusion {
             number: 1,
             hash: id(1),
             time: NOW,
@@ -53,7 +53,7 @@ fn leg(purpose: Purpose, deposit: u8, stage: Stage) -> Leg {
         network: "destination".into(),
         lane: "destination".into(),
         attempt: Default::default(),
-        currency: scene::USDC.into(),
+        currency: fixtures::USDC.into(),
         amount: U256::ONE,
         payments: Vec::new(),
         transaction: None,
@@ -67,7 +67,7 @@ fn family(_: &str) -> Option<&'static Family> {
 }
 
 /// What there is, and what it is worth to whoever gives it back.
-struct Scene {
+struct Fixture {
     request: Request,
     facts: Facts,
     claim: Claim,
@@ -76,12 +76,12 @@ struct Scene {
     patience: Patience,
 }
 
-impl Scene {
+impl Fixture {
     fn new(deposits: &[Deposit], legs: &[Leg]) -> Self {
         let worths = deposits
             .iter()
             .map(|one| (one.onchain_id, Worth::Something));
-        let mut request = scene::request(1);
+        let mut request = fixtures::request(1);
         request.order.solver = "0x00000000000000000000000000000000000000a1".into();
         Self {
             request,
@@ -177,17 +177,17 @@ const FUNDED: Standing = Standing::Final;
 
 #[test]
 fn only_final_deposits_are_acted_on() {
-    assert_eq!(Scene::new(&[], &[]).plan(), rest(Next::Done));
-    let early = Scene::new(&[deposit(1, Included)], &[]);
+    assert_eq!(Fixture::new(&[], &[]).plan(), rest(Next::Done));
+    let early = Fixture::new(&[deposit(1, Included)], &[]);
     assert_eq!(early.plan(), rest(Next::Wait));
-    let gone = Scene::new(&[deposit(1, Reorged)], &[]);
+    let gone = Fixture::new(&[deposit(1, Reorged)], &[]);
     assert_eq!(gone.plan(), rest(Next::Done));
     let both = [deposit(1, Included), deposit(2, FUNDED)];
-    assert_eq!(Scene::new(&both, &[]).plan(), one(fund(2)));
-    let user = |scene: &mut Scene| scene.request.execution = Execution::User;
+    assert_eq!(Fixture::new(&both, &[]).plan(), one(fund(2)));
+    let user = |fixture: &mut Fixture| fixture.request.execution = Execution::User;
     // Nobody is paid where the user acts by himself; what is not final yet is not forgotten.
-    assert_eq!(Scene::new(&both, &[]).with(user).plan(), rest(Next::Wait));
-    let last = Scene::new(&both[1..], &[]);
+    assert_eq!(Fixture::new(&both, &[]).with(user).plan(), rest(Next::Wait));
+    let last = Fixture::new(&both[1..], &[]);
     assert_eq!(last.with(user).plan(), rest(Next::Done));
 }
 
@@ -201,7 +201,7 @@ fn the_matching_deposit_decides_whatever_else_was_deposited_and_when() {
     for at in 0..=others.len() {
         let mut all = others.to_vec();
         all.insert(at, deposit(9, FUNDED));
-        let (steps, next) = Scene::new(&all, &[]).plan();
+        let (steps, next) = Fixture::new(&all, &[]).plan();
         assert_eq!(steps[0], fund(9), "{at}");
         assert_eq!(next, Next::Wait);
         assert!(steps.contains(&refund(1, DepositedAmountTooLowToFill)));
@@ -210,7 +210,7 @@ fn the_matching_deposit_decides_whatever_else_was_deposited_and_when() {
         assert_eq!(parked, [listed(2), listed(3)], "{at}");
     }
     // Without it they end all the same, and the order can still be filled.
-    let (steps, _) = Scene::new(&others, &[]).plan();
+    let (steps, _) = Fixture::new(&others, &[]).plan();
     let filled = steps
         .iter()
         .any(|step| matches!(step, Step::Fund { .. } | Step::Fail { .. }));
@@ -227,7 +227,7 @@ fn mismatches_have_their_reasons() {
             deposit.network = "destination".into();
         }),
         (Some(IncorrectDepositCurrency), |deposit| {
-            deposit.currency = scene::USER.into();
+            deposit.currency = fixtures::USER.into();
         }),
         (Some(DepositedAmountTooLowToFill), |deposit| {
             deposit.amount = U256::ZERO;
@@ -236,9 +236,9 @@ fn mismatches_have_their_reasons() {
     for (reason, change) in table {
         let mut deposit = deposit(1, FUNDED);
         change(&mut deposit);
-        assert_eq!(mismatch(&scene::request(1), &deposit), reason);
+        assert_eq!(mismatch(&fixtures::request(1), &deposit), reason);
     }
-    let mut request = scene::request(1);
+    let mut request = fixtures::request(1);
     request.order.inputs.clear();
     let reason = mismatch(&request, &deposit(1, FUNDED));
     assert_eq!(reason, Some(FailReason::Unknown));
@@ -262,13 +262,13 @@ fn nothing_illegal_follows_any_combination() {
                 .filter_map(|(purpose, stage)| Some(leg(purpose, 1, stage?)))
                 .collect();
             let deposits: Vec<_> = (1..=count).map(|n| deposit(n, FUNDED)).collect();
-            let scene = Scene::new(&deposits, &legs).with(|scene| {
-                scene.claim.failure = *failure;
+            let fixture = Fixture::new(&deposits, &legs).with(|fixture| {
+                fixture.claim.failure = *failure;
                 if fill == Some(Failed) || refund.is_some() {
-                    scene.claim.failure = failure.or(Some(FailReason::Unknown));
+                    fixture.claim.failure = failure.or(Some(FailReason::Unknown));
                 }
             });
-            let (steps, next) = scene.plan();
+            let (steps, next) = fixture.plan();
             let case = format!("{fill:?} {refund:?} {failure:?} {count}: {steps:?} {next:?}");
             let live = |stage: Option<Stage>| stage.is_some_and(|stage| stage != Failed);
             let paid = |stage| matches!(stage, Some(Confirmed | Final));
@@ -276,7 +276,7 @@ fn nothing_illegal_follows_any_combination() {
             for step in &steps {
                 match step {
                     Step::Fund { deposit } => {
-                        assert!(!live(fill) && scene.claim.failure.is_none(), "{case}");
+                        assert!(!live(fill) && fixture.claim.failure.is_none(), "{case}");
                         assert!(!used(deposit), "{case}");
                     }
                     Step::Refund {
@@ -297,17 +297,17 @@ fn nothing_illegal_follows_any_combination() {
 
 #[test]
 fn each_deadline_has_its_own_end() {
-    let funded = || Scene::new(&[deposit(1, FUNDED)], &[]);
-    let ttl = funded().with(|scene| scene.request.expires_at = Some(NOW + 1));
+    let funded = || Fixture::new(&[deposit(1, FUNDED)], &[]);
+    let ttl = funded().with(|fixture| fixture.request.expires_at = Some(NOW + 1));
     assert_eq!(ttl.at(NOW), one(fund(1)));
     assert_eq!(ttl.at(NOW + 1), one(fail(TtlExpired)));
     // The fill's deadline alone has passed: what was deposited goes back.
-    let due = funded().with(|scene| {
-        scene.request.order.output.deadline = u32::try_from(NOW + 61).unwrap();
+    let due = funded().with(|fixture| {
+        fixture.request.order.output.deadline = u32::try_from(NOW + 61).unwrap();
     });
     assert_eq!(due.at(NOW), one(fund(1)));
     assert_eq!(due.at(NOW + 1), one(fail(OrderExpired)));
-    let failed = due.with(|scene| scene.claim.failure = Some(OrderExpired));
+    let failed = due.with(|fixture| fixture.claim.failure = Some(OrderExpired));
     assert_eq!(failed.at(NOW + 1), one(refund(1, OrderExpired)));
     // Both have: nothing that is paid would be attested.
     let refund_by = claimable::until(&deposit(1, FUNDED));
@@ -322,12 +322,12 @@ fn each_deadline_has_its_own_end() {
     assert_eq!(whole.at(kept - day - 61), one(fund(1)));
     assert_eq!(whole.at(kept - day - 60), one(fail(OrderExpired)));
     // What is not filled any more is given back for a day.
-    let unfilled = whole.with(|scene| scene.claim.failure = Some(OrderExpired));
+    let unfilled = whole.with(|fixture| fixture.claim.failure = Some(OrderExpired));
     assert_eq!(unfilled.at(kept - day - 60), one(refund(1, OrderExpired)));
     assert_eq!(unfilled.at(kept - 61), one(refund(1, OrderExpired)));
     // The refund's alone: the order can still be filled.
-    let early = funded().with(|scene| {
-        scene.request.order.inputs[0].refunds[0].deadline = u32::try_from(NOW).unwrap();
+    let early = funded().with(|fixture| {
+        fixture.request.order.inputs[0].refunds[0].deadline = u32::try_from(NOW).unwrap();
     });
     assert_eq!(early.at(NOW), one(fund(1)));
 }
@@ -335,23 +335,23 @@ fn each_deadline_has_its_own_end() {
 #[test]
 fn the_refund_path_is_for_keys_where_it_is_not_for_all() {
     let force = || {
-        Scene::new(&[deposit(1, FUNDED)], &[]).with(|scene| {
-            scene.request.referrer = Some(FORCE_REFUND.into());
+        Fixture::new(&[deposit(1, FUNDED)], &[]).with(|fixture| {
+            fixture.request.referrer = Some(FORCE_REFUND.into());
         })
     };
     assert_eq!(force().plan(), one(fail(ManualAdminRefund)));
-    let stranger = force().with(|scene| scene.patience.forced_by_all = false);
+    let stranger = force().with(|fixture| fixture.patience.forced_by_all = false);
     assert_eq!(stranger.plan(), one(fund(1)));
-    let known = stranger.with(|scene| scene.request.api_key = Some("app".into()));
+    let known = stranger.with(|fixture| fixture.request.api_key = Some("app".into()));
     assert_eq!(known.plan(), one(fail(ManualAdminRefund)));
 }
 
 #[test]
 fn refunds_that_fail_are_tried_again_until_their_deadline() {
     let paused = |tries: usize, until| {
-        Scene::new(&[deposit(1, FUNDED)], &vec![leg(Refund, 1, Failed); tries]).with(|scene| {
-            scene.claim.failure = Some(TtlExpired);
-            scene.claim.pauses = vec![Pause {
+        Fixture::new(&[deposit(1, FUNDED)], &vec![leg(Refund, 1, Failed); tries]).with(|fixture| {
+            fixture.claim.failure = Some(TtlExpired);
+            fixture.claim.pauses = vec![Pause {
                 deposit: id(1),
                 tries: 4,
                 until,
@@ -365,12 +365,12 @@ fn refunds_that_fail_are_tried_again_until_their_deadline() {
     assert_eq!(parks(&steps), [(id(1), AmountTooLowToRefund, false)]);
     let (steps, _) = paused(8, NOW).plan();
     assert_eq!(parks(&steps), [(id(1), AmountTooLowToRefund, false)]);
-    let gone = paused(0, NOW).with(|scene| scene.request.order.inputs[0].refunds.clear());
+    let gone = paused(0, NOW).with(|fixture| fixture.request.order.inputs[0].refunds.clear());
     assert_eq!(
         parks(&gone.plan().0),
         [(id(1), ManualRefundRequired, false)]
     );
-    let parked = paused(0, NOW).with(|scene| scene.claim.parked = vec![id(1)]);
+    let parked = paused(0, NOW).with(|fixture| fixture.claim.parked = vec![id(1)]);
     assert_eq!(parked.plan(), rest(Next::Done));
 }
 
@@ -380,19 +380,19 @@ fn dust_and_unknown_tokens_are_parked_and_say_nothing() {
         (Worth::Dust, AmountTooLowToRefund),
         (Worth::Unknown, ManualRefundRequired),
     ] {
-        let scene = Scene::new(&[low(1)], &[]).with(|scene| {
-            scene.worths.insert(id(1), worth);
+        let fixture = Fixture::new(&[low(1)], &[]).with(|fixture| {
+            fixture.worths.insert(id(1), worth);
         });
-        assert_eq!(parks(&scene.plan().0), [(id(1), why, true)]);
+        assert_eq!(parks(&fixture.plan().0), [(id(1), why, true)]);
     }
     // Without a price nothing is decided about it, and nothing else waits for that.
     let both = [low(1), deposit(2, FUNDED)];
-    let scene = Scene::new(&both, &[]).with(|scene| scene.worths.clear());
-    assert_eq!(scene.plan(), one(fund(2)));
+    let fixture = Fixture::new(&both, &[]).with(|fixture| fixture.worths.clear());
+    assert_eq!(fixture.plan(), one(fund(2)));
     // What the order asked for is given back whatever it is worth by now.
-    let fallen = Scene::new(&[deposit(1, FUNDED)], &[]).with(|scene| {
-        scene.worths.insert(id(1), Worth::Dust);
-        scene.claim.failure = Some(TtlExpired);
+    let fallen = Fixture::new(&[deposit(1, FUNDED)], &[]).with(|fixture| {
+        fixture.worths.insert(id(1), Worth::Dust);
+        fixture.claim.failure = Some(TtlExpired);
     });
     assert_eq!(fallen.plan(), one(refund(1, TtlExpired)));
 }
@@ -406,10 +406,10 @@ fn what_has_no_price_is_parked_when_it_could_not_be_given_back_any_more() {
     much.amount += U256::from(7);
     let filled = vec![leg(Fill, 1, Final)];
     for (deposit, legs) in [(low(1), vec![]), (foreign, vec![]), (much, filled)] {
-        let scene = Scene::new(&[deposit], &legs).with(|scene| scene.worths.clear());
-        assert_eq!(scene.plan(), rest(Next::Until(NOW + 600)));
-        assert_eq!(scene.at(until - 61), rest(Next::Until(until + 539)));
-        let (steps, _) = scene.at(until - 60);
+        let fixture = Fixture::new(&[deposit], &legs).with(|fixture| fixture.worths.clear());
+        assert_eq!(fixture.plan(), rest(Next::Until(NOW + 600)));
+        assert_eq!(fixture.at(until - 61), rest(Next::Until(until + 539)));
+        let (steps, _) = fixture.at(until - 60);
         assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
     }
 }
@@ -421,7 +421,7 @@ fn parts_that_double_get_no_more_turns_of_one_depositor() {
         part.amount = U256::from(amount);
     }
     let legs: Vec<_> = (1..=3).map(|n| leg(Refund, n, Final)).collect();
-    let (steps, _) = Scene::new(&parts, &legs).plan();
+    let (steps, _) = Fixture::new(&parts, &legs).plan();
     assert_eq!(parks(&steps), [(id(4), ManualRefundRequired, false)]);
 }
 
@@ -430,26 +430,26 @@ fn a_few_deposits_of_an_order_are_given_back_and_the_rest_is_parked() {
     let lows: Vec<_> = (1..=20).map(low).collect();
     let begun = |count: u8| -> Vec<_> { (1..=count).map(|n| leg(Refund, n, Final)).collect() };
     let reason = DepositedAmountTooLowToFill;
-    let (steps, _) = Scene::new(&lows[..3], &begun(2)).plan();
+    let (steps, _) = Fixture::new(&lows[..3], &begun(2)).plan();
     assert_eq!(steps, [refund(3, reason)]);
-    let (steps, _) = Scene::new(&lows[..4], &begun(3)).plan();
+    let (steps, _) = Fixture::new(&lows[..4], &begun(3)).plan();
     assert_eq!(parks(&steps), [(id(4), ManualRefundRequired, false)]);
     // Depositors by the dozen are no way around it.
     let mut many = lows.clone();
     for (number, deposit) in (1_u8..).zip(&mut many) {
         deposit.depositor = format!("0x{}", format!("{number:02x}").repeat(20));
     }
-    let (steps, _) = Scene::new(&many[..12], &begun(11)).plan();
+    let (steps, _) = Fixture::new(&many[..12], &begun(11)).plan();
     assert_eq!(steps, [refund(12, reason)]);
-    let (steps, _) = Scene::new(&many[..13], &begun(12)).plan();
+    let (steps, _) = Fixture::new(&many[..13], &begun(12)).plan();
     assert_eq!(parks(&steps), [(id(13), ManualRefundRequired, false)]);
     // The deposit that paid for the order has its turn whatever strangers did.
     many.truncate(12);
     many.push(deposit(99, FUNDED));
-    let scene = Scene::new(&many, &begun(12)).with(|scene| {
-        scene.claim.failure = Some(TtlExpired);
+    let fixture = Fixture::new(&many, &begun(12)).with(|fixture| {
+        fixture.claim.failure = Some(TtlExpired);
     });
-    assert_eq!(scene.plan(), one(refund(99, TtlExpired)));
+    assert_eq!(fixture.plan(), one(refund(99, TtlExpired)));
 }
 
 #[test]
@@ -470,11 +470,11 @@ fn strangers_small_deposits_take_nobodys_turn() {
         all.push(deposit(99, FUNDED));
         let mut legs = vec![leg(Fill, 1, Final)];
         legs.extend((2..=13).map(|number| leg(Refund, number, Final)));
-        let scene = Scene::new(&all, &legs);
-        assert_eq!(scene.plan(), one(refund(99, DoubleSpend)), "{own_name}");
+        let fixture = Fixture::new(&all, &legs);
+        assert_eq!(fixture.plan(), one(refund(99, DoubleSpend)), "{own_name}");
         // Of their own they have had enough.
         all.push(small(14, own_name));
-        let (steps, _) = Scene::new(&all, &legs).plan();
+        let (steps, _) = Fixture::new(&all, &legs).plan();
         assert_eq!(parks(&steps), [(id(14), ManualRefundRequired, false)]);
     }
     // As much from a dozen strangers takes each other's turn, and not the user's.
@@ -487,7 +487,7 @@ fn strangers_small_deposits_take_nobodys_turn() {
     all.push(deposit(99, FUNDED));
     let mut legs = vec![leg(Fill, 1, Final)];
     legs.extend((2..=13).map(|number| leg(Refund, number, Final)));
-    let (steps, _) = Scene::new(&all, &legs).plan();
+    let (steps, _) = Fixture::new(&all, &legs).plan();
     assert_eq!(steps[0], refund(99, DoubleSpend));
     assert_eq!(parks(&steps), [(id(14), ManualRefundRequired, false)]);
 }
@@ -499,11 +499,11 @@ fn a_matching_deposit_that_nobody_attests_ends_by_itself_and_the_next_one_decide
         crowded.together = 1 + vm::protocol::limits::ACTIONS as u32;
         crowded
     };
-    let (steps, _) = Scene::new(&[crowded(), deposit(2, FUNDED)], &[]).plan();
+    let (steps, _) = Fixture::new(&[crowded(), deposit(2, FUNDED)], &[]).plan();
     assert_eq!(steps[0], fund(2));
     assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
     // Alone it fails no order, either: its user may still deposit.
-    let (steps, _) = Scene::new(&[crowded()], &[]).plan();
+    let (steps, _) = Fixture::new(&[crowded()], &[]).plan();
     assert_eq!(steps.len(), 1);
     assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
 }
@@ -515,22 +515,22 @@ fn a_deposit_whose_order_another_names_is_parked_and_the_payers_own_decides() {
         ..deposit(number, FUNDED)
     };
     let parked = [(id(1), ManualRefundRequired, false)];
-    let (steps, _) = Scene::new(&[named(1, true), named(2, false)], &[]).plan();
+    let (steps, _) = Fixture::new(&[named(1, true), named(2, false)], &[]).plan();
     assert_eq!(steps[0], fund(2));
     assert_eq!(parks(&steps), parked);
-    let (steps, _) = Scene::new(&[named(1, true)], &[]).plan();
+    let (steps, _) = Fixture::new(&[named(1, true)], &[]).plan();
     assert_eq!((steps.len(), parks(&steps)), (1, parked.to_vec()));
-    let (steps, _) = Scene::new(&[named(1, false)], &[]).plan();
+    let (steps, _) = Fixture::new(&[named(1, false)], &[]).plan();
     assert_eq!(steps, [fund(1)]);
 }
 
 #[test]
 fn one_refund_on_its_way_holds_up_no_fill_and_no_other_refund() {
     let all = [low(1), deposit(2, FUNDED), low(3)];
-    let (steps, _) = Scene::new(&all, &[leg(Refund, 1, Open)]).plan();
+    let (steps, _) = Fixture::new(&all, &[leg(Refund, 1, Open)]).plan();
     assert_eq!(steps, [fund(2), refund(3, DepositedAmountTooLowToFill)]);
     let legs = [leg(Refund, 1, Open), leg(Fill, 2, Open)];
-    let (steps, _) = Scene::new(&all, &legs).plan();
+    let (steps, _) = Fixture::new(&all, &legs).plan();
     assert_eq!(steps, [refund(3, DepositedAmountTooLowToFill)]);
 }
 
@@ -538,64 +538,65 @@ fn one_refund_on_its_way_holds_up_no_fill_and_no_other_refund() {
 fn what_exceeds_an_order_goes_back_when_its_fill_is_final() {
     let mut much = deposit(1, FUNDED);
     much.amount += U256::from(7);
-    let scene = |legs: &[Leg]| Scene::new(std::slice::from_ref(&much), legs);
+    let fixture = |legs: &[Leg]| Fixture::new(std::slice::from_ref(&much), legs);
     for stage in [Open, Confirmed] {
-        assert_eq!(scene(&[leg(Fill, 1, stage)]).plan(), rest(Next::Wait));
+        assert_eq!(fixture(&[leg(Fill, 1, stage)]).plan(), rest(Next::Wait));
     }
-    let filled = || scene(&[leg(Fill, 1, Final)]);
+    let filled = || fixture(&[leg(Fill, 1, Final)]);
     let back = Step::Excess {
         deposit: id(1),
         amount: U256::from(7),
     };
     assert_eq!(filled().plan(), one(back));
-    let dust = filled().with(|scene| {
-        scene.worths.insert(id(1), Worth::Dust);
+    let dust = filled().with(|fixture| {
+        fixture.worths.insert(id(1), Worth::Dust);
     });
     assert_eq!(dust.plan(), rest(Next::Done));
-    let unknown = filled().with(|scene| scene.worths.clear());
+    let unknown = filled().with(|fixture| fixture.worths.clear());
     assert_eq!(unknown.plan(), rest(Next::Until(NOW + 600)));
     for stage in [Open, Confirmed] {
-        let begun = scene(&[leg(Fill, 1, Final), leg(Excess, 1, stage)]);
+        let begun = fixture(&[leg(Fill, 1, Final), leg(Excess, 1, stage)]);
         assert_eq!(begun.plan(), rest(Next::Wait));
     }
-    let done = scene(&[leg(Fill, 1, Final), leg(Excess, 1, Final)]);
+    let done = fixture(&[leg(Fill, 1, Final), leg(Excess, 1, Final)]);
     assert_eq!(done.plan(), rest(Next::Done));
     // What cannot be given back is the operator's: at the deadline, and when it fails in every block.
     let (steps, _) = filled().at(claimable::until(&deposit(1, FUNDED)) - 60);
     assert_eq!(parks(&steps), [(id(1), ManualRefundRequired, false)]);
     let lost = vec![leg(Excess, 1, Failed); 8];
-    let failing = filled().with(|scene| scene.claim.legs.extend(lost));
+    let failing = filled().with(|fixture| fixture.claim.legs.extend(lost));
     let Step::Park(parked) = &failing.plan().0[0] else {
         panic!("{:?}", failing.plan());
     };
     assert_eq!(parked[0].amount, U256::from(7));
-    let parked = failing.with(|scene| scene.claim.parked = vec![id(1)]);
+    let parked = failing.with(|fixture| fixture.claim.parked = vec![id(1)]);
     assert_eq!(parked.plan(), rest(Next::Done));
-    let again = parked.with(|scene| {
-        scene.claim.parked.clear();
-        scene.claim.released = vec![id(1)];
+    let again = parked.with(|fixture| {
+        fixture.claim.parked.clear();
+        fixture.claim.released = vec![id(1)];
     });
     assert!(matches!(again.plan().0[..], [Step::Excess { .. }]));
     // Of an order that fails everything goes back at once.
-    let failed = scene(&[leg(Fill, 1, Failed)]).with(|scene| {
-        scene.claim.failure = Some(TtlExpired);
+    let failed = fixture(&[leg(Fill, 1, Failed)]).with(|fixture| {
+        fixture.claim.failure = Some(TtlExpired);
     });
     assert_eq!(failed.plan(), one(refund(1, TtlExpired)));
 }
 
 #[test]
 fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
-    let scene = Scene::new(&[deposit(1, FUNDED)], &[]);
+    let fixture = Fixture::new(&[deposit(1, FUNDED)], &[]);
     // However long its chain took: it waits from the first look on.
     for offer in [Offer::Short, Offer::Away, Offer::Reverts] {
         assert_eq!(
-            super::fund(&scene.case(NOW + 9_999), &id(1), &offer),
+            super::fund(&fixture.case(NOW + 9_999), &id(1), &offer),
             Funding::Wait
         );
     }
-    let waiting = |scene: &mut Scene| scene.claim = claim::wait(&scene.claim, id(1), NOW).unwrap();
-    let scene = scene.with(waiting);
-    let judged = |offer: &Offer, now| super::fund(&scene.case(now), &id(1), offer);
+    let waiting =
+        |fixture: &mut Fixture| fixture.claim = claim::wait(&fixture.claim, id(1), NOW).unwrap();
+    let fixture = fixture.with(waiting);
+    let judged = |offer: &Offer, now| super::fund(&fixture.case(now), &id(1), offer);
     let amounts = vec![U256::from(5)];
     assert_eq!(
         judged(&Offer::Pay(amounts.clone()), NOW),
@@ -615,8 +616,9 @@ fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
     let away = judged(&Offer::Away, NOW + 86_400);
     assert_eq!(away, Funding::Fail(FailReason::NoQuotes));
     // What another deposit has waited for does not count.
-    let waiting = |scene: &mut Scene| scene.claim = claim::wait(&scene.claim, id(2), NOW).unwrap();
-    let other = Scene::new(&[deposit(1, FUNDED)], &[]).with(waiting);
+    let waiting =
+        |fixture: &mut Fixture| fixture.claim = claim::wait(&fixture.claim, id(2), NOW).unwrap();
+    let other = Fixture::new(&[deposit(1, FUNDED)], &[]).with(waiting);
     let judged = |number| super::fund(&other.case(NOW + 300), &id(number), &Offer::Short);
     assert_eq!(judged(1), Funding::Wait);
     assert_eq!(judged(2), Funding::Fail(FailReason::SolverBalanceTooLow));
@@ -625,21 +627,21 @@ fn an_offer_says_what_becomes_of_the_deposit_that_decides() {
 #[test]
 fn whose_orders_are_not_tried_decides_nobody_elses() {
     let deposits = [deposit(1, FUNDED), deposit(2, FUNDED)];
-    let barred = |scene: &mut Scene| {
-        scene.barred.insert(id(1));
+    let barred = |fixture: &mut Fixture| {
+        fixture.barred.insert(id(1));
     };
-    assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(1)]);
-    let (steps, _) = Scene::new(&deposits, &[]).with(barred).plan();
+    assert_eq!(Fixture::new(&deposits, &[]).plan().0, [fund(1)]);
+    let (steps, _) = Fixture::new(&deposits, &[]).with(barred).plan();
     assert_eq!(steps, [fund(2), refund(1, SolverCapacityExceeded)]);
     // Alone it goes back at once, and has not failed the order.
-    let alone = Scene::new(&deposits[..1], &[]).with(barred);
+    let alone = Fixture::new(&deposits[..1], &[]).with(barred);
     assert_eq!(alone.plan(), one(refund(1, SolverCapacityExceeded)));
-    let (steps, _) = Scene::new(&deposits, &[leg(Refund, 1, Final)])
+    let (steps, _) = Fixture::new(&deposits, &[leg(Refund, 1, Final)])
         .with(barred)
         .plan();
     assert_eq!(steps, [fund(2)]);
     // What another has filled goes back.
-    let filled = Scene::new(&deposits, &[leg(Fill, 2, Final)]).with(barred);
+    let filled = Fixture::new(&deposits, &[leg(Fill, 2, Final)]).with(barred);
     let (steps, _) = filled.plan();
     assert_eq!(steps, [refund(1, FailReason::DoubleSpend)]);
 }
@@ -648,21 +650,21 @@ fn whose_orders_are_not_tried_decides_nobody_elses() {
 fn the_users_own_deposit_decides_and_others_fail_no_order() {
     let mut deposits = [deposit(1, FUNDED), deposit(2, FUNDED)];
     deposits[0].depositor = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc".into();
-    assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(2)]);
+    assert_eq!(Fixture::new(&deposits, &[]).plan().0, [fund(2)]);
     // In his name is not his.
-    deposits[0].depositor = scene::USER.into();
+    deposits[0].depositor = fixtures::USER.into();
     deposits[0].own = false;
-    assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(2)]);
+    assert_eq!(Fixture::new(&deposits, &[]).plan().0, [fund(2)]);
     // Another's decides as long as there is no other one; of two whichever can be paid for.
-    assert_eq!(Scene::new(&deposits[..1], &[]).plan(), one(fund(1)));
+    assert_eq!(Fixture::new(&deposits[..1], &[]).plan(), one(fund(1)));
     deposits[1].own = false;
-    assert_eq!(Scene::new(&deposits, &[]).plan().0, [fund(1), fund(2)]);
+    assert_eq!(Fixture::new(&deposits, &[]).plan().0, [fund(1), fund(2)]);
     deposits[1].own = true;
-    let refused = |scene: &mut Scene| {
-        scene.claim = claim::refuse(&scene.claim, id(1), FailReason::Slippage);
+    let refused = |fixture: &mut Fixture| {
+        fixture.claim = claim::refuse(&fixture.claim, id(1), FailReason::Slippage);
     };
-    let alone = Scene::new(&deposits[..1], &[]).with(refused);
+    let alone = Fixture::new(&deposits[..1], &[]).with(refused);
     assert_eq!(alone.plan(), one(refund(1, FailReason::Slippage)));
-    let (steps, _) = Scene::new(&deposits, &[]).with(refused).plan();
+    let (steps, _) = Fixture::new(&deposits, &[]).with(refused).plan();
     assert_eq!(steps, [fund(2), refund(1, FailReason::Slippage)]);
 }

@@ -7,7 +7,7 @@ use crate::{
     market::Currency,
     price::{Price, PriceError, beside},
     request::{fact::Purpose, reason::RefundFailReason},
-    solver::{Paid, Solver, SolverError, View, lane::Lane},
+    solver::{Paid, Solver, SolverError, View, account::SolverAccount},
 };
 
 /// Gas units that a refund may take beyond what a transaction takes that does nothing.
@@ -48,7 +48,7 @@ impl Solver {
 
     /// The gas that a refund is sent with; `None` where it would revert, then too, or takes more than
     /// anybody needs to receive money.
-    async fn gas(&self, lane: &Lane, call: &Call) -> Result<Option<u64>, SolverError> {
+    async fn gas(&self, lane: &SolverAccount, call: &Call) -> Result<Option<u64>, SolverError> {
         let Ok(gas) = lane.estimate(call, &[]).await? else {
             return Ok(None);
         };
@@ -64,7 +64,7 @@ impl Solver {
     /// it.
     async fn cost(
         &self,
-        lane: &Lane,
+        lane: &SolverAccount,
         currency: &Address,
         (call, gas): (&Call, u64),
         now: u64,
@@ -88,7 +88,7 @@ impl Solver {
     /// it is ours: no refund waits for it.
     async fn settled(
         &self,
-        lane: &Lane,
+        lane: &SolverAccount,
         (currency, together): (&Address, u32),
         now: u64,
     ) -> Amount {

@@ -46,7 +46,7 @@ fn gas_is_converted_and_rounded_up() {
 }
 
 fn given(amount: u64, minimum: u64, cost: u64, charged: u64) -> Option<u64> {
-    let deposit = crate::request::scene::deposit(1, crate::request::fact::Standing::Final);
+    let deposit = crate::request::fixtures::deposit(1, crate::request::fact::Standing::Final);
     let gift = Gift {
         deposit: &deposit,
         purpose: Purpose::Refund,

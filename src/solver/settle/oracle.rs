@@ -34,7 +34,7 @@ const NOT_YET: &[&str] = &[
 
 /// See the module.
 #[derive(Clone)]
-pub struct Oracle {
+pub struct OracleClient {
     carrier: Arc<dyn Carrier>,
 }
 
@@ -96,7 +96,7 @@ pub enum Refused {
     Now(String),
 }
 
-impl Oracle {
+impl OracleClient {
     /// Asks over HTTP; see [`Http::new`].
     pub fn new(
         url: Url,

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    request::{Request, scene},
+    request::{Request, fixtures},
     solver::tests::rig::{ROUTER, Rig},
     store::rows,
 };
@@ -25,7 +25,7 @@ type Answers = Arc<Mutex<VecDeque<(u16, Value)>>>;
 type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// An oracle that gives scripted answers in turn and remembers what it was asked.
-async fn oracle(answers: Vec<(u16, Value)>) -> (Oracle, Answers, Asked) {
+async fn oracle(answers: Vec<(u16, Value)>) -> (OracleClient, Answers, Asked) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let answers: Answers = Arc::new(Mutex::new(answers.into()));
@@ -57,7 +57,7 @@ async fn oracle(answers: Vec<(u16, Value)>) -> (Oracle, Answers, Asked) {
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
     });
-    let oracle = Oracle::new(url.parse().unwrap(), None, Duration::from_secs(5)).unwrap();
+    let oracle = OracleClient::new(url.parse().unwrap(), None, Duration::from_secs(5)).unwrap();
     (oracle, answers, asked)
 }
 
@@ -97,11 +97,11 @@ async fn filled(rig: &mut Rig) -> Request {
     request
 }
 
-async fn settler(rig: &Rig, oracle: Oracle) -> Settler {
+async fn settler(rig: &Rig, oracle: OracleClient) -> Settler {
     settling(rig, oracle, Arc::default()).await
 }
 
-async fn settling(rig: &Rig, oracle: Oracle, exposure: Arc<Exposure>) -> Settler {
+async fn settling(rig: &Rig, oracle: OracleClient, exposure: Arc<Exposure>) -> Settler {
     Settler {
         exposure,
         requests: rig.requests.clone(),
@@ -126,7 +126,7 @@ async fn what_is_settled_counts_for_no_limit_any_more() {
     let request = filled(&mut rig).await;
     let payment = crate::solver::exposure::Payment {
         network: "destination",
-        currency: scene::USDC,
+        currency: fixtures::USDC,
         amount: U256::from(99_900_000),
         user: None,
     };

@@ -13,10 +13,10 @@ use vm::{
     Address, Amount, Block, Chain, ChainEntry, ChainReader, CodecError, Head, Payment, PaymentKind,
     ReadError, StateReader, Transaction, TxRef, WithdrawalStatus,
     trade::{
-        Accounts, Broadcast, Call, Called, CurrencyInfo, DepositTerms, Draft, Failover, Fate, Fees,
-        FillTerms, Ground, Intended, Limits, PaymentTerms, Payout, Rehearsal, Revert, ScanError,
-        Scanner, Sighting, Spend, Spent, Step, StepBuilder, StepCall, Trade, TransactionCodec,
-        Unfit, Writer,
+        Accounts, Broadcast, Call, Called, CurrencyInfo, DepositTerms, DepositTx, Draft, Failover,
+        FailoverContext, Fate, Fees, FillTerms, Intended, Limits, PaymentTerms, Payout, Revert,
+        ScanError, Scanner, Simulator, Spend, Spent, Step, StepBuilder, StepCall, TradingProvider,
+        TransactionCodec, Unfit, Writer,
     },
 };
 
@@ -293,15 +293,15 @@ impl FakeChain {
         let trades = [true, false, false].map(|first| {
             let chain = self.clone();
             let provider = Arc::new(Provider { chain, first });
-            Trade {
+            TradingProvider {
                 scanner: self.clone(),
                 accounts: provider.clone(),
                 writer: provider,
-                rehearsal: self.clone(),
-                witnesses: Arc::new(vm::testing::Unseen),
+                simulator: self.clone(),
+                inspector: Arc::new(vm::testing::Unseen),
             }
         });
-        let ground = Ground {
+        let context = FailoverContext {
             name: self.name.into(),
             number: self.number,
             codec: &Codec,
@@ -316,7 +316,7 @@ impl FakeChain {
             },
             required: 2,
         };
-        Failover::new(ground, trades.into()).unwrap()
+        Failover::new(context, trades.into()).unwrap()
     }
 }
 
@@ -504,7 +504,7 @@ fn data(draft: &Value) -> Value {
 }
 
 #[async_trait]
-impl Rehearsal for FakeChain {
+impl Simulator for FakeChain {
     async fn rehearse(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         Err(ReadError::Unavailable(
             "the solver rehearses nothing".into(),
@@ -689,7 +689,7 @@ impl StateReader for FakeChain {
     }
 
     async fn view(&self, _: &Address, _: &Bytes, _: &Block) -> Result<Bytes, ReadError> {
-        Err(ReadError::Unavailable("no views here".into()))
+        Err(ReadError::Unavailable("no head calls here".into()))
     }
 }
 
@@ -810,11 +810,19 @@ impl Scanner for FakeChain {
         Ok(self.with(|world| (number <= world.head()).then(|| world.block(number))))
     }
 
-    async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+    async fn deposits(
+        &self,
+        _: std::ops::RangeInclusive<u64>,
+    ) -> Result<Vec<DepositTx>, ScanError> {
         Ok(Vec::new())
     }
 
-    async fn omitted(&self, _: u64, _: &Block, _: &[Sighting]) -> Result<Vec<Sighting>, ScanError> {
+    async fn omitted(
+        &self,
+        _: u64,
+        _: &Block,
+        _: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
         Ok(Vec::new())
     }
 }

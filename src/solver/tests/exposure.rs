@@ -5,7 +5,7 @@ use alloy::primitives::{B256, U256};
 use super::rig::{Rig, recipient, refundee};
 use crate::{
     market::{Caps, Dollars},
-    request::{Call, Request, fact::Deposit, reason::FailReason, scene, status::Status},
+    request::{Call, Request, fact::Deposit, fixtures, reason::FailReason, status::Status},
     solver::{exposure::Payment, judge::Next},
 };
 
@@ -99,7 +99,7 @@ async fn whoever_asks_in_anothers_name_uses_up_his_own_limit() {
     // Now he has had his share.
     let payment = Payment {
         network: "destination",
-        currency: crate::request::scene::USDC,
+        currency: crate::request::fixtures::USDC,
         amount: U256::from(99_900_000),
         user: Some(&second.recipient),
     };
@@ -113,7 +113,7 @@ async fn quotes_are_asked_of_the_same_limits() {
     let solver = rig.solver().await;
     let payment = |amount: u64| Payment {
         network: "destination",
-        currency: crate::request::scene::USDC,
+        currency: crate::request::fixtures::USDC,
         amount: U256::from(amount),
         user: Some("0x51"),
     };
@@ -147,7 +147,7 @@ async fn a_fill_that_failed_leaves_the_hours_limit_to_others() {
         let solver = rig.solver().await;
         let payment = Payment {
             network: "destination",
-            currency: scene::USDC,
+            currency: fixtures::USDC,
             amount: U256::from(150_000_000),
             user: None,
         };
@@ -168,7 +168,7 @@ async fn a_fill_that_may_have_paid_keeps_the_hours_limit() {
     rig.settle(&request).await;
     let payment = Payment {
         network: "destination",
-        currency: scene::USDC,
+        currency: fixtures::USDC,
         amount: U256::from(99_900_000),
         user: None,
     };
@@ -223,7 +223,7 @@ async fn what_anothers_deposit_waits_for_holds_up_no_deposit_behind_it() {
     for (number, whose) in [
         (2, (stranger.as_str(), true)),
         (3, (stranger.as_str(), true)),
-        (4, (scene::USER, false)),
+        (4, (fixtures::USER, false)),
     ] {
         gives(&rig, &request, number, whose).await;
     }
@@ -248,19 +248,19 @@ async fn calls_use_up_the_limit_of_whoever_gave_the_deposit_and_nobody_elses() {
     let first = calling(&mut rig, 1, (&stranger, true)).await;
     rig.filled(first.order_id, 1);
     // In somebody else's name.
-    let second = calling(&mut rig, 2, (scene::USER, false)).await;
+    let second = calling(&mut rig, 2, (fixtures::USER, false)).await;
     rig.filled(second.order_id, 2);
     let solver = rig.solver().await;
     fn payment(user: &str) -> Payment<'_> {
         Payment {
             network: "destination",
-            currency: scene::USDC,
+            currency: fixtures::USDC,
             amount: U256::from(99_900_000),
             user: Some(user),
         }
     }
     let now = rig.now / 1_000;
-    for victim in [recipient(50), scene::USER.into(), refundee(9)] {
+    for victim in [recipient(50), fixtures::USER.into(), refundee(9)] {
         assert_eq!(solver.admits(payment(&victim), now).await, Ok(true));
     }
     assert_eq!(solver.admits(payment(&stranger), now).await, Ok(false));

@@ -415,7 +415,7 @@ async fn nothing_is_traded_where_the_market_file_is_not_what_the_chain_says() {
         let solver = rig.solver().await;
         let site = &solver.lanes["destination"].site;
         let unsure = solver
-            .available("destination", crate::request::scene::USDC)
+            .available("destination", crate::request::fixtures::USDC)
             .await;
         assert!(unsure.is_ok());
         site.survey.forget();
@@ -428,7 +428,7 @@ async fn nothing_is_traded_where_the_market_file_is_not_what_the_chain_says() {
         }
         site.survey().await.unwrap();
         let wrong = solver
-            .available("destination", crate::request::scene::USDC)
+            .available("destination", crate::request::fixtures::USDC)
             .await;
         assert!(wrong.unwrap_err().to_string().contains(what));
         // The order waits as if there were no funds, and is given back.
@@ -483,7 +483,9 @@ async fn what_a_former_key_promised_and_was_paying_is_kept_by_the_present_one() 
     rig.refunded(refused.order_id, 3);
     // The first was being paid by the former account and still is, the others are not.
     let spent = |of: &str| {
-        let left = rig.destination.balance_of(of, crate::request::scene::USDC);
+        let left = rig
+            .destination
+            .balance_of(of, crate::request::fixtures::USDC);
         alloy::primitives::U256::from(super::rig::USDC) - left
     };
     let each = alloy::primitives::U256::from(super::PAID);

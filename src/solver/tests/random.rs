@@ -9,7 +9,7 @@ use super::{
     rig::{self, Rig, native, recipient},
 };
 use crate::{
-    request::{Request, scene},
+    request::{Request, fixtures},
     solver::judge::Next,
 };
 
@@ -179,9 +179,9 @@ async fn life(events: Vec<Event>) {
 
 fn balanced(rig: &Rig, paid_out: U256, given_back: U256) {
     let (solver, start) = (rig.solver_text(), U256::from(rig::USDC));
-    let left = rig.destination.balance_of(&solver, scene::USDC);
+    let left = rig.destination.balance_of(&solver, fixtures::USDC);
     assert_eq!(left, start - paid_out);
-    let left = rig.origin.balance_of(&solver, scene::USDC);
+    let left = rig.origin.balance_of(&solver, fixtures::USDC);
     assert_eq!(left, start - given_back);
     let purse = rig.origin.balance_of(&solver, native());
     assert_eq!(purse + rig.origin.spent_on_gas(), U256::from(rig::RICH));

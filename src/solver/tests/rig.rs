@@ -18,19 +18,19 @@ use crate::{
     price::{Price, PriceError, PriceSource, SettlementPrice},
     request::{
         Request,
-        fact::{Deposit, Facts, Place, Standing},
-        scene,
+        fact::{Deposit, Facts, Inclusion, Standing},
+        fixtures,
         status::{self, Status},
     },
     sign::{Signer, raw::RawKey},
     solver::{
         Solver, SolverError,
+        account::{Gas, SolverAccount},
+        chain::{Abilities, TradingChain},
         exposure::Exposure,
         judge::{Next, Patience},
         keys::Keys,
-        lane::{Gas, Lane},
         late::{Burden, Repriced, Repricing, Unpriced},
-        site::{Abilities, Site},
         survey::Survey,
     },
     store::{
@@ -142,7 +142,7 @@ fn network(name: &str, number: u64, caps: Caps) -> Network {
             currency(native(), "ETH", 18),
             Currency {
                 solver: true,
-                ..currency(scene::USDC, "USDC", 6)
+                ..currency(fixtures::USDC, "USDC", 6)
             },
         ];
         network
@@ -173,7 +173,7 @@ impl Rig {
         };
         for chain in [&rig.origin, &rig.destination] {
             chain.give(&rig.solver_text(), native(), RICH);
-            chain.give(&rig.solver_text(), scene::USDC, USDC);
+            chain.give(&rig.solver_text(), fixtures::USDC, USDC);
         }
         rig
     }
@@ -197,7 +197,7 @@ impl Rig {
         self.former.push(std::mem::replace(&mut self.signer, next));
         for chain in [&self.origin, &self.destination] {
             chain.give(&self.solver_text(), native(), RICH);
-            chain.give(&self.solver_text(), scene::USDC, USDC);
+            chain.give(&self.solver_text(), fixtures::USDC, USDC);
         }
     }
 
@@ -205,7 +205,7 @@ impl Rig {
     pub async fn solver(&self) -> Solver {
         let (mut lanes, mut former) = (HashMap::new(), Vec::new());
         for chain in [&self.origin, &self.destination] {
-            let site = Site::scripted(
+            let site = TradingChain::scripted(
                 network(chain.name, chain.number, self.caps),
                 chain.chain(),
                 chain.providers(),
@@ -215,7 +215,7 @@ impl Rig {
                 most: 100_000,
                 ..Gas::default()
             };
-            let lane = Lane::open(
+            let lane = SolverAccount::open(
                 site.clone(),
                 store.clone(),
                 self.signer.clone(),
@@ -224,7 +224,7 @@ impl Rig {
             );
             lanes.insert(chain.name.to_owned(), Arc::new(lane.await.unwrap()));
             for key in self.former.clone() {
-                let lane = Lane::former(site.clone(), store.clone(), key, gas, self.now);
+                let lane = SolverAccount::former(site.clone(), store.clone(), key, gas, self.now);
                 former.extend(lane.await.unwrap().map(Arc::new));
             }
         }
@@ -250,7 +250,7 @@ impl Rig {
 
     /// An order as the quoter stores it.
     pub async fn quote(&self, number: u8, change: impl FnOnce(&mut Request)) -> Request {
-        let mut request = scene::request(number);
+        let mut request = fixtures::request(number);
         request.order.solver = self.solver_text();
         request.order.output.payments[0].recipient = recipient(number);
         request.order.inputs[0].refunds[0].recipient = refundee(number);
@@ -265,11 +265,11 @@ impl Rig {
             onchain_id: B256::ZERO,
             network: "origin".into(),
             transaction: B256::repeat_byte(9).to_string(),
-            depository: scene::USER.into(),
-            depositor: scene::USER.into(),
-            currency: scene::USDC.into(),
+            depository: fixtures::USER.into(),
+            depositor: fixtures::USER.into(),
+            currency: fixtures::USDC.into(),
             amount: U256::from(100_000_000),
-            place: Place {
+            place: Inclusion {
                 number: 1,
                 hash: B256::repeat_byte(1),
                 time: self.now / 1_000,
@@ -378,7 +378,7 @@ pub fn through(request: &mut Request, router: &str) {
     request.order.output.extra_data = alloy::hex::encode_prefixed(extra);
 }
 
-impl Site {
+impl TradingChain {
     fn scripted(network: Network, chain: vm::Chain, providers: vm::trade::Failover) -> Self {
         let abilities = Abilities {
             steps: &Steps,

@@ -2,7 +2,7 @@
 
 use alloy::primitives::{Bytes, U256};
 
-use super::{charging, desk, parked, rig::Rig, *};
+use super::{charging, handle, parked, rig::Rig, *};
 use crate::{
     request::{
         Call, Request,
@@ -65,11 +65,11 @@ async fn a_success_that_paid_nobody_ends_and_is_the_operators() {
         rig.is_clean().await;
         let solver = rig.solver().await;
         let name = if filled { "destination" } else { "origin" };
-        let available = solver.available(name, scene::USDC).await.unwrap();
+        let available = solver.available(name, fixtures::USDC).await.unwrap();
         assert_eq!(available, U256::from(rig::USDC));
         // Nothing was paid, the operator has seen: it is given back.
         chain.with(|world| world.silent.clear());
-        desk(&rig).release(B256::ZERO).await.unwrap();
+        handle(&rig).release(B256::ZERO).await.unwrap();
         rig.settle(&request).await;
         rig.refunded(request.order_id, 1);
         assert_eq!(rig.status(&request).await, Status::Refund);
@@ -95,7 +95,7 @@ async fn a_refund_that_fails_is_tried_twice_and_paid_for_by_what_is_given_back()
     rig.is_clean().await;
     // Released, it is tried as often again; what failed is taken from it, with what it takes itself.
     rig.origin.with(|world| world.revert.clear());
-    desk(&rig).release(B256::ZERO).await.unwrap();
+    handle(&rig).release(B256::ZERO).await.unwrap();
     rig.settle(&request).await;
     let back = rig.refunded(request.order_id, 1);
     assert_eq!(back, U256::from(99_999_999 - 6 - 2 * 6));
@@ -553,7 +553,7 @@ async fn after_strangers_losses_a_plain_payment_is_still_filled() {
     };
     let keyed = rig.quote(4, keyed).await;
     let solver = rig.solver().await;
-    let mut deposit = scene::deposit(1, Standing::Final);
+    let mut deposit = fixtures::deposit(1, Standing::Final);
     deposit.depositor = recipient(4);
     solver
         .breaker
@@ -583,7 +583,7 @@ async fn what_a_barred_depositor_gives_for_others_goes_back_at_once() {
     let request = rig.quote(1, |_| ()).await;
     let solver = rig.solver().await;
     let others = |deposit: &mut Deposit| deposit.depositor = recipient(4);
-    let mut deposit = scene::deposit(1, Standing::Final);
+    let mut deposit = fixtures::deposit(1, Standing::Final);
     others(&mut deposit);
     let blamed = |now| {
         let mut breaker = solver.breaker.lock().unwrap();
@@ -643,8 +643,8 @@ async fn what_a_deposit_cannot_pay_of_a_failed_fill_is_a_loss() {
 }
 
 fn rig_deposit() -> Deposit {
-    let mut deposit = scene::deposit(1, Standing::Final);
-    deposit.depositor = scene::USER.into();
+    let mut deposit = fixtures::deposit(1, Standing::Final);
+    deposit.depositor = fixtures::USER.into();
     deposit
 }
 
@@ -688,7 +688,7 @@ async fn what_no_node_took_of_a_refund_is_not_taken_from_it() {
             network: "origin".into(),
             lane: "origin".into(),
             attempt: Default::default(),
-            currency: scene::USDC.into(),
+            currency: fixtures::USDC.into(),
             amount: U256::ONE,
             payments: Vec::new(),
             transaction: Some("0x1".into()),
@@ -707,10 +707,10 @@ async fn what_no_node_took_of_a_refund_is_not_taken_from_it() {
                 purpose: Purpose::Refund,
                 network: "origin".into(),
                 transaction: "0x1".into(),
-                currency: scene::USDC.into(),
+                currency: fixtures::USDC.into(),
                 amount: U256::ONE,
                 state: State::Reverted {
-                    place: scene::place(1),
+                    place: fixtures::place(1),
                     reason: None,
                 },
             };

@@ -2,13 +2,13 @@
 
 use vm::protocol::signature::Signature;
 
-use super::Desk;
+use super::Check;
 use crate::store::{
     StoreError,
     rows::{Row, consumption, entry, slot, void},
 };
 
-impl Desk<'_> {
+impl Check<'_> {
     pub(super) async fn journal(&mut self, row: &Row) -> Result<(), StoreError> {
         match row {
             Row::Entry(statement, entry) => self.entry(statement, entry).await,

@@ -2,7 +2,7 @@
 
 use alloy::primitives::B256;
 
-use super::Desk;
+use super::Check;
 use crate::{
     request::{Request, fact::Facts, summary::Summary},
     store::{
@@ -10,14 +10,15 @@ use crate::{
         rows::{
             self, Row,
             cursor::Cursor,
+            deposit_tx,
             listed::{self, Listed},
-            sighting, summary,
-            witness::Either,
+            summary,
+            tx_details::Either,
         },
     },
 };
 
-impl Desk<'_> {
+impl Check<'_> {
     pub(super) async fn requests(&mut self, key: &Key, row: &Row) -> Result<(), StoreError> {
         match row {
             Row::Request(id, request) => {
@@ -51,7 +52,7 @@ impl Desk<'_> {
                 self.cursor(cursor);
                 Ok(())
             }
-            Row::Sighting(network, row) => self.sighting(network, row).await,
+            Row::DepositTx(network, row) => self.deposit_tx(network, row).await,
             // Whoever told of it may have named a quote that is forgotten by now.
             Row::Transaction(_) => Ok(()),
             Row::Open(id) => self.request(id).await,
@@ -59,7 +60,7 @@ impl Desk<'_> {
                 let key = rows::quote::key(id);
                 self.demand(key, "it is about no quote", |_| true).await
             }
-            Row::Witness(row) => match &**row {
+            Row::TxDetails(row) => match &**row {
                 Either::Wanted(row) => self.request(&row.wanted.request).await,
                 Either::Seen { .. } => Ok(()),
             },
@@ -117,7 +118,7 @@ impl Desk<'_> {
         }
     }
 
-    async fn sighting(&mut self, network: &str, row: &sighting::Row) -> Result<(), StoreError> {
+    async fn deposit_tx(&mut self, network: &str, row: &deposit_tx::Row) -> Result<(), StoreError> {
         let Some(request) = &row.seen.request else {
             return Ok(());
         };

@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 
 use alloy::primitives::{B256, Bytes};
 
-use super::Desk;
+use super::Check;
 use crate::{
     request::fact::Purpose,
     store::{
         StoreError,
         rows::{
             self, Row,
+            account::Account,
             attempt::{self, Attempt, Owner},
             claim::{Claim, Leg, Stage},
-            lane::Lane,
         },
     },
 };
 
-impl Desk<'_> {
+impl Check<'_> {
     pub(super) async fn solver(&mut self, row: &Row) -> Result<(), StoreError> {
         match row {
             Row::Claim(id, claim) => {
@@ -129,8 +129,8 @@ impl Desk<'_> {
 
     /// What an attempt of a lane is called, and what its kind is.
     async fn name(&self, lane: &str, id: &[u8]) -> Result<(String, String), StoreError> {
-        let found = self.store.read(&rows::lane::key(lane)).await?;
-        let lane = found.and_then(|value| Lane::decode(&value).ok());
+        let found = self.store.read(&rows::account::key(lane)).await?;
+        let lane = found.and_then(|value| Account::decode(&value).ok());
         let family = lane.and_then(|lane| vm::family(&lane.family));
         let landing = family.and_then(|family| family.landing);
         Ok(match landing.and_then(|landing| landing.label(id).ok()) {
@@ -152,8 +152,8 @@ impl Desk<'_> {
             self.complain(format!("no transaction has the {kind}"));
         }
         let why = format!("the lane has not come to this {kind}");
-        self.demand(rows::lane::key(lane), why, |row| {
-            let Row::Lane(_, lane) = row else {
+        self.demand(rows::account::key(lane), why, |row| {
+            let Row::Account(_, lane) = row else {
                 return false;
             };
             let landing = vm::family(&lane.family).and_then(|family| family.landing);

@@ -7,10 +7,11 @@ use crate::{
     integrator::{Integrator, Tier, change::usual_scopes},
     request::{
         fact::{Facts, Purpose, Standing},
-        scene as request_scene,
+        fixtures as request_scene,
     },
     store::{
         Batch, Kind,
+        fixtures::{self, NETWORK, NONCE, STATEMENT},
         memory::MemoryStore,
         rows::{
             self, KINDS,
@@ -18,13 +19,12 @@ use crate::{
             claim::{Claim, Stage},
             cursor::{Cursor, Mark},
         },
-        scene::{self, NETWORK, NONCE, STATEMENT},
     },
 };
 
 async fn world() -> MemoryStore {
     let store = MemoryStore::new();
-    scene::fill(&store, scene::rows()).await;
+    fixtures::fill(&store, fixtures::rows()).await;
     store
 }
 
@@ -36,13 +36,13 @@ async fn a_store_with_rows_of_every_kind_is_whole() {
     assert_eq!(counted, KINDS.map(|kind| kind.name));
     let text = report.to_string();
     assert!(text.contains("lane                  1"), "{text}");
-    let end = format!("{} rows, 0 defects", scene::count());
+    let end = format!("{} rows, 0 defects", fixtures::count());
     assert!(text.ends_with(&end), "{text}");
     let nothing = check(&MemoryStore::new()).await.unwrap();
     assert_eq!(nothing.to_string(), "0 rows, 0 defects");
 }
 
-/// What is told when `change` has been made to the scene.
+/// What is told when `change` has been made to the fixture.
 async fn told(change: Batch) -> Vec<String> {
     let store = world().await;
     store.commit(change).await.unwrap();
@@ -53,7 +53,7 @@ async fn told(change: Batch) -> Vec<String> {
 
 #[tokio::test]
 async fn every_byte_that_a_decoder_refuses_is_told() {
-    for (key, value) in scene::rows() {
+    for (key, value) in fixtures::rows() {
         let kind = rows::kind(key.kind).unwrap().name;
         let newer = [&[99], &value[1..]].concat();
         for bytes in [Vec::new(), newer] {
@@ -88,8 +88,9 @@ async fn names_that_are_none_are_told() {
 
 /// Every reference: what is deleted, and who misses it.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn a_row_that_is_missing_is_missed_by_who_names_it() {
-    let (request, id) = (request_scene::request(1), scene::id());
+    let (request, id) = (request_scene::request(1), fixtures::id());
     let quote = request_scene::request(3);
     let deposit = request_scene::deposit(1, Standing::Final).onchain_id;
     let cases: &[(Key, &[&str])] = &[
@@ -116,15 +117,15 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (rows::quote::key(&quote.id), &["order", "large"]),
         (rows::large::key(&quote.id), &[]),
         (rows::order::key(&quote.order_id), &["quote"]),
-        (scene::leading(), &["summary"]),
+        (fixtures::leading(), &["summary"]),
         (rows::claim::key(&id), &["settlement", "attempt"]),
-        (rows::lane::key(NETWORK), &["attempt"]),
+        (rows::account::key(NETWORK), &["attempt"]),
         (
-            attempt::key(NETWORK, &scene::attempt_id(NONCE)),
+            attempt::key(NETWORK, &fixtures::attempt_id(NONCE)),
             &["claim", "reservation", "resource"],
         ),
         (
-            attempt::resource(NETWORK, &scene::attempt_id(NONCE)),
+            attempt::resource(NETWORK, &fixtures::attempt_id(NONCE)),
             &["attempt"],
         ),
         (rows::event::key(1), &["delivery", "dead", "history"]),
@@ -134,11 +135,11 @@ async fn a_row_that_is_missing_is_missed_by_who_names_it() {
         (rows::delivery::key("app", 1), &[]),
         (rows::dead::key("app", 1), &[]),
         (
-            rows::watch::key(&scene::statement().facts[0], STATEMENT),
+            rows::watch::key(&fixtures::statement().facts[0], STATEMENT),
             &[],
         ),
         (rows::cursor::key(NETWORK), &[]),
-        (rows::witness::seen(NETWORK, "0xa"), &[]),
+        (rows::tx_details::seen(NETWORK, "0xa"), &[]),
         (rows::open::key(&id), &[]),
         (rows::settlement::key(&id, &deposit), &[]),
         (rows::parked::key(&id, &deposit), &[]),
@@ -181,7 +182,7 @@ async fn each_is_told(cases: Vec<(Key, Vec<u8>, &str)>) {
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 async fn statements_and_requests_that_contradict_each_other_are_told() {
-    let (id, other) = (scene::id(), B256::repeat_byte(0x77));
+    let (id, other) = (fixtures::id(), B256::repeat_byte(0x77));
     let order = request_scene::request(1).order_id;
     let second = rows::request::encode(&request_scene::request(2)).unwrap();
     let mark = Mark {
@@ -242,7 +243,7 @@ async fn statements_and_requests_that_contradict_each_other_are_told() {
         ),
         (
             Key::new(rows::LISTED, b"c\x01elsewhere".as_slice()),
-            scene::summary(),
+            fixtures::summary(),
             "it is not where its summary belongs",
         ),
     ])
@@ -251,19 +252,19 @@ async fn statements_and_requests_that_contradict_each_other_are_told() {
 
 #[tokio::test]
 async fn payments_that_contradict_each_other_are_told() {
-    let held = scene::attempt_id(NONCE);
-    let (id, slot) = (scene::id(), attempt::key(NETWORK, &held));
-    let mut refunded = scene::claim();
+    let held = fixtures::attempt_id(NONCE);
+    let (id, slot) = (fixtures::id(), attempt::key(NETWORK, &held));
+    let mut refunded = fixtures::claim();
     let mut refund = refunded.legs[0].clone();
     (refund.purpose, refund.stage) = (Purpose::Refund, Stage::Final);
     refunded.legs.push(refund);
-    let mut foreign = scene::attempt();
+    let mut foreign = fixtures::attempt();
     foreign.owner = Owner::Request(B256::repeat_byte(0x77));
-    let mut bare = scene::attempt();
+    let mut bare = fixtures::attempt();
     bare.signed.clear();
-    let mut empty = scene::attempt();
+    let mut empty = fixtures::attempt();
     empty.resources.clear();
-    let (behind, other) = (scene::lane(NONCE), scene::attempt_id(8));
+    let (behind, other) = (fixtures::lane(NONCE), fixtures::attempt_id(8));
     let nobody = rows::lease::Lease { fence: 0, since: 1 };
     each_is_told(vec![
         (
@@ -292,7 +293,7 @@ async fn payments_that_contradict_each_other_are_told() {
             "it does not hold what it says",
         ),
         (
-            rows::lane::key(NETWORK),
+            rows::account::key(NETWORK),
             behind.encode().unwrap(),
             "has not come to this nonce",
         ),
@@ -308,7 +309,7 @@ async fn payments_that_contradict_each_other_are_told() {
 #[tokio::test]
 async fn what_a_void_statement_consumed_may_be_free() {
     let gone = rows::void::Void {
-        entry: scene::statement(),
+        entry: fixtures::statement(),
         why: "reorg".into(),
         at: 1,
     };
@@ -357,10 +358,10 @@ async fn integrators_under_a_wrong_name_or_with_somebody_elses_key_are_told() {
 
 #[tokio::test]
 async fn what_the_index_parked_needs_no_claim_and_what_the_solver_uses_is_not_parked() {
-    let id = scene::id();
+    let id = fixtures::id();
     let deposit = request_scene::deposit(1, Standing::Final).onchain_id;
     let claim = |change: fn(&mut Claim)| {
-        let mut claim = scene::claim();
+        let mut claim = fixtures::claim();
         change(&mut claim);
         Batch::new().put(rows::claim::key(&id), claim.encode().unwrap())
     };

@@ -7,27 +7,27 @@ use futures::future::join_all;
 
 use super::{KIND, key, put};
 use crate::{
-    request::{fact::Facts, reason::FailReason, scene as request_scene},
+    request::{fact::Facts, fixtures as request_scene, reason::FailReason},
     store::{
-        Batch, Expect, Key, Kind, Outcome, Range, Store,
+        Batch, Expect, Key, Kind, Outcome, Range, Store, fixtures,
         memory::MemoryStore,
         requests::{Requests, RequestsError},
         rows::{
             attempt,
             claim::{self, Claim},
             cursor::{self, Cursor},
+            deposit_tx,
             lease::{self, Lease},
-            open, reservation, sighting,
+            open, reservation,
         },
-        scene,
         walk::{Walk, copy, same},
     },
 };
 
 pub async fn every_row_is_walked_over_once_and_can_be_copied(store: Arc<dyn Store>) {
-    scene::fill(&*store, scene::rows()).await;
+    fixtures::fill(&*store, fixtures::rows()).await;
     let many = (0..600u32).map(|n| (Key::new(Kind(255), n.to_be_bytes()), vec![1]));
-    scene::fill(&*store, many.collect()).await;
+    fixtures::fill(&*store, many.collect()).await;
     let (mut walk, mut seen) = (Walk::new(&*store), Vec::new());
     loop {
         let page = walk.page().await.unwrap();
@@ -36,7 +36,7 @@ pub async fn every_row_is_walked_over_once_and_can_be_copied(store: Arc<dyn Stor
         }
         seen.extend(page);
     }
-    assert_eq!(seen.len(), scene::rows().len() + 600);
+    assert_eq!(seen.len(), fixtures::rows().len() + 600);
     assert!(
         seen.is_sorted_by(|one, next| one.0 < next.0),
         "in order, each once"
@@ -74,7 +74,7 @@ pub async fn a_request_its_order_and_other_rows_are_stored_once_and_together(
 
 pub async fn facts_change_by_compare_and_set_with_the_rows_that_say_so(store: Arc<dyn Store>) {
     let requests = Requests::new(store.clone());
-    let id = scene::id();
+    let id = fixtures::id();
     let quote = request_scene::request(1);
     requests.insert(&quote, Batch::new()).await.unwrap();
     let own = |n: u64| request_scene::sent(&n.to_string(), crate::request::fact::State::Broadcast);
@@ -103,19 +103,19 @@ pub async fn facts_change_by_compare_and_set_with_the_rows_that_say_so(store: Ar
 }
 
 pub async fn one_of_many_claims_of_a_request_wins_with_its_nonce(store: Arc<dyn Store>) {
-    let key = claim::key(&scene::id());
+    let key = claim::key(&fixtures::id());
     let tasks = (0..16).map(|nonce| {
         let (store, key) = (store.clone(), key.clone());
         tokio::spawn(async move {
-            let mut claim = scene::claim();
-            let id = scene::attempt_id(nonce);
+            let mut claim = fixtures::claim();
+            let id = fixtures::attempt_id(nonce);
             let slot = attempt::key("origin", &id);
             claim.legs[0].attempt = id;
             let batch = Batch::new()
                 .expect(key.clone(), Expect::Absent)
                 .expect(slot.clone(), Expect::Absent)
                 .put(key, claim.encode().unwrap())
-                .put(slot, scene::attempt().encode().unwrap());
+                .put(slot, fixtures::attempt().encode().unwrap());
             store.commit(batch).await.unwrap()
         })
     });
@@ -128,7 +128,7 @@ pub async fn one_of_many_claims_of_a_request_wins_with_its_nonce(store: Arc<dyn 
     assert_eq!(outcomes.iter().filter(won).count(), 1);
     let winner = outcomes.iter().position(|outcome| won(&outcome)).unwrap() as u64;
     let stored = store.read(&key).await.unwrap().unwrap();
-    let winner = scene::attempt_id(winner);
+    let winner = fixtures::attempt_id(winner);
     let claim = Claim::decode(&stored).unwrap();
     assert_eq!(claim.legs[0].attempt, winner);
     let slots = store.scan(attempt::range("origin", 99)).await.unwrap();
@@ -147,7 +147,7 @@ pub async fn reservations_of_a_currency_are_one_range(store: Arc<dyn Store>) {
         ("origin2", 0xab, 1),
     ];
     let put = |batch: Batch, (network, currency, nonce): (&str, u8, u64)| {
-        let key = reservation::key(network, &[currency], &scene::attempt_id(nonce));
+        let key = reservation::key(network, &[currency], &fixtures::attempt_id(nonce));
         batch.put(key, reservation::encode(U256::from(nonce)))
     };
     let batch = rows.into_iter().fold(Batch::new(), put);
@@ -161,7 +161,7 @@ pub async fn reservations_of_a_currency_are_one_range(store: Arc<dyn Store>) {
         amounts.fold(U256::ZERO, |sum, amount| sum + amount)
     };
     assert_eq!(sum(None).await, U256::from(511));
-    let first = reservation::key("origin", &[0xab], &scene::attempt_id(255));
+    let first = reservation::key("origin", &[0xab], &fixtures::attempt_id(255));
     assert_eq!(sum(Some(&first)).await, U256::from(256));
     store.commit(Batch::new().delete(first)).await.unwrap();
     assert_eq!(sum(None).await, U256::from(256));
@@ -176,7 +176,7 @@ pub async fn a_cursor_moves_with_what_was_seen_or_not_at_all(store: Arc<dyn Stor
         let expect = from.map_or(Expect::Absent, |from| {
             Expect::Equals(at(from).encode().unwrap())
         });
-        let seen = sighting::Seen {
+        let seen = deposit_tx::Seen {
             hash: B256::ZERO,
             request: None,
         };
@@ -184,8 +184,8 @@ pub async fn a_cursor_moves_with_what_was_seen_or_not_at_all(store: Arc<dyn Stor
             .expect(key.clone(), expect)
             .put(key.clone(), at(to).encode().unwrap())
             .put(
-                sighting::key("origin", to, &B256::ZERO),
-                sighting::encode(&seen).unwrap(),
+                deposit_tx::key("origin", to, &B256::ZERO),
+                deposit_tx::encode(&seen).unwrap(),
             )
     };
     assert_eq!(store.commit(step(None, 5)).await, Ok(Outcome::APPLIED));
@@ -193,7 +193,7 @@ pub async fn a_cursor_moves_with_what_was_seen_or_not_at_all(store: Arc<dyn Stor
     // A second tail that still believes in the old place.
     let late = store.commit(step(Some(5), 7)).await.unwrap();
     assert!(matches!(late, Outcome::Refused { .. }));
-    let seen = store.scan(sighting::range("origin", 0, 9)).await.unwrap();
+    let seen = store.scan(deposit_tx::range("origin", 0, 9)).await.unwrap();
     assert_eq!(seen.len(), 2);
     let stored = store.read(&key).await.unwrap().unwrap();
     assert_eq!(Cursor::decode(&stored), Ok(at(9)));
@@ -215,11 +215,11 @@ pub async fn who_lost_a_lease_changes_nothing_any_more(store: Arc<dyn Store>) {
         .filter(|one| **one == Ok(Outcome::APPLIED))
         .count();
     assert_eq!(won, 1);
-    let nonce = attempt::key("origin", &scene::attempt_id(1));
+    let nonce = attempt::key("origin", &fixtures::attempt_id(1));
     let as_holder = |fence| {
         Batch::new()
             .expect(key.clone(), Expect::Equals(lease(fence)))
-            .put(nonce.clone(), scene::attempt().encode().unwrap())
+            .put(nonce.clone(), fixtures::attempt().encode().unwrap())
     };
     let fenced = store.commit(as_holder(1)).await.unwrap();
     assert!(matches!(fenced, Outcome::Refused { .. }));

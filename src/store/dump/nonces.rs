@@ -19,9 +19,8 @@ use vm::{
 
 use crate::store::{
     rows::{
-        self, RowError,
+        self, RowError, account,
         attempt::{self, Attempt, Owner, Signed},
-        lane,
     },
     walk::Stored,
 };
@@ -32,7 +31,7 @@ pub(super) const STORE: u8 = 3;
 const FORMAT: u8 = 1;
 
 #[derive(Deserialize)]
-struct Lane {
+struct Account {
     next: u64,
     skipped: Vec<u64>,
     account: String,
@@ -140,8 +139,8 @@ fn family() -> &'static Family {
 }
 
 fn account(value: &[u8]) -> Result<Vec<u8>, RowError> {
-    let old: Lane = rows::decode("lane", FORMAT, value)?;
-    let lane = lane::Lane {
+    let old: Account = rows::decode("lane", FORMAT, value)?;
+    let lane = account::Account {
         account: old.account,
         family: family().name.to_owned(),
         own: carried_account(old.next, old.skipped),

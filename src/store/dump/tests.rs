@@ -1,16 +1,17 @@
 use super::*;
 use crate::store::{
     check::check,
+    fixtures,
     memory::MemoryStore,
-    rows, scene,
+    rows,
     walk::{Stored, same},
 };
 
 async fn exported() -> (MemoryStore, Vec<u8>) {
     let (store, mut bytes) = (MemoryStore::new(), Vec::new());
-    scene::fill(&store, scene::rows()).await;
+    fixtures::fill(&store, fixtures::rows()).await;
     let rows = write(&store, &mut bytes).await.unwrap();
-    assert_eq!(rows, scene::count());
+    assert_eq!(rows, fixtures::count());
     (store, bytes)
 }
 
@@ -26,7 +27,10 @@ async fn what_was_written_is_read_again() {
     let (store, bytes) = exported().await;
     let again = MemoryStore::new();
     let read_again = read(&again, &mut &bytes[..]).await.unwrap();
-    assert_eq!(read_again.to_string(), format!("{} rows", scene::count()));
+    assert_eq!(
+        read_again.to_string(),
+        format!("{} rows", fixtures::count())
+    );
     assert!(same(&store, &again).await.unwrap());
     let mut twice = Vec::new();
     write(&again, &mut twice).await.unwrap();
@@ -40,7 +44,7 @@ async fn what_was_written_is_read_again() {
         text.lines()
             .last()
             .unwrap()
-            .starts_with(&format!(r#"{{"rows":{},"sha256":"0x"#, scene::count()))
+            .starts_with(&format!(r#"{{"rows":{},"sha256":"0x"#, fixtures::count()))
     );
 }
 
@@ -120,11 +124,11 @@ async fn what_is_no_export_or_of_another_version_is_refused() {
 /// A row as format 3 had it; `None` where there was none.
 fn of_nonces(row: Stored) -> Option<Stored> {
     use crate::store::rows::{ATTEMPT, CLAIM, LANE, RESOURCE, SETTLEMENT};
-    let ((key, value), nonce) = (row, scene::NONCE);
+    let ((key, value), nonce) = (row, fixtures::NONCE);
     let json = |value: &[u8]| {
         let text = std::str::from_utf8(&value[1..]).unwrap();
         let named = |nonce: u64| {
-            let id = scene::attempt_id(nonce);
+            let id = fixtures::attempt_id(nonce);
             (
                 format!(r#""attempt":"{id}""#),
                 format!(r#""nonce":{nonce}"#),
@@ -137,12 +141,12 @@ fn of_nonces(row: Stored) -> Option<Stored> {
         [&[1], text.as_bytes()].concat()
     };
     let word = |last: u8| [&[32][..], &[0; 31], &[last]].concat();
-    let request = scene::id();
+    let request = fixtures::id();
     match key.kind {
         CLAIM | SETTLEMENT => Some((key, json(&value))),
         LANE => Some((key, vec![1, 8, 0, 1, b'a'])),
         ATTEMPT => {
-            let user = crate::request::scene::USER;
+            let user = crate::request::fixtures::USER;
             let value = [
                 &[1, 0, 32][..],
                 request.as_slice(),
@@ -185,7 +189,7 @@ fn of_format(format: u8, mut rows: Vec<Stored>) -> Vec<u8> {
 #[tokio::test]
 async fn an_export_of_nonces_is_carried_over_with_what_is_on_its_way() {
     let (store, _) = exported().await;
-    let rows: Vec<_> = scene::rows().into_iter().filter_map(of_nonces).collect();
+    let rows: Vec<_> = fixtures::rows().into_iter().filter_map(of_nonces).collect();
     let (lanes, again) = (rows::LANE, MemoryStore::new());
     assert_eq!(rows.iter().filter(|(key, _)| key.kind == lanes).count(), 2);
     let bytes = of_format(3, rows.clone());

@@ -11,9 +11,9 @@ use crate::{
     request::{
         Request,
         fact::Facts,
-        listing::Witnesses,
+        listing::TxDetailsMap,
         summary::Summary,
-        witness::{Witness, shown},
+        tx_details::{TxDetails, shown},
     },
     store::{Store, rows},
 };
@@ -32,7 +32,7 @@ const PAGE_BYTES: usize = 4 << 20;
 pub struct Record {
     pub request: Request,
     pub facts: Facts,
-    pub witnesses: Witnesses,
+    pub tx_details: TxDetailsMap,
 }
 
 impl Listing {
@@ -58,15 +58,15 @@ impl Listing {
             records.push(Record {
                 request,
                 facts: facts.unwrap_or_default(),
-                witnesses: Witnesses::new(),
+                tx_details: TxDetailsMap::new(),
             });
         }
-        self.witnesses(&mut records).await?;
+        self.tx_details(&mut records).await?;
         Ok(records)
     }
 
     /// Fills in what is kept of their transactions, each row read once.
-    async fn witnesses(&self, records: &mut [Record]) -> Result<(), ListingError> {
+    async fn tx_details(&self, records: &mut [Record]) -> Result<(), ListingError> {
         let mut known = Known::new(&*self.store);
         let shown: Vec<Vec<Named>> = records.iter().map(named).collect();
         let mut left = PAGE_BYTES;
@@ -103,7 +103,7 @@ type Named = (String, String);
 struct Known<'a> {
     store: &'a dyn Store,
     /// Each with the bytes of its row; `None`: nothing is kept of it.
-    rows: HashMap<Named, Option<(Arc<Witness>, usize)>>,
+    rows: HashMap<Named, Option<(Arc<TxDetails>, usize)>>,
 }
 
 impl<'a> Known<'a> {
@@ -118,7 +118,7 @@ impl<'a> Known<'a> {
         for name in names {
             if let Some((seen, size)) = self.rows.get(name).and_then(Option::as_ref) {
                 bytes += size;
-                record.witnesses.insert(name.clone(), seen.clone());
+                record.tx_details.insert(name.clone(), seen.clone());
             }
         }
         bytes
@@ -138,14 +138,14 @@ impl<'a> Known<'a> {
         }
         let keys = names
             .iter()
-            .map(|(network, text)| rows::witness::seen(network, text));
+            .map(|(network, text)| rows::tx_details::seen(network, text));
         let read = self.store.read_all(&keys.collect::<Vec<_>>()).await?;
         let mut all = 0;
         for (name, bytes) in names.into_iter().zip(read) {
             let seen = bytes.and_then(|bytes| {
                 all += bytes.len();
                 // One that cannot be read is not told; the store's check tells of it.
-                let seen = rows::witness::decode_seen(&bytes).ok()?;
+                let seen = rows::tx_details::decode_seen(&bytes).ok()?;
                 Some((Arc::new(seen), bytes.len()))
             });
             self.rows.insert(name.clone(), seen);
@@ -172,8 +172,8 @@ mod tests {
     use crate::{
         request::{
             fact::{Deposit, Standing},
-            scene,
-            witness::{Change, SHOWN},
+            fixtures,
+            tx_details::{Change, SHOWN},
         },
         store::{
             Batch, Key, Outcome, Range, StoreError, memory::MemoryStore, requests::Requests,
@@ -208,16 +208,16 @@ mod tests {
         async fn close(&self) {}
     }
 
-    fn witness(transaction: &str, changes: usize) -> Batch {
-        let place = scene::place(1);
+    fn tx_details(transaction: &str, changes: usize) -> Batch {
+        let place = fixtures::place(1);
         let change = Change {
-            address: scene::USER.into(),
-            currency: scene::USDC.into(),
+            address: fixtures::USER.into(),
+            currency: fixtures::USDC.into(),
             negative: false,
             amount: U256::MAX,
         };
-        let seen = Witness {
-            from: scene::USER.into(),
+        let seen = TxDetails {
+            from: fixtures::USER.into(),
             to: None,
             data: None,
             value: U256::ZERO,
@@ -227,16 +227,16 @@ mod tests {
             changes: vec![change; changes],
             prices: Vec::new(),
         };
-        let key = rows::witness::seen("origin", transaction);
-        Batch::new().put(key, rows::witness::encode_seen(&seen).unwrap())
+        let key = rows::tx_details::seen("origin", transaction);
+        Batch::new().put(key, rows::tx_details::encode_seen(&seen).unwrap())
     }
 
     fn dust(number: u64, transaction: &str) -> Deposit {
-        let mut dust = scene::deposit(1, Standing::Included);
+        let mut dust = fixtures::deposit(1, Standing::Included);
         dust.onchain_id = B256::from(U256::from(number));
         dust.transaction = transaction.into();
         dust.amount = U256::from(1);
-        dust.place = scene::place(1);
+        dust.place = fixtures::place(1);
         dust
     }
 
@@ -249,7 +249,7 @@ mod tests {
         let all = Requests::new(store.clone());
         let mut found = Vec::new();
         for number in 1..=requests {
-            let request = scene::request(number);
+            let request = fixtures::request(number);
             all.insert(&request, Batch::new()).await.unwrap();
             let change = |facts: &mut Facts| facts.deposits = deposits(number);
             let recorded = all.record(&request.id, 5, Batch::new(), change);
@@ -264,7 +264,7 @@ mod tests {
     async fn a_transaction_of_many_deposits_is_read_once_a_page() {
         let store = Arc::<Counting>::default();
         let text = format!("0x{:064x}", 7);
-        store.commit(witness(&text, 256)).await.unwrap();
+        store.commit(tx_details(&text, 256)).await.unwrap();
         let deposits = |_| (0..256).map(|number| dust(number, &text)).collect();
         let records = page(&store, deposits, 50).await;
         assert_eq!(store.read.load(Ordering::Relaxed), 1);
@@ -272,7 +272,7 @@ mod tests {
         assert!(
             records
                 .iter()
-                .all(|record| record.witnesses.contains_key(&name))
+                .all(|record| record.tx_details.contains_key(&name))
         );
     }
 
@@ -283,12 +283,12 @@ mod tests {
         for request in 1..=50 {
             for number in 0..200 {
                 store
-                    .commit(witness(&text(request, number), 32))
+                    .commit(tx_details(&text(request, number), 32))
                     .await
                     .unwrap();
             }
         }
-        let row = rows::witness::seen("origin", &text(1, 1));
+        let row = rows::tx_details::seen("origin", &text(1, 1));
         let row = store.rows.read(&row).await.unwrap().unwrap().len();
         let deposits = |request| {
             let all = (0..200).map(|number| dust(number, &text(request, number)));
@@ -299,7 +299,7 @@ mod tests {
         let most = PAGE_BYTES + AT_A_TIME * row;
         assert!(read * row < most, "{read} rows of {row} bytes");
         for record in &records {
-            let shown = record.witnesses.len();
+            let shown = record.tx_details.len();
             assert!((AT_FIRST..SHOWN).contains(&shown), "{shown}");
             assert!(shown * row < RECORD_BYTES + AT_A_TIME * row, "{shown}");
         }
@@ -312,10 +312,10 @@ mod tests {
         let mut row = 0;
         for request in 1..=50 {
             for number in 0..6 {
-                let batch = witness(&text(request, number), 256);
+                let batch = tx_details(&text(request, number), 256);
                 store.commit(batch).await.unwrap();
             }
-            let key = rows::witness::seen("origin", &text(request, 0));
+            let key = rows::tx_details::seen("origin", &text(request, 0));
             row = store.rows.read(&key).await.unwrap().unwrap().len();
         }
         assert!(50 * AT_FIRST * row > PAGE_BYTES + AT_A_TIME * row, "{row}");
@@ -327,6 +327,6 @@ mod tests {
         let read = store.read.load(Ordering::Relaxed);
         let most = PAGE_BYTES + AT_A_TIME * row;
         assert!(read * row < most, "{read} rows of {row} bytes");
-        assert!(records.iter().all(|record| !record.witnesses.is_empty()));
+        assert!(records.iter().all(|record| !record.tx_details.is_empty()));
     }
 }

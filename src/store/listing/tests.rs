@@ -12,8 +12,8 @@ use crate::{
         Execution, Operation, Request,
         fact::{Facts, Purpose, Standing, State},
         filter::{Asked, Caller, Edition},
+        fixtures::{self, attempt, deposit, sent},
         reason::{FailReason, RefundFailReason},
-        scene::{self, attempt, deposit, sent},
     },
     store::{Batch, check, memory::MemoryStore, requests::Requests, sled::SledStore},
 };
@@ -71,7 +71,7 @@ fn usd(symbol: &str, micro: Option<u64>) -> Value {
 
 impl Made {
     fn request(&self) -> Request {
-        let mut request = scene::request(self.number);
+        let mut request = fixtures::request(self.number);
         request.user = USERS[self.users.0].into();
         request.recipient = USERS[self.users.1].into();
         (request.origin.chain, request.destination.chain) =
@@ -123,11 +123,11 @@ impl Made {
         let mut fill = attempt(Purpose::Fill, State::Broadcast);
         let mut refund = attempt(
             Purpose::Refund,
-            State::Confirmed(scene::place(self.number.into())),
+            State::Confirmed(fixtures::place(self.number.into())),
         );
         fill.transaction = self.fill();
         refund.transaction = format!("0x4ef0{:02x}", self.number);
-        let place = scene::place(u64::from(self.number) + 7);
+        let place = fixtures::place(u64::from(self.number) + 7);
         match self.state {
             1 => {}
             2 => facts.attempts.push(fill),
@@ -248,7 +248,7 @@ impl Made {
                 one(request.api_key.as_deref().unwrap_or_default()),
             ),
             ("requestType", one(kind)),
-            ("currencyInAddress", own(&[scene::USDC])),
+            ("currencyInAddress", own(&[fixtures::USDC])),
             ("currencyOutAddress", own(&[&request.destination.currency])),
             ("currencyInSymbol", symbol(self.symbols.0)),
             ("currencyOutSymbol", symbol(self.symbols.1)),
@@ -531,7 +531,7 @@ fn field() -> impl Strategy<Value = (&'static str, String)> {
         ),
         named(
             vec!["currencyInAddress"],
-            Just(scene::USDC.to_owned()).boxed()
+            Just(fixtures::USDC.to_owned()).boxed()
         ),
     ]
 }
@@ -738,7 +738,7 @@ fn simple(number: u8, created: u64) -> Made {
 
 /// A quote of that time, and what has become of it.
 async fn quoted(requests: &Requests, number: u8, change: Option<Standing>) -> B256 {
-    let mut request = scene::request(number);
+    let mut request = fixtures::request(number);
     request.created_at = NOW + u64::from(number / 3) * 1_000;
     request.id = crate::request::id(request.created_at, B256::repeat_byte(number));
     request.order_id = !request.id;
@@ -850,7 +850,7 @@ async fn what_waits_is_listed_for_its_key_or_by_its_user() {
     let requests = Requests::new(store.clone());
     let mut ids = Vec::new();
     for (number, key) in (1..).zip([Some("app"), Some("other"), None]) {
-        let mut request = scene::request(number);
+        let mut request = fixtures::request(number);
         request.created_at = NOW + u64::from(number);
         request.id = crate::request::id(request.created_at, B256::repeat_byte(number));
         request.order_id = !request.id;
@@ -862,7 +862,7 @@ async fn what_waits_is_listed_for_its_key_or_by_its_user() {
     let up = ("sortDirection", "asc");
     let of = |user| [WAITING, ("user", user), up];
     assert_eq!(listed_for(&listing, &[WAITING, up], 5).await, ids[..1]);
-    assert_eq!(listed_for(&listing, &of(scene::USER), 5).await, ids);
+    assert_eq!(listed_for(&listing, &of(fixtures::USER), 5).await, ids);
     let nobody: [B256; 0] = [];
     assert_eq!(listed_for(&listing, &of(USERS[1]), 5).await, nobody);
 }
@@ -874,7 +874,7 @@ async fn who_asks_for_large_quotes_gets_them_in_more_pages() {
     let requests = Requests::new(store.clone());
     let mut all = Vec::new();
     for number in 1..=40_u8 {
-        let mut request = scene::large(number, 600_000);
+        let mut request = fixtures::large(number, 600_000);
         request.created_at = NOW + u64::from(number);
         request.id = crate::request::id(request.created_at, B256::repeat_byte(number));
         request.order_id = !request.id;
@@ -903,7 +903,7 @@ async fn a_query_of_many_values_looks_at_fewer() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let requests = Requests::new(store.clone());
     for number in 0..2_100_u64 {
-        let mut request = scene::request(1);
+        let mut request = fixtures::request(1);
         request.id = B256::from(U256::from(number + 1));
         request.order_id = !request.id;
         requests.insert(&request, Batch::new()).await.unwrap();

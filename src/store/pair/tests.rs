@@ -4,9 +4,8 @@ use std::fs;
 
 use super::*;
 use crate::store::{
-    Expect, check, dump,
+    Expect, check, dump, fixtures,
     rows::{OPEN, halt},
-    scene,
     walk::same,
 };
 
@@ -17,8 +16,8 @@ impl Home {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn places(&self) -> Places {
-        Places::new(self.0.path().join("data"), None)
+    fn places(&self) -> Directories {
+        Directories::new(self.0.path().join("data"), None)
     }
 
     fn open(&self) -> Result<Pair, OpenError> {
@@ -26,10 +25,10 @@ impl Home {
     }
 }
 
-/// Puts the scene's rows into both.
-async fn filled(home: &Home) -> Places {
+/// Puts the fixture's rows into both.
+async fn filled(home: &Home) -> Directories {
     let both = home.open().unwrap();
-    for (key, value) in scene::rows() {
+    for (key, value) in fixtures::rows() {
         both.commit(Batch::new().put(key, value)).await.unwrap();
     }
     both.close().await;
@@ -42,10 +41,10 @@ async fn every_row_is_in_the_store_of_its_kind_and_read_through_both() {
     filled(&home).await;
     let both = home.open().unwrap();
     let wanted = crate::store::memory::MemoryStore::new();
-    scene::fill(&wanted, scene::rows()).await;
+    fixtures::fill(&wanted, fixtures::rows()).await;
     assert!(same(&both, &wanted).await.unwrap());
     assert_eq!(check::check(&both).await.unwrap().defects, 0);
-    for (key, _) in scene::rows() {
+    for (key, _) in fixtures::rows() {
         let (own, other): (&dyn Store, &dyn Store) = match rows::is_journal(key.kind) {
             true => (&*both.journal, &*both.store),
             false => (&*both.store, &*both.journal),
@@ -119,7 +118,7 @@ async fn a_first_start_that_was_cut_off_is_begun_again() {
 async fn a_journal_in_another_directory_is_one_of_the_pair() {
     let home = Home::new();
     let other = home.0.path().join("other");
-    let places = Places::new(home.0.path().join("data"), Some(other.clone()));
+    let places = Directories::new(home.0.path().join("data"), Some(other.clone()));
     let both = Pair::open(&places, Making::Allowed).unwrap();
     let halt = Batch::new().put(halt::key("base"), vec![1]);
     both.commit(halt).await.unwrap();
@@ -136,12 +135,12 @@ async fn a_journal_in_another_directory_is_one_of_the_pair() {
 async fn both_are_exported_imported_and_compacted_together() {
     let (home, other) = (Home::new(), Home::new());
     let places = filled(&home).await;
-    assert_eq!(Pair::compact(&places).await.unwrap(), scene::count());
+    assert_eq!(Pair::compact(&places).await.unwrap(), fixtures::count());
     let both = home.open().unwrap();
     let mut bytes = Vec::new();
     assert_eq!(
         dump::write(&both, &mut bytes).await.unwrap(),
-        scene::count()
+        fixtures::count()
     );
     both.close().await;
     let others = other.places();

@@ -2,8 +2,8 @@ use super::*;
 use crate::{
     request::{
         fact::{Facts, Standing},
+        fixtures,
         reason::FailReason,
-        scene,
     },
     store::{Key, Kind, memory::MemoryStore, retention::Sweep},
 };
@@ -14,20 +14,20 @@ fn requests() -> Requests {
 
 /// With a request that somebody has quoted.
 async fn quoted() -> (Requests, B256) {
-    let (requests, request) = (requests(), scene::request(1));
+    let (requests, request) = (requests(), fixtures::request(1));
     requests.insert(&request, Batch::new()).await.unwrap();
     (requests, request.id)
 }
 
 #[tokio::test]
 async fn nothing_is_committed_of_a_request_that_is_forgotten() {
-    let (requests, request) = (requests(), scene::request(1));
+    let (requests, request) = (requests(), fixtures::request(1));
     let inserted = requests.insert(&request, Batch::new());
     inserted.await.unwrap();
     let swept = Sweep::default().step(&**requests.store(), u64::MAX).await;
     assert_eq!(swept.unwrap().quotes, 1);
     let row = Key::new(Kind(200), "row");
-    let seen = |facts: &mut Facts| facts.deposits = vec![scene::deposit(1, Standing::Included)];
+    let seen = |facts: &mut Facts| facts.deposits = vec![fixtures::deposit(1, Standing::Included)];
     let with = || Batch::new().put(row.clone(), vec![1]);
     let unknown = Err(RequestsError::Unknown(request.id));
     let recorded = requests.record(&request.id, 7, with(), seen).await;
@@ -42,7 +42,7 @@ async fn nothing_is_committed_of_a_request_that_is_forgotten() {
 
 #[tokio::test]
 async fn request_is_stored_once_and_found_by_both_ids() {
-    let (requests, request) = (requests(), scene::request(1));
+    let (requests, request) = (requests(), fixtures::request(1));
     requests.insert(&request, Batch::new()).await.unwrap();
     assert_eq!(
         requests.by_id(&request.id).await.unwrap(),
@@ -52,7 +52,7 @@ async fn request_is_stored_once_and_found_by_both_ids() {
         requests.by_order(&request.order_id).await.unwrap(),
         Some(request.clone())
     );
-    let mut other = scene::request(2);
+    let mut other = fixtures::request(2);
     other.order_id = request.order_id;
     for again in [request.clone(), other.clone()] {
         let refused = requests.insert(&again, Batch::new()).await;
@@ -63,16 +63,16 @@ async fn request_is_stored_once_and_found_by_both_ids() {
 
 #[tokio::test]
 async fn several_quotes_are_stored_together_or_not_at_all() {
-    let (requests, known) = (requests(), scene::request(2));
+    let (requests, known) = (requests(), fixtures::request(2));
     requests.insert(&known, Batch::new()).await.unwrap();
     let row = Key::new(Kind(200), "row");
     let with = || Batch::new().put(row.clone(), vec![1]);
-    let both = [scene::request(1), known];
+    let both = [fixtures::request(1), known];
     let refused = requests.insert_all(&both, 0, with()).await;
     assert_eq!(refused, Err(RequestsError::Refused));
     assert_eq!(requests.by_id(&both[0].id).await.unwrap(), None);
     assert_eq!(requests.store().read(&row).await.unwrap(), None);
-    let both = [scene::request(1), scene::request(3)];
+    let both = [fixtures::request(1), fixtures::request(3)];
     requests.insert_all(&both, 0, with()).await.unwrap();
     for one in &both {
         let found = requests.by_order(&one.order_id).await.unwrap();
@@ -154,16 +154,16 @@ async fn decisions_rest_on_the_facts_that_were_seen() {
 async fn a_new_status_is_an_event_in_the_same_commit_and_outlives_the_process() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let requests = Requests::open(store.clone()).await.unwrap();
-    let ids = [1, 2].map(|n| scene::request(n).id);
+    let ids = [1, 2].map(|n| fixtures::request(n).id);
     for n in [1, 2] {
-        let inserted = requests.insert(&scene::request(n), Batch::new()).await;
+        let inserted = requests.insert(&fixtures::request(n), Batch::new()).await;
         inserted.unwrap();
     }
     let mut told = requests.told();
     assert_eq!(*told.borrow_and_update(), 0, "a quote is no event");
     let seen =
-        |standing| move |facts: &mut Facts| facts.deposits = vec![scene::deposit(1, standing)];
-    let quoted = scene::request(1).created_at;
+        |standing| move |facts: &mut Facts| facts.deposits = vec![fixtures::deposit(1, standing)];
+    let quoted = fixtures::request(1).created_at;
     for (now, id) in [(quoted + 5, ids[0]), (quoted + 6, ids[1])] {
         let seen = seen(Standing::Included);
         requests.record(&id, now, Batch::new(), seen).await.unwrap();
@@ -191,16 +191,16 @@ async fn a_new_status_is_an_event_in_the_same_commit_and_outlives_the_process() 
 async fn what_comes_into_a_block_is_wanted_in_full_in_the_same_step() {
     use crate::{
         request::fact::{Purpose, Standing, State},
-        store::rows::witness,
+        store::rows::tx_details,
     };
     let (requests, id) = quoted().await;
     let wanted = async |network: &str| {
-        let range = witness::range(network, 9);
+        let range = tx_details::range(network, 9);
         let rows = requests.store().scan(range).await.unwrap();
-        let rows = rows.iter().map(|(key, value)| witness::row(key, value));
+        let rows = rows.iter().map(|(key, value)| tx_details::row(key, value));
         rows.map(|row| row.unwrap()).collect::<Vec<_>>()
     };
-    let deposit = scene::deposit(1, Standing::Included);
+    let deposit = fixtures::deposit(1, Standing::Included);
     let seen = |facts: &mut Facts| facts.deposits = vec![deposit.clone()];
     let facts = requests.record(&id, 7, Batch::new(), seen).await.unwrap();
     let [row] = wanted("origin").await.try_into().unwrap();
@@ -222,8 +222,8 @@ async fn what_comes_into_a_block_is_wanted_in_full_in_the_same_step() {
 
     // A commit that is refused leaves nothing.
     let filled = |facts: &mut Facts| {
-        let state = State::Included(scene::place(3));
-        facts.attempts = vec![scene::attempt(Purpose::Fill, state)];
+        let state = State::Included(fixtures::place(3));
+        facts.attempts = vec![fixtures::attempt(Purpose::Fill, state)];
     };
     let late = requests
         .decide((&id, &facts), 9, Batch::new(), filled)
@@ -242,7 +242,7 @@ async fn what_comes_into_a_block_is_wanted_in_full_in_the_same_step() {
 mod large {
     use super::*;
     use crate::{
-        request::scene::{VALID_UNTIL, large},
+        request::fixtures::{VALID_UNTIL, large},
         store::{check, large::Budget, retention::Sweep},
     };
 
@@ -253,7 +253,7 @@ mod large {
     };
     const SIZE: usize = 8_000;
 
-    /// A large quote that is asked for long after the price of the scene's others has held.
+    /// A large quote that is asked for long after the price of the fixture's others has held.
     fn later(number: u8) -> Request {
         let created_at = (VALID_UNTIL + 3_600) * 1_000;
         Request {
@@ -301,7 +301,7 @@ mod large {
         let refused = ask(&requests, &large(5, SIZE), 3).await;
         assert_eq!(refused, Err(RequestsError::TooLarge));
         for (number, by) in [(6, 1), (7, 2), (8, 3)] {
-            assert_eq!(ask(&requests, &scene::request(number), by).await, Ok(()));
+            assert_eq!(ask(&requests, &fixtures::request(number), by).await, Ok(()));
         }
         for number in [1, 2, 4] {
             assert!(is_known(&requests, &large(number, SIZE)).await);
@@ -337,7 +337,7 @@ mod large {
             assert_eq!(ask(&requests, &large(number, SIZE), by).await, Ok(()));
         }
         // What was acted on is no quote any more and makes no room.
-        let paid = |facts: &mut Facts| facts.deposits.push(scene::deposit(1, Standing::Final));
+        let paid = |facts: &mut Facts| facts.deposits.push(fixtures::deposit(1, Standing::Final));
         let acted = large(2, SIZE).id;
         requests
             .record(&acted, 5, Batch::new(), paid)
@@ -367,9 +367,9 @@ mod large {
         for (number, by) in [(1, 1), (2, 2)] {
             assert_eq!(ask(&requests, &large(number, SIZE), by).await, Ok(()));
         }
-        let small = scene::request(3);
+        let small = fixtures::request(3);
         assert_eq!(ask(&requests, &small, 1).await, Ok(()));
-        let paid = |facts: &mut Facts| facts.deposits.push(scene::deposit(1, Standing::Final));
+        let paid = |facts: &mut Facts| facts.deposits.push(fixtures::deposit(1, Standing::Final));
         let acted = large(2, SIZE);
         requests
             .record(&acted.id, 5, Batch::new(), paid)

@@ -27,9 +27,9 @@ use crate::{
         rows::{
             self, HISTORY, LISTED,
             claim::Claim,
-            listed,
+            deposit_tx, listed,
             parked::{self, Parked},
-            sighting, summary, witness,
+            summary, tx_details,
         },
         walk::Stored,
     },
@@ -89,13 +89,13 @@ impl Wanted {
         id: &B256,
     ) -> Result<bool, RequestsError> {
         if !self.0.contains_key(network) {
-            let rows = store.scan(witness::range(network, WANTED)).await?;
+            let rows = store.scan(tx_details::range(network, WANTED)).await?;
             let all = match rows.len() == WANTED {
                 true => None,
                 false => {
                     let requests = rows
                         .iter()
-                        .map(|(key, bytes)| Ok(witness::row(key, bytes)?.wanted.request));
+                        .map(|(key, bytes)| Ok(tx_details::row(key, bytes)?.wanted.request));
                     Some(requests.collect::<Result<_, rows::RowError>>()?)
                 }
             };
@@ -221,13 +221,13 @@ impl Seen {
     async fn gone(&self, store: &dyn Store, id: &B256) -> Result<Batch, RequestsError> {
         let mut keys = BTreeSet::from([rows::order::key(&self.request.order_id)]);
         for one in &self.facts.deposits {
-            keys.insert(sighting::key(
+            keys.insert(deposit_tx::key(
                 &one.network,
                 one.place.number,
                 &one.onchain_id,
             ));
             if only_of(store, &one.transaction, id).await? {
-                keys.insert(witness::seen(&one.network, &one.transaction));
+                keys.insert(tx_details::seen(&one.network, &one.transaction));
             }
         }
         let key = summary::key(id);

@@ -5,9 +5,8 @@ use crate::{
     request::{
         Request,
         fact::{Ending, Facts, Standing},
-        last_deadline,
+        fixtures, last_deadline,
         reason::{FailReason, RefundFailReason},
-        scene,
     },
     store::{
         check,
@@ -18,7 +17,7 @@ use crate::{
         rows::claim::Claim,
         rows::parked::Parked,
         rows::transaction::{Outcome as Fate, Tracked},
-        rows::witness,
+        rows::tx_details,
     },
 };
 
@@ -38,7 +37,7 @@ async fn all(sweep: &mut Sweep, store: &dyn Store, now: u64) -> Swept {
 }
 
 fn numbered(number: u64) -> Request {
-    let mut request = scene::request(1);
+    let mut request = fixtures::request(1);
     request.id = alloy::primitives::B256::left_padding_from(&(number + 1).to_be_bytes());
     request.order_id = alloy::primitives::B256::repeat_byte(9) ^ request.id;
     request
@@ -57,7 +56,7 @@ async fn a_quote_is_one_row_in_no_list_and_gone_a_day_after_its_orders_last_dead
     assert_eq!(report.counts, [("order", 1_200), ("quote", 1_200)]);
     assert_eq!(report.defects, 0, "{report}");
     // One is acted on at the last moment.
-    let paid = |facts: &mut Facts| facts.deposits.push(scene::deposit(1, Standing::Final));
+    let paid = |facts: &mut Facts| facts.deposits.push(fixtures::deposit(1, Standing::Final));
     let last = numbered(700).id;
     let recorded = requests.record(&last, 5, Batch::new(), paid);
     recorded.await.unwrap();
@@ -98,7 +97,7 @@ async fn report_counts(store: &dyn Store) -> Vec<(&'static str, u64)> {
 async fn dusted(requests: &Requests, number: u64, since: u64) -> Request {
     let request = numbered(number);
     requests.insert(&request, Batch::new()).await.unwrap();
-    let mut deposit = scene::deposit(1, Standing::Final);
+    let mut deposit = fixtures::deposit(1, Standing::Final);
     deposit.onchain_id = alloy::primitives::B256::repeat_byte(3) ^ request.id;
     let parked = Parked {
         network: deposit.network.clone(),
@@ -168,16 +167,16 @@ async fn a_request_of_dust_is_gone_thirty_days_after_its_orders_last_deadline() 
     assert_eq!(all(&mut sweep, &*store, end).await.dust, 0);
     aged(&*store).await;
     assert_eq!(all(&mut sweep, &*store, end - 1).await.dust, 0);
-    let text = scene::deposit(1, Standing::Final).transaction;
-    let seen = witness::seen("origin", &text);
-    let witness = witness::encode_seen(&crate::store::scene::witness()).unwrap();
+    let text = fixtures::deposit(1, Standing::Final).transaction;
+    let seen = tx_details::seen("origin", &text);
+    let tx_details = tx_details::encode_seen(&crate::store::fixtures::tx_details()).unwrap();
     store
-        .commit(Batch::new().put(seen.clone(), witness))
+        .commit(Batch::new().put(seen.clone(), tx_details))
         .await
         .unwrap();
     // One was paid for, too: its transaction is the others' as well.
     let paid = numbered(70);
-    let change = |facts: &mut Facts| facts.deposits.push(scene::deposit(9, Standing::Final));
+    let change = |facts: &mut Facts| facts.deposits.push(fixtures::deposit(9, Standing::Final));
     requests
         .record(&paid.id, 6, Batch::new(), change)
         .await
@@ -223,9 +222,10 @@ async fn a_request_that_anything_else_was_seen_of_stays() {
     // solver's; a deposit is worth something; and one was parked just now.
     let sent = |facts: &mut Facts| {
         let state = crate::request::fact::State::Broadcast;
-        facts
-            .attempts
-            .push(scene::attempt(crate::request::fact::Purpose::Refund, state));
+        facts.attempts.push(fixtures::attempt(
+            crate::request::fact::Purpose::Refund,
+            state,
+        ));
     };
     requests
         .record(&kept[0].id, 6, Batch::new(), sent)
@@ -243,7 +243,7 @@ async fn a_request_that_anything_else_was_seen_of_stays() {
         .put(rows::open::key(&kept[2].id), open)
         .delete(rows::claim::key(&kept[3].id));
     store.commit(batch).await.unwrap();
-    let more = |facts: &mut Facts| facts.deposits.push(scene::deposit(9, Standing::Reorged));
+    let more = |facts: &mut Facts| facts.deposits.push(fixtures::deposit(9, Standing::Reorged));
     requests
         .record(&kept[4].id, 6, Batch::new(), more)
         .await
@@ -287,7 +287,7 @@ async fn shelved(requests: &Requests, request: Request, of: (&str, u64), left_ou
         onchain_id: B256::left_padding_from(&(1_000 + number).to_be_bytes()) ^ request.id,
         currency: of.0.into(),
         amount: vm::Amount::from(of.1),
-        ..scene::deposit(1, Standing::Final)
+        ..fixtures::deposit(1, Standing::Final)
     };
     let why = RefundFailReason::ManualRefundRequired;
     let placed = if left_out > 0 { 64 } else { 1 };
@@ -336,21 +336,26 @@ async fn dust_that_no_solver_has_judged_is_gone_and_nothing_that_may_be_worth_so
         ..numbered(number)
     };
     let (dust, worth, other) = (
-        (scene::USDC, 50_000),
-        (scene::USDC, 50_001),
-        (scene::USER, 1),
+        (fixtures::USDC, 50_000),
+        (fixtures::USDC, 50_001),
+        (fixtures::USER, 1),
     );
     let cases = [
-        (scene::priced(by_user(0)), dust, 0, true),
-        (scene::priced(numbered(1)), dust, 1, true),
-        (scene::priced(by_user(2)), dust, 1, true),
-        (scene::priced(by_user(3)), worth, 0, false),
-        (scene::priced(numbered(4)), worth, 1, false),
-        (scene::priced(by_user(5)), other, 0, false),
-        (scene::priced(numbered(6)), other, 1, false),
+        (fixtures::priced(by_user(0)), dust, 0, true),
+        (fixtures::priced(numbered(1)), dust, 1, true),
+        (fixtures::priced(by_user(2)), dust, 1, true),
+        (fixtures::priced(by_user(3)), worth, 0, false),
+        (fixtures::priced(numbered(4)), worth, 1, false),
+        (fixtures::priced(by_user(5)), other, 0, false),
+        (fixtures::priced(numbered(6)), other, 1, false),
         (by_user(7), dust, 0, false),
         (numbered(8), dust, 1, false),
-        (scene::priced(by_user(9)), (scene::USDC, u64::MAX), 0, false),
+        (
+            fixtures::priced(by_user(9)),
+            (fixtures::USDC, u64::MAX),
+            0,
+            false,
+        ),
     ];
     let mut all_of = Vec::new();
     for (request, of, left_out, gone) in cases {
@@ -358,7 +363,7 @@ async fn dust_that_no_solver_has_judged_is_gone_and_nothing_that_may_be_worth_so
         all_of.push((id, gone));
     }
     // One whose deposit nobody has judged yet.
-    let early = shelved(&requests, scene::priced(by_user(10)), dust, 0).await;
+    let early = shelved(&requests, fixtures::priced(by_user(10)), dust, 0).await;
     let unjudged = |facts: &mut Facts| facts.endings.clear();
     let recorded = requests.record(&early, 6, Batch::new(), unjudged);
     recorded.await.unwrap();
@@ -418,7 +423,7 @@ async fn charted(store: &dyn Store, ends: &[u64]) {
     {
         let series = Series {
             network,
-            currency: scene::USDC,
+            currency: fixtures::USDC,
         };
         for step in Step::ALL {
             let at = end - 1;

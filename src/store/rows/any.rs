@@ -3,15 +3,16 @@
 use alloy::primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    RowError, attempt,
+    RowError, account, attempt,
     candle::{self, Candle},
     claim::Claim,
     cursor::Cursor,
     dead::Dead,
     delivery::{self, Delivery},
+    deposit_tx,
     entry::Entry,
     halt::Halt,
-    kind, lane, large,
+    kind, large,
     lease::Lease,
     listed,
     outlay::Outlay,
@@ -19,9 +20,9 @@ use super::{
     pause::Paused,
     reservation,
     settlement::Settlement,
-    sighting, signature, transaction,
+    signature, transaction, tx_details,
     void::Void,
-    watch, witness,
+    watch,
 };
 use crate::{
     integrator::Integrator,
@@ -60,11 +61,11 @@ pub enum Row {
     },
     Facts(B256, Box<Facts>),
     Cursor(String, Cursor),
-    Sighting(String, sighting::Row),
+    DepositTx(String, deposit_tx::Row),
     Transaction(transaction::Row),
     Open(B256),
     Claim(B256, Box<Claim>),
-    Lane(String, lane::Lane),
+    Account(String, account::Account),
     Attempt {
         lane: String,
         id: Bytes,
@@ -96,7 +97,7 @@ pub enum Row {
     Candles(candle::Page, Vec<Candle>),
     Event(u64, Box<Event>),
     Integrator(String, Box<Integrator>),
-    Witness(Box<witness::Either>),
+    TxDetails(Box<tx_details::Either>),
     Summary(B256, Box<Summary>),
     Listed(listed::Listed),
     Quote(B256, Box<Request>),
@@ -164,10 +165,10 @@ impl<'a> Name<'a> {
         Ok(Row::Watch(chain, watch))
     }
 
-    pub(super) fn sighting(self, key: &Key, value: &[u8]) -> Result<Row, RowError> {
+    pub(super) fn deposit_tx(self, key: &Key, value: &[u8]) -> Result<Row, RowError> {
         let (network, _) = self.split()?;
-        let row = sighting::decode(&network, key, value)?;
-        Ok(Row::Sighting(network, row))
+        let row = deposit_tx::decode(&network, key, value)?;
+        Ok(Row::DepositTx(network, row))
     }
 
     fn deposit(self) -> Result<(B256, B256), RowError> {

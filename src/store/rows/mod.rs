@@ -20,11 +20,11 @@
 //! | 9 order | order id | request id |
 //! | 10 facts | request id | `request::fact::Facts` in JSON |
 //! | 11 cursor | network text | `cursor::Cursor` |
-//! | 12 sighting | network ‖0, block (8), onchain id | `sighting::Seen` |
+//! | 12 sighting | network ‖0, block (8), onchain id | `deposit_tx::Seen` |
 //! | 13 transaction | 0 looked for, 1 settled; network ‖0, transaction bytes | `transaction::Tracked` |
 //! | 14 open | request id | unix milliseconds (8), cause (32) |
 //! | 15 claim | request id | format 2: `claim::Claim` in JSON |
-//! | 16 lane | lane text | format 2: `lane::Lane` |
+//! | 16 lane | lane text | format 2: `account::Account` |
 //! | 17 reservation | lane ‖0, currency in hex ‖0, attempt's id | amount (32) |
 //! | 18 lease | what is held, text | `lease::Lease` |
 //! | 19 settlement | request id, onchain id | format 2: `settlement::Settlement` in JSON |
@@ -32,8 +32,8 @@
 //! | 21 integrator | label text | `integrator::Integrator` in JSON |
 //! | 22 delivery | label ‖0, event's number (8) | `delivery::Delivery` |
 //! | 23 dead | label ‖0, event's number (8) | `dead::Dead` |
-//! | 24 witness | 0; network ‖0, unix milliseconds (8), transaction text | `witness::Wanted` |
-//! | 24 witness | 1; network ‖0, transaction text | `request::witness::Witness` in JSON |
+//! | 24 witness | 0; network ‖0, unix milliseconds (8), transaction text | `tx_details::Wanted` |
+//! | 24 witness | 1; network ‖0, transaction text | `request::tx_details::TxDetails` in JSON |
 //! | 25 summary | request id | `request::summary::Summary` |
 //! | 26 listed | order, name and position, see `listed` | `request::summary::Summary`, or what leads to it |
 //! | 27 mark | follower's name, text | number of an event (8) |
@@ -72,6 +72,7 @@ macro_rules! stored {
     };
 }
 
+pub mod account;
 mod any;
 pub mod attempt;
 pub mod candle;
@@ -80,13 +81,13 @@ pub mod consumption;
 pub mod cursor;
 pub mod dead;
 pub mod delivery;
+pub mod deposit_tx;
 pub mod entry;
 pub mod event;
 pub mod facts;
 pub mod halt;
 pub mod history;
 pub mod integrator;
-pub mod lane;
 pub mod large;
 pub mod lease;
 pub mod listed;
@@ -100,17 +101,16 @@ pub mod quote;
 pub mod request;
 pub mod reservation;
 pub mod settlement;
-pub mod sighting;
 pub mod signature;
 pub mod slot;
 pub mod summary;
 #[cfg(test)]
 mod tests;
 pub mod transaction;
+pub mod tx_details;
 pub mod version;
 pub mod void;
 pub mod watch;
-pub mod witness;
 
 use alloy::primitives::B256;
 use serde::{Serialize, de::DeserializeOwned};
@@ -230,7 +230,7 @@ pub const KINDS: [RowKind; 37] = [
     RowKind { kind: CURSOR, name: "cursor", room: Requests, kept: Good, refers: &[],
         decode: |name, _, value| Ok(Row::Cursor(name.text()?, cursor::Cursor::decode(value)?)) },
     RowKind { kind: SIGHTING, name: "sighting", room: Requests, kept: Done, refers: &[FACTS],
-        decode: |name, key, value| name.sighting(key, value) },
+        decode: |name, key, value| name.deposit_tx(key, value) },
     RowKind { kind: TRANSACTION, name: "transaction", room: Requests, kept: Swept, refers: &[],
         decode: |_, key, value| Ok(Row::Transaction(transaction::row(key, value)?)) },
     RowKind { kind: OPEN, name: "open", room: Requests, kept: Done, refers: &[REQUEST],
@@ -238,7 +238,7 @@ pub const KINDS: [RowKind; 37] = [
     RowKind { kind: CLAIM, name: "claim", room: Solver, kept: With(REQUEST), refers: &[REQUEST, FACTS, ATTEMPT],
         decode: |name, _, value| Ok(Row::Claim(name.word()?, claim::Claim::decode(value)?.into())) },
     RowKind { kind: LANE, name: "lane", room: Solver, kept: Good, refers: &[],
-        decode: |name, _, value| Ok(Row::Lane(name.text()?, lane::Lane::decode(value)?)) },
+        decode: |name, _, value| Ok(Row::Account(name.text()?, account::Account::decode(value)?)) },
     RowKind { kind: RESERVATION, name: "reservation", room: Solver, kept: Done, refers: &[ATTEMPT],
         decode: |name, _, value| name.reservation(value) },
     RowKind { kind: LEASE, name: "lease", room: Solver, kept: Good, refers: &[],
@@ -254,7 +254,7 @@ pub const KINDS: [RowKind; 37] = [
     RowKind { kind: DEAD, name: "dead", room: Events, kept: Swept, refers: &[EVENT, INTEGRATOR],
         decode: |name, _, value| name.dead(value) },
     RowKind { kind: WITNESS, name: "witness", room: Requests, kept: With(REQUEST), refers: &[REQUEST],
-        decode: |_, key, value| Ok(Row::Witness(witness::either(key, value)?.into())) },
+        decode: |_, key, value| Ok(Row::TxDetails(tx_details::either(key, value)?.into())) },
     RowKind { kind: SUMMARY, name: "summary", room: Requests, kept: With(REQUEST), refers: &[REQUEST, FACTS, LISTED],
         decode: |name, _, value| Ok(Row::Summary(name.word()?, summary::decode(value)?.into())) },
     RowKind { kind: LISTED, name: "listed", room: Requests, kept: With(REQUEST), refers: &[SUMMARY, FACTS],

@@ -264,8 +264,8 @@ fn cursor() -> cursor::Cursor {
     }
 }
 
-fn seen() -> sighting::Seen {
-    sighting::Seen {
+fn seen() -> deposit_tx::Seen {
+    deposit_tx::Seen {
         hash: b(1),
         request: Some(b(2)),
     }
@@ -292,7 +292,7 @@ fn layouts_of_requests_and_their_index_never_change() {
         format!("01ad02020720{one}ac0220{two}01a202d836e0d403")
     );
     assert_eq!(
-        hex(&sighting::encode(&seen()).unwrap()),
+        hex(&deposit_tx::encode(&seen()).unwrap()),
         format!("0120{one}0120{two}")
     );
     assert_eq!(
@@ -316,7 +316,7 @@ fn layouts_of_requests_and_their_index_never_change() {
         (facts::key(&b(1)), 10, one.clone()),
         (cursor::key("base"), 11, "62617365".to_owned()),
         (
-            sighting::key("base", 7, &b(1)),
+            deposit_tx::key("base", 7, &b(1)),
             12,
             format!("62617365000000000000000007{one}"),
         ),
@@ -339,15 +339,15 @@ fn layouts_of_requests_and_their_index_never_change() {
 
 #[test]
 fn rows_of_requests_and_their_index_are_read_as_written() {
-    let written = crate::request::scene::request(1);
+    let written = crate::request::fixtures::request(1);
     let bytes = request::encode(&written).unwrap();
     assert_eq!((bytes[0], request::decode(&bytes)), (3, Ok(written)));
     let read = cursor::Cursor::decode(&cursor().encode().unwrap());
     assert_eq!(read, Ok(cursor()));
-    let key = sighting::key("base", 7, &b(3));
-    let row = sighting::decode("base", &key, &sighting::encode(&seen()).unwrap());
+    let key = deposit_tx::key("base", 7, &b(3));
+    let row = deposit_tx::decode("base", &key, &deposit_tx::encode(&seen()).unwrap());
     let (number, onchain_id) = (7, b(3));
-    let wanted = sighting::Row {
+    let wanted = deposit_tx::Row {
         number,
         onchain_id,
         seen: seen(),
@@ -367,7 +367,7 @@ fn rows_of_requests_and_their_index_are_read_as_written() {
 
 #[test]
 fn requests_are_packed_and_older_ones_are_read() {
-    let written = crate::request::scene::request(1);
+    let written = crate::request::fixtures::request(1);
     let packed = request::encode(&written).unwrap();
     let json = serde_json::to_vec(&written).unwrap();
     assert!(packed.len() < json.len());
@@ -400,16 +400,16 @@ fn foreign_bytes_are_no_rows_of_the_index() {
         assert!(cursor::Cursor::decode(bytes).is_err());
         assert!(transaction::Tracked::decode(bytes).is_err());
         assert!(open::decode(&open::key(&b(1)), bytes).is_err());
-        let key = sighting::key("base", 7, &b(1));
-        assert!(sighting::decode("base", &key, bytes).is_err());
+        let key = deposit_tx::key("base", 7, &b(1));
+        assert!(deposit_tx::decode("base", &key, bytes).is_err());
         assert!(facts::decode(bytes).is_err() && request::decode(bytes).is_err());
     }
     let (seen, tracked) = (
-        sighting::encode(&seen()).unwrap(),
+        deposit_tx::encode(&seen()).unwrap(),
         tracked().encode().unwrap(),
     );
-    let key = sighting::key("base", 7, &b(1));
-    assert!(sighting::decode("another name", &key, &seen).is_err());
+    let key = deposit_tx::key("base", 7, &b(1));
+    assert!(deposit_tx::decode("another name", &key, &seen).is_err());
     let key = crate::store::Key::new(TRANSACTION, [0, 98, 97]);
     assert!(transaction::row(&key, &tracked).is_err());
     let (key, value) = (crate::store::Key::new(OPEN, [1, 2]), open::encode(5, &b(1)));
@@ -419,7 +419,7 @@ fn foreign_bytes_are_no_rows_of_the_index() {
 #[tokio::test]
 async fn sightings_of_a_network_are_a_range_from_any_block() {
     use crate::store::{Batch, Store, memory::MemoryStore};
-    let (store, value) = (MemoryStore::new(), sighting::encode(&seen()).unwrap());
+    let (store, value) = (MemoryStore::new(), deposit_tx::encode(&seen()).unwrap());
     let mut batch = Batch::new();
     for (network, number, id) in [
         ("base", 0, 0),
@@ -429,7 +429,7 @@ async fn sightings_of_a_network_are_a_range_from_any_block() {
         ("base", 300, 1),
         ("base2", 7, 1),
     ] {
-        batch = batch.put(sighting::key(network, number, &b(id)), value.clone());
+        batch = batch.put(deposit_tx::key(network, number, &b(id)), value.clone());
     }
     store.commit(batch).await.unwrap();
     for (from, wanted) in [
@@ -438,10 +438,13 @@ async fn sightings_of_a_network_are_a_range_from_any_block() {
         (8, vec![300]),
         (301, vec![]),
     ] {
-        let rows = store.scan(sighting::range("base", from, 9)).await.unwrap();
+        let rows = store
+            .scan(deposit_tx::range("base", from, 9))
+            .await
+            .unwrap();
         let numbers: Vec<_> = rows
             .iter()
-            .map(|(key, value)| sighting::decode("base", key, value).unwrap().number)
+            .map(|(key, value)| deposit_tx::decode("base", key, value).unwrap().number)
             .collect();
         assert_eq!(numbers, wanted, "from {from}");
     }
@@ -565,13 +568,13 @@ fn layouts_of_lanes_never_change() {
         hex(&attempt().encode().unwrap()),
         format!("010020{one}0102070801016320{six}0103307861010109 0401").replace(' ', "")
     );
-    let lane = lane::Lane {
+    let lane = account::Account {
         account: "a".into(),
         family: "f".into(),
         own: vec![7, 8].into(),
     };
     assert_eq!(hex(&lane.encode().unwrap()), "0201610166020708");
-    assert_eq!(lane::Lane::decode(&lane.encode().unwrap()), Ok(lane));
+    assert_eq!(account::Account::decode(&lane.encode().unwrap()), Ok(lane));
     assert_eq!(hex(&attempt::holder(&[7])), "0107");
     let lease = lease::Lease { fence: 3, since: 1 };
     assert_eq!(hex(&lease.encode().unwrap()), "010301");
@@ -579,7 +582,7 @@ fn layouts_of_lanes_never_change() {
     assert_eq!(hex(&reservation::encode(amount)), format!("01{five}"));
     let names = [
         (claim::key(&b(1)), 15, one.clone()),
-        (lane::key("base"), 16, "62617365".to_owned()),
+        (account::key("base"), 16, "62617365".to_owned()),
         (
             attempt::key("base", &7_u64.to_be_bytes()),
             50,
@@ -633,7 +636,7 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
     let key = attempt::key("base", &[7]);
     assert_eq!(attempt::id("base", &key), Ok(vec![7].into()));
     assert!(attempt::id("b", &key).is_err());
-    assert!(attempt::id("base", &lane::key("base")).is_err());
+    assert!(attempt::id("base", &account::key("base")).is_err());
     assert!(attempt::id("base", &attempt::resource("base", &[7])).is_err());
     assert_eq!(attempt::held_by(&attempt::holder(&[7])), Ok(vec![7].into()));
     for bytes in [&[][..], &[1], &[2, 1]] {
@@ -650,7 +653,7 @@ fn rows_of_the_solver_are_read_as_written_and_no_others() {
         assert!(parked::Parked::decode(bytes).is_err());
         assert!(pause::Paused::decode(bytes).is_err());
     }
-    assert!(lane::Lane::decode(&[]).is_err());
+    assert!(account::Account::decode(&[]).is_err());
     assert!(lease::Lease::decode(&[2, 3, 1]).is_err());
 }
 
@@ -671,16 +674,16 @@ fn layouts_of_the_listing_never_change() {
     use crate::{
         request::{
             fact::{Facts, Standing},
+            fixtures,
             name::Name,
-            scene,
             summary::{Role, Summary},
         },
         store::Key,
     };
-    let request = scene::request(1);
+    let request = fixtures::request(1);
     let found = Summary::of(&request, &Facts::default());
-    let user = &scene::USER[2..];
-    let usdc = &scene::USDC[2..];
+    let user = &fixtures::USER[2..];
+    let usdc = &fixtures::USDC[2..];
     let side = |chain: &str| format!("{chain}0014{usdc}00");
     // 1,700,000,000,000 ms.
     let time = "80d095ffbc31";
@@ -722,7 +725,7 @@ fn layouts_of_the_listing_never_change() {
     ];
     assert_eq!(names, expected);
     let paid = Facts {
-        deposits: vec![scene::deposit(1, Standing::Final)],
+        deposits: vec![fixtures::deposit(1, Standing::Final)],
         ..Facts::default()
     };
     let (key, value) = listed::sendings(&found, &paid).pop_first().unwrap();
@@ -753,21 +756,21 @@ fn layout_of_what_large_quotes_take_never_changes() {
 
 #[test]
 fn every_quote_is_forgotten_a_day_after_its_orders_last_deadline() {
-    use crate::request::scene;
+    use crate::request::fixtures;
     let until = |bytes: usize| {
-        let request = scene::large(1, bytes);
+        let request = fixtures::large(1, bytes);
         let row = quote::encode(&request).unwrap();
         (quote::is_large(&row), quote::split(&row).unwrap().0)
     };
-    let last = crate::request::last_deadline(&scene::request(1).order);
+    let last = crate::request::last_deadline(&fixtures::request(1).order);
     assert_eq!(until(1_000), (false, last + 86_400));
     assert_eq!(until(8_000), (true, last + 86_400));
 }
 
 #[test]
 fn a_quote_is_a_requests_row_behind_its_end() {
-    use crate::request::scene;
-    let request = scene::request(1);
+    use crate::request::fixtures;
+    let request = fixtures::request(1);
     let (key, bytes) = (quote::key(&request.id), quote::encode(&request).unwrap());
     assert_eq!((key.kind.0, key.name), (42, request.id.to_vec()));
     let (until, row) = quote::split(&bytes).unwrap();
@@ -783,38 +786,39 @@ fn a_quote_is_a_requests_row_behind_its_end() {
 #[test]
 fn layouts_of_witnesses_never_change() {
     use crate::{
-        request::witness::{Witness, Worth},
-        store::scene,
+        request::tx_details::{TxDetails, Worth},
+        store::fixtures,
     };
     let (one, two) = ("01".repeat(32), "02".repeat(32));
-    let wanted = scene::wanted();
+    let wanted = fixtures::wanted();
     assert_eq!(hex(&wanted.value().unwrap()), format!("0120{one}20{two}03"));
-    let seen = String::from_utf8(witness::encode_seen(&scene::witness()).unwrap()).unwrap();
+    let seen =
+        String::from_utf8(tx_details::encode_seen(&fixtures::tx_details()).unwrap()).unwrap();
     let expected = format!(
         r#"{{"from":"{user}","to":null,"data":"0x09","value":"0x5","fee":"0xff","place":{{"number":7,"hash":"{seven}","time":1700000007}},"success":true,"changes":[{{"address":"{user}","currency":"{usdc}","negative":true,"amount":"0x6"}}]}}"#,
-        user = crate::request::scene::USER,
-        usdc = crate::request::scene::USDC,
+        user = crate::request::fixtures::USER,
+        usdc = crate::request::fixtures::USDC,
         seven = B256::with_last_byte(7),
     );
     assert_eq!(seen, format!("\u{1}{expected}"));
-    let priced = Witness {
+    let priced = TxDetails {
         prices: vec![Worth {
             currency: "0xa".into(),
             native: true,
             decimals: 18,
             usd: alloy::primitives::U256::from(7),
         }],
-        ..scene::witness()
+        ..fixtures::tx_details()
     };
-    let bytes = witness::encode_seen(&priced).unwrap();
+    let bytes = tx_details::encode_seen(&priced).unwrap();
     let prices = r#","prices":[{"currency":"0xa","native":true,"decimals":18,"usd":"0x7"}]}"#;
     let before = expected.strip_suffix('}').unwrap();
     let seen = String::from_utf8(bytes.clone()).unwrap();
     assert_eq!(seen, format!("\u{1}{before}{prices}"));
-    assert_eq!(witness::decode_seen(&bytes), Ok(priced));
+    assert_eq!(tx_details::decode_seen(&bytes), Ok(priced));
     let names = [
         (wanted.key(), "006f726967696e00000000000000012c307861"),
-        (witness::seen("origin", "0xA"), "016f726967696e00307861"),
+        (tx_details::seen("origin", "0xA"), "016f726967696e00307861"),
     ];
     for (key, name) in names {
         assert_eq!((key.kind.0, hex(&key.name).as_str()), (24, name));
@@ -823,19 +827,19 @@ fn layouts_of_witnesses_never_change() {
 
 #[test]
 fn witnesses_are_read_as_written_and_nothing_else_is() {
-    use crate::store::{Key, scene};
-    let (wanted, value) = (scene::wanted(), scene::wanted().value().unwrap());
-    assert_eq!(witness::row(&wanted.key(), &value), Ok(wanted.clone()));
-    let key = witness::seen("origin", "0xA");
-    let bytes = witness::encode_seen(&scene::witness()).unwrap();
-    assert_eq!(witness::decode_seen(&bytes), Ok(scene::witness()));
-    let seen = witness::Either::Seen {
+    use crate::store::{Key, fixtures};
+    let (wanted, value) = (fixtures::wanted(), fixtures::wanted().value().unwrap());
+    assert_eq!(tx_details::row(&wanted.key(), &value), Ok(wanted.clone()));
+    let key = tx_details::seen("origin", "0xA");
+    let bytes = tx_details::encode_seen(&fixtures::tx_details()).unwrap();
+    assert_eq!(tx_details::decode_seen(&bytes), Ok(fixtures::tx_details()));
+    let seen = tx_details::Either::Seen {
         network: "origin".into(),
         transaction: "0xa".into(),
-        witness: scene::witness(),
+        tx_details: fixtures::tx_details(),
     };
-    assert_eq!(witness::either(&key, &bytes), Ok(seen));
-    assert!(witness::row(&key, &bytes).is_err());
+    assert_eq!(tx_details::either(&key, &bytes), Ok(seen));
+    assert!(tx_details::row(&key, &bytes).is_err());
     for name in [
         &[][..],
         &[0],
@@ -848,14 +852,14 @@ fn witnesses_are_read_as_written_and_nothing_else_is() {
         b"\x00\x00123456789",
     ] {
         let key = Key::new(WITNESS, name);
-        assert!(witness::either(&key, &value).is_err(), "{}", hex(name));
+        assert!(tx_details::either(&key, &value).is_err(), "{}", hex(name));
     }
     for name in [&b"\x01origin\x00"[..], b"\x01origin\x00\xff"] {
-        assert!(witness::either(&Key::new(WITNESS, name), &bytes).is_err());
+        assert!(tx_details::either(&Key::new(WITNESS, name), &bytes).is_err());
     }
     for bytes in [&[][..], &[2, 0], &[1], &[1, 0xff]] {
-        assert!(witness::row(&wanted.key(), bytes).is_err());
-        assert!(witness::decode_seen(bytes).is_err());
+        assert!(tx_details::row(&wanted.key(), bytes).is_err());
+        assert!(tx_details::decode_seen(bytes).is_err());
     }
 }
 

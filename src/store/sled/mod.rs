@@ -2,7 +2,7 @@
 //!
 //! A row's key in the tree is its kind's byte and its name. Kind 0 is ours: `format` ([`super::FORMAT`],
 //! one byte) and `sequence` (the number of the last group of commits, 8 bytes
-//! big endian; see [`disk::Witness`]). sled panics on some damage, so every use of it that may meet
+//! big endian; see [`disk::witnessed`]). sled panics on some damage, so every use of it that may meet
 //! damage stands behind [`guard::guarded`].
 
 mod committer;

@@ -5,7 +5,7 @@ use std::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{disk::is_lack, *};
-use crate::store::{Expect, FORMAT, OLDER, scene, walk::same};
+use crate::store::{Expect, FORMAT, OLDER, fixtures, walk::same};
 
 const KIND: Kind = Kind(200);
 const PAIR: [u8; 16] = [7; 16];
@@ -453,10 +453,10 @@ async fn a_store_that_is_not_there_is_not_made_unless_it_may_be() {
     assert!(SledStore::existing(&path).is_ok());
 }
 
-/// Opens the store in `path` and looks whether it has exactly the scene's rows.
+/// Opens the store in `path` and looks whether it has exactly the fixture's rows.
 async fn holds_the_scene(path: &Path) -> bool {
     let wanted = crate::store::memory::MemoryStore::new();
-    scene::fill(&wanted, scene::rows()).await;
+    fixtures::fill(&wanted, fixtures::rows()).await;
     let store = SledStore::open(path).unwrap();
     let same = same(&store, &wanted).await.unwrap();
     store.close().await;
@@ -465,7 +465,7 @@ async fn holds_the_scene(path: &Path) -> bool {
 
 async fn scene_in(path: &Path) {
     let store = SledStore::open(path).unwrap();
-    scene::fill(&store, scene::rows()).await;
+    fixtures::fill(&store, fixtures::rows()).await;
     for n in 0..50 {
         // What goes again, so that there is something to leave out.
         store.commit(put(n)).await.unwrap();
@@ -489,7 +489,7 @@ async fn a_compacted_store_has_the_same_rows_in_a_fresh_directory() {
     let path = place.path().join("store");
     scene_in(&path).await;
     for _ in 0..2 {
-        assert_eq!(SledStore::compact(&path).await.unwrap(), scene::count());
+        assert_eq!(SledStore::compact(&path).await.unwrap(), fixtures::count());
         assert!(holds_the_scene(&path).await);
         assert_eq!(names(place.path()), ["store"]);
     }
@@ -514,12 +514,12 @@ async fn a_compaction_that_was_cut_off_leaves_the_store_and_the_next_one_tidies_
     std::fs::create_dir(&fresh).unwrap();
     std::fs::write(fresh.join("db"), "half").unwrap();
     assert!(holds_the_scene(&path).await);
-    assert_eq!(SledStore::compact(&path).await.unwrap(), scene::count());
+    assert_eq!(SledStore::compact(&path).await.unwrap(), fixtures::count());
     assert_eq!(names(place.path()), ["store"]);
     // Cut off behind the swap: the old one lies there.
     fill(&fresh, 3).await;
     assert!(holds_the_scene(&path).await);
-    assert_eq!(SledStore::compact(&path).await.unwrap(), scene::count());
+    assert_eq!(SledStore::compact(&path).await.unwrap(), fixtures::count());
     assert_eq!(names(place.path()), ["store"]);
 }
 
@@ -546,7 +546,7 @@ async fn a_store_is_created_whole_or_not_at_all() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("data/store");
     let failed = SledStore::create(&path, PAIR, async |store: &Arc<SledStore>| {
-        scene::fill(&**store, scene::rows()).await;
+        fixtures::fill(&**store, fixtures::rows()).await;
         Err::<(), _>(ReplaceError::Different)
     });
     assert!(matches!(failed.await, Err(ReplaceError::Different)));
@@ -554,7 +554,7 @@ async fn a_store_is_created_whole_or_not_at_all() {
     // An earlier try was killed.
     fill(&place.path().join("data/store.importing"), 3).await;
     let made = SledStore::create(&path, PAIR, async |store: &Arc<SledStore>| {
-        scene::fill(&**store, scene::rows()).await;
+        fixtures::fill(&**store, fixtures::rows()).await;
         Ok::<_, ReplaceError>(())
     });
     made.await.unwrap();

@@ -40,10 +40,10 @@ where
     }
 }
 
-fn letter(url: &str) -> Letter {
+fn letter(url: &str) -> DeliveryRequest {
     let mut headers = HeaderMap::new();
     headers.insert("x-event-id", HeaderValue::from_static("7"));
-    Letter {
+    DeliveryRequest {
         url: url.parse().unwrap(),
         headers,
         body: "{}".into(),
@@ -63,7 +63,7 @@ async fn say(mut stream: TcpStream, answer: &[u8]) {
 }
 
 async fn sent(receiver: &Receiver) -> Reply {
-    let courier = Courier::new(Reach::Anywhere).unwrap();
+    let courier = HttpSender::new(Reach::Anywhere).unwrap();
     let url = format!("http://{}/hook", receiver.address);
     courier.send(letter(&url), NOW).await
 }
@@ -74,7 +74,7 @@ async fn a_status_is_the_answer_and_the_connection_is_used_again() {
         say(stream, b"HTTP/1.1 204 No Content\r\n\r\n").await;
     });
     let fine = fine.await;
-    let courier = Courier::new(Reach::Anywhere).unwrap();
+    let courier = HttpSender::new(Reach::Anywhere).unwrap();
     let url = format!("http://{}/hook", fine.address);
     for _ in 0..3 {
         let reply = courier.send(letter(&url), NOW).await;
@@ -142,7 +142,7 @@ async fn no_answer_is_a_failure_that_names_no_url() {
     drop(silent);
     let rubbish = receiver(async |stream| say(stream, b"\0\0\0 hello\r\n\r\n").await).await;
     for address in [reset.address, dead, rubbish.address] {
-        let courier = Courier::new(Reach::Anywhere).unwrap();
+        let courier = HttpSender::new(Reach::Anywhere).unwrap();
         let url = format!("http://{address}/s3cret?token=s3cret");
         let reply = courier.send(letter(&url), NOW).await;
         let Reply::Failed(why) = reply else {
@@ -192,7 +192,7 @@ async fn a_name_that_leads_inside_is_not_called() {
         &["169.254.169.254:80"],
     ] {
         let names = Scripted::new(&[list]);
-        let courier = Courier::resolving(Reach::Public, names).unwrap();
+        let courier = HttpSender::resolving(Reach::Public, names).unwrap();
         let url = format!("https://hooks.example:{}/", inside.address.port());
         let Reply::Failed(why) = courier.send(letter(&url), NOW).await else {
             panic!("it was called");
@@ -220,7 +220,7 @@ async fn a_name_is_judged_each_time_it_is_looked_up() {
 #[tokio::test]
 async fn addresses_in_urls_are_judged_without_a_lookup() {
     let inside = receiver(async |stream| drop(stream)).await;
-    let courier = Courier::new(Reach::Public).unwrap();
+    let courier = HttpSender::new(Reach::Public).unwrap();
     for url in [
         format!("https://{}/", inside.address),
         format!("http://{}/", inside.address),

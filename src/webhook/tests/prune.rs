@@ -9,7 +9,7 @@ use crate::{
     request::{
         event::Event,
         fact::{Facts, Standing},
-        scene,
+        fixtures,
     },
     store::{
         Batch, Store, check,
@@ -110,10 +110,14 @@ async fn what_a_follower_or_a_delivery_needs_stays() {
 
 /// One request a day, with one change of its status.
 async fn day(requests: &Requests, number: u8) -> B256 {
-    let mut request = scene::request(number);
+    let mut request = fixtures::request(number);
     request.created_at = u64::from(number) * DAY;
     requests.insert(&request, Batch::new()).await.unwrap();
-    let paid = |facts: &mut Facts| facts.deposits.push(scene::deposit(number, Standing::Final));
+    let paid = |facts: &mut Facts| {
+        facts
+            .deposits
+            .push(fixtures::deposit(number, Standing::Final));
+    };
     let recorded = requests.record(&request.id, u64::from(number) * DAY, Batch::new(), paid);
     recorded.await.unwrap();
     request.id
@@ -128,11 +132,11 @@ async fn after_thirty_one_days_the_first_day_is_forgotten() {
     let requests = Requests::open(store.clone()).await.unwrap();
     let integrators = Integrators::open(store.clone()).await.unwrap();
     let network = rig::network(|_, _| panic!("nobody wants to be told"));
-    let ground = rig::ground(&requests, &integrators, &network);
+    let context = rig::context(&requests, &integrators, &network);
     let (mut mark, mut ids) = (0, Vec::new());
     for number in 1..=32 {
         ids.push(day(&requests, number).await);
-        mark = fan::further(&ground, mark, &BTreeSet::new())
+        mark = fan::further(&context, mark, &BTreeSet::new())
             .await
             .unwrap()
             .mark;

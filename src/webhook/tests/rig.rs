@@ -18,7 +18,7 @@ use crate::{
     integrator::{Integrator, Key, Tier, Webhook},
     request::{
         fact::{Facts, Standing},
-        scene,
+        fixtures,
     },
     store::{
         Batch, Kind, Store,
@@ -29,10 +29,10 @@ use crate::{
         walk::Walk,
     },
     webhook::{
-        Ground,
-        desk::Desk,
+        WebhookContext,
+        admin::AdminHandle,
+        delivery_request::{DeliveryRequest, GIVEN_UP},
         guard::Reach,
-        letter::{GIVEN_UP, Letter},
         open,
         post::Post,
         schedule::Reply,
@@ -44,7 +44,7 @@ use crate::{
 pub const S: u64 = 1_000;
 const GENESIS: u64 = 1_700_000_000_000;
 
-/// A letter that was sent.
+/// A delivery request that was sent.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Milliseconds since the rig's start.
@@ -71,7 +71,7 @@ pub struct Network {
 
 #[async_trait]
 impl Post for Network {
-    async fn send(&self, letter: Letter, now: u64) -> Reply {
+    async fn send(&self, letter: DeliveryRequest, now: u64) -> Reply {
         let header = |name: &str| letter.headers[name].to_str().unwrap().to_owned();
         let call = Call {
             at: u64::try_from(self.start.elapsed().as_millis()).unwrap(),
@@ -101,7 +101,7 @@ impl Post for Network {
 
 pub struct Rig {
     pub store: Arc<dyn Store>,
-    pub desk: Desk,
+    pub handle: AdminHandle,
     requests: Requests,
     integrators: Integrators,
     network: Arc<Network>,
@@ -128,9 +128,13 @@ pub fn network(
     })
 }
 
-pub fn ground(requests: &Requests, integrators: &Integrators, network: &Arc<Network>) -> Ground {
+pub fn context(
+    requests: &Requests,
+    integrators: &Integrators,
+    network: &Arc<Network>,
+) -> WebhookContext {
     let start = network.start;
-    Ground {
+    WebhookContext {
         requests: requests.clone(),
         integrators: integrators.clone(),
         post: network.clone(),
@@ -148,12 +152,12 @@ impl Rig {
         let requests = Requests::open(store.clone()).await.unwrap();
         let integrators = Integrators::open(store.clone()).await.unwrap();
         let network = network(script);
-        let (desk, worker) = open(ground(&requests, &integrators, &network));
+        let (handle, worker) = open(context(&requests, &integrators, &network));
         let shutdown = CancellationToken::new();
         let task = tokio::spawn(worker.run(shutdown.clone()));
         Self {
             store,
-            desk,
+            handle,
             requests,
             integrators,
             network,
@@ -163,8 +167,8 @@ impl Rig {
         }
     }
 
-    pub fn ground(&self) -> Ground {
-        ground(&self.requests, &self.integrators, &self.network)
+    pub fn context(&self) -> WebhookContext {
+        context(&self.requests, &self.integrators, &self.network)
     }
 
     pub fn crash(&mut self) {
@@ -177,9 +181,9 @@ impl Rig {
     }
 
     pub async fn restart(&mut self) {
-        let ground = ground(&self.requests, &self.integrators, &self.network);
-        let (desk, worker) = open(ground);
-        (self.desk, self.shutdown) = (desk, CancellationToken::new());
+        let context = context(&self.requests, &self.integrators, &self.network);
+        let (handle, worker) = open(context);
+        (self.handle, self.shutdown) = (handle, CancellationToken::new());
         self.task = tokio::spawn(worker.run(self.shutdown.clone()));
     }
 
@@ -218,13 +222,13 @@ impl Rig {
     pub async fn happen(&self, label: &str, count: u64) {
         for _ in 0..count {
             let number = self.happened.fetch_add(1, Ordering::Relaxed) + 1;
-            let mut request = scene::request(1);
+            let mut request = fixtures::request(1);
             request.id = B256::left_padding_from(&number.to_be_bytes());
             request.order_id = !request.id;
             request.api_key = (!label.is_empty()).then(|| label.to_owned());
             self.requests.insert(&request, Batch::new()).await.unwrap();
             let paid = |facts: &mut Facts| {
-                facts.deposits = vec![scene::deposit(1, Standing::Final)];
+                facts.deposits = vec![fixtures::deposit(1, Standing::Final)];
             };
             let recorded = self
                 .requests

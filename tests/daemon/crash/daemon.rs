@@ -8,7 +8,7 @@ use devnet::{claim, world::Devnet};
 use futures::stream::{self, FuturesUnordered, StreamExt};
 use intentd::store::{
     Making, Store, check,
-    pair::{Pair, Places},
+    pair::{Directories, Pair},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -141,7 +141,7 @@ impl Asked {
 
 /// What a kill left: the journal and the store still belong together, and neither has a defect.
 async fn whole(directory: &Path) {
-    let places = Places::new(directory.join("data"), None);
+    let places = Directories::new(directory.join("data"), None);
     let both = Pair::open(&places, Making::Refused).unwrap();
     let report = check::check(&both).await.unwrap();
     assert_eq!(report.defects, 0, "{report}");

@@ -20,15 +20,15 @@ use devnet::{
 };
 use futures::future::join_all;
 use intentd::{
-    request::witness::included,
+    request::tx_details::included,
     store::{
         Key, Making, Range, Store, check,
-        pair::{Pair, Places},
+        pair::{Directories, Pair},
         rows::{
             ATTEMPT, CLAIM, FACTS, LANE, OPEN, RESERVATION, RESOURCE, WITNESS,
             claim::{Claim, Stage},
             facts,
-            witness::{Either, either},
+            tx_details::{Either, either},
         },
     },
 };
@@ -57,7 +57,7 @@ const ASKED: usize = 100;
 /// What is not told yet is asked for so often.
 const ASKED_AGAIN: Duration = Duration::from_secs(1);
 
-struct Scene {
+struct Fixture {
     world: Arc<Devnet>,
     proxies: [LyingProxy; 2],
     directory: TempDir,
@@ -69,7 +69,7 @@ struct Scene {
     urls: Arc<Mutex<Option<Urls>>>,
 }
 
-impl Scene {
+impl Fixture {
     async fn start() -> Self {
         let options = Options {
             finality_blocks: 1,
@@ -219,7 +219,7 @@ impl Scene {
 
     /// What the store holds once everything is over.
     async fn check_rows(&self) {
-        let places = Places::new(self.directory.path().join("data"), None);
+        let places = Directories::new(self.directory.path().join("data"), None);
         let store = Pair::open(&places, Making::Refused).unwrap();
         let report = check::check(&store).await.unwrap();
         assert_eq!(report.defects, 0, "{report}");
@@ -257,8 +257,8 @@ impl Scene {
 
 /// Demands that every transaction in a block has been seen there, or is looked for still: the last ones
 /// came just before the end.
-fn check_witnesses(facts: &[(Key, Vec<u8>)], witnesses: &[(Key, Vec<u8>)]) {
-    let rows = witnesses.iter().map(|(key, value)| either(key, value));
+fn check_witnesses(facts: &[(Key, Vec<u8>)], tx_details: &[(Key, Vec<u8>)]) {
+    let rows = tx_details.iter().map(|(key, value)| either(key, value));
     let (mut known, mut seen) = (HashSet::new(), 0);
     for row in rows {
         known.insert(match row.unwrap() {
@@ -266,10 +266,10 @@ fn check_witnesses(facts: &[(Key, Vec<u8>)], witnesses: &[(Key, Vec<u8>)]) {
             Either::Seen {
                 network,
                 transaction,
-                witness,
+                tx_details,
             } => {
                 seen += 1;
-                (network, transaction, witness.place.hash)
+                (network, transaction, tx_details.place.hash)
             }
         });
     }
@@ -320,23 +320,23 @@ async fn mine(world: Arc<Devnet>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_daemon_dies() {
     let dice = Dice::new();
-    let mut scene = Scene::start().await;
-    let books = books::Books::open(&scene.world).await;
+    let mut fixture = Fixture::start().await;
+    let books = books::Books::open(&fixture.world).await;
     let mut background = JoinSet::new();
-    background.spawn(mine(scene.world.clone()));
+    background.spawn(mine(fixture.world.clone()));
     let rounds = usize::try_from(crashes()).unwrap();
     let mut over_calls = 0;
     for round in 0..rounds {
         let moment = Moment::choose(&dice);
-        over_calls += usize::from(scene.live(round, moment, &dice).await);
+        over_calls += usize::from(fixture.live(round, moment, &dice).await);
     }
-    let quotes = scene.deals.len();
+    let quotes = fixture.deals.len();
     assert!(quotes >= rounds, "only {quotes} quotes in {rounds} lives");
-    scene.finish().await;
+    fixture.finish().await;
     background.shutdown().await;
-    scene.check_rows().await;
-    books.balance(&scene.world, &scene.deals).await;
-    let paid = scene
+    fixture.check_rows().await;
+    books.balance(&fixture.world, &fixture.deals).await;
+    let paid = fixture
         .deals
         .iter()
         .filter(|deal| deal.plan.kind != Kind::Unpaid);
@@ -347,7 +347,7 @@ async fn every_deposit_is_filled_or_given_back_exactly_once_however_often_the_da
     );
     println!(
         "{rounds} kills, {over_calls} of them over a call: {} quotes, {} deposits, each paid once",
-        scene.deals.len(),
+        fixture.deals.len(),
         paid.count()
     );
 }

@@ -24,7 +24,7 @@ use intentd::{
         sled::SledStore,
         walk::Walk,
     },
-    webhook::{self, Ground, guard::Reach, post::Courier},
+    webhook::{self, WebhookContext, guard::Reach, post::HttpSender},
 };
 use serde_json::Value;
 use tokio::{
@@ -100,10 +100,10 @@ async fn telling() {
     }
     let (begun, since) = (millis(), Instant::now());
     let clock = move || begun + u64::try_from(since.elapsed().as_millis()).unwrap() * HASTE;
-    let (_desk, worker) = webhook::open(Ground {
+    let (_desk, worker) = webhook::open(WebhookContext {
         requests: requests.clone(),
         integrators,
-        post: Arc::new(Courier::new(Reach::Anywhere).unwrap()),
+        post: Arc::new(HttpSender::new(Reach::Anywhere).unwrap()),
         reach: Reach::Anywhere,
         clock: Box::new(clock),
         random: || 200,

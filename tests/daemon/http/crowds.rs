@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::Request;
 use intentd::http::{
     Each, Limits,
-    forwarded::{Proxies, Told},
+    forwarded::{ForwardedHeader, Proxies},
     limit::Allowance,
 };
 use tokio::io::AsyncReadExt;
@@ -31,7 +31,7 @@ fn here() -> Proxies {
     Proxies {
         networks: vec!["127.0.0.0/8".parse().unwrap()],
         hops: usize::MAX,
-        told: Told::XForwardedFor,
+        told: ForwardedHeader::XForwardedFor,
     }
 }
 

@@ -9,7 +9,7 @@ use alloy::{
 use devnet::{
     account::Account,
     claim, tools,
-    world::{Devnet, Options, Site},
+    world::{DevChain, Devnet, Options},
 };
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -99,7 +99,7 @@ impl App {
 
     /// The solver prepares for fills by itself; the chain needs a block for it, and makes one every second. Blocks
     /// made here would run ahead of everybody's clock, and be many where the machine is slow.
-    async fn prepared(&self, site: &Site) {
+    async fn prepared(&self, site: &DevChain) {
         let question = allowanceCall {
             owner: self.world.solver.address(),
             spender: site.proxy,
@@ -281,7 +281,7 @@ fn failure(done: &Value, status: &Value) -> String {
 }
 
 /// What somebody has of a currency; zero is the native one.
-pub async fn held(site: &Site, currency: Address, who: Address) -> U256 {
+pub async fn held(site: &DevChain, currency: Address, who: Address) -> U256 {
     match currency {
         Address::ZERO => site.node.balance(who).await.unwrap(),
         token => site.token_balance(token, who).await.unwrap(),

@@ -4,7 +4,7 @@ use alloy::{
     primitives::{Address, U256},
     sol_types::SolCall,
 };
-use devnet::{account::Account, contracts::Till, node::Payload, world::Site};
+use devnet::{account::Account, contracts::Till, node::Payload, world::DevChain};
 use serde_json::{Value, json};
 
 use super::app::{App, ETH, MILLI, Way, held, hex};
@@ -54,7 +54,7 @@ impl Shop {
     }
 }
 
-async fn wealth(site: &Site, who: &Account) -> U256 {
+async fn wealth(site: &DevChain, who: &Account) -> U256 {
     held(site, Address::ZERO, who.address()).await
 }
 

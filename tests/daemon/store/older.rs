@@ -19,7 +19,7 @@ use intentd::{
 use sha2::{Digest, Sha256};
 use vm::types::{Block, ChainId, TxRef};
 
-use super::{KEY, Place};
+use super::{DataDir, KEY};
 
 const EXPORT: &str = include_str!("../../fixtures/store-format-1.jsonl");
 
@@ -113,7 +113,7 @@ fn is_conflict(signed: &Result<impl Sized, JournalError>) -> bool {
 
 #[tokio::test]
 async fn what_an_older_version_signed_bars_its_opposite() {
-    let (place, files) = (Place::new(), Place::new());
+    let (place, files) = (DataDir::new(), DataDir::new());
     let file = files.0.path().join("export");
     fs::write(&file, EXPORT).unwrap();
     let said = place.good(&["store", "import", file.to_str().unwrap()]);

@@ -11,13 +11,13 @@ use devnet::{
     account::Account,
     artifact::Artifacts,
     node::Payload,
-    world::{Pool, Site, Uniswap},
+    world::{DevChain, Pool, Uniswap},
 };
 use intentd::{market::Market, quote::swaps::Swaps};
 use serde_json::{Value, json};
 use vm::{
     ChainEntry, Endpoint,
-    trade::{SwapAccess, SwapCall, SwapError, SwapOffer, SwapOrder, SwapTerms, Views},
+    trade::{HeadCalls, SwapAccess, SwapCall, SwapError, SwapOffer, SwapOrder, SwapTerms},
 };
 
 pub const ETHER: u128 = 10u128.pow(18);
@@ -28,7 +28,7 @@ sol! {
 }
 
 pub struct Rig {
-    pub site: Site,
+    pub site: DevChain,
     pub uniswap: Uniswap,
     /// A token with a pool against the site's token only.
     pub third: Address,
@@ -46,7 +46,7 @@ impl Rig {
         let artifacts = tokio::task::spawn_blocking(Artifacts::load).await;
         let artifacts = Arc::new(artifacts.unwrap().unwrap());
         let allocator = Account::named("allocator").unwrap();
-        let site = Site::start("origin", 31_001, &allocator, artifacts);
+        let site = DevChain::start("origin", 31_001, &allocator, artifacts);
         let site = site.await.unwrap();
         let uniswap = site.uniswap().await.unwrap();
         let third = site.deploy_token("Token").await.unwrap();
@@ -169,7 +169,7 @@ fn program(last: u8, data: &[u8]) -> Vec<u8> {
 /// The exchanges of a market as these providers show them.
 pub fn swaps(market: &Market, urls: &[&str]) -> Swaps {
     let access = SwapAccess {
-        views: views(urls),
+        head_calls: head_calls(urls),
         keyed: || false,
     };
     Swaps::open(market, |_| Some(access.clone())).unwrap()
@@ -186,7 +186,7 @@ pub async fn offer_of(
     Ok(offers.remove(0))
 }
 
-fn views(urls: &[&str]) -> Views {
+fn head_calls(urls: &[&str]) -> HeadCalls {
     let entry = ChainEntry {
         id: "origin".into(),
         depository: Some(format!("{:#x}", Address::repeat_byte(0xdd))),
@@ -206,7 +206,7 @@ fn views(urls: &[&str]) -> Views {
         let trade = vm::SETTLEMENT.trade.unwrap()(&spec, &endpoint);
         trade.unwrap().accounts
     };
-    Views {
+    HeadCalls {
         family: vm::SETTLEMENT,
         accounts: urls.iter().map(accounts).collect(),
     }
@@ -219,7 +219,7 @@ pub fn with_fallbacks(rig: &Rig, exchanges: Value) -> Market {
     parsed(&entry)
 }
 
-fn market(site: &Site, uniswap: &Uniswap, third: Address) -> Market {
+fn market(site: &DevChain, uniswap: &Uniswap, third: Address) -> Market {
     parsed(&entry(site, uniswap, third))
 }
 
@@ -228,7 +228,7 @@ fn parsed(entry: &Value) -> Market {
     Market::parse(&text, |_| Some(vm::SETTLEMENT)).unwrap()
 }
 
-fn entry(site: &Site, uniswap: &Uniswap, third: Address) -> Value {
+fn entry(site: &DevChain, uniswap: &Uniswap, third: Address) -> Value {
     let currency = |address: Address, symbol: &str, decimals: u8, solver: bool| {
         json!({
             "address": address, "symbol": symbol, "name": symbol, "decimals": decimals,

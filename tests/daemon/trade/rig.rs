@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use alloy::primitives::{Address as EvmAddress, B256, U256};
-use devnet::{account::Account, artifact::Artifacts, proxy::LyingProxy, world::Site};
+use devnet::{account::Account, artifact::Artifacts, proxy::LyingProxy, world::DevChain};
 use vm::{
     Address, ChainEntry, ChainSpec, Endpoint, Family, Provider,
-    trade::{Call, Draft, StepBuilder, Trade, TransactionCodec},
+    trade::{Call, Draft, StepBuilder, TradingProvider, TransactionCodec},
 };
 
 pub const CHAIN: u64 = 31_001;
@@ -15,11 +15,11 @@ pub const ORDER: B256 = B256::repeat_byte(0xb6);
 const ETHER: u128 = 10u128.pow(18);
 
 pub struct Rig {
-    pub site: Site,
+    pub site: DevChain,
     pub user: Account,
     pub solver: Account,
     pub proxy: LyingProxy,
-    pub trade: Trade,
+    pub trade: TradingProvider,
     spec: Arc<ChainSpec>,
 }
 
@@ -28,7 +28,7 @@ impl Rig {
         let artifacts = tokio::task::spawn_blocking(Artifacts::load).await;
         let artifacts = Arc::new(artifacts.unwrap().unwrap());
         let allocator = Account::named("allocator").unwrap();
-        let site = Site::start("origin", CHAIN, &allocator, artifacts)
+        let site = DevChain::start("origin", CHAIN, &allocator, artifacts)
             .await
             .unwrap();
         let proxy = LyingProxy::start(&site.node.url).await.unwrap();

@@ -10,7 +10,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use vm::{
     ReadError, Transaction,
-    trade::{DepositTerms, ScanError, Sighting},
+    trade::{DepositTerms, DepositTx, ScanError},
 };
 
 use super::rig::{ORDER, Rig, address, steps};
@@ -19,23 +19,23 @@ fn amount(n: u64) -> U256 {
     U256::from(n)
 }
 
-async fn scan(rig: &Rig) -> Vec<Sighting> {
+async fn scan(rig: &Rig) -> Vec<DepositTx> {
     let head = rig.height().await;
     rig.trade.scanner.deposits(1..=head).await.unwrap()
 }
 
-/// What the oracle's own reader makes of each sighting.
-async fn confirmed(rig: &Rig, seen: &[Sighting]) {
+/// What the oracle's own reader makes of each deposit transaction.
+async fn confirmed(rig: &Rig, seen: &[DepositTx]) {
     let reader = rig.reader().reader;
     let head = reader.fresh_head().await.unwrap();
-    for sighting in seen {
-        let found = reader.transaction(&sighting.transaction, &head).await;
+    for deposit_tx in seen {
+        let found = reader.transaction(&deposit_tx.transaction, &head).await;
         let Transaction::Succeeded(receipt) = found.unwrap() else {
-            panic!("{sighting:?} has no receipt");
+            panic!("{deposit_tx:?} has no receipt");
         };
-        assert_eq!(receipt.deposits.as_ref(), Ok(&sighting.deposits));
-        assert_eq!(receipt.block.hash, sighting.hash);
-        assert_eq!(receipt.block.number, sighting.number);
+        assert_eq!(receipt.deposits.as_ref(), Ok(&deposit_tx.deposits));
+        assert_eq!(receipt.block.hash, deposit_tx.hash);
+        assert_eq!(receipt.block.number, deposit_tx.number);
     }
 }
 
@@ -55,12 +55,12 @@ async fn every_kind_of_deposit_is_found_once() {
     let seen = scan(&rig).await;
     let shown: Vec<_> = seen
         .iter()
-        .map(|sighting| {
-            let [deposit] = sighting.deposits.as_slice() else {
-                panic!("{sighting:?}");
+        .map(|deposit_tx| {
+            let [deposit] = deposit_tx.deposits.as_slice() else {
+                panic!("{deposit_tx:?}");
             };
             let (amount, id) = (deposit.amount, deposit.id.parse::<B256>().unwrap());
-            (sighting.transaction.bytes.clone(), amount, id)
+            (deposit_tx.transaction.bytes.clone(), amount, id)
         })
         .collect();
     let sent = [native, explicit, implicit, nameless].map(|sent| sent.unwrap().transaction_hash);
@@ -109,11 +109,11 @@ async fn steps_of_a_user_are_deposits_of_the_order() {
         }
         let head = rig.height().await;
         let seen = rig.trade.scanner.deposits(from..=head).await.unwrap();
-        let [sighting] = seen.as_slice() else {
+        let [deposit_tx] = seen.as_slice() else {
             panic!("{seen:?}");
         };
-        let [deposit] = sighting.deposits.as_slice() else {
-            panic!("{sighting:?}");
+        let [deposit] = deposit_tx.deposits.as_slice() else {
+            panic!("{deposit_tx:?}");
         };
         assert_eq!(*deposit.id, ORDER.to_string());
         assert_eq!(deposit.depositor, address(rig.user.address()));
@@ -179,7 +179,7 @@ async fn refused_ranges_are_too_large_and_other_failures_are_not() {
         let lie = Lie::Error(code, message.to_owned());
         rig.proxy.lie(on("eth_getLogs", move |_| lie.clone()));
     };
-    let too_large = |found: Result<Vec<Sighting>, ScanError>| match found {
+    let too_large = |found: Result<Vec<DepositTx>, ScanError>| match found {
         Err(ScanError::TooLarge(_)) => true,
         Err(ScanError::Read(_)) => false,
         Ok(seen) => panic!("{seen:?}"),
@@ -404,10 +404,10 @@ async fn empty_logs_are_held_against_the_blooms_of_their_blocks() {
     let head = rig.height().await;
     let scanner = &rig.trade.scanner;
     let end = scanner.block(head).await.unwrap().unwrap();
-    let omitted = async |shown: &[Sighting]| scanner.omitted(1, &end, shown).await;
+    let omitted = async |shown: &[DepositTx]| scanner.omitted(1, &end, shown).await;
     assert_eq!(omitted(&honest).await, Ok(Vec::new()));
     // A deposit that it shows of a block hides no other one there.
-    let beside = Sighting {
+    let beside = DepositTx {
         number: honest[0].number,
         ..honest[1].clone()
     };
@@ -421,7 +421,7 @@ async fn empty_logs_are_held_against_the_blooms_of_their_blocks() {
     assert_eq!(omitted(&[]).await, Ok(honest.clone()));
     // It shows no logs at all, or another bloom: not what its blocks say.
     rig.proxy.lie(on("eth_getLogs", |_| Lie::Result(json!([]))));
-    let doubted = |found: Result<Vec<Sighting>, ScanError>| {
+    let doubted = |found: Result<Vec<DepositTx>, ScanError>| {
         assert!(
             matches!(found, Err(ScanError::Read(ReadError::Doubtful(_)))),
             "{found:?}"

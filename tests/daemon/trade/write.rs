@@ -324,7 +324,7 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     let fill = fill.unwrap();
     let tried = async |before: Vec<Call>| {
         let calls = [before, vec![fill.clone()]].concat();
-        rig.trade.rehearsal.rehearse(&calls).await.unwrap()
+        rig.trade.simulator.rehearse(&calls).await.unwrap()
     };
     let alone = tried(Vec::new()).await.unwrap_err();
     assert!(!alone.data.is_empty(), "{alone:?}");
@@ -334,7 +334,7 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     // Nothing of it happened.
     let allowance = rig.trade.accounts.allowance(&solver, &proxy, &token);
     assert_eq!(allowance.await.unwrap(), U256::ZERO);
-    let none = rig.trade.rehearsal.rehearse(&[]).await.unwrap();
+    let none = rig.trade.simulator.rehearse(&[]).await.unwrap();
     assert_eq!(none, Ok(0));
     // Away to an account that nobody has used, and back from there.
     let nobody = address(EvmAddress::repeat_byte(0x77));
@@ -350,7 +350,7 @@ async fn calls_are_tried_one_behind_the_other_as_their_sender() {
     };
     for (back, works) in [(5, true), (6, false)] {
         let calls = [pay(&solver, &nobody, 5), pay(&nobody, &solver, back)];
-        let tried = rig.trade.rehearsal.rehearse(&calls).await.unwrap();
+        let tried = rig.trade.simulator.rehearse(&calls).await.unwrap();
         assert_eq!(tried.is_ok(), works, "{back}: {tried:?}");
     }
 }

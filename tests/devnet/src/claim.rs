@@ -9,11 +9,11 @@ use vm::protocol::id;
 
 use crate::{
     account::Account,
-    world::{Deposit, Execution, SignedOrder, Site},
+    world::{Deposit, DevChain, Execution, SignedOrder},
 };
 
 /// Body of `depository-deposits/v1`.
-pub fn deposit(site: &Site, transaction: B256) -> Value {
+pub fn deposit(site: &DevChain, transaction: B256) -> Value {
     json!({ "chainId": site.id, "transactionId": transaction })
 }
 

@@ -2,7 +2,7 @@
 //! quote to settlement; or what strangers try against them.
 
 mod attacks;
-mod show;
+mod demo;
 
 use std::process::ExitCode;
 
@@ -41,7 +41,7 @@ async fn main() -> ExitCode {
     // Both providers are in the dependency tree, so one has to be chosen.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let shown = match wanted {
-        Wanted::Story { once } => show::run(once).await.map(|()| true),
+        Wanted::Story { once } => demo::run(once).await.map(|()| true),
         Wanted::Attacks(names) => attacks::run(&names).await,
     };
     match shown {

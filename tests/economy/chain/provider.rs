@@ -15,8 +15,8 @@ use vm::{
     Address, Amount, Block, ChainReader, EvmAddress, Head, Provider as Reader, ReadError,
     StateReader, Transaction, TxRef, WithdrawalStatus,
     trade::{
-        Accounts, Broadcast, Call, Called, CurrencyInfo, Fate, Fees, Intended, Rehearsal, Revert,
-        ScanError, Scanner, Sighting, Spent, Trade, Witness, Witnesses, Writer,
+        Accounts, Broadcast, Call, Called, CurrencyInfo, DepositTx, Fate, Fees, Intended, Revert,
+        ScanError, Scanner, Simulator, Spent, TradingProvider, TxDetails, TxInspector, Writer,
     },
 };
 
@@ -48,7 +48,7 @@ pub enum Manners {
     LiesAboutFates,
     /// Gas costs a thousand times as much, at other times nothing.
     LiesAboutFees,
-    /// What is estimated or rehearsed reverts.
+    /// What is estimated or simulated reverts.
     LiesAboutReverts,
     /// What was executed was not, and the other way round; accounts hold a thousand times as much, or
     /// nothing. (A provider that lies about a feed is as good as a feed that lies.)
@@ -112,13 +112,13 @@ impl Provider {
         }
     }
 
-    pub fn trade(self: &Arc<Self>) -> Trade {
-        Trade {
+    pub fn trade(self: &Arc<Self>) -> TradingProvider {
+        TradingProvider {
             scanner: self.clone(),
             accounts: self.clone(),
             writer: self.clone(),
-            rehearsal: self.clone(),
-            witnesses: self.clone(),
+            simulator: self.clone(),
+            inspector: self.clone(),
         }
     }
 
@@ -289,16 +289,16 @@ impl Scanner for Provider {
         Ok(self.block_at(number))
     }
 
-    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError> {
         self.up().await?;
         if self.lies(Manners::EmptyLogs) {
             return Ok(Vec::new());
         }
         let invents = self.lies(Manners::InventsDeposits);
         let world = self.chain.lock();
-        let sightings = world.within(&blocks).filter_map(|(block, done)| {
+        let deposit_txs = world.within(&blocks).filter_map(|(block, done)| {
             let deposits = self.chain.deposits(block, done);
-            (!deposits.is_empty()).then(|| Sighting {
+            (!deposits.is_empty()).then(|| DepositTx {
                 transaction: TxRef {
                     text: format!("{:#x}", done.tx.hash).into(),
                     bytes: done.tx.hash.into(),
@@ -310,14 +310,19 @@ impl Scanner for Provider {
                 doubt: None,
             })
         });
-        let invented = |seen: &Sighting| invents.then(|| invented(seen));
-        Ok(sightings
+        let invented = |seen: &DepositTx| invents.then(|| invented(seen));
+        Ok(deposit_txs
             .flat_map(|seen| [invented(&seen), Some(seen)])
             .flatten()
             .collect())
     }
 
-    async fn omitted(&self, _: u64, _: &Block, _: &[Sighting]) -> Result<Vec<Sighting>, ScanError> {
+    async fn omitted(
+        &self,
+        _: u64,
+        _: &Block,
+        _: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
         Ok(Vec::new())
     }
 }
@@ -462,7 +467,7 @@ impl Writer for Provider {
 }
 
 #[async_trait]
-impl Rehearsal for Provider {
+impl Simulator for Provider {
     async fn rehearse(&self, calls: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         self.up().await?;
         if self.lies(Manners::LiesAboutReverts) {
@@ -474,8 +479,8 @@ impl Rehearsal for Provider {
 }
 
 #[async_trait]
-impl Witnesses for Provider {
-    async fn witness(&self, _: &TxRef) -> Result<Option<Witness>, ReadError> {
+impl TxInspector for Provider {
+    async fn inspect(&self, _: &TxRef) -> Result<Option<TxDetails>, ReadError> {
         Ok(None)
     }
 }
@@ -508,7 +513,7 @@ fn forged(found: Transaction, hash: B256) -> Transaction {
 }
 
 /// The same deposits, ten times as large, in a transaction that nobody sent.
-fn invented(seen: &Sighting) -> Sighting {
+fn invented(seen: &DepositTx) -> DepositTx {
     let mut invented = seen.clone();
     let hash = !B256::from_slice(&seen.transaction.bytes);
     invented.transaction.text = format!("{hash:#x}").into();

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::{
     abi::Token,
     address::evm,
-    complaint,
     raw::Quantity,
     revert::printable,
     rpc::{self, Answer, Rpc, doubt, expect},
+    rpc_error,
 };
 use crate::{
     ReadError,
@@ -155,7 +155,7 @@ pub fn outcome<T: serde::de::DeserializeOwned>(
     answer: Answer,
 ) -> Result<Result<T, Revert>, ReadError> {
     if let Err(refused) = &answer
-        && let Some(revert) = complaint::reverted(refused)
+        && let Some(revert) = rpc_error::reverted(refused)
     {
         return Ok(Err(revert));
     }

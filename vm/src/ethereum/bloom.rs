@@ -12,8 +12,8 @@ use alloy::{
 
 use super::{
     decode::{Doubt, Rules},
+    deposit_tx::Found,
     event::{CALL_EXECUTED, ERC20_DEPOSIT, NATIVE_DEPOSIT, TRANSFER},
-    sighting::Found,
 };
 use crate::types::{Block, EvmAddress};
 

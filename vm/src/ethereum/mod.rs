@@ -3,38 +3,38 @@
 //! `read` and `head` talk to one node through `rpc` and `http`; `raw`, `decode`, `event`, `deposit`
 //! and `suffix` are pure: node answers in, chain-neutral facts out.
 //!
-//! For trading: `scan` (with `whole`), `accounts`, `writer` and `witness` talk to one node, opened by `trade`;
-//! `sighting`, `complaint`, `revert` and `witness::decode` read its answers, `steps` and `transaction`
-//! make what is signed. Those six are pure.
+//! For trading: `scan` (with `block_logs`), `accounts`, `writer`, `simulate` and `inspect` talk to one node, opened by
+//! `trade`, which also has how payments land; `deposit_tx`, `rpc_error`, `revert` and `inspect::decode` read its
+//! answers, `steps` and `transaction` make what is signed. Those six are pure. `swap` has the exchanges.
 
 mod abi;
 mod accounts;
 pub mod address;
+mod block_logs;
 mod bloom;
-mod complaint;
 pub mod decode;
 mod deposit;
+mod deposit_tx;
 mod event;
 mod fork;
 mod head;
 mod http;
+mod inspect;
 pub mod order;
 pub mod owner;
 pub mod raw;
 mod read;
-mod rehearsal;
 mod revert;
 mod rpc;
+mod rpc_error;
 mod scan;
-mod sighting;
+mod simulate;
 mod steps;
 mod suffix;
 mod swap;
 pub mod trade;
 mod transaction;
-mod whole;
 pub mod withdrawal;
-mod witness;
 mod writer;
 
 use crate::{Family, Lengths, hint::Hints, spec::FinalityDefaults};

@@ -5,24 +5,27 @@ use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
 use alloy::rpc::types::Header;
 use async_trait::async_trait;
+use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
 use super::{
     bloom::{self, Summary},
-    complaint,
     decode::{self, Rules},
+    deposit_tx::{self, Found, Mention},
     raw::{RawHeader, RawTransaction},
     rpc::{self, Answer, Rpc, doubt, expect},
-    sighting::{self, Found, Mention},
+    rpc_error,
 };
 use crate::{
     ReadError,
-    trade::{ScanError, Scanner, Sighting},
+    trade::{DepositTx, ScanError, Scanner},
     types::{B256, Block, Bytes, EvmAddress},
 };
 
 /// Transactions per round.
 const BATCH: usize = 100;
+/// Blocks whose logs are asked for at a time.
+const AT_ONCE: usize = 4;
 
 /// See the module.
 pub struct Scan {
@@ -46,27 +49,27 @@ impl Scanner for Scan {
         }
     }
 
-    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError> {
         let Some(depository) = self.rules.depository.filter(|_| !blocks.is_empty()) else {
             return Ok(Vec::new());
         };
         let found = match self.logs(depository, &blocks).await {
             // Of one block each receipt is the next smaller thing.
             Err(ScanError::TooLarge(_)) if blocks.start() == blocks.end() => {
-                let wanted = |log: &Found| sighting::is_asked_for(&self.rules, depository, log);
+                let wanted = |log: &Found| deposit_tx::is_asked_for(&self.rules, depository, log);
                 self.whole(*blocks.end(), wanted).await?.1
             }
             found => found?,
         };
-        Ok(self.sightings(found, &blocks).await?)
+        Ok(self.deposit_txs(found, &blocks).await?)
     }
 
     async fn omitted(
         &self,
         from: u64,
         end: &Block,
-        shown: &[Sighting],
-    ) -> Result<Vec<Sighting>, ScanError> {
+        shown: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
         let Some(depository) = self.rules.depository.filter(|_| from <= end.number) else {
             return Ok(Vec::new());
         };
@@ -74,28 +77,32 @@ impl Scanner for Scan {
         bloom::linked(&blocks, from, end).map_err(doubt)?;
         let holding = blocks.iter();
         let holding = holding.filter(|summary| summary.may_hold(&self.rules, depository));
-        let mut omitted = Vec::new();
-        for summary in holding {
-            let filter = json!([{"blockHash": summary.block.hash}]);
-            let call = rpc::call("eth_getLogs", filter);
-            let answer = self.rpc.round(vec![call]).await?.pop();
-            let found = match logs(answer.ok_or_else(|| doubt("an answer is missing"))?) {
-                Err(ScanError::TooLarge(_)) => self.all_of(&summary.block).await?,
-                found => found?,
-            };
-            if !summary.is_made_of(&found) {
-                return Err(doubt("the logs of a block are not those of its bloom").into());
-            }
-            let number = summary.block.number;
-            let mut held = self.sightings(found, &(number..=number)).await?;
-            held.retain(|sighting| !shown.contains(sighting));
-            omitted.append(&mut held);
-        }
+        let asked: Vec<_> = holding.map(|summary| self.held(summary)).collect();
+        let held = stream::iter(asked).buffered(AT_ONCE).try_concat();
+        let mut omitted: Vec<DepositTx> = held.await?;
+        let shown: HashMap<_, _> = shown.iter().map(|tx| (&tx.transaction.bytes, tx)).collect();
+        omitted.retain(|tx| shown.get(&tx.transaction.bytes) != Some(&tx));
         Ok(omitted)
     }
 }
 
 impl Scan {
+    /// What a block holds by all of its logs, which are those of its bloom.
+    async fn held(&self, summary: &Summary) -> Result<Vec<DepositTx>, ScanError> {
+        let filter = json!([{"blockHash": summary.block.hash}]);
+        let call = rpc::call("eth_getLogs", filter);
+        let answer = self.rpc.round(vec![call]).await?.pop();
+        let found = match logs(answer.ok_or_else(|| doubt("an answer is missing"))?) {
+            Err(ScanError::TooLarge(_)) => self.all_of(&summary.block).await?,
+            found => found?,
+        };
+        if !summary.is_made_of(&found) {
+            return Err(doubt("the logs of a block are not those of its bloom").into());
+        }
+        let number = summary.block.number;
+        Ok(self.deposit_txs(found, &(number..=number)).await?)
+    }
+
     /// The headers of the range, each of which is what its hash says.
     async fn summaries(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Summary>, ReadError> {
         let numbers: Vec<u64> = blocks.collect();
@@ -124,18 +131,18 @@ impl Scan {
     }
 
     /// The deposits that logs of the range tell of.
-    async fn sightings(
+    async fn deposit_txs(
         &self,
         found: Vec<Found>,
         blocks: &RangeInclusive<u64>,
-    ) -> Result<Vec<Sighting>, ReadError> {
-        let mentions = sighting::group(&self.rules, found, blocks).map_err(doubt)?;
+    ) -> Result<Vec<DepositTx>, ReadError> {
+        let mentions = deposit_tx::group(&self.rules, found, blocks).map_err(doubt)?;
         let inputs = self.inputs(&mentions).await?;
-        let sightings = mentions.iter().filter_map(|mention| {
+        let deposit_txs = mentions.iter().filter_map(|mention| {
             let input = inputs.get(&mention.transaction);
-            mention.sighting(&self.rules, input.map_or(&[], AsRef::as_ref))
+            mention.deposit_tx(&self.rules, input.map_or(&[], AsRef::as_ref))
         });
-        Ok(sightings.collect())
+        Ok(deposit_txs.collect())
     }
 
     /// The logs of the range, between two looks at its last block: a node that does not have it yet
@@ -146,7 +153,7 @@ impl Scan {
         blocks: &RangeInclusive<u64>,
     ) -> Result<Vec<Found>, ScanError> {
         let end = format!("{:#x}", blocks.end());
-        let [told, moved] = sighting::filters(&self.rules, depository, blocks);
+        let [told, moved] = deposit_tx::filters(&self.rules, depository, blocks);
         let calls = vec![
             block_at(&end),
             rpc::call("eth_getLogs", told),
@@ -215,7 +222,7 @@ fn header(answer: Option<Answer>) -> Result<Option<Block>, ReadError> {
 
 fn logs(answer: Answer) -> Result<Vec<Found>, ScanError> {
     match answer {
-        Err(refused) if complaint::is_too_large(&refused) => {
+        Err(refused) if rpc_error::is_too_large(&refused) => {
             Err(ScanError::TooLarge(refused.message))
         }
         answer => Ok(expect("eth_getLogs", answer)?),

@@ -31,7 +31,8 @@ pub fn open(spec: &SwapSpec, access: &SwapAccess) -> Result<SwapVenues, SpecErro
         let exchange = (!opened.is_empty()).then(|| UniswapV3 { name, opened });
         Ok::<_, SpecError>(exchange.map(|exchange| Arc::new(exchange) as Arc<dyn SwapVenue>))
     };
-    let wrap = Wrap::open(spec, access.views.family).map_err(|error| wrong(error.to_string()))?;
+    let wrap =
+        Wrap::open(spec, access.head_calls.family).map_err(|error| wrong(error.to_string()))?;
     let wrap = wrap.map(|wrap| Arc::new(wrap) as Arc<dyn SwapVenue>);
     let first = exchange(uniswap::NAME, &spec.first)?.into_iter();
     Ok(SwapVenues {

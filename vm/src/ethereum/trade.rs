@@ -10,10 +10,10 @@ mod versions;
 use std::sync::Arc;
 
 use super::{
-    accounts::Accounts, decode::Rules, rehearsal::Rehearsal, rpc::Rpc, scan::Scan,
-    witness::Witnesses, writer::Writer,
+    accounts::Accounts, decode::Rules, inspect::TxInspector, rpc::Rpc, scan::Scan,
+    simulate::Simulator, writer::Writer,
 };
-use crate::{ChainSpec, Endpoint, SpecError, trade::Trade};
+use crate::{ChainSpec, Endpoint, SpecError, trade::TradingProvider};
 
 #[cfg(any(test, feature = "testing"))]
 pub use self::versions::{Priced, priced};
@@ -22,18 +22,18 @@ pub use self::{
     landing::Landing,
 };
 
-/// All of them share one line to the node, and what is known of its manners; but for traces, see [`Witnesses`].
-pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<Trade, SpecError> {
+/// All of them share one line to the node, and what is known of its manners; but for traces, see [`TxInspector`].
+pub fn open(spec: &Arc<ChainSpec>, endpoint: &Endpoint) -> Result<TradingProvider, SpecError> {
     let rpc = Arc::new(Rpc::new(&spec.id, spec.hub_chain_id, endpoint));
     let rules = Rules::new(spec)?;
-    Ok(Trade {
+    Ok(TradingProvider {
         scanner: Arc::new(Scan {
             rpc: rpc.clone(),
             rules: rules.clone(),
         }),
         accounts: Arc::new(Accounts(rpc.clone())),
         writer: Arc::new(Writer(rpc.clone())),
-        rehearsal: Arc::new(Rehearsal(rpc.clone())),
-        witnesses: Arc::new(Witnesses::new(rpc, rules, spec, endpoint)),
+        simulator: Arc::new(Simulator(rpc.clone())),
+        inspector: Arc::new(TxInspector::new(rpc, rules, spec, endpoint)),
     })
 }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::{
     accounts::{account, outcome, request},
-    complaint,
     decode::Mined,
     raw::{Quantity, RawHeader, RawReceipt, RawTransaction},
     rpc::{self, Answer, Rpc, doubt, expect},
+    rpc_error,
 };
 use crate::{
     ReadError,
@@ -31,12 +31,12 @@ impl trade::Writer for Writer {
         priced(&mut request, intended);
         let at = |tag| vec![rpc::call("eth_estimateGas", json!([request, tag]))];
         let mut answer = self.one(at("pending")).await?;
-        if matches!(&answer, Err(refused) if complaint::reverted(refused).is_none()) {
+        if matches!(&answer, Err(refused) if rpc_error::reverted(refused).is_none()) {
             // Not every node has a pending block.
             answer = self.one(at("latest")).await?;
         }
         if let Err(refused) = &answer
-            && complaint::is_short_of_gas(refused, intended.most)
+            && rpc_error::is_short_of_gas(refused, intended.most)
         {
             return Err(ReadError::Unavailable(
                 "the sender cannot pay for the gas".into(),
@@ -82,7 +82,7 @@ impl trade::Writer for Writer {
     async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
         let call = rpc::call("eth_sendRawTransaction", json!([raw]));
         match self.one(vec![call]).await? {
-            Err(refused) => Ok(complaint::broadcast(&refused)),
+            Err(refused) => Ok(rpc_error::broadcast(&refused)),
             answer => {
                 let hash: B256 = expect("eth_sendRawTransaction", answer)?;
                 if hash != keccak256(raw) {

@@ -15,8 +15,8 @@ use tokio::{sync::OnceCell, time::Instant};
 
 pub use self::cost::Cost;
 use super::{
-    Broadcast, Call, Draft, Fate, Fees, Intended, Limits, Revert, Spent, Trade, TransactionCodec,
-    Unfit,
+    Broadcast, Call, Draft, Fate, Fees, Intended, Limits, Revert, Spent, TradingProvider,
+    TransactionCodec, Unfit,
 };
 use crate::{
     ReadError,
@@ -32,7 +32,7 @@ const SOME_NONCE: u64 = 1 << 20;
 
 /// What a chain is traded by.
 #[derive(Clone)]
-pub struct Ground {
+pub struct FailoverContext {
     /// For logs.
     pub name: String,
     /// What transactions are signed for.
@@ -46,8 +46,8 @@ pub struct Ground {
 /// See the module.
 #[derive(Clone)]
 pub struct Failover {
-    ground: Arc<Ground>,
-    trades: Arc<[Trade]>,
+    context: Arc<FailoverContext>,
+    trades: Arc<[TradingProvider]>,
     fees: Arc<Mutex<Option<(Instant, Fees)>>>,
     /// Who says what bytes cost, once that was asked; unset where the limits say it.
     bytes: Option<Arc<OnceCell<Option<Address>>>>,
@@ -55,13 +55,13 @@ pub struct Failover {
 
 impl Failover {
     /// At least one provider; `required` is brought into `1..=trades.len()`.
-    pub fn new(mut ground: Ground, trades: Vec<Trade>) -> Option<Self> {
+    pub fn new(mut context: FailoverContext, trades: Vec<TradingProvider>) -> Option<Self> {
         if trades.is_empty() {
             return None;
         }
-        ground.required = ground.required.clamp(1, trades.len());
+        context.required = context.required.clamp(1, trades.len());
         Some(Self {
-            ground: Arc::new(ground),
+            context: Arc::new(context),
             trades: trades.into(),
             fees: Arc::default(),
             bytes: None,
@@ -69,20 +69,21 @@ impl Failover {
     }
 
     pub fn name(&self) -> &str {
-        &self.ground.name
+        &self.context.name
     }
 
     /// What transactions are made with, and signed for.
     pub fn codec(&self) -> (&'static dyn TransactionCodec, u64) {
-        (self.ground.codec, self.ground.number)
+        (self.context.codec, self.context.number)
     }
 
     pub fn limits(&self) -> &Limits {
-        &self.ground.limits
+        &self.context.limits
     }
 
     pub async fn balance(&self, owner: &Address, currency: &Address) -> Result<Amount, ReadError> {
-        let ask = |trade: Trade| async move { trade.accounts.balance(owner, currency).await };
+        let ask =
+            |trade: TradingProvider| async move { trade.accounts.balance(owner, currency).await };
         self.number("balance", ask).await
     }
 
@@ -92,22 +93,23 @@ impl Failover {
         spender: &Address,
         currency: &Address,
     ) -> Result<Amount, ReadError> {
-        let ask =
-            |trade: Trade| async move { trade.accounts.allowance(owner, spender, currency).await };
+        let ask = |trade: TradingProvider| async move {
+            trade.accounts.allowance(owner, spender, currency).await
+        };
         self.number("allowance", ask).await
     }
 
     /// The number of `owner`'s transactions in blocks, or with those that wait.
     pub async fn nonce(&self, owner: &Address, waiting: bool) -> Result<u64, ReadError> {
-        let ask = |trade: Trade| async move { trade.writer.nonce(owner, waiting).await };
+        let ask = |trade: TradingProvider| async move { trade.writer.nonce(owner, waiting).await };
         self.number("nonce", ask).await
     }
 
     /// What gas costs now. Base fees that a quorum does not roughly agree on are none.
     pub async fn fees(&self) -> Result<Fees, ReadError> {
-        let ask = |trade: Trade| async move { trade.writer.fees().await };
+        let ask = |trade: TradingProvider| async move { trade.writer.fees().await };
         let said = self.gather("fees", ask).await?;
-        let required = self.ground.required;
+        let required = self.context.required;
         let short = || self.short("fees", "too far apart");
         let base = said.iter().map(|fees| fees.base).collect();
         let base = greatest(base, required).ok_or_else(short)?;
@@ -136,7 +138,7 @@ impl Failover {
 
     /// How many decimals a currency other than the native one has; `None` where there is none.
     pub async fn decimals(&self, currency: &Address) -> Result<Option<u8>, ReadError> {
-        let ask = |trade: Trade| async move {
+        let ask = |trade: TradingProvider| async move {
             let said = trade.accounts.currency(currency).await?;
             Ok(said.map(|said| said.decimals))
         };
@@ -145,17 +147,17 @@ impl Failover {
 
     /// Whether code lives at an address.
     pub async fn is_contract(&self, address: &Address) -> Result<bool, ReadError> {
-        let ask = |trade: Trade| async move { trade.accounts.is_contract(address).await };
+        let ask = |trade: TradingProvider| async move { trade.accounts.is_contract(address).await };
         self.agree("code", ask).await
     }
 
     /// Whether an approval proxy hands calls to `router`.
     pub async fn is_router(&self, proxy: &Address, router: &Address) -> Result<bool, ReadError> {
-        let routing = self.ground.codec.routing(proxy, router);
+        let routing = self.context.codec.routing(proxy, router);
         let (question, expected) =
             routing.map_err(|error| ReadError::Doubtful(error.to_string()))?;
         let (question, expected) = (&question, &expected);
-        let ask = |trade: Trade| async move {
+        let ask = |trade: TradingProvider| async move {
             let said = trade.accounts.call(question).await?;
             Ok(said.is_ok_and(|said| said == *expected))
         };
@@ -167,7 +169,7 @@ impl Failover {
         &self,
         intended: &Intended<'_>,
     ) -> Result<Result<u64, Revert>, ReadError> {
-        let ask = |trade: Trade| async move { trade.writer.estimate(intended).await };
+        let ask = |trade: TradingProvider| async move { trade.writer.estimate(intended).await };
         let said = self.gather("estimate", ask).await?;
         let (mut gas, mut reverts) = (Vec::new(), Vec::new());
         for verdict in said {
@@ -176,28 +178,28 @@ impl Failover {
                 Err(revert) => reverts.push(revert),
             }
         }
-        if let Some(gas) = greatest(gas, self.ground.required) {
+        if let Some(gas) = greatest(gas, self.context.required) {
             return Ok(Ok(gas));
         }
-        match reverts.len() >= self.ground.required {
+        match reverts.len() >= self.context.required {
             true => Ok(Err(reverts.swap_remove(0))),
             false => Err(self.short("estimate", "no agreement on a revert")),
         }
     }
 
     /// Whether calls that need each other work one after the other, as a quorum says; see
-    /// [`Rehearsal`](super::Rehearsal).
+    /// [`Simulator`](super::Simulator).
     pub async fn rehearse(&self, calls: &[Call]) -> Result<Result<(), Revert>, ReadError> {
-        let ask = |trade: Trade| async move { trade.rehearsal.rehearse(calls).await };
-        let said = self.gather("rehearsal", ask).await?;
-        let required = self.ground.required;
+        let ask = |trade: TradingProvider| async move { trade.simulator.rehearse(calls).await };
+        let said = self.gather("simulation", ask).await?;
+        let required = self.context.required;
         if said.iter().filter(|verdict| verdict.is_ok()).count() >= required {
             return Ok(Ok(()));
         }
         let mut reverts: Vec<_> = said.into_iter().filter_map(Result::err).collect();
         match reverts.len() >= required {
             true => Ok(Err(reverts.swap_remove(0))),
-            false => Err(self.short("rehearsal", "no agreement")),
+            false => Err(self.short("simulation", "no agreement")),
         }
     }
 
@@ -205,9 +207,9 @@ impl Failover {
     /// carries, whose accounts must stand where those say and have nothing waiting. `Err` inside: why
     /// none does.
     pub async fn admit(&self, intended: &Intended<'_>) -> Result<Result<(), Unfit>, ReadError> {
-        let (ground, fees) = (&self.ground, intended.fees.unwrap_or_default());
+        let (context, fees) = (&self.context, intended.fees.unwrap_or_default());
         let draft = self.draft(intended, fees);
-        let admitted = ground.codec.admit(ground.number, &draft, &ground.limits);
+        let admitted = context.codec.admit(context.number, &draft, &context.limits);
         let authorities = match admitted {
             Ok(authorities) => authorities,
             Err(unfit) => return Ok(Err(unfit)),
@@ -229,7 +231,7 @@ impl Failover {
 
     /// Hands a transaction to every provider. A verdict against it is what a quorum says.
     pub async fn broadcast(&self, raw: &Bytes) -> Result<Broadcast, ReadError> {
-        let ask = |trade: Trade| async move { trade.writer.broadcast(raw).await };
+        let ask = |trade: TradingProvider| async move { trade.writer.broadcast(raw).await };
         let said = self.answers(ask).await;
         if said.is_empty() {
             return Err(self.short("broadcast", "no provider answers"));
@@ -237,7 +239,7 @@ impl Failover {
         let same = |one: &&Broadcast| {
             let kind = std::mem::discriminant(*one);
             let alike = said.iter().map(std::mem::discriminant);
-            alike.filter(|other| *other == kind).count() >= self.ground.required
+            alike.filter(|other| *other == kind).count() >= self.context.required
         };
         // One that takes it is enough where no quorum speaks against it: not where one does.
         let accepted = said.contains(&Broadcast::Accepted);
@@ -255,7 +257,7 @@ impl Failover {
     /// What became of a transaction: in a block when a quorum has it in that one, waiting when a quorum
     /// knows it: what is not is sent again.
     pub async fn fate(&self, transaction: &B256) -> Result<Fate, ReadError> {
-        let ask = |trade: Trade| async move { trade.writer.fate(transaction).await };
+        let ask = |trade: TradingProvider| async move { trade.writer.fate(transaction).await };
         let said = self.answers(ask).await;
         if said.is_empty() {
             return Err(self.short("fate", "no provider answers"));
@@ -267,12 +269,12 @@ impl Failover {
         for fate in &said {
             let here = place(fate);
             let same = said.iter().filter(|other| place(other) == here);
-            if here.is_some() && same.clone().count() >= self.ground.required {
+            if here.is_some() && same.clone().count() >= self.context.required {
                 return Ok(self.costing(fate, same));
             }
         }
         let known = said.iter().filter(|fate| **fate != Fate::Unknown).count();
-        Ok(match known >= self.ground.required {
+        Ok(match known >= self.context.required {
             true => Fate::Waiting,
             false => Fate::Unknown,
         })
@@ -285,7 +287,7 @@ impl Failover {
             Fate::Unknown | Fate::Waiting => None,
         });
         let told: Vec<_> = told.collect();
-        let most = |said: Vec<U256>| greatest(said, self.ground.required);
+        let most = |said: Vec<U256>| greatest(said, self.context.required);
         let data = most(told.iter().filter_map(|spent| spent.data).collect());
         let agreed = most(told.iter().map(|spent| spent.gas).collect());
         let agreed = agreed.map(|gas| Spent { gas, data });
@@ -302,7 +304,7 @@ impl Failover {
             call: Call::clone(intended.call),
             authorizations: intended.authorizations.to_vec(),
             nonce: SOME_NONCE,
-            gas: intended.most.unwrap_or(self.ground.limits.gas),
+            gas: intended.most.unwrap_or(self.context.limits.gas),
             max_fee: fees.base.saturating_mul(2).saturating_add(fees.priority),
             max_priority_fee: fees.priority,
         }

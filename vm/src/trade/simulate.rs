@@ -32,7 +32,7 @@ impl<'a> Intended<'a> {
 
 /// Tries transactions that need others before them.
 #[async_trait]
-pub trait Rehearsal: Send + Sync {
+pub trait Simulator: Send + Sync {
     /// Gas units that one transaction of the first call's sender would take at the head which makes all
     /// of `calls`, in order, each as its own sender. `Err` inside: one of them reverts, and this is what
     /// it says. Nothing is sent.

@@ -18,7 +18,7 @@ pub trait Scanner: Send + Sync {
     async fn block(&self, number: u64) -> Result<Option<Block>, ReadError>;
     /// Every transaction of the blocks that put something into a configured depository, in block
     /// order. A reverted transaction is never among them.
-    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError>;
+    async fn deposits(&self, blocks: RangeInclusive<u64>) -> Result<Vec<DepositTx>, ScanError>;
     /// What the chain itself says that `shown` leaves out of the blocks from `from` to `end`, where the
     /// family's blocks say what is in them; an error where the provider shows something else than its
     /// own blocks. It stands in for a second provider where there is none: what a provider forgets is
@@ -27,13 +27,13 @@ pub trait Scanner: Send + Sync {
         &self,
         from: u64,
         end: &Block,
-        shown: &[Sighting],
-    ) -> Result<Vec<Sighting>, ScanError>;
+        shown: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError>;
 }
 
 /// A transaction with deposits, as one provider shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct DepositTx {
     pub transaction: TxRef,
     pub number: u64,
     pub hash: B256,

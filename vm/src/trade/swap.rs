@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::{
     SpecError,
-    trade::{Call, Views},
+    trade::{Call, HeadCalls},
     types::{Address, Amount},
 };
 
@@ -47,7 +47,7 @@ pub struct SwapContracts {
 /// How exchanges read their chain.
 #[derive(Clone)]
 pub struct SwapAccess {
-    pub views: Views,
+    pub head_calls: HeadCalls,
     /// Whether what is done now is done for somebody with a key.
     pub keyed: fn() -> bool,
 }

@@ -9,47 +9,47 @@ const OURS: &str = "0xb7064203155a802ad4966746909a304700000000000000000000000000
 /// An order of two deposits: the first is filled, the second given back.
 struct Double {
     world: World,
-    first: Scene,
-    second: Scene,
+    first: Fixture,
+    second: Fixture,
 }
 
 impl Double {
-    async fn of(scene: Scene) -> Self {
-        let world = world().playing(&scene);
-        let second = deposited_again(&world, &scene, 1_000).await;
+    async fn of(fixture: Fixture) -> Self {
+        let world = world().playing(&fixture);
+        let second = deposited_again(&world, &fixture, 1_000).await;
         Self {
             world,
-            first: scene,
+            first: fixture,
             second,
         }
     }
 
     /// The claim as its solver makes it.
-    async fn by_solver(&self, scene: &Scene, outcome: Outcome) -> &'static str {
-        let (terms, funded) = scene.funded().unwrap();
-        let word = scene::vouch(outcome, &terms, &funded);
-        self.claim(scene, outcome, Some(word)).await
+    async fn by_solver(&self, fixture: &Fixture, outcome: Outcome) -> &'static str {
+        let (terms, funded) = fixture.funded().unwrap();
+        let word = fixtures::vouch(outcome, &terms, &funded);
+        self.claim(fixture, outcome, Some(word)).await
     }
 
-    async fn by_stranger(&self, scene: &Scene, outcome: Outcome) -> &'static str {
-        self.claim(scene, outcome, None).await
+    async fn by_stranger(&self, fixture: &Fixture, outcome: Outcome) -> &'static str {
+        self.claim(fixture, outcome, None).await
     }
 
     async fn claim(
         &self,
-        scene: &Scene,
+        fixture: &Fixture,
         outcome: Outcome,
         vouched: Option<String>,
     ) -> &'static str {
         let oracle = &self.world.oracle;
         word(match outcome {
             Outcome::Fill => {
-                let mut claim = fill_claim(scene);
+                let mut claim = fill_claim(fixture);
                 claim.order.solver_signature = vouched;
                 oracle.fill(&claim, None).await
             }
             Outcome::Refund => {
-                let mut claim = refund_claim(scene);
+                let mut claim = refund_claim(fixture);
                 claim.order.solver_signature = vouched;
                 oracle.refund(&claim, None).await
             }
@@ -58,8 +58,8 @@ impl Double {
 }
 
 /// An order as our own solver makes them, with a fee besides: what a fill and a refund move differs.
-fn ours() -> Scene {
-    Scene::ordering(|order| {
+fn ours() -> Fixture {
+    Fixture::ordering(|order| {
         with_fee(order);
         order.salt = OURS.into();
     })
@@ -75,8 +75,8 @@ async fn nobody_but_the_solver_says_which_deposit_a_payment_is_for() {
         if !before {
             assert_eq!(double.by_solver(first, Fill).await, "OK");
         }
-        for (scene, outcome) in [(first, Refund), (second, Fill), (first, Fill)] {
-            let refused = double.by_stranger(scene, outcome).await;
+        for (fixture, outcome) in [(first, Refund), (second, Fill), (first, Fill)] {
+            let refused = double.by_stranger(fixture, outcome).await;
             assert_eq!(refused, "SOLVER_SIGNATURE_REQUIRED", "{outcome} {before}");
         }
         assert_eq!(double.by_solver(first, Fill).await, "OK", "{before}");
@@ -86,15 +86,15 @@ async fn nobody_but_the_solver_says_which_deposit_a_payment_is_for() {
 
 #[tokio::test]
 async fn one_deposit_of_an_order_without_that_salt_is_claimed_by_anybody() {
-    let double = Double::of(Scene::new()).await;
+    let double = Double::of(Fixture::new()).await;
     let claimed = double.by_stranger(&double.first, Outcome::Fill).await;
     assert_eq!(claimed, "OK");
 }
 
 /// The same claim with the inputs of its two deposits exchanged.
-fn crosswise(scene: &Scene) -> Scene {
-    scene.clone().with(|scene| {
-        for input in &mut scene.inputs {
+fn crosswise(fixture: &Fixture) -> Fixture {
+    fixture.clone().with(|fixture| {
+        for input in &mut fixture.inputs {
             input.index = 1 - input.index;
         }
     })
@@ -105,24 +105,24 @@ fn crosswise(scene: &Scene) -> Scene {
 #[tokio::test]
 async fn inputs_named_crosswise_bar_no_true_claim() {
     for (salt, second) in [("1", "1000"), (OURS, "1000"), (OURS, "500")] {
-        let scene = Scene::ordering(|order| {
+        let fixture = Fixture::ordering(|order| {
             with_fee(order);
             order.salt = salt.into();
             let mut again = order.inputs[0].clone();
             again.payment.amount = second.into();
             order.inputs.push(again);
         });
-        let (terms, funded) = scene.funded().unwrap();
-        let word = (salt == OURS).then(|| scene::vouch(Outcome::Fill, &terms, &funded));
-        let claim = |scene: &Scene| {
-            let mut claim = fill_claim(scene);
+        let (terms, funded) = fixture.funded().unwrap();
+        let word = (salt == OURS).then(|| fixtures::vouch(Outcome::Fill, &terms, &funded));
+        let claim = |fixture: &Fixture| {
+            let mut claim = fill_claim(fixture);
             claim.order.solver_signature = word.clone();
             claim
         };
-        let world = world().playing(&scene);
-        let stranger = claim(&crosswise(&scene));
+        let world = world().playing(&fixture);
+        let stranger = claim(&crosswise(&fixture));
         let stranger = world.oracle.fill(&stranger, None).await.unwrap();
-        let solver = world.oracle.fill(&claim(&scene), None).await.unwrap();
+        let solver = world.oracle.fill(&claim(&fixture), None).await.unwrap();
         assert_eq!(solver.attested, stranger.attested, "{salt} {second}");
         // Two deposits and the fee.
         assert_eq!(solver.attested.execution.actions.len(), 3);
@@ -132,22 +132,22 @@ async fn inputs_named_crosswise_bar_no_true_claim() {
 /// Where a deposit is good for one of two inputs only, nobody names it for the other without the solver's word.
 #[tokio::test]
 async fn a_deposit_that_falls_short_of_an_input_is_not_named_for_it() {
-    let scene = Scene::ordering(|order| {
+    let fixture = Fixture::ordering(|order| {
         let mut again = order.inputs[0].clone();
         again.payment.amount = "500".into();
         order.inputs.push(again);
     });
-    let world = world().playing(&scene);
-    let refused = word(world.fill(&crosswise(&scene)).await);
+    let world = world().playing(&fixture);
+    let refused = word(world.fill(&crosswise(&fixture)).await);
     assert_eq!(refused, "SOLVER_SIGNATURE_REQUIRED");
-    assert_eq!(word(world.fill(&scene).await), "OK");
+    assert_eq!(word(world.fill(&fixture).await), "OK");
 }
 
 /// The order's deposit number `deposit` with its payment number `payment`: 0 is the fill.
-fn paired(scene: &Scene, deposits: &[Scene], (deposit, payment): (usize, usize)) -> Scene {
+fn paired(fixture: &Fixture, deposits: &[Fixture], (deposit, payment): (usize, usize)) -> Fixture {
     let mut paired = deposits[deposit].clone();
-    paired.refunded[0].tx = scene::tx(0xe0 + payment as u8);
-    paired.fill = scene.fill.clone();
+    paired.refunded[0].tx = fixtures::tx(0xe0 + payment as u8);
+    paired.fill = fixture.fill.clone();
     paired
 }
 
@@ -163,19 +163,19 @@ async fn no_order_of_claims_bars_a_true_one() {
             state ^= state << 17;
             (state >> 33) as usize % below
         };
-        let scene = Scene::new();
-        let world = world().playing(&scene);
-        let mut deposits = vec![scene.clone()];
+        let fixture = Fixture::new();
+        let world = world().playing(&fixture);
+        let mut deposits = vec![fixture.clone()];
         for number in 1..4 {
-            deposits.push(deposited_as(&world, &scene, (0x70 + number, 1_000)).await);
+            deposits.push(deposited_as(&world, &fixture, (0x70 + number, 1_000)).await);
         }
         for payment in 1..3 {
-            let mut refunded = scene.refunded[0].clone();
-            refunded.tx = scene::tx(0xe0 + payment);
+            let mut refunded = fixture.refunded[0].clone();
+            refunded.tx = fixtures::tx(0xe0 + payment);
             world.ethereum.put(&refunded);
         }
         let claim = async |pair: (usize, usize)| {
-            let paired = paired(&scene, &deposits, pair);
+            let paired = paired(&fixture, &deposits, pair);
             word(match pair.1 {
                 0 => world.fill(&paired).await,
                 _ => world.refund(&paired).await,

@@ -13,23 +13,23 @@ use crate::{
 };
 
 /// The refusal and the change that causes it.
-type Case = (&'static str, fn(&mut Scene, &mut RecoverClaim));
+type Case = (&'static str, fn(&mut Fixture, &mut RecoverClaim));
 
-fn claim(scene: &Scene, with_order: bool) -> RecoverClaim {
-    let order = (scene.order.clone(), scene.signature.clone());
+fn claim(fixture: &Fixture, with_order: bool) -> RecoverClaim {
+    let order = (fixture.order.clone(), fixture.signature.clone());
     RecoverClaim {
         chain: "ethereum".into(),
-        transaction: scene.deposits[0].tx.text.to_string(),
-        onchain_id: scene.inputs[0].onchain_id.clone(),
+        transaction: fixture.deposits[0].tx.text.to_string(),
+        onchain_id: fixture.inputs[0].onchain_id.clone(),
         order: with_order.then_some(order),
         hints: None,
     }
 }
 
 /// The hub has minted what was deposited, and the order's account holds it.
-fn funded(scene: &Scene) -> World {
-    let mut world = world().playing(scene);
-    world.mint(&scene.deposits[0]);
+fn funded(fixture: &Fixture) -> World {
+    let mut world = world().playing(fixture);
+    world.mint(&fixture.deposits[0]);
     *world.hub.balance.lock().unwrap() = U256::from(1000);
     world.oracle.hub.settings.generic_mapping = Some(EvmAddress::repeat_byte(8));
     world
@@ -37,38 +37,38 @@ fn funded(scene: &Scene) -> World {
 
 /// Eight days after the deposit.
 fn late(world: &mut World) {
-    world.oracle.clock = || scene::DEADLINE + 700_000;
+    world.oracle.clock = || fixtures::DEADLINE + 700_000;
 }
 
 async fn recovered(world: &World, claim: &RecoverClaim) -> &'static str {
     word(world.oracle.recover(claim, None).await)
 }
 
-/// The scene with another currency deposited than its order asks for.
-fn wrong_currency() -> Scene {
-    Scene::new().with(|s| s.deposits[0].deposits()[0].currency = address(scene::TOKEN))
+/// The fixture with another currency deposited than its order asks for.
+fn wrong_currency() -> Fixture {
+    Fixture::new().with(|s| s.deposits[0].deposits()[0].currency = address(fixtures::TOKEN))
 }
 
-/// The scene with a deposit whose payer did not send the calldata that names its order.
-fn named_by_other() -> Scene {
-    Scene::new().with(|s| s.deposits[0].deposits()[0].named_by_other = true)
+/// The fixture with a deposit whose payer did not send the calldata that names its order.
+fn named_by_other() -> Fixture {
+    Fixture::new().with(|s| s.deposits[0].deposits()[0].named_by_other = true)
 }
 
 #[tokio::test]
 async fn what_nobody_can_be_paid_from_goes_back_at_once_with_its_order() {
-    for scene in [wrong_currency(), named_by_other()] {
-        goes_back(&scene).await;
+    for fixture in [wrong_currency(), named_by_other()] {
+        goes_back(&fixture).await;
     }
 }
 
-async fn goes_back(scene: &Scene) {
-    let world = funded(scene);
+async fn goes_back(fixture: &Fixture) {
+    let world = funded(fixture);
     let attested = world
         .oracle
-        .recover(&claim(scene, true), None)
+        .recover(&claim(fixture, true), None)
         .await
         .unwrap();
-    let key = vm::protocol::id::deterministic(&[&scene.inputs[0].onchain_id, "recover"]);
+    let key = vm::protocol::id::deterministic(&[&fixture.inputs[0].onchain_id, "recover"]);
     assert_eq!(attested.execution.idempotency_key, key);
     let action = vm::protocol::action::Action::decode(&attested.execution.actions[0]).unwrap();
     let vm::protocol::action::Action::Transfer { to, amount, .. } = action else {
@@ -80,42 +80,42 @@ async fn goes_back(scene: &Scene) {
     assert_eq!(amount, U256::from(1000));
     let again = world
         .oracle
-        .recover(&claim(scene, true), None)
+        .recover(&claim(fixture, true), None)
         .await
         .unwrap();
     assert_eq!(again, attested);
     // Young, and nobody says for which order.
     assert_eq!(
-        recovered(&world, &claim(scene, false)).await,
+        recovered(&world, &claim(fixture, false)).await,
         "ORDER_REQUIRED"
     );
 }
 
 #[tokio::test]
 async fn what_a_fill_may_be_claimed_for_waits_for_the_solvers_word_or_seven_days() {
-    let scene = Scene::new();
-    let world = funded(&scene);
+    let fixture = Fixture::new();
+    let world = funded(&fixture);
     assert_eq!(
-        recovered(&world, &claim(&scene, true)).await,
+        recovered(&world, &claim(&fixture, true)).await,
         "ORDER_NOT_GIVEN_UP"
     );
     *world.hub.mapped.lock().unwrap() = true;
-    assert_eq!(recovered(&world, &claim(&scene, true)).await, "OK");
+    assert_eq!(recovered(&world, &claim(&fixture, true)).await, "OK");
     // A hub without the contract has nobody's word.
-    let mut silent = funded(&scene);
+    let mut silent = funded(&fixture);
     *silent.hub.mapped.lock().unwrap() = true;
     silent.oracle.hub.settings.generic_mapping = None;
     assert_eq!(
-        recovered(&silent, &claim(&scene, true)).await,
+        recovered(&silent, &claim(&fixture, true)).await,
         "ORDER_NOT_GIVEN_UP"
     );
     late(&mut silent);
-    assert_eq!(recovered(&silent, &claim(&scene, false)).await, "OK");
+    assert_eq!(recovered(&silent, &claim(&fixture, false)).await, "OK");
 }
 
-/// `count` deposits in the transaction of the scene's.
-fn crowd(scene: &mut Scene, count: usize) {
-    let deposits = scene.deposits[0].deposits();
+/// Makes `count` deposits of the fixture's first one, all in its transaction.
+fn crowd(fixture: &mut Fixture, count: usize) {
+    let deposits = fixture.deposits[0].deposits();
     let first = deposits[0].index;
     for number in 1..count {
         let mut other = deposits[0].clone();
@@ -130,16 +130,16 @@ fn crowd(scene: &mut Scene, count: usize) {
 async fn what_others_deposit_in_the_same_transaction_keeps_nobody_from_his_own() {
     // Where other oracles have settled it, the order's account holds what was deposited.
     for count in [limits::ACTIONS, limits::ACTIONS + 1, 4_000] {
-        let scene = wrong_currency().with(|scene| crowd(scene, count));
-        let world = funded(&scene);
-        let seen = scene.deposits[0].seen();
+        let fixture = wrong_currency().with(|fixture| crowd(fixture, count));
+        let world = funded(&fixture);
+        let seen = fixture.deposits[0].seen();
         let together = deposit::settled(&seen).map_err(|refusal| refusal.code());
         let refused = (count > limits::ACTIONS).then_some("EXECUTION_TOO_LARGE");
         assert_eq!(together.err(), refused);
-        let attested = world.oracle.recover(&claim(&scene, true), None).await;
+        let attested = world.oracle.recover(&claim(&fixture, true), None).await;
         assert_eq!(attested.unwrap().execution.actions.len(), 1, "{count}");
         // Where nobody has, nothing goes back, whatever other deposits the account holds.
-        let unsettled = funded(&scene);
+        let unsettled = funded(&fixture);
         unsettled
             .hub
             .executed
@@ -148,23 +148,23 @@ async fn what_others_deposit_in_the_same_transaction_keeps_nobody_from_his_own()
             .as_mut()
             .unwrap()
             .clear();
-        let refused = recovered(&unsettled, &claim(&scene, true)).await;
+        let refused = recovered(&unsettled, &claim(&fixture, true)).await;
         assert_eq!(refused, "DEPOSIT_NOT_MINTED");
         *unsettled.hub.balance.lock().unwrap() = U256::ZERO;
-        let refused = recovered(&unsettled, &claim(&scene, true)).await;
+        let refused = recovered(&unsettled, &claim(&fixture, true)).await;
         assert_eq!(refused, "ORDER_BALANCE_INSUFFICIENT");
     }
 }
 
-/// Another deposit for the scene's order, in its depositor's name and in its block, so that both share the
+/// Another deposit for the fixture's order, in its depositor's name and in its block, so that both share the
 /// order's account; calldata that its payer did not send names the order.
-fn beside(scene: &Scene, count: usize) -> Scene {
-    let mut second = scene.clone();
-    second.deposits[0].tx = scene::tx(0x77);
+fn beside(fixture: &Fixture, count: usize) -> Fixture {
+    let mut second = fixture.clone();
+    second.deposits[0].tx = fixtures::tx(0x77);
     second.deposits[0].deposits()[0].named_by_other = true;
     crowd(&mut second, count);
-    let messages = |scene: &Scene| deposit::listed(&scene.deposits[0].seen()).unwrap();
-    let (mine, shared) = (messages(scene), messages(&second));
+    let messages = |fixture: &Fixture| deposit::listed(&fixture.deposits[0].seen()).unwrap();
+    let (mine, shared) = (messages(fixture), messages(&second));
     assert_eq!(
         execution::order_account(&mine[0]),
         execution::order_account(&shared[0])
@@ -176,10 +176,10 @@ fn beside(scene: &Scene, count: usize) -> Scene {
 /// The first deposit is filled and minted; the second one was never minted, and wants the first one's money.
 #[tokio::test]
 async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     for count in [1, limits::ACTIONS + 1] {
-        let world = funded(&scene);
-        let second = beside(&scene, count);
+        let world = funded(&fixture);
+        let second = beside(&fixture, count);
         world.ethereum.put(&second.deposits[0]);
         assert_eq!(
             recovered(&world, &claim(&second, true)).await,
@@ -187,7 +187,7 @@ async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
         );
         assert!(Refusal::NotMinted.retryable());
         // The solver's word or seven days change nothing about it.
-        let mut later = funded(&scene);
+        let mut later = funded(&fixture);
         late(&mut later);
         later.ethereum.put(&second.deposits[0]);
         *later.hub.mapped.lock().unwrap() = true;
@@ -197,7 +197,7 @@ async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
                 "DEPOSIT_NOT_MINTED"
             );
         }
-        assert_eq!(word(world.fill(&scene).await), "OK");
+        assert_eq!(word(world.fill(&fixture).await), "OK");
         // Minted, it brought what it takes.
         world.mint(&second.deposits[0]);
         *world.hub.balance.lock().unwrap() = U256::from(2_000);
@@ -208,15 +208,15 @@ async fn a_deposit_that_was_never_minted_takes_nothing_of_another_ones() {
 /// What this oracle mints for anybody goes back to the account whenever somebody asks.
 #[tokio::test]
 async fn where_the_hub_does_not_say_what_it_minted_only_what_can_be_minted_goes_back() {
-    let crowded = wrong_currency().with(|scene| crowd(scene, limits::ACTIONS + 1));
-    for (scene, expected) in [
+    let crowded = wrong_currency().with(|fixture| crowd(fixture, limits::ACTIONS + 1));
+    for (fixture, expected) in [
         (wrong_currency(), "OK"),
         (crowded, "read"),
         (named_by_other(), "read"),
     ] {
-        let world = funded(&scene);
+        let world = funded(&fixture);
         *world.hub.executed.lock().unwrap() = None;
-        assert_eq!(recovered(&world, &claim(&scene, true)).await, expected);
+        assert_eq!(recovered(&world, &claim(&fixture, true)).await, expected);
     }
 }
 
@@ -232,7 +232,7 @@ async fn recovery_is_refused_for_what_is_not_the_depositors() {
         }),
         // Whoever signs an order of his own is its solver.
         ("ORDER_MISMATCH", |_, c| {
-            let other = Scene::ordering(|order| order.salt = "2".into());
+            let other = Fixture::ordering(|order| order.salt = "2".into());
             c.order = Some((other.order, other.signature));
         }),
         ("ORDER_SIGNATURE_INVALID", |_, c| {
@@ -242,15 +242,15 @@ async fn recovery_is_refused_for_what_is_not_the_depositors() {
             s.deposits[0].deposits()[0].amount = U256::from(1001);
         }),
         ("TRANSACTION_REVERTED", |s, _| {
-            s.deposits[0].found = scene::failed();
+            s.deposits[0].found = fixtures::failed();
         }),
         ("CHAIN_NOT_AVAILABLE", |_, c| c.chain = "nochain".into()),
     ];
     for (at, (code, change)) in cases.iter().enumerate() {
-        let mut scene = wrong_currency();
-        let mut claim = claim(&scene, true);
-        change(&mut scene, &mut claim);
-        let world = funded(&scene);
+        let mut fixture = wrong_currency();
+        let mut claim = claim(&fixture, true);
+        change(&mut fixture, &mut claim);
+        let world = funded(&fixture);
         assert_eq!(recovered(&world, &claim).await, *code, "{at}");
     }
     let world = funded(&wrong_currency());
@@ -261,22 +261,22 @@ async fn recovery_is_refused_for_what_is_not_the_depositors() {
 
 #[tokio::test]
 async fn deposit_ends_once_as_outcome_or_recovered() {
-    let scene = Scene::new();
-    let mut world = funded(&scene);
+    let fixture = Fixture::new();
+    let mut world = funded(&fixture);
     late(&mut world);
-    assert_eq!(word(world.fill(&scene).await), "OK");
-    assert_eq!(recovered(&world, &claim(&scene, false)).await, "conflict");
-    let mut other = funded(&scene);
+    assert_eq!(word(world.fill(&fixture).await), "OK");
+    assert_eq!(recovered(&world, &claim(&fixture, false)).await, "conflict");
+    let mut other = funded(&fixture);
     late(&mut other);
-    assert_eq!(recovered(&other, &claim(&scene, false)).await, "OK");
-    assert_eq!(word(other.fill(&scene).await), "conflict");
-    assert_eq!(word(other.refund(&scene).await), "conflict");
+    assert_eq!(recovered(&other, &claim(&fixture, false)).await, "OK");
+    assert_eq!(word(other.fill(&fixture).await), "conflict");
+    assert_eq!(word(other.refund(&fixture).await), "conflict");
 }
 
 /// This daemon's own solver knows the order.
-async fn known(world: &World, scene: &Scene, legs: Vec<Leg>) {
-    let mut request = crate::request::scene::request(1);
-    (request.order_id, request.order) = (scene.id(), scene.order.clone());
+async fn known(world: &World, fixture: &Fixture, legs: Vec<Leg>) {
+    let mut request = crate::request::fixtures::request(1);
+    (request.order_id, request.order) = (fixture.id(), fixture.order.clone());
     let requests = &world.oracle.requests;
     requests.insert(&request, Batch::new()).await.unwrap();
     let row = Claim {
@@ -287,9 +287,9 @@ async fn known(world: &World, scene: &Scene, legs: Vec<Leg>) {
     requests.store().commit(batch).await.unwrap();
 }
 
-fn leg(scene: &Scene, stage: Stage) -> Leg {
+fn leg(fixture: &Fixture, stage: Stage) -> Leg {
     Leg {
-        deposit: scene.inputs[0].onchain_id.parse().unwrap(),
+        deposit: fixture.inputs[0].onchain_id.parse().unwrap(),
         stage,
         purpose: Purpose::Refund,
         reason: None,
@@ -306,36 +306,36 @@ fn leg(scene: &Scene, stage: Stage) -> Leg {
 
 #[tokio::test]
 async fn deposit_whose_payment_is_visible_is_never_handed_out() {
-    for scene in [Scene::new(), wrong_currency()] {
+    for fixture in [Fixture::new(), wrong_currency()] {
         for stage in [Stage::Open, Stage::Confirmed, Stage::Final] {
-            let mut world = funded(&scene);
+            let mut world = funded(&fixture);
             late(&mut world);
             *world.hub.mapped.lock().unwrap() = true;
-            known(&world, &scene, vec![leg(&scene, stage)]).await;
+            known(&world, &fixture, vec![leg(&fixture, stage)]).await;
             for with_order in [true, false] {
-                let code = recovered(&world, &claim(&scene, with_order)).await;
+                let code = recovered(&world, &claim(&fixture, with_order)).await;
                 assert_eq!(code, "PAYMENT_VISIBLE", "{stage:?}");
             }
         }
-        let mut world = funded(&scene);
+        let mut world = funded(&fixture);
         late(&mut world);
-        known(&world, &scene, vec![leg(&scene, Stage::Failed)]).await;
-        assert_eq!(recovered(&world, &claim(&scene, false)).await, "OK");
+        known(&world, &fixture, vec![leg(&fixture, Stage::Failed)]).await;
+        assert_eq!(recovered(&world, &claim(&fixture, false)).await, "OK");
     }
 }
 
 #[tokio::test]
 async fn nothing_is_handed_out_while_the_solvers_rows_cannot_be_read() {
-    let scene = Scene::new();
-    let request = crate::request::scene::request(1).id;
-    for row in [order::key(&scene.id()), claim::key(&request)] {
-        let mut world = funded(&scene);
+    let fixture = Fixture::new();
+    let request = crate::request::fixtures::request(1).id;
+    for row in [order::key(&fixture.id()), claim::key(&request)] {
+        let mut world = funded(&fixture);
         late(&mut world);
-        known(&world, &scene, Vec::new()).await;
+        known(&world, &fixture, Vec::new()).await;
         let store = world.oracle.requests.store();
         let unreadable = Batch::new().put(row, vec![0xff]);
         store.commit(unreadable).await.unwrap();
-        let code = recovered(&world, &claim(&scene, false)).await;
+        let code = recovered(&world, &claim(&fixture, false)).await;
         assert_eq!(code, "journal");
     }
 }
@@ -344,27 +344,27 @@ async fn nothing_is_handed_out_while_the_solvers_rows_cannot_be_read() {
 async fn own_solvers_order_is_open_until_its_last_deadline_or_for_seven_days() {
     // The order's last deadline comes first; then the seven days do.
     for (more, until) in [
-        (0, scene::REFUND_DEADLINE),
-        (800_000, scene::block(10).time + 604_800),
+        (0, fixtures::REFUND_DEADLINE),
+        (800_000, fixtures::block(10).time + 604_800),
     ] {
-        let scene = Scene::ordering(|order| order.inputs[0].refunds[0].deadline += more);
-        let mut world = funded(&scene);
-        known(&world, &scene, Vec::new()).await;
+        let fixture = Fixture::ordering(|order| order.inputs[0].refunds[0].deadline += more);
+        let mut world = funded(&fixture);
+        known(&world, &fixture, Vec::new()).await;
         // A clock is a function without a state.
         world.oracle.clock = match more {
-            0 => || scene::REFUND_DEADLINE,
-            _ => || scene::block(10).time + 604_800,
+            0 => || fixtures::REFUND_DEADLINE,
+            _ => || fixtures::block(10).time + 604_800,
         };
-        let refused = world.oracle.recover(&claim(&scene, true), None).await;
+        let refused = world.oracle.recover(&claim(&fixture, true), None).await;
         let Err(Error::Refused(Refusal::OrderOpen(told))) = refused else {
             panic!("{refused:?}");
         };
         assert_eq!(told, until);
         *world.hub.mapped.lock().unwrap() = true;
-        assert_eq!(recovered(&world, &claim(&scene, true)).await, "OK");
-        let mut world = funded(&scene);
+        assert_eq!(recovered(&world, &claim(&fixture, true)).await, "OK");
+        let mut world = funded(&fixture);
         late(&mut world);
-        known(&world, &scene, Vec::new()).await;
-        assert_eq!(recovered(&world, &claim(&scene, false)).await, "OK");
+        known(&world, &fixture, Vec::new()).await;
+        assert_eq!(recovered(&world, &claim(&fixture, false)).await, "OK");
     }
 }

@@ -84,15 +84,15 @@ impl Bench {
 
     /// A request for which `amount` was deposited at these places of transactions.
     async fn paid(&self, number: u8, amount: u64, places: &[(u64, u32)]) -> Request {
-        let request = request::scene::request(number);
+        let request = request::fixtures::request(number);
         let insert = self.requests.insert(&request, Batch::new());
         insert.await.unwrap();
         let place = apply::place(&vm::testing::block(AT, 0));
         let mut seen = Vec::new();
         for (transaction, index) in places {
-            let mut deposit = scene::deposit(request.order_id, *index);
+            let mut deposit = fixtures::deposit(request.order_id, *index);
             deposit.amount = U256::from(amount);
-            let tx = scene::tx(*transaction);
+            let tx = fixtures::tx(*transaction);
             seen.push(apply::deposit("origin", &tx, &place, &deposit));
             let mut receipt = vm::testing::receipt(self.script.block(AT));
             let head = self.script.head().await.unwrap();
@@ -237,11 +237,11 @@ async fn what_nobody_answers_about_is_asked_again_after_a_pause() {
     let bench = bench().await;
     bench.script.set_head(AT + 20);
     let mute = Arc::new(Mute(bench.script.clone(), AtomicU64::new(0)));
-    let mut chain = scene::chain("origin", &bench.script);
+    let mut chain = fixtures::chain("origin", &bench.script);
     chain.reader = mute.clone();
     let network = Network {
         chain,
-        bell: Arc::default(),
+        wakeup: Arc::default(),
     };
     let networks = HashMap::from([("origin".to_owned(), network)]);
     let confirmer = Confirmer::new(bench.requests.clone(), networks);

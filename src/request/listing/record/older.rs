@@ -9,7 +9,7 @@ use vm::protocol::order::Order;
 use super::{V3, record};
 use crate::request::{
     listing::{
-        Case, Sheet, fees,
+        Case, CaseView, fees,
         fees::PlatformFee,
         protocol::Protocol,
         route::{Leg, Legs},
@@ -252,7 +252,7 @@ impl From<fees::Parts> for Parts {
 
 /// The record of version 2.
 pub fn v2(case: &Case<'_>) -> V2 {
-    let sheet = Sheet::of(case);
+    let sheet = CaseView::of(case);
     V2 {
         id: case.request.id.to_string(),
         status: match sheet.verdict.status {
@@ -265,7 +265,7 @@ pub fn v2(case: &Case<'_>) -> V2 {
 
 /// The record of version 1.
 pub fn v1(case: &Case<'_>) -> V1 {
-    let sheet = Sheet::of(case);
+    let sheet = CaseView::of(case);
     V1 {
         id: case.request.id.to_string(),
         status: match sheet.verdict.status {
@@ -278,8 +278,8 @@ pub fn v1(case: &Case<'_>) -> V1 {
     }
 }
 
-/// `newest` under the names of before, with what it no longer has from `sheet`.
-fn body(newest: V3, sheet: &Sheet<'_>) -> Body {
+/// `newest` under the names of before, with what it no longer has from `sheet` (the case).
+fn body(newest: V3, sheet: &CaseView<'_>) -> Body {
     let request = sheet.case.request;
     Body {
         data: data(newest.data, sheet),
@@ -295,7 +295,7 @@ fn body(newest: V3, sheet: &Sheet<'_>) -> Body {
     }
 }
 
-fn data(newest: super::Data, sheet: &Sheet<'_>) -> Data {
+fn data(newest: super::Data, sheet: &CaseView<'_>) -> Data {
     let details = sheet.details();
     let input = details.map(|details| details.currency_in.currency.clone());
     let paid = details.map(|details| details.refund_currency.currency.clone());
@@ -344,7 +344,7 @@ fn older<New, Old: From<New>>(newest: Vec<New>) -> Vec<Old> {
     newest.into_iter().map(Into::into).collect()
 }
 
-fn quoted_fees(sheet: &Sheet<'_>, text: impl Fn(&Amount) -> String) -> Option<Fees> {
+fn quoted_fees(sheet: &CaseView<'_>, text: impl Fn(&Amount) -> String) -> Option<Fees> {
     let fees = sheet.quoted.fees.as_ref()?;
     Some(Fees {
         gas: text(&fees.relayer_gas),
@@ -355,7 +355,7 @@ fn quoted_fees(sheet: &Sheet<'_>, text: impl Fn(&Amount) -> String) -> Option<Fe
 }
 
 /// What came of the request, as far as it has been seen; as quoted where nothing has.
-fn metadata(newest: Option<super::Route>, sheet: &Sheet<'_>) -> Metadata {
+fn metadata(newest: Option<super::Route>, sheet: &CaseView<'_>) -> Metadata {
     let (request, details) = (sheet.case.request, sheet.details());
     let (quoted, actual) = newest.map_or((None, None), |route| (route.quoted, route.actual));
     let (origin, destination) = actual.map_or((None, None), |all| (all.origin, all.destination));

@@ -8,7 +8,7 @@ use alloy::{
 };
 use devnet::{
     contracts::Token,
-    world::{Devnet, Site},
+    world::{DevChain, Devnet},
 };
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ struct Sent {
 }
 
 impl Purse {
-    async fn of(site: &Site, solver: Address) -> Self {
+    async fn of(site: &DevChain, solver: Address) -> Self {
         Self {
             native: site.node.balance(solver).await.unwrap(),
             token: site.token_balance(site.token, solver).await.unwrap(),
@@ -116,7 +116,7 @@ impl Books {
 }
 
 impl Sent {
-    async fn read(site: &Site, solver: Address) -> Self {
+    async fn read(site: &DevChain, solver: Address) -> Self {
         let mut sent = Self::default();
         let tip = site.node.tip().await.unwrap().number;
         for number in 0..=tip {
@@ -131,7 +131,7 @@ impl Sent {
         sent
     }
 
-    async fn add(&mut self, site: &Site, transaction: &Value) {
+    async fn add(&mut self, site: &DevChain, transaction: &Value) {
         let receipt = site.node.receipt(read(&transaction["hash"])).await.unwrap();
         let receipt = receipt.unwrap();
         self.gas += U256::from(receipt.gas_used) * U256::from(receipt.effective_gas_price);

@@ -7,7 +7,7 @@ use devnet::{
     account::Account,
     contracts::Token,
     node::Payload,
-    world::{Devnet, Site},
+    world::{DevChain, Devnet},
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -139,7 +139,7 @@ impl Deal {
         }
     }
 
-    fn paid_on<'a>(&self, world: &'a Devnet) -> &'a Site {
+    fn paid_on<'a>(&self, world: &'a Devnet) -> &'a DevChain {
         match self.plan.kind.is_refund() {
             true => &world.origin,
             false => &world.destination,
@@ -155,7 +155,7 @@ impl Plan {
     fn body(&self, world: &Devnet, to: Address) -> Value {
         let kind = self.kind;
         let user = self.user().address();
-        let currency = |site: &Site| match kind.is_native() {
+        let currency = |site: &DevChain| match kind.is_native() {
             true => Address::ZERO,
             false => site.token,
         };

@@ -32,12 +32,12 @@ const METHODS: [&str; 8] = [
 pub struct Moment {
     /// It is dead after so many milliseconds at the latest.
     after: u64,
-    over: Option<Over>,
+    over: Option<Trigger>,
 }
 
 /// The call that it dies over.
 #[derive(Clone, Copy, Debug)]
-struct Over {
+struct Trigger {
     method: &'static str,
     /// One is the first of a life.
     nth: usize,
@@ -60,7 +60,7 @@ impl Moment {
         };
         Self {
             after: u64::try_from(LONGEST).unwrap(),
-            over: Some(Over {
+            over: Some(Trigger {
                 method,
                 nth: 1 + dice.below(most),
                 reaches: dice.below(2) == 0,

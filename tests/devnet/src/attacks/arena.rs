@@ -23,7 +23,7 @@ use devnet::{
     contracts::{Feed, Token},
     node::{Node, Payload, arguments},
     proxy::LyingProxy,
-    world::{Devnet, Options, Site, order::text},
+    world::{DevChain, Devnet, Options, order::text},
 };
 use intentd::admin::{self, Answer, Question, solver};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ use tokio::{task::JoinSet, time::sleep};
 use url::Url;
 
 use super::wealth::Coin;
-use crate::show::{
+use crate::demo::{
     api::Api,
     oracles::{API_KEY, Oracles, Setup},
 };
@@ -288,7 +288,7 @@ fn setup(
         |liar: &LyingProxy, node: &Node| format!("{},{},{}?", liar.url, node.url, node.url);
     let [origin, destination, hub] = liars;
     let sites = [(origin, &world.origin), (destination, &world.destination)];
-    let named = |(liar, site): (&LyingProxy, &Site)| {
+    let named = |(liar, site): (&LyingProxy, &DevChain)| {
         (
             format!("{}_RPC_URL", site.id.to_uppercase()),
             providers(liar, &site.node),

@@ -10,13 +10,13 @@ use devnet::{
     account::Account,
     contracts::{Burner, Depository, FakeEmitter, Wallet},
     node::Payload,
-    world::{Deposit, Site, order::text},
+    world::{Deposit, DevChain, order::text},
 };
 use serde_json::{Value, json};
 
 use super::{
     life::{Life, MILLI, Wish},
-    stranger::Scene,
+    stranger::Fixture,
 };
 
 const SMALL: Wish = Wish {
@@ -29,50 +29,63 @@ const LOGS: u64 = 4_000;
 /// More than an attestation has room for.
 const DEPOSITS: usize = 160;
 
-pub async fn deploy_burner(scene: &mut Scene) -> Result<()> {
-    scene.prop = Some(scene.arena.world.destination.deploy("Burner", &[]).await?);
+pub async fn deploy_burner(fixture: &mut Fixture) -> Result<()> {
+    fixture.prop = Some(
+        fixture
+            .arena
+            .world
+            .destination
+            .deploy("Burner", &[])
+            .await?,
+    );
     Ok(())
 }
 
-pub async fn burner(scene: &mut Scene) -> Result<()> {
-    let (arena, burner) = (scene.arena.clone(), scene.prop()?);
+pub async fn burner(fixture: &mut Fixture) -> Result<()> {
+    let (arena, burner) = (fixture.arena.clone(), fixture.prop()?);
     let call = |data: Vec<u8>| json!([{"to": text(burner), "value": "0", "data": hex::encode_prefixed(data)}]);
     let paid = call(Burner::paidCall {}.abi_encode());
-    let said = scene.stranger.order(SMALL, |body| body["txs"] = paid).await;
+    let said = fixture
+        .stranger
+        .order(SMALL, |body| body["txs"] = paid)
+        .await;
     let mut priced = said.context("the first")?;
     let later = call(Burner::laterCall {}.abi_encode());
-    let mut armed = scene
+    let mut armed = fixture
         .stranger
         .order(SMALL, |body| body["txs"] = later)
         .await?;
     let arm = Payload::call(burner, &Burner::armCall { to: true });
-    scene.stranger.sends(&arena.world.destination, arm).await?;
+    fixture
+        .stranger
+        .sends(&arena.world.destination, arm)
+        .await?;
     priced.deposit().await?;
     armed.deposit().await?;
-    scene.victim.deposit().await?;
-    scene.ended("the burn that is quoted", &priced).await?;
-    scene
+    fixture.victim.deposit().await?;
+    fixture.ended("the burn that is quoted", &priced).await?;
+    fixture
         .ended("the burn that is armed after the quote", &armed)
         .await
 }
 
-pub async fn unfillable(scene: &mut Scene) -> Result<()> {
-    let arena = scene.arena.clone();
-    let to = text(scene.stranger.address());
-    let mut body = SMALL.body(&arena, scene.stranger.address())?;
+pub async fn unfillable(fixture: &mut Fixture) -> Result<()> {
+    let arena = fixture.arena.clone();
+    let to = text(fixture.stranger.address());
+    let mut body = SMALL.body(&arena, fixture.stranger.address())?;
     let data = format!("0x{}", "11".repeat(LARGE));
     body["txs"] = json!([{"to": to, "value": "0", "data": data}]);
-    let said = scene.stranger.asks(&body).await?;
-    scene.tell("a quote for 160 KiB of calldata", said);
+    let said = fixture.stranger.asks(&body).await?;
+    fixture.tell("a quote for 160 KiB of calldata", said);
     let authority = arena.somebody()?;
     let valid = authorization(&arena.world.destination, &authority)?;
     let mut junk = valid.clone();
     junk["r"] = "0x5".into();
-    let mut body = SMALL.body(&arena, scene.stranger.address())?;
+    let mut body = SMALL.body(&arena, fixture.stranger.address())?;
     body["authorizationList"] = json!([junk]);
-    let said = scene.stranger.asks(&body).await?;
-    scene.tell("a quote with a junk authorization", said);
-    let mut stale = scene
+    let said = fixture.stranger.asks(&body).await?;
+    fixture.tell("a quote with a junk authorization", said);
+    let mut stale = fixture
         .stranger
         .order(SMALL, |body| body["authorizationList"] = json!([valid]))
         .await?;
@@ -84,14 +97,14 @@ pub async fn unfillable(scene: &mut Scene) -> Result<()> {
         .transact(authority.address(), used)
         .await?;
     stale.deposit().await?;
-    scene.victim.deposit().await?;
-    scene
+    fixture.victim.deposit().await?;
+    fixture
         .ended("the order whose authorization is stale", &stale)
         .await
 }
 
 /// An account's first, to be a wallet of code that is not there.
-fn authorization(site: &Site, who: &Account) -> Result<Value> {
+fn authorization(site: &DevChain, who: &Account) -> Result<Value> {
     let one = Authorization {
         chain_id: U256::from(site.node.chain_id),
         address: site.token,
@@ -110,46 +123,46 @@ fn authorization(site: &Site, who: &Account) -> Result<Value> {
 }
 
 /// A wallet and a source of noise behind it.
-pub async fn deploy_noise(scene: &mut Scene) -> Result<()> {
-    let site = &scene.arena.world.origin;
-    scene.prop = Some(site.deploy("Wallet", &[]).await?);
-    scene.other = Some(site.deploy("FakeEmitter", &[]).await?);
+pub async fn deploy_noise(fixture: &mut Fixture) -> Result<()> {
+    let site = &fixture.arena.world.origin;
+    fixture.prop = Some(site.deploy("Wallet", &[]).await?);
+    fixture.other = Some(site.deploy("FakeEmitter", &[]).await?);
     Ok(())
 }
 
-pub async fn junk(scene: &mut Scene) -> Result<()> {
-    let order = scene.order().await?;
-    let noise = noise(scene)?;
-    let wei = deposit(scene, 1, order);
-    together(scene, vec![noise.clone(), wei]).await?;
-    scene.victim.deposit().await?;
-    let mut loud = scene.stranger.order(SMALL, |_| ()).await?;
+pub async fn junk(fixture: &mut Fixture) -> Result<()> {
+    let order = fixture.order().await?;
+    let noise = noise(fixture)?;
+    let wei = deposit(fixture, 1, order);
+    together(fixture, vec![noise.clone(), wei]).await?;
+    fixture.victim.deposit().await?;
+    let mut loud = fixture.stranger.order(SMALL, |_| ()).await?;
     let order = loud.quote().await?.order.id;
-    let paid = deposit(scene, SMALL.amount, order);
-    loud.deposit = Some(together(scene, vec![noise, paid]).await?);
-    let mut crowded = scene.stranger.order(SMALL, |_| ()).await?;
+    let paid = deposit(fixture, SMALL.amount, order);
+    loud.deposit = Some(together(fixture, vec![noise, paid]).await?);
+    let mut crowded = fixture.stranger.order(SMALL, |_| ()).await?;
     let order = crowded.quote().await?.order.id;
-    let mut calls = vec![deposit(scene, 1, order); DEPOSITS];
-    calls.push(deposit(scene, SMALL.amount, order));
-    together(scene, calls).await?;
-    told(scene, "4,000 logs beside his deposit", &loud).await?;
-    told(scene, "160 deposits beside his", &crowded).await
+    let mut calls = vec![deposit(fixture, 1, order); DEPOSITS];
+    calls.push(deposit(fixture, SMALL.amount, order));
+    together(fixture, calls).await?;
+    told(fixture, "4,000 logs beside his deposit", &loud).await?;
+    told(fixture, "160 deposits beside his", &crowded).await
 }
 
-async fn told(scene: &mut Scene, what: &str, own: &Life) -> Result<()> {
-    scene.ended(what, own).await
+async fn told(fixture: &mut Fixture, what: &str, own: &Life) -> Result<()> {
+    fixture.ended(what, own).await
 }
 
-fn noise(scene: &Scene) -> Result<Wallet::Call> {
+fn noise(fixture: &Fixture) -> Result<Wallet::Call> {
     let count = U256::from(LOGS);
-    let to = scene.other.context("no source of noise")?;
+    let to = fixture.other.context("no source of noise")?;
     Ok(call(to, FakeEmitter::noiseCall { count }.abi_encode(), 0))
 }
 
-fn deposit(scene: &Scene, amount: u64, id: alloy::primitives::B256) -> Wallet::Call {
-    let depositor = scene.stranger.address();
+fn deposit(fixture: &Fixture, amount: u64, id: alloy::primitives::B256) -> Wallet::Call {
+    let depositor = fixture.stranger.address();
     let data = Depository::depositNativeCall { depositor, id }.abi_encode();
-    call(scene.arena.world.origin.depository, data, amount)
+    call(fixture.arena.world.origin.depository, data, amount)
 }
 
 fn call(to: Address, data: Vec<u8>, value: u64) -> Wallet::Call {
@@ -162,10 +175,10 @@ fn call(to: Address, data: Vec<u8>, value: u64) -> Wallet::Call {
 }
 
 /// All in one transaction; its first deposit.
-async fn together(scene: &Scene, calls: Vec<Wallet::Call>) -> Result<Deposit> {
-    let site = &scene.arena.world.origin;
+async fn together(fixture: &Fixture, calls: Vec<Wallet::Call>) -> Result<Deposit> {
+    let site = &fixture.arena.world.origin;
     let value = calls.iter().map(|call| call.value).sum();
-    let run = Payload::call(scene.prop()?, &Wallet::runCall { calls }).value(value);
-    let receipt = scene.stranger.sends(site, run).await?;
+    let run = Payload::call(fixture.prop()?, &Wallet::runCall { calls }).value(value);
+    let receipt = fixture.stranger.sends(site, run).await?;
     site.deposited(&receipt).await
 }

@@ -9,20 +9,20 @@ use vm::protocol::id::outcome;
 use super::{
     arena::{GUEST, TRUSTED},
     life::Wish,
-    stranger::{Scene, paid},
+    stranger::{Fixture, paid},
 };
 
 /// An order of his own with a fee for himself, and nothing deposited: the fee would leave the solver's
 /// account at the hub.
-pub async fn forced(scene: &mut Scene) -> Result<()> {
-    let recipient = text(scene.stranger.address());
+pub async fn forced(fixture: &mut Fixture) -> Result<()> {
+    let recipient = text(fixture.stranger.address());
     let fees = json!([{"recipient": recipient, "fee": "500"}]);
-    let order = scene
+    let order = fixture
         .stranger
         .order(Wish::ETHER, |body| body["appFees"] = fees);
     let order = order.await?.quote().await?.order.clone();
-    let deposit = scene.victim.deposit().await?;
-    let status = scene.victim.until(&["success"]).await?;
+    let deposit = fixture.victim.deposit().await?;
+    let status = fixture.victim.until(&["success"]).await?;
     let fill = paid(&status)?;
     let bodies = [
         ("fill", "solver-fills", claim::fill(&order, &[], fill)),
@@ -42,55 +42,67 @@ pub async fn forced(scene: &mut Scene) -> Result<()> {
         for (what, route, body) in &bodies {
             let mut body = body.clone();
             body["force"] = true.into();
-            let said = scene.stranger.insists(route, &body, key).await?;
+            let said = fixture.stranger.insists(route, &body, key).await?;
             told.push(format!("{what} {said}"));
         }
-        scene.tell(&format!("forced with {whose}"), told.join(", "));
+        fixture.tell(&format!("forced with {whose}"), told.join(", "));
     }
     let mut unsigned: Value = bodies[0].2.clone();
     unsigned["force"] = true.into();
     unsigned["orderSignature"] = format!("0x{}", "11".repeat(65)).into();
-    let said = scene
+    let said = fixture
         .stranger
         .insists("solver-fills", &unsigned, Some(TRUSTED))
         .await?;
-    scene.tell("forced with a bad signature", said);
+    fixture.tell("forced with a bad signature", said);
     Ok(())
 }
 
-pub async fn dust_first(scene: &mut Scene) -> Result<()> {
-    let order = scene.victim.quote().await?.order.clone();
-    let deposit = scene.victim.deposit().await?;
-    let dust = scene.stranger.dusts(order.id).await?;
-    let status = scene.victim.until(&["submitted", "success"]).await?;
+pub async fn dust_first(fixture: &mut Fixture) -> Result<()> {
+    let order = fixture.victim.quote().await?.order.clone();
+    let deposit = fixture.victim.deposit().await?;
+    let dust = fixture.stranger.dusts(order.id).await?;
+    let status = fixture.victim.until(&["submitted", "success"]).await?;
     let body = claim::fill(&order, &[dust], paid(&status)?);
-    let said = scene.stranger.insists("solver-fills", &body, None).await?;
+    let said = fixture
+        .stranger
+        .insists("solver-fills", &body, None)
+        .await?;
     let settled = outcome(&[deposit.onchain_id], order.id);
-    let first = scene.arena.world.hub.executions(settled).await?.is_empty();
+    let first = fixture
+        .arena
+        .world
+        .hub
+        .executions(settled)
+        .await?
+        .is_empty();
     ensure!(first, "the solver was paid before he had his answer");
-    scene.tell("the fill, for the wei, before the solver is paid", said);
+    fixture.tell("the fill, for the wei, before the solver is paid", said);
     Ok(())
 }
 
 /// A wei, and more than the least that an order takes for its refund.
-pub async fn refund(scene: &mut Scene) -> Result<()> {
-    let order = scene.victim.quote().await?.order.clone();
-    let deposit = scene.victim.deposit().await?;
-    let site = &scene.stranger.arena.world.origin;
-    let to: Address = scene.victim.who.address();
+pub async fn refund(fixture: &mut Fixture) -> Result<()> {
+    let order = fixture.victim.quote().await?.order.clone();
+    let deposit = fixture.victim.deposit().await?;
+    let site = &fixture.stranger.arena.world.origin;
+    let to: Address = fixture.victim.who.address();
     let mut bodies = Vec::new();
     for (what, amount) in [("a wei", 1), ("a fiftieth", Wish::ETHER.amount / 50)] {
         let back = Payload::pay(to, U256::from(amount)).suffix(order.id);
-        let back = scene.stranger.sends(site, back).await?.transaction_hash;
+        let back = fixture.stranger.sends(site, back).await?.transaction_hash;
         let deposits = std::slice::from_ref(&deposit);
         bodies.push((what, claim::refund(&order, deposits, &[back])));
     }
     for when in ["before the fill is final", "after"] {
         for (what, body) in &bodies {
-            let said = scene.stranger.insists("solver-refunds", body, None).await?;
-            scene.tell(&format!("{what} as the refund, {when}"), said);
+            let said = fixture
+                .stranger
+                .insists("solver-refunds", body, None)
+                .await?;
+            fixture.tell(&format!("{what} as the refund, {when}"), said);
         }
-        scene.victim.until(&["success"]).await?;
+        fixture.victim.until(&["success"]).await?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{
     arena::lock,
     life::{MILLI, Wish},
-    stranger::Scene,
+    stranger::Fixture,
 };
 
 /// Of the stranger's own orders.
@@ -26,76 +26,76 @@ const DOLLARS: u64 = 20_000_000;
 /// Of a token that anybody makes.
 const MUCH: u64 = 1_000_000_000_000;
 
-pub async fn dust(scene: &mut Scene) -> Result<()> {
-    let order = scene.order().await?;
-    scene.stranger.dusts(order).await?;
-    let there = &scene.stranger.arena.world.destination;
+pub async fn dust(fixture: &mut Fixture) -> Result<()> {
+    let order = fixture.order().await?;
+    fixture.stranger.dusts(order).await?;
+    let there = &fixture.stranger.arena.world.destination;
     let one = (Address::ZERO, U256::from(1));
-    scene.stranger.deposits(there, one, order).await?;
-    scene.victim.deposit().await?;
-    scene.stranger.dusts(order).await?;
-    scene.victim.until(&["success"]).await?;
-    scene.stranger.dusts(order).await?;
-    let state = scene.victim.state();
-    scene.tell("4 deposits of a wei; the user's request afterwards", state);
+    fixture.stranger.deposits(there, one, order).await?;
+    fixture.victim.deposit().await?;
+    fixture.stranger.dusts(order).await?;
+    fixture.victim.until(&["success"]).await?;
+    fixture.stranger.dusts(order).await?;
+    let state = fixture.victim.state();
+    fixture.tell("4 deposits of a wei; the user's request afterwards", state);
     Ok(())
 }
 
-pub async fn mint_worthless(scene: &mut Scene) -> Result<()> {
-    let site = &scene.arena.world.origin;
+pub async fn mint_worthless(fixture: &mut Fixture) -> Result<()> {
+    let site = &fixture.arena.world.origin;
     let token = site.deploy_token("Token").await?;
-    site.mint(token, scene.stranger.address(), U256::from(3 * MUCH))
+    site.mint(token, fixture.stranger.address(), U256::from(3 * MUCH))
         .await?;
-    scene.prop = Some(token);
+    fixture.prop = Some(token);
     Ok(())
 }
 
-pub async fn worthless(scene: &mut Scene) -> Result<()> {
-    let arena = scene.arena.clone();
-    let token = scene.prop()?;
+pub async fn worthless(fixture: &mut Fixture) -> Result<()> {
+    let arena = fixture.arena.clone();
+    let token = fixture.prop()?;
     let much = (token, U256::from(MUCH));
-    let order = scene.order().await?;
-    scene
+    let order = fixture.order().await?;
+    fixture
         .stranger
         .deposits(&arena.world.origin, much, order)
         .await?;
-    scene.victim.deposit().await?;
-    scene
+    fixture.victim.deposit().await?;
+    fixture
         .stranger
         .deposits(&arena.world.origin, much, order)
         .await?;
-    let mut own = scene.stranger.order(SMALL, |_| ()).await?;
+    let mut own = fixture.stranger.order(SMALL, |_| ()).await?;
     let order = own.quote().await?.order.id;
-    scene
+    fixture
         .stranger
         .deposits(&arena.world.origin, much, order)
         .await?;
-    scene.victim.until(&["success"]).await?;
+    fixture.victim.until(&["success"]).await?;
     arena.quiet().await?;
-    scene.tell("his own order, paid with it", own.state());
+    fixture.tell("his own order, paid with it", own.state());
     Ok(())
 }
 
-pub async fn wrong_currency(scene: &mut Scene) -> Result<()> {
-    let arena = scene.arena.clone();
+pub async fn wrong_currency(fixture: &mut Fixture) -> Result<()> {
+    let arena = fixture.arena.clone();
     let site = &arena.world.origin;
     let some = (site.token, U256::from(DOLLARS));
-    let order = scene.order().await?;
-    scene.stranger.deposits(site, some, order).await?;
-    let mut own = scene.stranger.order(SMALL, |_| ()).await?;
+    let order = fixture.order().await?;
+    fixture.stranger.deposits(site, some, order).await?;
+    let mut own = fixture.stranger.order(SMALL, |_| ()).await?;
     let order = own.quote().await?.order.clone();
-    let deposit = scene.stranger.deposits(site, some, order.id).await?;
-    scene.victim.deposit().await?;
-    scene.ended("his own order", &own).await?;
-    scene.victim.until(&["success"]).await?;
-    recover(scene, &order, &deposit).await
+    let deposit = fixture.stranger.deposits(site, some, order.id).await?;
+    fixture.victim.deposit().await?;
+    fixture.ended("his own order", &own).await?;
+    fixture.victim.until(&["success"]).await?;
+    recover(fixture, &order, &deposit).await
 }
 
 /// The depositor takes back what nobody gives him back.
-async fn recover(scene: &mut Scene, order: &SignedOrder, deposit: &Deposit) -> Result<()> {
-    let site = &scene.arena.world.origin;
+async fn recover(fixture: &mut Fixture, order: &SignedOrder, deposit: &Deposit) -> Result<()> {
+    let site = &fixture.arena.world.origin;
     let minted = claim::deposit(site, deposit.transaction);
-    let said = scene
+    let said = fixture
         .stranger
         .insists("depository-deposits", &minted, None)
         .await?;
@@ -103,42 +103,42 @@ async fn recover(scene: &mut Scene, order: &SignedOrder, deposit: &Deposit) -> R
     body["chainId"] = site.id.into();
     body["transactionId"] = deposit.transaction.to_string().into();
     body["onchainId"] = deposit.onchain_id.to_string().into();
-    let back = scene.stranger.insists("recover", &body, None).await?;
+    let back = fixture.stranger.insists("recover", &body, None).await?;
     if back.is_yes() {
-        lock(&scene.arena.recovered).insert(deposit.onchain_id);
+        lock(&fixture.arena.recovered).insert(deposit.onchain_id);
     }
-    scene.tell("attestation of his deposit", said);
-    scene.tell("its recovery", back);
+    fixture.tell("attestation of his deposit", said);
+    fixture.tell("its recovery", back);
     Ok(())
 }
 
-pub async fn doubles(scene: &mut Scene) -> Result<()> {
-    let mut own = scene.stranger.order(SMALL, |_| ()).await?;
+pub async fn doubles(fixture: &mut Fixture) -> Result<()> {
+    let mut own = fixture.stranger.order(SMALL, |_| ()).await?;
     for _ in 0..3 {
         own.pay().await?;
     }
-    scene.victim.deposit().await?;
+    fixture.victim.deposit().await?;
     for _ in 0..2 {
         own.pay().await?;
     }
-    scene.ended("his order", &own).await?;
+    fixture.ended("his order", &own).await?;
     own.pay().await?;
-    scene.arena.quiet().await?;
-    scene.tell("after six deposits", own.state());
+    fixture.arena.quiet().await?;
+    fixture.tell("after six deposits", own.state());
     Ok(())
 }
 
-pub async fn small_first(scene: &mut Scene) -> Result<()> {
-    let mut own = scene.stranger.order(SMALL, |_| ()).await?;
+pub async fn small_first(fixture: &mut Fixture) -> Result<()> {
+    let mut own = fixture.stranger.order(SMALL, |_| ()).await?;
     let order = own.quote().await?.order.id;
-    let site = &scene.stranger.arena.world.origin;
+    let site = &fixture.stranger.arena.world.origin;
     let small = (Address::ZERO, U256::from(SMALL.amount / 100));
-    scene.stranger.deposits(site, small, order).await?;
-    scene.victim.deposit().await?;
+    fixture.stranger.deposits(site, small, order).await?;
+    fixture.victim.deposit().await?;
     own.pay().await?;
-    scene.ended("his order", &own).await?;
-    scene.arena.quiet().await?;
-    scene.tell("when all is done", own.state());
+    fixture.ended("his order", &own).await?;
+    fixture.arena.quiet().await?;
+    fixture.tell("when all is done", own.state());
     Ok(())
 }
 

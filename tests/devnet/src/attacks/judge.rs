@@ -9,11 +9,11 @@ use intentd::admin::solver::{Answer, Question};
 use super::{
     arena::Arena,
     life::{Life, Outcome, Wish},
-    stranger::{Scene, Stranger},
+    stranger::{Fixture, Stranger},
     table::Attack,
     wealth::{Coin, Wealth, dollars, sum},
 };
-use crate::show::page::Page;
+use crate::demo::page::Page;
 
 /// Gas is not the same to the unit each time (a slot of storage that is new costs more): what the solver
 /// may have less than without the stranger. Two cents, in dollars of 24 decimals.
@@ -114,7 +114,7 @@ impl Judge {
         attack: &Attack,
         verdict: &mut Verdict,
     ) -> Result<()> {
-        let mut scene = Scene {
+        let mut fixture = Fixture {
             arena: arena.clone(),
             stranger: Stranger {
                 arena: arena.clone(),
@@ -125,15 +125,15 @@ impl Judge {
             prop: None,
             other: None,
         };
-        (attack.prepare)(&mut scene).await?;
-        let before = Books::read(&scene).await?;
-        let acted = (attack.act)(&mut scene).await;
-        verdict.lines.append(&mut scene.told);
+        (attack.prepare)(&mut fixture).await?;
+        let before = Books::read(&fixture).await?;
+        let acted = (attack.act)(&mut fixture).await;
+        verdict.lines.append(&mut fixture.told);
         acted?;
-        let ended = scene.victim.filled().await;
+        let ended = fixture.victim.filled().await;
         arena.quiet().await?;
         self.user(attack.wish, ended?, verdict);
-        let (claims, parked) = arena.claimable(scene.stranger.address()).await?;
+        let (claims, parked) = arena.claimable(fixture.stranger.address()).await?;
         if !parked.is_empty() {
             verdict.lines.push(format!(
                 "of his deposits {} are parked: {}",
@@ -141,9 +141,9 @@ impl Judge {
                 each_once(&parked)
             ));
         }
-        let mut after = Books::read(&scene).await?;
+        let mut after = Books::read(&fixture).await?;
         after.stranger = sum(&after.stranger, &claims);
-        self.money(&scene, attack.wish, [&before, &after], verdict);
+        self.money(&fixture, attack.wish, [&before, &after], verdict);
         is_at_work(arena).await
     }
 
@@ -161,12 +161,12 @@ impl Judge {
 
     fn money(
         &self,
-        scene: &Scene,
+        fixture: &Fixture,
         wish: Wish,
         [before, after]: [&Books; 2],
         verdict: &mut Verdict,
     ) {
-        let arena = &scene.arena;
+        let arena = &fixture.arena;
         let gained = arena.richer(&before.stranger, &after.stranger);
         let alone = self.alone.iter().find(|alone| alone.wish == wish);
         let usual = alone.map_or(0, |alone| alone.earned);
@@ -196,9 +196,9 @@ impl Verdict {
 }
 
 impl Books {
-    async fn read(scene: &Scene) -> Result<Self> {
-        let arena = &scene.arena;
-        let who = scene.stranger.address();
+    async fn read(fixture: &Fixture) -> Result<Self> {
+        let arena = &fixture.arena;
+        let who = fixture.stranger.address();
         let gas = i128::try_from(arena.gas(who)).unwrap_or(i128::MAX);
         let gas = Wealth::from([(Coin::Ether, gas)]);
         Ok(Self {

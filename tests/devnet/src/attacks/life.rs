@@ -28,7 +28,7 @@ use super::{
     said::Said,
     wealth::{Coin, held},
 };
-use crate::show::life::{Quoted, payload, read};
+use crate::demo::life::{Quoted, payload, read};
 
 const POLL: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,7 +6,7 @@ use devnet::world::order::text;
 use std::time::Duration;
 use tokio::time::sleep;
 
-use super::{deposits::mint, life::Wish, stranger::Scene, wealth::Coin};
+use super::{deposits::mint, life::Wish, stranger::Fixture, wealth::Coin};
 
 /// Ten of gold for dollars.
 const GOLD: Wish = Wish {
@@ -29,8 +29,8 @@ const TRIED: Wish = Wish {
 const HEARD: Duration = Duration::from_secs(6);
 const POLL: Duration = Duration::from_millis(200);
 
-pub async fn give_gold(scene: &mut Scene) -> Result<()> {
-    let (arena, who) = (scene.arena.clone(), scene.stranger.address());
+pub async fn give_gold(fixture: &mut Fixture) -> Result<()> {
+    let (arena, who) = (fixture.arena.clone(), fixture.stranger.address());
     let site = &arena.world.origin;
     arena
         .send(&site.node, who, mint(arena.gold, who, 2 * GOLD.amount))
@@ -38,27 +38,27 @@ pub async fn give_gold(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-pub async fn late(scene: &mut Scene) -> Result<()> {
-    let arena = scene.arena.clone();
-    let mut body = GOLD.body(&arena, scene.stranger.address())?;
+pub async fn late(fixture: &mut Fixture) -> Result<()> {
+    let arena = fixture.arena.clone();
+    let mut body = GOLD.body(&arena, fixture.stranger.address())?;
     body["slippageTolerance"] = "200".into();
-    let said = scene.stranger.asks(&body).await?;
+    let said = fixture.stranger.asks(&body).await?;
     let until = said.body["details"]["validUntil"]
         .as_u64()
         .context("it holds for ever")?;
-    let mut own = super::life::Life::new(&arena, scene.stranger.account.clone(), GOLD);
+    let mut own = super::life::Life::new(&arena, fixture.stranger.account.clone(), GOLD);
     own.promised(&said.body).await?;
     arena.moves(Coin::Gold, Coin::Gold.usual() / 10 * 9).await?;
-    scene.victim.deposit().await?;
+    fixture.victim.deposit().await?;
     while arena.world.origin.node.tip().await?.time <= until + 1 {
         sleep(POLL).await;
     }
     own.deposit().await?;
-    scene.ended("his order, paid late", &own).await
+    fixture.ended("his order, paid late", &own).await
 }
 
-pub async fn depeg(scene: &mut Scene) -> Result<()> {
-    let (arena, who) = (scene.arena.clone(), scene.stranger.address());
+pub async fn depeg(fixture: &mut Fixture) -> Result<()> {
+    let (arena, who) = (fixture.arena.clone(), fixture.stranger.address());
     let site = &arena.world.origin;
     arena
         .send(&site.node, who, mint(arena.bridged, who, BRIDGED.amount))
@@ -70,32 +70,35 @@ pub async fn depeg(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-pub async fn depegged(scene: &mut Scene) -> Result<()> {
-    let mut own = scene.stranger.order(BRIDGED, |_| ()).await?;
+pub async fn depegged(fixture: &mut Fixture) -> Result<()> {
+    let mut own = fixture.stranger.order(BRIDGED, |_| ()).await?;
     let promised = own.quote().await?.output;
-    scene.tell(
+    fixture.tell(
         "for 1,000 of the bridged he is promised",
         format!("{promised} millionths"),
     );
     own.deposit().await?;
-    scene.victim.deposit().await?;
-    scene.ended("his order", &own).await
+    fixture.victim.deposit().await?;
+    fixture.ended("his order", &own).await
 }
 
 /// The contracts hold a little, so that a quote in their name can be tried.
-pub async fn feed_contracts(scene: &mut Scene) -> Result<()> {
-    let arena = scene.arena.clone();
-    for (_, who) in contracts(scene) {
-        hold(scene, who).await?;
+pub async fn feed_contracts(fixture: &mut Fixture) -> Result<()> {
+    let arena = fixture.arena.clone();
+    for (_, who) in contracts(fixture) {
+        hold(fixture, who).await?;
     }
     let somebody = arena.somebody()?.address();
-    hold(scene, somebody).await?;
-    scene.other = Some(somebody);
+    hold(fixture, somebody).await?;
+    fixture.other = Some(somebody);
     Ok(())
 }
 
-fn contracts(scene: &Scene) -> [(&'static str, Address); 4] {
-    let (origin, destination) = (&scene.arena.world.origin, &scene.arena.world.destination);
+fn contracts(fixture: &Fixture) -> [(&'static str, Address); 4] {
+    let (origin, destination) = (
+        &fixture.arena.world.origin,
+        &fixture.arena.world.destination,
+    );
     [
         ("router", origin.router),
         ("the other router", destination.router),
@@ -104,28 +107,31 @@ fn contracts(scene: &Scene) -> [(&'static str, Address); 4] {
     ]
 }
 
-async fn hold(scene: &Scene, who: Address) -> Result<()> {
-    let (arena, from) = (&scene.arena, scene.stranger.address());
+async fn hold(fixture: &Fixture, who: Address) -> Result<()> {
+    let (arena, from) = (&fixture.arena, fixture.stranger.address());
     let gift = mint(arena.bridged, who, TRIED.amount);
     arena.send(&arena.world.origin.node, from, gift).await?;
     Ok(())
 }
 
-pub async fn token_off(scene: &mut Scene) -> Result<()> {
-    let arena = scene.arena.clone();
+pub async fn token_off(fixture: &mut Fixture) -> Result<()> {
+    let arena = fixture.arena.clone();
     let mut told = Vec::new();
-    for (name, who) in contracts(scene) {
+    for (name, who) in contracts(fixture) {
         let mut body = TRIED.body(&arena, who)?;
-        let both = scene.stranger.asks(&body).await?;
-        body["recipient"] = text(scene.stranger.address()).into();
-        let user = scene.stranger.asks(&body).await?;
+        let both = fixture.stranger.asks(&body).await?;
+        body["recipient"] = text(fixture.stranger.address()).into();
+        let user = fixture.stranger.asks(&body).await?;
         told.push(format!("{name} {user}, and for itself {both}"));
     }
-    scene.tell("quotes", told.join(", "));
-    let somebody = scene.other.context("nobody was prepared")?;
-    let said = scene.stranger.asks(&TRIED.body(&arena, somebody)?).await?;
-    scene.tell("somebody else's quote for the same", &said);
+    fixture.tell("quotes", told.join(", "));
+    let somebody = fixture.other.context("nobody was prepared")?;
+    let said = fixture
+        .stranger
+        .asks(&TRIED.body(&arena, somebody)?)
+        .await?;
+    fixture.tell("somebody else's quote for the same", &said);
     ensure!(said.is_yes(), "he gets no quote for it: {}", said.body);
-    scene.victim.quote().await?;
+    fixture.victim.quote().await?;
     Ok(())
 }

@@ -11,8 +11,8 @@ mod market;
 mod providers;
 mod said;
 mod stranger;
+mod submitted;
 mod table;
-mod told;
 mod wealth;
 
 use std::{path::Path, time::Instant};
@@ -20,7 +20,7 @@ use std::{path::Path, time::Instant};
 use anyhow::{Context, Result, ensure};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::show::{oracles::Oracles, page::Page};
+use crate::demo::{oracles::Oracles, page::Page};
 use arena::Arena;
 use judge::Judge;
 use table::{ATTACKS, Attack};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     life::{MILLI, Wish},
-    stranger::Scene,
+    stranger::Fixture,
 };
 
 const SMALL: Wish = Wish {
@@ -15,22 +15,22 @@ const SMALL: Wish = Wish {
     ..Wish::ETHER
 };
 
-pub async fn nonce(scene: &mut Scene) -> Result<()> {
+pub async fn nonce(fixture: &mut Fixture) -> Result<()> {
     for more in [1, 1_000] {
-        for liar in &scene.arena.liars {
+        for liar in &fixture.arena.liars {
             liar.lie(higher(more));
         }
-        let mut own = scene.stranger.order(SMALL, |_| ()).await?;
+        let mut own = fixture.stranger.order(SMALL, |_| ()).await?;
         own.deposit().await?;
-        scene
+        fixture
             .ended(&format!("an order while it says {more} more"), &own)
             .await?;
         if more == 1 {
-            scene.victim.deposit().await?;
-            scene.victim.until(&["success"]).await?;
+            fixture.victim.deposit().await?;
+            fixture.victim.until(&["success"]).await?;
         }
     }
-    tell_lies(scene, "eth_getTransactionCount");
+    tell_lies(fixture, "eth_getTransactionCount");
     Ok(())
 }
 
@@ -45,20 +45,20 @@ fn higher(more: u64) -> Rule {
     })
 }
 
-pub async fn logs(scene: &mut Scene) -> Result<()> {
-    for liar in &scene.arena.liars {
+pub async fn logs(fixture: &mut Fixture) -> Result<()> {
+    for liar in &fixture.arena.liars {
         liar.reset();
         liar.lie(on("eth_getLogs", |_| Lie::Result(json!([]))));
     }
-    scene.victim.deposit().await?;
-    scene.victim.until(&["success"]).await?;
-    tell_lies(scene, "eth_getLogs");
+    fixture.victim.deposit().await?;
+    fixture.victim.until(&["success"]).await?;
+    tell_lies(fixture, "eth_getLogs");
     Ok(())
 }
 
 /// Says how often `method` was answered with a lie.
-fn tell_lies(scene: &mut Scene, method: &str) {
-    let liars = scene.arena.liars.iter();
+fn tell_lies(fixture: &mut Fixture, method: &str) {
+    let liars = fixture.arena.liars.iter();
     let asked: usize = liars.map(|liar| liar.count(method)).sum();
-    scene.tell("lies told", asked);
+    fixture.tell("lies told", asked);
 }

@@ -12,7 +12,7 @@ use devnet::{
     claim,
     contracts::{Depository, Token},
     node::Payload,
-    world::{Deposit, Site},
+    world::{Deposit, DevChain},
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -35,7 +35,7 @@ pub struct Stranger {
 
 /// Where an attack happens: a stranger, an honest user's order beside him, and what came of each thing
 /// that he did.
-pub struct Scene {
+pub struct Fixture {
     pub arena: Arc<Arena>,
     pub stranger: Stranger,
     pub victim: Life,
@@ -45,7 +45,7 @@ pub struct Scene {
     pub other: Option<Address>,
 }
 
-impl Scene {
+impl Fixture {
     pub fn tell(&mut self, what: &str, came: impl std::fmt::Display) {
         self.told.push(format!("{what}: {came}"));
     }
@@ -90,14 +90,14 @@ impl Stranger {
     }
 
     /// Any transaction at a site.
-    pub async fn sends(&self, site: &Site, payload: Payload) -> Result<TransactionReceipt> {
+    pub async fn sends(&self, site: &DevChain, payload: Payload) -> Result<TransactionReceipt> {
         self.arena.send(&site.node, self.address(), payload).await
     }
 
     /// Deposits `amount` of a currency (zero is the native one) at `site` under the id `id`.
     pub async fn deposits(
         &self,
-        site: &Site,
+        site: &DevChain,
         (currency, amount): (Address, U256),
         id: B256,
     ) -> Result<Deposit> {
@@ -166,7 +166,7 @@ impl Stranger {
     }
 
     /// Tells the API of a transaction as if it were the request's.
-    pub async fn tells(&self, request: &str, site: &Site, hash: B256) -> Result<[Said; 2]> {
+    pub async fn tells(&self, request: &str, site: &DevChain, hash: B256) -> Result<[Said; 2]> {
         let url = |path: &str| self.arena.api.url.join(path);
         let chain = site.node.chain_id;
         let index = json!({"chainId": chain, "txHash": hash, "requestId": request});

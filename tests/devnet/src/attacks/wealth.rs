@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy::primitives::{Address, U256};
 use anyhow::{Context, Result, bail};
-use devnet::world::{Site, order::text};
+use devnet::world::{DevChain, order::text};
 use intentd::admin::solver::{Answer, Question};
 
 use super::arena::{Arena, lock};
@@ -43,7 +43,7 @@ impl Coin {
     }
 
     /// Its address at `site`, where it is known.
-    pub fn address(self, arena: &Arena, site: &Site) -> Option<Address> {
+    pub fn address(self, arena: &Arena, site: &DevChain) -> Option<Address> {
         let here = site.id == arena.world.origin.id;
         match self {
             Self::Ether => Some(Address::ZERO),
@@ -139,7 +139,7 @@ pub fn sum(one: &Wealth, other: &Wealth) -> Wealth {
 }
 
 /// What `who` holds of a currency of `site`; zero is the native one.
-pub async fn held(site: &Site, currency: Address, who: Address) -> Result<U256> {
+pub async fn held(site: &DevChain, currency: Address, who: Address) -> Result<U256> {
     match currency {
         Address::ZERO => site.node.balance(who).await,
         token => site.token_balance(token, who).await,

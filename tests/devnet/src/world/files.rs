@@ -3,7 +3,7 @@
 use alloy::primitives::Address;
 use serde_json::{Value, json};
 
-use super::{Devnet, Site, order::text, settlement::ORACLE_VERSION};
+use super::{DevChain, Devnet, order::text, settlement::ORACLE_VERSION};
 
 /// The contents of `CHAINS_FILE`, `HUB_FILE` and `MARKET_FILE`, and the variables that they refer to.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Devnet {
         }
     }
 
-    fn chain_entry(&self, site: &Site) -> Value {
+    fn chain_entry(&self, site: &DevChain) -> Value {
         json!({
             "id": site.id,
             "vmType": "ethereum-vm",
@@ -62,7 +62,7 @@ impl Devnet {
 
     /// What can be traded at a site: its native currency at 2,500 dollars and its token at one, and
     /// what its exchange has, which the solver does not hold.
-    fn market_entry(&self, site: &Site) -> Value {
+    fn market_entry(&self, site: &DevChain) -> Value {
         let usd = |mut currency: Value, usd: &str| {
             currency["prices"] = json!([{"kind": "peg", "usd": usd}]);
             currency

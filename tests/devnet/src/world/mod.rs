@@ -1,10 +1,10 @@
 //! Three chains with everything on them that settlement needs: an origin and a destination with
 //! depository, router and token, and the chain where balances are settled.
 
+mod chain;
 mod files;
 pub mod order;
 mod settlement;
-mod site;
 mod uniswap;
 mod withdrawal;
 
@@ -15,10 +15,10 @@ use anyhow::Result;
 
 use crate::{account::Account, anvil, artifact::Artifacts, node::Node};
 
+pub use chain::DevChain;
 pub use files::Files;
 pub use order::{Deposit, Money, SignedOrder, Terms};
 pub use settlement::{Execution, ORACLE_VERSION, Refusal, Settlement};
-pub use site::Site;
 pub use uniswap::{Exchange, Pool, Uniswap};
 pub use withdrawal::Withdrawal;
 
@@ -60,8 +60,8 @@ impl Default for Options {
 /// The running world. Dropping it ends its chains.
 #[derive(Debug)]
 pub struct Devnet {
-    pub origin: Site,
-    pub destination: Site,
+    pub origin: DevChain,
+    pub destination: DevChain,
     pub hub: Settlement,
     /// The signer set of the settlement contracts, in order.
     pub oracles: Vec<Account>,
@@ -87,8 +87,8 @@ impl Devnet {
         let allocator = Account::named("allocator")?;
         let signers: Vec<_> = oracles.iter().map(Account::address).collect();
         let (mut origin, mut destination, hub) = tokio::try_join!(
-            Site::start("origin", 31_001, &allocator, artifacts.clone()),
-            Site::start("destination", 31_002, &allocator, artifacts.clone()),
+            DevChain::start("origin", 31_001, &allocator, artifacts.clone()),
+            DevChain::start("destination", 31_002, &allocator, artifacts.clone()),
             Settlement::start(31_000, &signers, options.threshold, &artifacts),
         )?;
         if options.exchange {
@@ -112,7 +112,7 @@ impl Devnet {
     }
 
     /// The site called `id` in orders and in the chains file.
-    pub fn site(&self, id: &str) -> Option<&Site> {
+    pub fn site(&self, id: &str) -> Option<&DevChain> {
         [&self.origin, &self.destination]
             .into_iter()
             .find(|site| site.id == id)
@@ -140,7 +140,7 @@ impl Devnet {
     }
 }
 
-impl Site {
+impl DevChain {
     /// 10,000 of the native currency and a million of the site's tokens.
     pub async fn endow(&self, account: Address) -> Result<()> {
         self.node.set_balance(account, U256::from(FUNDS)).await?;

@@ -16,7 +16,7 @@ use vm::{
     },
 };
 
-use super::{Devnet, Site};
+use super::{DevChain, Devnet};
 use crate::contracts::{Depository, Token};
 
 /// The family of every chain here.
@@ -75,7 +75,7 @@ impl Devnet {
             None => u32::try_from(self.destination.node.tip().await?.time + PATIENCE)?,
         };
         let input = &terms.input;
-        let extra_data = |site: &Site| -> Result<String> {
+        let extra_data = |site: &DevChain| -> Result<String> {
             let codec = FAMILY.orders.context("no order codec")?;
             Ok(hex(&codec.encode_extra_data(&address(site.router)?)?))
         };
@@ -158,7 +158,7 @@ impl SignedOrder {
     }
 }
 
-impl Site {
+impl DevChain {
     /// The first deposit that a receipt shows: the depository's own record of a native one, or the
     /// token's transfer that its record follows.
     pub async fn deposited(&self, receipt: &TransactionReceipt) -> Result<Deposit> {

@@ -9,7 +9,7 @@ use alloy::{
 };
 use anyhow::{Context, Result};
 
-use super::Site;
+use super::DevChain;
 use crate::{
     artifact,
     contracts::{Positions, Token},
@@ -54,8 +54,8 @@ pub struct Exchange {
     pub rare: Address,
 }
 
-impl Site {
-    /// Opens the exchange: Uniswap as [`Site::uniswap`] deploys it, and the rare token's pool of a
+impl DevChain {
+    /// Opens the exchange: Uniswap as [`DevChain::uniswap`] deploys it, and the rare token's pool of a
     /// million against a million, with a fee of 500.
     pub async fn open_exchange(&mut self) -> Result<()> {
         let uniswap = self.uniswap().await?;

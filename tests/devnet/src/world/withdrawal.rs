@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use vm::{ChainId, protocol::hub};
 
 use super::{
-    Devnet, Site,
+    DevChain, Devnet,
     order::{Money, address, text},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 /// Somebody's wish to have a hub balance paid out at a site.
 #[derive(Clone, Debug)]
 pub struct Withdrawal<'a> {
-    pub site: &'a Site,
+    pub site: &'a DevChain,
     pub money: Money,
     /// Whose balance at the hub: an account of the chain called `owner_chain`.
     pub owner: &'a Account,

@@ -12,23 +12,23 @@ use devnet::{
     artifact::Artifacts,
     contracts::{Depository, FakeEmitter, FillRouter, Proxy, Token, Wallet},
     node::{Payload, arguments},
-    world::Site,
+    world::DevChain,
 };
 
 const ID: B256 = B256::repeat_byte(0x77);
 const AMOUNT: u64 = 1_000_000;
 
-struct Scene {
-    site: Site,
+struct Fixture {
+    site: DevChain,
     user: Account,
     allocator: Account,
 }
 
-async fn scene() -> Scene {
+async fn fixture() -> Fixture {
     let allocator = Account::named("allocator").unwrap();
     let user = Account::named("user").unwrap();
     let artifacts = Arc::new(Artifacts::load().unwrap());
-    let site = Site::start("origin", 31_001, &allocator, artifacts)
+    let site = DevChain::start("origin", 31_001, &allocator, artifacts)
         .await
         .unwrap();
     let funds = U256::from(10).pow(U256::from(21));
@@ -36,7 +36,7 @@ async fn scene() -> Scene {
     site.mint(site.token, user.address(), U256::from(AMOUNT))
         .await
         .unwrap();
-    Scene {
+    Fixture {
         site,
         user,
         allocator,
@@ -50,7 +50,7 @@ fn events<E: SolEvent>(receipt: &TransactionReceipt, emitter: Address) -> Vec<E>
         .collect()
 }
 
-impl Scene {
+impl Fixture {
     /// Deposits with a token of its own; deposit amounts and token movements as the events say.
     async fn deposit_with(&self, contract: &str) -> (TransactionReceipt, Vec<u64>, Vec<u64>, u64) {
         let site = &self.site;
@@ -106,7 +106,7 @@ fn topics_are_those_of_the_specification() {
 
 #[tokio::test]
 async fn native_deposit_is_recorded_with_depositor_amount_and_id() {
-    let Scene { site, user, .. } = scene().await;
+    let Fixture { site, user, .. } = fixture().await;
     let receipt = site
         .deposit_native(&user, U256::from(AMOUNT), ID)
         .await
@@ -129,7 +129,7 @@ async fn native_deposit_is_recorded_with_depositor_amount_and_id() {
 
 #[tokio::test]
 async fn erc20_deposit_follows_the_tokens_own_transfer() {
-    let Scene { site, user, .. } = scene().await;
+    let Fixture { site, user, .. } = fixture().await;
     let receipt = site
         .deposit_erc20(&user, site.token, U256::from(AMOUNT), ID)
         .await
@@ -154,7 +154,7 @@ async fn erc20_deposit_follows_the_tokens_own_transfer() {
 
 #[tokio::test]
 async fn deposit_without_amount_takes_the_whole_allowance() {
-    let Scene { site, user, .. } = scene().await;
+    let Fixture { site, user, .. } = fixture().await;
     let depositor = Address::repeat_byte(9);
     site.approve(&user, site.token, site.depository, U256::from(55))
         .await
@@ -172,7 +172,7 @@ async fn deposit_without_amount_takes_the_whole_allowance() {
 
 #[tokio::test]
 async fn tokens_differ_in_what_the_events_say_and_what_moved() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     let table = [
         ("Token", vec![AMOUNT], vec![AMOUNT], AMOUNT),
         ("SilentToken", vec![AMOUNT], vec![AMOUNT], AMOUNT),
@@ -192,7 +192,7 @@ async fn tokens_differ_in_what_the_events_say_and_what_moved() {
         ),
     ];
     for (contract, deposits, moves, held) in table {
-        let (receipt, said, moved, holds) = scene.deposit_with(contract).await;
+        let (receipt, said, moved, holds) = fixture.deposit_with(contract).await;
         assert!(receipt.status(), "{contract}");
         assert_eq!((said, moved, holds), (deposits, moves, held), "{contract}");
     }
@@ -200,14 +200,14 @@ async fn tokens_differ_in_what_the_events_say_and_what_moved() {
 
 #[tokio::test]
 async fn token_that_returns_false_cannot_be_deposited() {
-    let (receipt, deposits, _, held) = scene().await.deposit_with("FalseToken").await;
+    let (receipt, deposits, _, held) = fixture().await.deposit_with("FalseToken").await;
     assert!(!receipt.status());
     assert_eq!((deposits.len(), held), (0, 0));
 }
 
 #[tokio::test]
 async fn rebasing_token_changes_balances_without_a_transfer() {
-    let Scene { site, .. } = scene().await;
+    let Fixture { site, .. } = fixture().await;
     let token = site.deploy_token("RebasingToken").await.unwrap();
     let owner = Address::repeat_byte(5);
     site.mint(token, owner, U256::from(10)).await.unwrap();
@@ -235,11 +235,11 @@ fn payout(to: Address, nonce: u64, expiration: u64) -> Depository::CallRequest {
 
 #[tokio::test]
 async fn withdrawal_signed_by_the_allocator_pays_once() {
-    let Scene {
+    let Fixture {
         site,
         user,
         allocator,
-    } = scene().await;
+    } = fixture().await;
     site.deposit_native(&user, U256::from(2 * AMOUNT), ID)
         .await
         .unwrap();
@@ -272,11 +272,11 @@ async fn withdrawal_signed_by_the_allocator_pays_once() {
 
 #[tokio::test]
 async fn withdrawal_of_a_stranger_or_after_expiry_is_refused() {
-    let Scene {
+    let Fixture {
         site,
         user,
         allocator,
-    } = scene().await;
+    } = fixture().await;
     site.deposit_native(&user, U256::from(AMOUNT), ID)
         .await
         .unwrap();
@@ -296,7 +296,7 @@ async fn withdrawal_of_a_stranger_or_after_expiry_is_refused() {
 
 #[tokio::test]
 async fn router_pays_and_calls_in_order_with_the_order_id_behind_the_call() {
-    let Scene { site, user, .. } = scene().await;
+    let Fixture { site, user, .. } = fixture().await;
     let order = keccak256("order");
     let to = Address::repeat_byte(0x44);
     let data = Token::mintCall {
@@ -343,7 +343,7 @@ async fn router_pays_and_calls_in_order_with_the_order_id_behind_the_call() {
 
 #[tokio::test]
 async fn attackers_emit_genuine_events_from_their_own_addresses() {
-    let Scene { site, user, .. } = scene().await;
+    let Fixture { site, user, .. } = fixture().await;
     let fake = site.deploy("FakeEmitter", &[]).await.unwrap();
     let target = Proxy::constructorCall {
         target: site.depository,
@@ -377,7 +377,7 @@ async fn attackers_emit_genuine_events_from_their_own_addresses() {
 
 #[tokio::test]
 async fn forged_logs_may_have_any_topics_and_data() {
-    let Scene { site, user, .. } = scene().await;
+    let Fixture { site, user, .. } = fixture().await;
     let fake = site.deploy("FakeEmitter", &[]).await.unwrap();
     for count in 1..=4 {
         let topics: Vec<_> = (0..count).map(B256::repeat_byte).collect();
@@ -397,7 +397,7 @@ async fn forged_logs_may_have_any_topics_and_data() {
 
 #[tokio::test]
 async fn wallet_deposits_several_times_and_can_undo_them() {
-    let Scene { site, user, .. } = scene().await;
+    let Fixture { site, user, .. } = fixture().await;
     let wallet = site.deploy("Wallet", &[]).await.unwrap();
     let deposit = |id| Wallet::Call {
         to: site.depository,

@@ -7,7 +7,7 @@ use devnet::{
     account::Account,
     artifact::Artifacts,
     proxy::{LyingProxy, rules},
-    world::Site,
+    world::DevChain,
 };
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ async fn logs(proxy: &LyingProxy, hash: B256) -> Vec<Value> {
 async fn log_is_forged_or_dropped_only_while_the_rule_holds() {
     let allocator = Account::named("allocator").unwrap();
     let artifacts = Arc::new(Artifacts::load().unwrap());
-    let site = Site::start("origin", 31_001, &allocator, artifacts)
+    let site = DevChain::start("origin", 31_001, &allocator, artifacts)
         .await
         .unwrap();
     let user = Account::named("user").unwrap();

@@ -12,22 +12,22 @@ use devnet::{
     artifact::Artifacts,
     contracts::{ApprovalProxy, FillRouter, Token},
     node::Payload,
-    world::Site,
+    world::DevChain,
 };
 
 const ORDER: B256 = B256::repeat_byte(0x77);
 const RECIPIENT: Address = Address::repeat_byte(0x99);
 
-struct Scene {
-    site: Site,
+struct Fixture {
+    site: DevChain,
     solver: Account,
     thief: Account,
 }
 
-async fn scene() -> Scene {
+async fn fixture() -> Fixture {
     let artifacts = tokio::task::spawn_blocking(Artifacts::load).await.unwrap();
     let [solver, thief] = ["solver", "thief"].map(|name| Account::named(name).unwrap());
-    let site = Site::start("origin", 31_001, &solver, Arc::new(artifacts.unwrap()))
+    let site = DevChain::start("origin", 31_001, &solver, Arc::new(artifacts.unwrap()))
         .await
         .unwrap();
     site.endow(solver.address()).await.unwrap();
@@ -38,7 +38,7 @@ async fn scene() -> Scene {
     site.approve(&solver, site.token, site.proxy, U256::MAX)
         .await
         .unwrap();
-    Scene {
+    Fixture {
         site,
         solver,
         thief,
@@ -53,7 +53,7 @@ fn call(to: Address, call: &impl SolCall) -> FillRouter::Call {
     }
 }
 
-impl Scene {
+impl Fixture {
     async fn filled(&self, who: &Account, to: Address, calls: Vec<FillRouter::Call>) -> bool {
         let payment = ApprovalProxy::Payment {
             token: self.site.token,
@@ -77,8 +77,8 @@ impl Scene {
 
 #[tokio::test]
 async fn solver_pays_and_what_calls_leave_is_swept() {
-    let scene = scene().await;
-    let (router, token) = (scene.site.router, scene.site.token);
+    let fixture = fixture().await;
+    let (router, token) = (fixture.site.router, fixture.site.token);
     let spend = Token::transferCall {
         to: Address::repeat_byte(0x55),
         amount: U256::from(4),
@@ -100,23 +100,23 @@ async fn solver_pays_and_what_calls_leave_is_swept() {
             },
         ),
     ];
-    assert!(scene.filled(&scene.solver, router, calls).await);
-    assert_eq!(scene.tokens(RECIPIENT).await, U256::from(3));
-    assert!(scene.tokens(router).await.is_zero());
+    assert!(fixture.filled(&fixture.solver, router, calls).await);
+    assert_eq!(fixture.tokens(RECIPIENT).await, U256::from(3));
+    assert!(fixture.tokens(router).await.is_zero());
 }
 
 #[tokio::test]
 async fn nobody_but_the_solver_moves_its_tokens() {
-    let scene = scene().await;
-    let (site, thief) = (&scene.site, &scene.thief);
-    let before = scene.tokens(scene.solver.address()).await;
+    let fixture = fixture().await;
+    let (site, thief) = (&fixture.site, &fixture.thief);
+    let before = fixture.tokens(fixture.solver.address()).await;
     let steal = Token::transferFromCall {
-        from: scene.solver.address(),
+        from: fixture.solver.address(),
         to: thief.address(),
         amount: U256::from(7),
     };
     // Through the proxy in the thief's own name, and through the router.
-    assert!(!scene.filled(thief, thief.address(), Vec::new()).await);
+    assert!(!fixture.filled(thief, thief.address(), Vec::new()).await);
     let routed = site.fill(thief, vec![call(site.token, &steal)], ORDER);
     assert!(!routed.await.unwrap().status());
     // A call of an order that the solver itself fills.
@@ -130,19 +130,23 @@ async fn nobody_but_the_solver_moves_its_tokens() {
         calls: Vec::new(),
     };
     for theft in [call(site.token, &steal), call(site.proxy, &again)] {
-        assert!(!scene.filled(&scene.solver, RECIPIENT, vec![theft]).await);
+        assert!(
+            !fixture
+                .filled(&fixture.solver, RECIPIENT, vec![theft])
+                .await
+        );
     }
-    assert_eq!(scene.tokens(scene.solver.address()).await, before);
-    assert!(scene.tokens(thief.address()).await.is_zero());
+    assert_eq!(fixture.tokens(fixture.solver.address()).await, before);
+    assert!(fixture.tokens(thief.address()).await.is_zero());
 }
 
 /// A wei that somebody sends to the router is nobody's in a fill, and anybody's outside of one.
 #[tokio::test]
 async fn what_was_in_the_router_before_fails_no_fill() {
-    let scene = scene().await;
-    let (site, router, token) = (&scene.site, scene.site.router, scene.site.token);
+    let fixture = fixture().await;
+    let (site, router, token) = (&fixture.site, fixture.site.router, fixture.site.token);
     let wei = Payload::pay(router, U256::ONE);
-    let sent = site.node.send(scene.thief.address(), wei).await;
+    let sent = site.node.send(fixture.thief.address(), wei).await;
     assert!(sent.unwrap().status());
     let sweep = |to| {
         let currency = Address::ZERO;
@@ -153,11 +157,11 @@ async fn what_was_in_the_router_before_fails_no_fill() {
         calls: vec![sweep(token)],
     };
     let calls = vec![call(router, &inner), sweep(token)];
-    assert!(scene.filled(&scene.solver, RECIPIENT, calls).await);
+    assert!(fixture.filled(&fixture.solver, RECIPIENT, calls).await);
     // What comes in the fill is the recipient's.
     let mut paid = call(router, &FillRouter::fillCall { calls: Vec::new() });
     paid.value = U256::from(5);
-    let filled = site.fill(&scene.solver, vec![paid, sweep(RECIPIENT)], ORDER);
+    let filled = site.fill(&fixture.solver, vec![paid, sweep(RECIPIENT)], ORDER);
     assert!(filled.await.unwrap().status());
     let balance = async |of| site.node.balance(of).await.unwrap();
     assert_eq!(balance(RECIPIENT).await, U256::from(5));
@@ -165,7 +169,7 @@ async fn what_was_in_the_router_before_fails_no_fill() {
     let currency = Address::ZERO;
     let to = Address::repeat_byte(0x44);
     let anybody = Payload::call(router, &FillRouter::sweepCall { currency, to });
-    let swept = site.node.send(scene.thief.address(), anybody).await;
+    let swept = site.node.send(fixture.thief.address(), anybody).await;
     assert!(swept.unwrap().status());
     assert_eq!(balance(to).await, U256::ONE);
 }

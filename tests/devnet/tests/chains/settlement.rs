@@ -15,12 +15,12 @@ use devnet::{
 const OWNER: Address = Address::repeat_byte(0x11);
 const OTHER: Address = Address::repeat_byte(0x22);
 
-struct Scene {
+struct Fixture {
     settlement: Settlement,
     oracles: Vec<Account>,
 }
 
-async fn scene() -> Scene {
+async fn fixture() -> Fixture {
     let oracles: Vec<_> = (1..=3)
         .map(|n| Account::named(&format!("oracle {n}")).unwrap())
         .collect();
@@ -28,13 +28,13 @@ async fn scene() -> Scene {
     let settlement = Settlement::start(31_000, &signers, 2, &Artifacts::load().unwrap())
         .await
         .unwrap();
-    Scene {
+    Fixture {
         settlement,
         oracles,
     }
 }
 
-impl Scene {
+impl Fixture {
     fn signed(&self, key: &str, actions: Vec<Bytes>, oracles: &[usize]) -> Execution {
         let oracles: Vec<_> = oracles.iter().map(|at| &self.oracles[*at]).collect();
         Execution::signed(&self.settlement, keccak256(key), actions, &oracles).unwrap()
@@ -79,47 +79,47 @@ fn transfer(from: Address, to: Address, amount: u64) -> Bytes {
 
 #[tokio::test]
 async fn two_of_three_oracles_mint_transfer_and_burn() {
-    let scene = scene().await;
-    let minted = scene.signed("deposit", vec![mint(OWNER, 100)], &[0, 2]);
-    scene.settlement.submit(minted).await.unwrap();
-    let moved = scene.signed(
+    let fixture = fixture().await;
+    let minted = fixture.signed("deposit", vec![mint(OWNER, 100)], &[0, 2]);
+    fixture.settlement.submit(minted).await.unwrap();
+    let moved = fixture.signed(
         "fill",
         vec![transfer(OWNER, OTHER, 70), burn(OTHER, 30)],
         &[2, 1],
     );
-    scene.settlement.submit(moved).await.unwrap();
-    assert_eq!(scene.balance(OWNER).await, 30);
-    assert_eq!(scene.balance(OTHER).await, 40);
+    fixture.settlement.submit(moved).await.unwrap();
+    assert_eq!(fixture.balance(OWNER).await, 30);
+    assert_eq!(fixture.balance(OTHER).await, 40);
 }
 
 #[tokio::test]
 async fn all_three_signatures_are_accepted_too() {
-    let scene = scene().await;
-    let execution = scene.signed("deposit", vec![mint(OWNER, 1)], &[0, 1, 2]);
-    scene.settlement.submit(execution).await.unwrap();
-    assert_eq!(scene.balance(OWNER).await, 1);
+    let fixture = fixture().await;
+    let execution = fixture.signed("deposit", vec![mint(OWNER, 1)], &[0, 1, 2]);
+    fixture.settlement.submit(execution).await.unwrap();
+    assert_eq!(fixture.balance(OWNER).await, 1);
 }
 
 #[tokio::test]
 async fn one_signature_is_below_the_threshold() {
-    let scene = scene().await;
-    let refusal = scene
-        .refusal(scene.signed("deposit", vec![mint(OWNER, 1)], &[1]))
+    let fixture = fixture().await;
+    let refusal = fixture
+        .refusal(fixture.signed("deposit", vec![mint(OWNER, 1)], &[1]))
         .await;
     let expected = Oracle::BelowThreshold {
         given: U256::from(1),
         threshold: U256::from(2),
     };
     assert_eq!(refusal, Oracle::OracleErrors::BelowThreshold(expected));
-    assert_eq!(scene.balance(OWNER).await, 0);
+    assert_eq!(fixture.balance(OWNER).await, 0);
 }
 
 #[tokio::test]
 async fn one_signer_twice_is_not_two_signers() {
-    let scene = scene().await;
-    let signer = scene.oracles[0].address();
-    let refusal = scene
-        .refusal(scene.signed("deposit", vec![mint(OWNER, 1)], &[0, 0]))
+    let fixture = fixture().await;
+    let signer = fixture.oracles[0].address();
+    let refusal = fixture
+        .refusal(fixture.signed("deposit", vec![mint(OWNER, 1)], &[0, 0]))
         .await;
     let expected = Oracle::DuplicateSigner { signer };
     assert_eq!(refusal, Oracle::OracleErrors::DuplicateSigner(expected));
@@ -127,15 +127,15 @@ async fn one_signer_twice_is_not_two_signers() {
 
 #[tokio::test]
 async fn a_stranger_among_enough_oracles_is_refused() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     let stranger = Account::named("stranger").unwrap();
-    let mut execution = scene.signed("deposit", vec![mint(OWNER, 1)], &[0, 1]);
-    let settlement = &scene.settlement;
+    let mut execution = fixture.signed("deposit", vec![mint(OWNER, 1)], &[0, 1]);
+    let settlement = &fixture.settlement;
     let digest = settlement.digest("2", execution.idempotency_key, &execution.actions);
     execution
         .signatures
         .push(stranger.sign_digest(digest).unwrap());
-    let refusal = scene.refusal(execution).await;
+    let refusal = fixture.refusal(execution).await;
     let signer = stranger.address();
     let expected = Oracle::UnknownSigner { signer };
     assert_eq!(refusal, Oracle::OracleErrors::UnknownSigner(expected));
@@ -143,8 +143,8 @@ async fn a_stranger_among_enough_oracles_is_refused() {
 
 #[tokio::test]
 async fn any_flipped_bit_is_refused() {
-    let scene = scene().await;
-    let good = scene.signed("deposit", vec![mint(OWNER, 1)], &[0, 1]);
+    let fixture = fixture().await;
+    let good = fixture.signed("deposit", vec![mint(OWNER, 1)], &[0, 1]);
     let flip = |bytes: &Bytes, at: usize| {
         let mut bytes = bytes.to_vec();
         bytes[at] ^= 1;
@@ -153,44 +153,44 @@ async fn any_flipped_bit_is_refused() {
     for at in [0, 31, 32, 63, 64] {
         let mut bad = good.clone();
         bad.signatures[1] = flip(&bad.signatures[1], at);
-        scene.settlement.submit(bad).await.unwrap_err();
+        fixture.settlement.submit(bad).await.unwrap_err();
     }
     let mut bad = good.clone();
     bad.actions[0] = flip(&bad.actions[0], 127);
-    scene.settlement.submit(bad).await.unwrap_err();
+    fixture.settlement.submit(bad).await.unwrap_err();
     let mut bad = good.clone();
     bad.idempotency_key = keccak256("another key");
-    scene.settlement.submit(bad).await.unwrap_err();
-    assert_eq!(scene.balance(OWNER).await, 0);
-    scene.settlement.submit(good).await.unwrap();
-    assert_eq!(scene.balance(OWNER).await, 1);
+    fixture.settlement.submit(bad).await.unwrap_err();
+    assert_eq!(fixture.balance(OWNER).await, 0);
+    fixture.settlement.submit(good).await.unwrap();
+    assert_eq!(fixture.balance(OWNER).await, 1);
 }
 
 #[tokio::test]
 async fn signatures_for_another_domain_are_refused() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     let actions = vec![mint(OWNER, 1)];
     let key = keccak256("deposit");
-    let digest = scene.settlement.digest("1", key, &actions);
-    let sign = |at: usize| scene.oracles[at].sign_digest(digest).unwrap();
+    let digest = fixture.settlement.digest("1", key, &actions);
+    let sign = |at: usize| fixture.oracles[at].sign_digest(digest).unwrap();
     let other_version = Execution {
         idempotency_key: key,
         actions: actions.clone(),
         signatures: vec![sign(0), sign(1)],
     };
     assert!(matches!(
-        scene.refusal(other_version).await,
+        fixture.refusal(other_version).await,
         Oracle::OracleErrors::UnknownSigner(_)
     ));
     let mut elsewhere = Settlement {
         oracle: OTHER,
-        ..scene.settlement
+        ..fixture.settlement
     };
     let foreign = Execution::signed(
         &elsewhere,
         key,
         actions,
-        &[&scene.oracles[0], &scene.oracles[1]],
+        &[&fixture.oracles[0], &fixture.oracles[1]],
     );
     elsewhere.oracle = elsewhere
         .node
@@ -208,8 +208,8 @@ use oracleCall as OracleOf;
 
 #[tokio::test]
 async fn high_s_and_other_spellings_of_a_signature_are_refused() {
-    let scene = scene().await;
-    let good = scene.signed("deposit", vec![mint(OWNER, 1)], &[0, 1]);
+    let fixture = fixture().await;
+    let good = fixture.signed("deposit", vec![mint(OWNER, 1)], &[0, 1]);
     let order = U256::from_str_radix(
         "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141",
         16,
@@ -222,50 +222,50 @@ async fn high_s_and_other_spellings_of_a_signature_are_refused() {
     for spelling in [high_s, short_v, raw[..64].to_vec(), Vec::new()] {
         let mut bad = good.clone();
         bad.signatures[0] = spelling.into();
-        scene.settlement.submit(bad).await.unwrap_err();
+        fixture.settlement.submit(bad).await.unwrap_err();
     }
-    scene.settlement.submit(good).await.unwrap();
+    fixture.settlement.submit(good).await.unwrap();
 }
 
 #[tokio::test]
 async fn an_idempotency_key_acts_once() {
-    let scene = scene().await;
-    let execution = scene.signed("deposit", vec![mint(OWNER, 1)], &[0, 1]);
-    scene.settlement.submit(execution.clone()).await.unwrap();
-    let again = scene.signed("deposit", vec![mint(OWNER, 1)], &[1, 2]);
+    let fixture = fixture().await;
+    let execution = fixture.signed("deposit", vec![mint(OWNER, 1)], &[0, 1]);
+    fixture.settlement.submit(execution.clone()).await.unwrap();
+    let again = fixture.signed("deposit", vec![mint(OWNER, 1)], &[1, 2]);
     for replay in [execution, again] {
         let expected = Oracle::AlreadyExecuted {
             idempotencyKey: replay.idempotency_key,
         };
         assert_eq!(
-            scene.refusal(replay).await,
+            fixture.refusal(replay).await,
             Oracle::OracleErrors::AlreadyExecuted(expected)
         );
     }
     assert!(
-        scene
+        fixture
             .settlement
             .is_executed(keccak256("deposit"))
             .await
             .unwrap()
     );
-    assert_eq!(scene.balance(OWNER).await, 1);
+    assert_eq!(fixture.balance(OWNER).await, 1);
 }
 
 #[tokio::test]
 async fn an_execution_is_applied_whole_or_not_at_all() {
-    let scene = scene().await;
+    let fixture = fixture().await;
     let actions = vec![mint(OWNER, 5), transfer(OTHER, OWNER, 1)];
-    let execution = scene.signed("fill", actions, &[0, 1]);
-    let error = scene.settlement.submit(execution).await.unwrap_err();
+    let execution = fixture.signed("fill", actions, &[0, 1]);
+    let error = fixture.settlement.submit(execution).await.unwrap_err();
     let refusal = Refusal::of(&error).unwrap();
     assert!(matches!(
         refusal,
         Refusal::Hub(Hub::HubErrors::InsufficientBalance(_))
     ));
-    assert_eq!(scene.balance(OWNER).await, 0);
+    assert_eq!(fixture.balance(OWNER).await, 0);
     assert!(
-        !scene
+        !fixture
             .settlement
             .is_executed(keccak256("fill"))
             .await
@@ -275,8 +275,8 @@ async fn an_execution_is_applied_whole_or_not_at_all() {
 
 #[tokio::test]
 async fn nobody_but_the_oracle_contract_moves_balances() {
-    let scene = scene().await;
-    let settlement = &scene.settlement;
+    let fixture = fixture().await;
+    let settlement = &fixture.settlement;
     let mint = Payload::call(
         settlement.hub,
         &Hub::mintCall {

@@ -20,14 +20,14 @@ use super::{
 use crate::{
     Address, ReadError,
     trade::{
-        Call, Called, SwapAccess, SwapCall, SwapContracts, SwapError, SwapOrder, SwapSpec,
-        SwapTerms, Views,
+        Call, Called, HeadCalls, SwapAccess, SwapCall, SwapContracts, SwapError, SwapOrder,
+        SwapSpec, SwapTerms,
     },
 };
 
 /// See the module.
 pub struct Deployment {
-    views: Views,
+    head_calls: HeadCalls,
     /// Whether what is done now is done for somebody with a key.
     keyed: fn() -> bool,
     pub native: Address,
@@ -64,7 +64,7 @@ impl Deployment {
         contracts: &SwapContracts,
         access: &SwapAccess,
     ) -> Result<Self, String> {
-        let family = access.views.family;
+        let family = access.head_calls.family;
         let address = |text: &str| family.address(text).map_err(|error| error.to_string());
         let token =
             |text: &str| account(&address(text)?).map_err(|_| format!("{text}: not an account"));
@@ -84,7 +84,7 @@ impl Deployment {
             router: address(&contracts.router)?,
             fees: contracts.fees.clone(),
             hubs,
-            views: access.views.clone(),
+            head_calls: access.head_calls.clone(),
             keyed: access.keyed,
             pools: Mutex::new(Pools::new(PAIRS)),
             factory: Mutex::default(),
@@ -204,7 +204,7 @@ impl Deployment {
         let Some([one, others @ ..]) = found.as_deref() else {
             return Ok(None);
         };
-        let factory = self.views.family.address(&format!("{one:#x}")).ok();
+        let factory = self.head_calls.family.address(&format!("{one:#x}")).ok();
         let factory = factory.filter(|_| others.iter().all(|other| other == one));
         *known() = factory.clone().map(|factory| (Instant::now(), factory));
         Ok(factory)
@@ -215,12 +215,12 @@ impl Deployment {
         &self,
         questions: Vec<(Address, Bytes)>,
     ) -> Result<Vec<Vec<Called>>, SwapError> {
-        let wanted = self.views.accounts.len().min(AGREED);
+        let wanted = self.head_calls.accounts.len().min(AGREED);
         let mut said = Vec::new();
-        for accounts in &self.views.accounts {
+        for accounts in &self.head_calls.accounts {
             if said.len() < wanted {
                 let _places = self.enter(questions.len()).await?;
-                let answers = self.views.by(accounts, &questions).await;
+                let answers = self.head_calls.by(accounts, &questions).await;
                 said.extend(answers.iter().all(Result::is_ok).then_some(answers));
             }
         }
@@ -238,7 +238,7 @@ impl Deployment {
     /// Asks when there are places for so many questions, in the order in which they came.
     async fn ask(&self, questions: Vec<(Address, Bytes)>) -> Result<Vec<Called>, SwapError> {
         let _places = self.enter(questions.len()).await?;
-        Ok(self.views.many(&questions).await)
+        Ok(self.head_calls.many(&questions).await)
     }
 
     /// Waits for places: callers without a key have half of them at most.
@@ -314,7 +314,7 @@ mod tests {
         };
         change(&mut spec, &mut contracts);
         let access = SwapAccess {
-            views: Views {
+            head_calls: HeadCalls {
                 family: &crate::ethereum::FAMILY,
                 accounts: Vec::new(),
             },

@@ -84,7 +84,7 @@ impl Queue {
         let spare: Vec<_> = gaps.iter().filter(is_spare).copied().collect();
         let kept = |nonce: &&u64| !spare.contains(nonce) && **nonce + REMEMBERED > mined;
         let skipped: Vec<_> = self.skipped.iter().filter(kept).copied().collect();
-        let tidied = (skipped.len() != self.skipped.len()).then(|| Self {
+        let tidied = (skipped.len() != self.skipped.len()).then_some(Self {
             next: self.next,
             skipped,
         });

@@ -5,13 +5,13 @@ use std::{collections::VecDeque, sync::Mutex};
 use super::*;
 
 /// Answers about transactions in this order; the last one stays.
-struct Told {
+struct Scripted {
     script: Arc<Script>,
     answers: Mutex<VecDeque<Result<Transaction, ReadError>>>,
 }
 
 #[async_trait]
-impl ChainReader for Told {
+impl ChainReader for Scripted {
     async fn head(&self) -> Result<Head, ReadError> {
         self.script.head().await
     }
@@ -39,7 +39,7 @@ type Answers = Vec<Result<Transaction, ReadError>>;
 fn telling(answers: Vec<Answers>) -> Quorum {
     let provider = |answers: Answers| Provider {
         name: "node".into(),
-        reader: Arc::new(Told {
+        reader: Arc::new(Scripted {
             script: Script::at(100),
             answers: Mutex::new(answers.into()),
         }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Failover;
 use crate::{
     ReadError,
-    trade::{Call, Fees, Intended, Revert, Trade},
+    trade::{Call, Fees, Intended, Revert, TradingProvider},
     types::{Address, Amount, U256},
 };
 
@@ -43,7 +43,7 @@ impl Failover {
     /// What the chain charges for a transaction's bytes besides gas; nothing on most.
     pub async fn data_fee(&self, intended: &Intended<'_>) -> Result<Amount, ReadError> {
         let contract = match &self.bytes {
-            None => self.ground.limits.data_fees.as_ref(),
+            None => self.context.limits.data_fees.as_ref(),
             Some(asked) => {
                 let ask = || self.data_fees(&intended.call.from);
                 asked.get_or_try_init(ask).await?.as_ref()
@@ -62,11 +62,11 @@ impl Failover {
         intended: &Intended<'_>,
     ) -> Result<Amount, ReadError> {
         let draft = self.draft(intended, intended.fees.unwrap_or_default());
-        let codec = self.ground.codec;
-        let question = codec.data_fee(self.ground.number, &draft, Some(contract));
+        let codec = self.context.codec;
+        let question = codec.data_fee(self.context.number, &draft, Some(contract));
         let question = question.map_err(|error| ReadError::Doubtful(error.to_string()))?;
         let question = &question;
-        let ask = |trade: Trade| async move {
+        let ask = |trade: TradingProvider| async move {
             let answer = trade.accounts.call(question).await?;
             let word = answer.ok().and_then(|said| said.first_chunk().copied());
             word.map(U256::from_be_bytes::<32>).ok_or_else(|| {
@@ -81,8 +81,8 @@ impl Failover {
     pub async fn data_fees(&self, account: &Address) -> Result<Option<Address>, ReadError> {
         let nothing = Call::nothing(account);
         let draft = self.draft(&Intended::free(&nothing), Fees::default());
-        let codec = self.ground.codec;
-        let Ok(question) = codec.data_fee(self.ground.number, &draft, None) else {
+        let codec = self.context.codec;
+        let Ok(question) = codec.data_fee(self.context.number, &draft, None) else {
             return Ok(None);
         };
         let there = self.is_contract(&question.to).await?;
@@ -96,7 +96,7 @@ impl Failover {
         let fees = self.recent_fees().await?;
         let priced = Intended {
             fees: Some(fees),
-            most: intended.most.or(Some(self.ground.limits.gas)),
+            most: intended.most.or(Some(self.context.limits.gas)),
             ..*intended
         };
         let (gas, data) = futures::try_join!(self.estimate(&priced), self.data_fee(&priced))?;

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Failover, greatest};
-use crate::{ReadError, trade::Trade};
+use crate::{ReadError, trade::TradingProvider};
 
 /// How long a provider may take.
 const DEADLINE: Duration = Duration::from_secs(8);
@@ -19,7 +19,7 @@ impl Failover {
     /// The first answer of any provider, for what is read again before it is acted on.
     pub async fn first<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
-        question: impl Fn(Trade) -> F,
+        question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
         let mut trades = self.trades.iter();
         let mut asked = FuturesUnordered::new();
@@ -45,24 +45,24 @@ impl Failover {
     pub(super) async fn number<T: Ord, F: Future<Output = Result<T, ReadError>>>(
         &self,
         what: &'static str,
-        question: impl Fn(Trade) -> F,
+        question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
         let said = self.gather(what, question).await?;
         let short = || self.short(what, "too few answers");
-        greatest(said, self.ground.required).ok_or_else(short)
+        greatest(said, self.context.required).ok_or_else(short)
     }
 
     /// What a quorum says in the same words.
     pub(super) async fn agree<T: PartialEq, F: Future<Output = Result<T, ReadError>>>(
         &self,
         what: &'static str,
-        question: impl Fn(Trade) -> F,
+        question: impl Fn(TradingProvider) -> F,
     ) -> Result<T, ReadError> {
         let mut said = self.gather(what, question).await?;
         let same = |one: &T| said.iter().filter(|other| *other == one).count();
         let agreed = said
             .iter()
-            .position(|one| same(one) >= self.ground.required);
+            .position(|one| same(one) >= self.context.required);
         let agreed = agreed.ok_or_else(|| self.short(what, "no agreement"))?;
         Ok(said.swap_remove(agreed))
     }
@@ -71,10 +71,10 @@ impl Failover {
     pub(super) async fn gather<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
         what: &'static str,
-        question: impl Fn(Trade) -> F,
+        question: impl Fn(TradingProvider) -> F,
     ) -> Result<Vec<T>, ReadError> {
         let (said, failure) = self.all(question).await;
-        if said.len() >= self.ground.required {
+        if said.len() >= self.context.required {
             return Ok(said);
         }
         // With one provider its own words say more.
@@ -88,14 +88,14 @@ impl Failover {
     /// As [`Self::gather`], however few they are.
     pub(super) async fn answers<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
-        question: impl Fn(Trade) -> F,
+        question: impl Fn(TradingProvider) -> F,
     ) -> Vec<T> {
         self.all(question).await.0
     }
 
     async fn all<T, F: Future<Output = Result<T, ReadError>>>(
         &self,
-        question: impl Fn(Trade) -> F,
+        question: impl Fn(TradingProvider) -> F,
     ) -> (Vec<T>, Option<ReadError>) {
         let started = Instant::now();
         let asked = self.trades.iter();
@@ -110,7 +110,7 @@ impl Failover {
                 Ok(Err(error)) => failure = Some(error),
                 Err(_) => failure = Some(late()),
             }
-            if said.len() == self.ground.required {
+            if said.len() == self.context.required {
                 let grace = started.elapsed().clamp(GRACE.0, GRACE.1);
                 until = until.min(Instant::now() + grace);
             }
@@ -119,7 +119,7 @@ impl Failover {
     }
 
     pub(super) fn short(&self, what: &str, why: &str) -> ReadError {
-        let (chain, required) = (&self.ground.name, self.ground.required);
+        let (chain, required) = (&self.context.name, self.context.required);
         ReadError::Quorum(format!("{chain} needs {required}: {what}: {why}"))
     }
 }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::*;
 use crate::{
     CodecError,
-    trade::{Accounts, Authorization, Called, CurrencyInfo, ScanError, Scanner, Sighting, Writer},
+    trade::{Accounts, Authorization, Called, CurrencyInfo, DepositTx, ScanError, Scanner, Writer},
     types::Block,
 };
 
@@ -104,17 +104,25 @@ impl Scanner for Says {
         self.say(None).await
     }
 
-    async fn deposits(&self, _: std::ops::RangeInclusive<u64>) -> Result<Vec<Sighting>, ScanError> {
+    async fn deposits(
+        &self,
+        _: std::ops::RangeInclusive<u64>,
+    ) -> Result<Vec<DepositTx>, ScanError> {
         Ok(Vec::new())
     }
 
-    async fn omitted(&self, _: u64, _: &Block, _: &[Sighting]) -> Result<Vec<Sighting>, ScanError> {
+    async fn omitted(
+        &self,
+        _: u64,
+        _: &Block,
+        _: &[DepositTx],
+    ) -> Result<Vec<DepositTx>, ScanError> {
         Ok(Vec::new())
     }
 }
 
 #[async_trait]
-impl crate::trade::Rehearsal for Says {
+impl crate::trade::Simulator for Says {
     async fn rehearse(&self, _: &[Call]) -> Result<Result<u64, Revert>, ReadError> {
         self.say(self.estimate.clone()).await
     }
@@ -242,15 +250,15 @@ fn three(change: impl FnOnce(&mut Says)) -> Failover {
 fn among(said: Vec<Says>, required: usize) -> Failover {
     let trades = said.into_iter().map(|says| {
         let says = Arc::new(says);
-        Trade {
+        TradingProvider {
             scanner: says.clone(),
             accounts: says.clone(),
             writer: says.clone(),
-            rehearsal: says,
-            witnesses: Arc::new(crate::testing::Unseen),
+            simulator: says,
+            inspector: Arc::new(crate::testing::Unseen),
         }
     });
-    let ground = Ground {
+    let context = FailoverContext {
         name: "chain".into(),
         number: 1,
         codec: &Codec,
@@ -260,7 +268,7 @@ fn among(said: Vec<Says>, required: usize) -> Failover {
         },
         required,
     };
-    Failover::new(ground, trades.collect()).unwrap()
+    Failover::new(context, trades.collect()).unwrap()
 }
 
 #[tokio::test]

@@ -26,7 +26,8 @@ use super::{
 use crate::{
     Address, Amount, Bytes, ReadError,
     trade::{
-        Accounts, Call, Called, CurrencyInfo, Revert, SwapAccess, SwapContracts, SwapSpec, Views,
+        Accounts, Call, Called, CurrencyInfo, HeadCalls, Revert, SwapAccess, SwapContracts,
+        SwapSpec,
     },
 };
 
@@ -210,7 +211,7 @@ fn over(nodes: &[Arc<Node>]) -> UniswapV3 {
         ..SwapSpec::default()
     };
     let access = SwapAccess {
-        views: Views {
+        head_calls: HeadCalls {
             family: &crate::ethereum::FAMILY,
             accounts: nodes.iter().map(|node| node.clone() as _).collect(),
         },

@@ -1,0 +1,25 @@
+//! Read-only calls at a chain's head, through its providers.
+
+use vm::trade::{HeadCalls, TradingProvider};
+
+use super::Opened;
+
+impl Opened {
+    /// The chain's head as its providers show it, each by itself.
+    pub fn head_calls(&self) -> HeadCalls {
+        self.over(&self.trades)
+    }
+
+    /// The same, for what strangers have asked.
+    pub fn asking_head_calls(&self) -> HeadCalls {
+        self.over(&self.asking)
+    }
+
+    fn over(&self, trades: &[TradingProvider]) -> HeadCalls {
+        let accounts = trades.iter().map(|trade| trade.accounts.clone());
+        HeadCalls {
+            family: self.chain.spec.family,
+            accounts: accounts.collect(),
+        }
+    }
+}

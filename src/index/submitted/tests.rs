@@ -1,0 +1,637 @@
+use tokio_util::sync::CancellationToken;
+use vm::{Failure, Receipt, Transaction, testing::Script};
+
+use super::*;
+use crate::{
+    index::{IndexError, fixtures},
+    request::{
+        self,
+        fact::{Standing, State},
+        status,
+    },
+    store::memory::MemoryStore,
+};
+
+const NOW: u64 = 1_800_000_000_000;
+/// The block of every transaction.
+const AT: u64 = 1_000;
+const ORIGIN: u64 = 31_001;
+/// The users' own call, as their quotes have it.
+const OWN: B256 = B256::repeat_byte(0x0c);
+
+struct Bench {
+    script: Arc<Script>,
+    rows: Arc<MemoryStore>,
+    requests: Requests,
+    transactions: Transactions,
+}
+
+fn bench() -> Bench {
+    let script = Script::at(AT);
+    let rows = Arc::new(MemoryStore::new());
+    over(script, rows, true)
+}
+
+fn over(script: Arc<Script>, rows: Arc<MemoryStore>, fresh: bool) -> Bench {
+    let requests = Requests::new(rows.clone());
+    let network = Network {
+        chain: fixtures::chain("origin", &script),
+        wakeup: Arc::default(),
+        block_seconds: 2,
+        fresh,
+    };
+    let dark = Script::at(AT);
+    dark.hang(true);
+    let other = Network {
+        chain: fixtures::chain("dark", &dark),
+        wakeup: Arc::default(),
+        block_seconds: 2,
+        fresh,
+    };
+    let networks = HashMap::from([("origin".to_owned(), network), ("dark".to_owned(), other)]);
+    let market = Arc::new(fixtures::market());
+    Bench {
+        transactions: Transactions::new(market, networks, requests.clone()),
+        script,
+        rows,
+        requests,
+    }
+}
+
+fn hash(number: u64) -> String {
+    fixtures::tx(number).text.to_string()
+}
+
+impl Bench {
+    async fn request(&self, number: u8, execution: Execution) -> Request {
+        let mut request = request::fixtures::request(number);
+        request.own_call = (execution == Execution::User).then_some(OWN);
+        request.execution = execution;
+        self.requests.insert(&request, Batch::new()).await.unwrap();
+        request
+    }
+
+    fn receipt(&self, change: impl FnOnce(&mut Receipt)) {
+        let mut receipt = vm::testing::receipt(self.script.block(AT));
+        change(&mut receipt);
+        self.script
+            .put(&fixtures::tx(1), Transaction::Succeeded(receipt));
+    }
+
+    /// The transaction is the own one of `request`.
+    fn own(&self, request: &Request) {
+        self.receipt(|receipt| {
+            receipt.references = vec![request.order_id.to_string().into()];
+            receipt.outer_call = Some(OWN);
+        });
+    }
+
+    /// The same, and it failed.
+    fn own_failed(&self, request: &Request, outer_call: B256) {
+        let failure = Failure {
+            block: self.script.block(AT),
+            references: vec![request.order_id.to_string().into()],
+            outer_call: Some(outer_call),
+        };
+        self.script
+            .put(&fixtures::tx(1), Transaction::Failed(failure));
+    }
+
+    async fn told(&self) -> usize {
+        self.requests.events(0, 100).await.unwrap().len()
+    }
+
+    async fn index(&self, number: u64, request: Option<&Request>) -> Result<(), SubmittedError> {
+        self.index_at(number, request, 0).await
+    }
+
+    /// So many milliseconds later.
+    async fn index_at(
+        &self,
+        number: u64,
+        request: Option<&Request>,
+        later: u64,
+    ) -> Result<(), SubmittedError> {
+        let told = Submission {
+            chain: ORIGIN,
+            transaction: &hash(number),
+            request: request.map(|request| request.id),
+        };
+        self.transactions.index(told, NOW + later).await
+    }
+
+    async fn round(&self, later: u64) -> usize {
+        self.transactions.round(NOW + later).await.unwrap()
+    }
+
+    async fn facts(&self, request: &Request) -> Facts {
+        self.requests.facts(&request.id).await.unwrap()
+    }
+
+    async fn status(&self, request: &Request) -> &'static str {
+        let facts = self.facts(request).await;
+        status::of(request, &facts).status.text()
+    }
+
+    async fn known(&self) -> Result<Known, SubmittedError> {
+        self.transactions.status(&hash(1), Some(ORIGIN)).await
+    }
+}
+
+#[tokio::test]
+async fn a_fresh_transaction_is_taken_and_found_when_it_is_in_a_block() {
+    let bench = bench();
+    let request = bench.request(1, Execution::Solver).await;
+    bench.index(1, Some(&request)).await.unwrap();
+    let waiting = bench.known().await.unwrap();
+    assert_eq!(waiting.outcome, Outcome::Waiting);
+    assert!(waiting.request.is_none(), "anybody may say whose it is");
+    assert_eq!(bench.round(0).await, 1);
+    assert_eq!(bench.status(&request).await, "waiting");
+
+    // Nobody asks again before it is due, and another daemon goes on with it.
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![fixtures::deposit(request.order_id, 3)]));
+    assert_eq!(bench.round(999).await, 1);
+    assert!(bench.facts(&request).await.deposits.is_empty());
+    let bench = over(bench.script, bench.rows, true);
+    assert_eq!(bench.round(1_000).await, 1);
+    let facts = bench.facts(&request).await;
+    let (place, standing) = (&facts.deposits[0].place, facts.deposits[0].standing);
+    assert_eq!((place.number, standing), (AT, Standing::Included));
+    assert_eq!(bench.status(&request).await, "pending");
+    assert_eq!(bench.round(9_000).await, 0);
+    assert_eq!(bench.known().await.unwrap().outcome, Outcome::Included);
+
+    // Told again, it is the same deposit.
+    bench.index_at(1, None, 60_000).await.unwrap();
+    assert_eq!(bench.round(60_000).await, 1);
+    assert_eq!(bench.facts(&request).await, facts);
+    assert_eq!(bench.round(60_000).await, 0);
+}
+
+#[tokio::test]
+async fn a_transaction_whose_deposits_left_the_chain_has_failed_until_it_is_back() {
+    let bench = bench();
+    let request = bench.request(1, Execution::Solver).await;
+    bench.receipt(|receipt| {
+        receipt.deposits = Ok(vec![
+            fixtures::deposit(request.order_id, 3),
+            fixtures::deposit(request.order_id, 4),
+        ]);
+    });
+    bench.index(1, None).await.unwrap();
+    bench.round(0).await;
+    let deposits = bench.facts(&request).await.deposits;
+    let outcome = async || bench.known().await.unwrap().outcome;
+    for (deposit, wanted) in deposits.iter().zip([Outcome::Included, Outcome::Failed]) {
+        assert_eq!(outcome().await, Outcome::Included);
+        let change = |facts: &mut Facts| apply::lost(facts, deposit.onchain_id, deposit.place.hash);
+        let recorded = bench
+            .requests
+            .record(&request.id, NOW, Batch::new(), change);
+        recorded.await.unwrap();
+        assert_eq!(outcome().await, wanted);
+    }
+    let change = |facts: &mut Facts| apply::seen(facts, &deposits[0]);
+    let recorded = bench
+        .requests
+        .record(&request.id, NOW, Batch::new(), change);
+    recorded.await.unwrap();
+    assert_eq!(outcome().await, Outcome::Included);
+}
+
+#[tokio::test]
+async fn what_cannot_be_looked_for_is_refused() {
+    let bench = bench();
+    let stranger = request::fixtures::request(9);
+    let told = |chain, transaction| Submission {
+        chain,
+        transaction,
+        request: None,
+    };
+    let (good, long) = (hash(1), format!("0x{}", "ab".repeat(65)));
+    for (chain, text) in [
+        (ORIGIN, "0x12"),
+        (ORIGIN, "no"),
+        (ORIGIN, ""),
+        (ORIGIN, &long),
+    ] {
+        let refused = bench.transactions.index(told(chain, text), NOW).await;
+        assert!(matches!(refused, Err(SubmittedError::BadHash(_))), "{text}");
+    }
+    // Unlisted, and listed without a provider.
+    for chain in [1, 31_002] {
+        let refused = bench.transactions.index(told(chain, &good), NOW).await;
+        assert_eq!(
+            refused,
+            Err(SubmittedError::UnknownChain(chain.to_string()))
+        );
+    }
+    let refused = bench.index(1, Some(&stranger)).await;
+    assert_eq!(refused, Err(SubmittedError::UnknownRequest(stranger.id)));
+    assert_eq!(bench.round(0).await, 0);
+    let unknown = Err(SubmittedError::UnknownTransaction(good.clone()));
+    assert_eq!(bench.transactions.status(&good, None).await, unknown);
+    let bad = bench.transactions.status("0x12", None).await;
+    assert!(matches!(bad, Err(SubmittedError::BadHash(_))));
+    bench
+        .transactions
+        .waiting
+        .store(2 * MOST, Ordering::Relaxed);
+    assert_eq!(bench.index(1, None).await, Err(SubmittedError::Busy));
+}
+
+#[tokio::test]
+async fn a_network_of_blocks_only_is_looked_at_once() {
+    let bench = over(Script::at(AT), Arc::new(MemoryStore::new()), false);
+    let request = bench.request(1, Execution::Solver).await;
+    let missing = Err(SubmittedError::NotIncluded(hash(1)));
+    assert_eq!(bench.index(1, None).await, missing);
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![fixtures::deposit(request.order_id, 3)]));
+    assert_eq!(bench.index(1, None).await, Ok(()));
+    assert_eq!(bench.facts(&request).await.deposits.len(), 1);
+    assert_eq!(bench.round(0).await, 0);
+    bench
+        .script
+        .fail(Some(vm::ReadError::Unavailable("down".into())));
+    assert_eq!(bench.index(1, None).await, Ok(()), "nobody is asked again");
+    let refused = bench.index_at(1, None, 30_000).await;
+    assert!(matches!(
+        refused,
+        Err(SubmittedError::Index(IndexError::Read(_)))
+    ));
+}
+
+#[tokio::test]
+async fn the_users_own_transaction_is_followed_to_its_end() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    let spelled = serde_json::json!({ "from": "0x", "txHash": hash(1) }).to_string();
+    let single = bench.transactions.single(request.id, ORIGIN, &spelled, NOW);
+    single.await.unwrap();
+    assert_eq!(bench.status(&request).await, "waiting");
+    bench.own(&request);
+    bench.round(0).await;
+    assert_eq!(bench.status(&request).await, "success");
+    assert_eq!(bench.known().await.unwrap().request.unwrap().0, request);
+    // Reorged before it is final: it is on its way again.
+    bench.script.put(&fixtures::tx(1), Transaction::Missing);
+    bench.round(2_000).await;
+    assert_eq!(bench.status(&request).await, "pending");
+    bench.own(&request);
+    bench.script.set_head(AT + 10);
+    assert_eq!(bench.round(60_000).await, 1);
+    let facts = bench.facts(&request).await;
+    assert!(matches!(facts.own[0].state, State::Confirmed(_)));
+    assert_eq!(bench.round(120_000).await, 0);
+}
+
+#[tokio::test]
+async fn only_the_users_own_call_is_the_users_own_transaction() {
+    let other = B256::repeat_byte(0x0d);
+    for outer_call in [Some(other), None] {
+        let bench = bench();
+        let request = bench.request(1, Execution::User).await;
+        // A stranger tells of an unknown transaction, which then fails, and then succeeds.
+        bench.index(1, Some(&request)).await.unwrap();
+        let unsaid = async |step: &str| {
+            assert_eq!(bench.facts(&request).await, Facts::default(), "{step}");
+            assert_eq!(bench.status(&request).await, "waiting", "{step}");
+            assert_eq!(bench.told().await, 0, "{step}");
+            let known = bench.known().await;
+            assert!(known.is_err() || known.unwrap().request.is_none(), "{step}");
+        };
+        bench.round(0).await;
+        unsaid("unknown").await;
+        bench.own_failed(&request, other);
+        bench.round(2_000).await;
+        unsaid("failed").await;
+        bench.own(&request);
+        bench.receipt(|receipt| {
+            receipt.references = vec![request.order_id.to_string().into()];
+            receipt.outer_call = outer_call;
+        });
+        bench.index_at(1, Some(&request), 60_000).await.unwrap();
+        assert_eq!(bench.round(60_000).await, 1);
+        unsaid("successful").await;
+    }
+}
+
+#[tokio::test]
+async fn a_replacement_that_a_stranger_tells_of_takes_no_ones_place() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.own(&request);
+    bench.index(1, Some(&request)).await.unwrap();
+    bench.round(0).await;
+    bench.script.put(&fixtures::tx(1), Transaction::Missing);
+    bench.round(2_000).await;
+    let before = bench.facts(&request).await;
+    let spelled =
+        serde_json::json!({ "txHash": hash(1), "replacementTxHash": hash(2) }).to_string();
+    let single = bench.transactions.single(request.id, ORIGIN, &spelled, NOW);
+    single.await.unwrap();
+    assert_eq!(bench.facts(&request).await, before);
+}
+
+#[tokio::test]
+async fn a_strangers_deposit_is_left_to_the_tail() {
+    let bench = bench();
+    let request = bench.request(1, Execution::Solver).await;
+    let mut deposit = fixtures::deposit(request.order_id, 3);
+    deposit.depositor = fixtures::address(fixtures::DEPOSITORY);
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![deposit]));
+    bench.index(1, Some(&request)).await.unwrap();
+    bench.round(0).await;
+    assert_eq!(bench.facts(&request).await, Facts::default());
+    assert_eq!(bench.told().await, 0);
+}
+
+#[tokio::test]
+async fn a_transaction_that_names_the_order_needs_nobody_to_claim_it() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.own(&request);
+    bench.index(1, None).await.unwrap();
+    bench.round(0).await;
+    assert_eq!(bench.status(&request).await, "success");
+    bench.script.put(&fixtures::tx(1), Transaction::Missing);
+    bench.round(2_000).await;
+    assert_eq!(bench.status(&request).await, "pending");
+}
+
+#[tokio::test]
+async fn a_failed_transaction_is_a_failure() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.index(1, Some(&request)).await.unwrap();
+    bench.own_failed(&request, OWN);
+    bench.round(0).await;
+    assert_eq!(bench.status(&request).await, "failure");
+    bench.script.set_head(AT + 10);
+    bench.round(2_000).await;
+    assert_eq!(bench.round(9_000).await, 0);
+    assert_eq!(bench.known().await.unwrap().outcome, Outcome::Failed);
+}
+
+#[tokio::test]
+async fn anothers_transaction_is_nobodys_success() {
+    let bench = bench();
+    let claimed = bench.request(1, Execution::User).await;
+    let solved = bench.request(2, Execution::Solver).await;
+    bench.index(1, Some(&claimed)).await.unwrap();
+    bench.index(1, Some(&solved)).await.unwrap();
+    // It names the order of a request that a solver fills, and not the claimed one.
+    bench.receipt(|receipt| receipt.references = vec![solved.order_id.to_string().into()]);
+    bench.round(0).await;
+    assert_eq!(bench.status(&claimed).await, "waiting");
+    assert_eq!(bench.status(&solved).await, "waiting");
+    assert!(bench.facts(&claimed).await.own.is_empty());
+    assert_eq!(bench.round(9_000).await, 0);
+}
+
+#[tokio::test]
+async fn a_replacement_is_looked_for() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    let spelled =
+        serde_json::json!({ "txHash": hash(2), "replacementTxHash": hash(1) }).to_string();
+    let single = bench.transactions.single(request.id, ORIGIN, &spelled, NOW);
+    single.await.unwrap();
+    bench.own(&request);
+    bench.round(0).await;
+    assert_eq!(bench.status(&request).await, "success");
+    for bad in ["", "[]", "{}", "{\"txHash\":1}"] {
+        let refused = bench
+            .transactions
+            .single(request.id, ORIGIN, bad, NOW)
+            .await;
+        assert!(
+            matches!(refused, Err(SubmittedError::BadTransaction(_))),
+            "{bad}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn junk_takes_no_place_from_what_is_told_later() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    for number in 0..MOST as u64 + 10 {
+        let text = hash(10 + number);
+        let told = Submission {
+            chain: ORIGIN,
+            transaction: &text,
+            request: None,
+        };
+        let at = if number < 10 { NOW - 2 } else { NOW - 1 };
+        bench.transactions.index(told, at).await.unwrap();
+    }
+    bench.own(&request);
+    bench.index(1, Some(&request)).await.unwrap();
+    // The youngest first, and no more than are kept.
+    assert_eq!(bench.round(0).await, MOST + 11);
+    assert_eq!(bench.status(&request).await, "success");
+    assert_eq!(bench.round(0).await, MOST);
+    // What nobody has seen for longest is forgotten.
+    for number in 0..10 {
+        let known = bench.transactions.status(&hash(10 + number), None).await;
+        assert!(known.is_err(), "{number}");
+    }
+}
+
+/// A user tells of his transaction before a block has it.
+#[tokio::test]
+async fn junk_takes_no_place_from_what_a_request_claims_and_nobody_saw_yet() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.index(1, Some(&request)).await.unwrap();
+    bench.round(0).await;
+    for number in 0..MOST as u64 + 10 {
+        bench.index(10 + number, None).await.unwrap();
+    }
+    bench.round(0).await;
+    bench.own(&request);
+    for later in 1..=120 {
+        bench.round(later * 1_000).await;
+        if bench.status(&request).await == "success" {
+            return;
+        }
+    }
+    panic!("{}", bench.status(&request).await);
+}
+
+#[tokio::test]
+async fn junk_in_a_requests_name_takes_no_place_from_what_is_told_later() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    let paid = bench.request(2, Execution::Solver).await;
+    for number in 0..MOST as u64 + 10 {
+        let junk = bench.index(10 + number, Some(&request)).await;
+        junk.unwrap();
+    }
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![fixtures::deposit(paid.order_id, 3)]));
+    bench.index_at(1, None, 1).await.unwrap();
+    assert_eq!(bench.round(1).await, MOST + 11);
+    assert_eq!(bench.facts(&paid).await.deposits.len(), 1);
+    assert_eq!(bench.status(&paid).await, "pending");
+}
+
+#[tokio::test]
+async fn what_never_comes_is_asked_for_so_often_and_no_more() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    for number in 0..100 {
+        bench.index(10 + number, Some(&request)).await.unwrap();
+    }
+    let mut most = 0;
+    for later in (0..6 * 3_600_000).step_by(10_000) {
+        let before = bench.script.asked();
+        bench.round(later).await;
+        most = most.max(bench.script.asked() - before);
+    }
+    // One round asks for so many, and each asks a few questions.
+    assert!(most <= 3 * 40, "{most}");
+    let asked = bench.script.asked();
+    assert!((500..5_000).contains(&asked), "{asked}");
+    // The user's own is found all the same, whenever it comes.
+    bench.own(&request);
+    bench
+        .index_at(1, Some(&request), 6 * 3_600_000)
+        .await
+        .unwrap();
+    bench.round(6 * 3_600_000).await;
+    assert_eq!(bench.status(&request).await, "success");
+}
+
+#[tokio::test]
+async fn telling_again_of_what_was_found_asks_nobody() {
+    let bench = bench();
+    bench.receipt(|_| {});
+    bench.index(1, None).await.unwrap();
+    assert_eq!(bench.round(0).await, 1);
+    let asked = bench.script.asked();
+    for later in [0, 29_999] {
+        bench.index_at(1, None, later).await.unwrap();
+        assert_eq!(bench.round(later).await, 0);
+    }
+    assert_eq!(bench.script.asked(), asked);
+    // A reorg may have changed it by now.
+    bench.index_at(1, None, 30_000).await.unwrap();
+    assert_eq!(bench.round(30_000).await, 1);
+    assert!(bench.script.asked() > asked);
+    // What is final stays nobody's for longer.
+    bench.script.set_head(AT + 10);
+    bench.index_at(1, None, 60_000).await.unwrap();
+    assert_eq!(bench.round(60_000).await, 1);
+    bench.index_at(1, None, 659_999).await.unwrap();
+    assert_eq!(bench.round(659_999).await, 0);
+    bench.index_at(1, None, 660_000).await.unwrap();
+    assert_eq!(bench.round(660_000).await, 1);
+    // What no block has is looked for each time.
+    bench.script.put(&fixtures::tx(2), Transaction::Missing);
+    for later in [0, 1_000] {
+        let asked = bench.script.asked();
+        bench.index_at(2, None, later).await.unwrap();
+        assert_eq!(bench.round(later).await, 1);
+        assert!(bench.script.asked() > asked);
+    }
+}
+
+#[tokio::test]
+async fn what_never_comes_is_given_up() {
+    let bench = bench();
+    let request = bench.request(1, Execution::User).await;
+    bench.index(1, Some(&request)).await.unwrap();
+    bench.index(2, None).await.unwrap();
+    let mut looks = 0;
+    for second in 0..=700 {
+        let before = bench.script.asked();
+        bench.round(second * 1_000).await;
+        looks += bench.script.asked() - before;
+    }
+    assert!((20..100).contains(&looks), "{looks}");
+    assert_eq!(bench.round(701_000).await, 1, "one is claimed");
+    assert_eq!(bench.status(&request).await, "waiting");
+    bench.round(6 * 3_600_000).await;
+    assert_eq!(bench.status(&request).await, "waiting");
+    for number in [1, 2] {
+        let forgotten = bench.transactions.status(&hash(number), None).await;
+        assert!(matches!(
+            forgotten,
+            Err(SubmittedError::UnknownTransaction(_))
+        ));
+    }
+    // Whoever is asked and does not answer says nothing.
+    bench.index(1, Some(&request)).await.unwrap();
+    bench
+        .script
+        .fail(Some(vm::ReadError::Unavailable("down".into())));
+    bench.round(0).await;
+    assert_eq!(bench.round(0).await, 1);
+}
+
+#[tokio::test]
+async fn it_looks_as_soon_as_it_is_told_and_stops_when_it_is_told_to() {
+    let bench = bench();
+    let request = bench.request(1, Execution::Solver).await;
+    bench.receipt(|receipt| receipt.deposits = Ok(vec![fixtures::deposit(request.order_id, 3)]));
+    let shutdown = CancellationToken::new();
+    let transactions = Arc::new(bench.transactions);
+    let running = tokio::spawn(transactions.clone().run(|| NOW, shutdown.clone()));
+    let mut changes = bench.requests.changes();
+    let told = Submission {
+        chain: ORIGIN,
+        transaction: &hash(1),
+        request: None,
+    };
+    transactions.index(told, NOW).await.unwrap();
+    changes.changed().await.unwrap();
+    shutdown.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_network_that_does_not_answer_holds_up_no_other() {
+    let bench = bench();
+    let dark = Tracked {
+        text: hash(9),
+        requests: Vec::new(),
+        claimed: None,
+        outcome: Outcome::Waiting,
+        tries: 0,
+        first: NOW,
+        next: NOW,
+    };
+    let key = transaction::watched("dark", &fixtures::tx(9).bytes);
+    let row = Batch::new().put(key, dark.encode().unwrap());
+    bench.requests.store().commit(row).await.unwrap();
+    let shutdown = CancellationToken::new();
+    let transactions = Arc::new(bench.transactions);
+    let running = tokio::spawn(transactions.clone().run(|| NOW, shutdown.clone()));
+    let mut changes = bench.requests.changes();
+    // The second comes when the dark one has been asked already.
+    for number in [1, 2] {
+        let mut request = request::fixtures::request(number);
+        request.execution = Execution::User;
+        request.own_call = Some(OWN);
+        let requests = &bench.requests;
+        requests.insert(&request, Batch::new()).await.unwrap();
+        let mut receipt = vm::testing::receipt(bench.script.block(AT));
+        receipt.references = vec![request.order_id.to_string().into()];
+        receipt.outer_call = Some(OWN);
+        let found = Transaction::Succeeded(receipt);
+        bench.script.put(&fixtures::tx(number.into()), found);
+        let told = Submission {
+            chain: ORIGIN,
+            transaction: &hash(number.into()),
+            request: None,
+        };
+        transactions.index(told, NOW).await.unwrap();
+        while requests.facts(&request.id).await.unwrap().own.is_empty() {
+            changes.changed().await.unwrap();
+        }
+    }
+    shutdown.cancel();
+    running.await.unwrap();
+}

@@ -1,0 +1,117 @@
+//! What the quoter knows of a chain, and what it must be told about the solver.
+
+use std::{future::Future, sync::Arc};
+
+use alloy::primitives::U256;
+use async_trait::async_trait;
+use vm::{
+    Address, ChainSpec, CodecError, ReadError,
+    trade::{Failover, StepBuilder, TradingProvider},
+};
+
+/// A chain that can be traded on: its rules, and providers to ask in turn.
+#[derive(Clone)]
+pub struct PricingChain {
+    pub spec: Arc<ChainSpec>,
+    pub trades: Vec<TradingProvider>,
+    /// The same providers, asked together: what a payment costs, and whether it works, is what they
+    /// agree on.
+    pub providers: Failover,
+}
+
+impl PricingChain {
+    /// The first provider's answer; the next is asked when one cannot be read.
+    pub async fn ask<T, F: Future<Output = Result<T, ReadError>>>(
+        &self,
+        question: impl Fn(TradingProvider) -> F,
+    ) -> Result<T, ReadError> {
+        let mut last = ReadError::Unavailable("no provider for trading".into());
+        for trade in &self.trades {
+            match question(trade.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Builds this family's transactions.
+    pub fn steps(&self) -> Result<&'static dyn StepBuilder, CodecError> {
+        let missing = || CodecError(format!("{} has no steps", self.spec.family.name));
+        self.spec.family.steps.ok_or_else(missing)
+    }
+}
+
+/// What the solver can still promise.
+#[async_trait]
+pub trait Capacity: Send + Sync {
+    /// An error where nothing may be traded: the market file is not what the chain says, or nobody
+    /// knows yet.
+    async fn sound(&self, network: &str) -> Result<(), CapacityError>;
+    /// Units of `currency` that are neither spent nor reserved; `None`: the solver does not hold it.
+    async fn available(
+        &self,
+        network: &str,
+        currency: &Address,
+    ) -> Result<Option<U256>, CapacityError>;
+    /// Whether the solver may pay so much now.
+    async fn admits(&self, payment: Payment<'_>) -> Result<Admission, CapacityError>;
+}
+
+/// What a quote promises to pay.
+#[derive(Clone, Copy, Debug)]
+pub struct Payment<'a> {
+    pub network: &'a str,
+    pub currency: &'a Address,
+    pub amount: U256,
+    /// What the same user is promised with it in other currencies of the network, usd e18.
+    pub besides: U256,
+    /// Whose limit it counts for: of orders with calls who gives the deposit, else who is paid.
+    pub user: &'a Address,
+    /// Of the network's native currency, gas included; nothing for what pays a token plainly.
+    pub native: U256,
+    pub hands: Hands,
+    /// What the fill's gas costs, wei.
+    pub gas: U256,
+    /// The API key that asks.
+    pub key: Option<&'a str>,
+    /// Unix seconds.
+    pub now: u64,
+}
+
+/// To whom a fill gives more than a token (native currency, what an exchange leaves, the order's own calls): he can
+/// let it fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hands {
+    /// It pays tokens plainly, or the user does everything.
+    Nobody,
+    /// An account without code now; it may have some when it is paid.
+    Account,
+    /// A contract, or the order's own calls.
+    Code,
+}
+
+/// Whether something may be promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    Open,
+    /// Beyond what may be paid within an hour.
+    Capped,
+    /// Too much is at stake, or was lost, on the network in fills of the same [`Hands`].
+    Held,
+    /// The solver has too little of the native currency.
+    Short,
+    /// The operator, or a breaker, holds fills.
+    Paused,
+}
+
+/// Why nothing can be promised now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CapacityError {
+    /// The solver does not know what it has.
+    #[error("capacity unknown: {0}")]
+    Unknown(String),
+    /// A network makes no blocks. A deposit could come much later, in a block that is dated back to now.
+    #[error("{0}")]
+    Stalled(String),
+}

@@ -1,0 +1,34 @@
+//! Charts and trends, put together: who samples prices, who follows what is bought, and what answers from both.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{notify::Task, parts::Trading, pricing};
+use crate::{
+    api::intents::{State, charts},
+    chains::{Chains, Opened},
+    chart::{Sampler, Trends},
+};
+
+/// What the routes answer from, over the parts of the others; who keeps it up is added to `tasks`. `client` asks
+/// HTTP services for prices and follows no redirects.
+pub fn open(
+    trading: &Trading,
+    chains: &Chains,
+    (state, client): (&Arc<State>, &reqwest::Client),
+    (tasks, shutdown): (&mut Vec<Task>, &CancellationToken),
+) -> anyhow::Result<Arc<charts::State>> {
+    let head_calls = |name: &str| {
+        let opened = chains.get(name)?.chain.as_ref().ok();
+        opened.map(Opened::head_calls)
+    };
+    let prices = Arc::new(pricing::feeds(trading, head_calls, client)?);
+    let sampler = Sampler::new(state.market.clone(), prices, &state.requests);
+    let sampling = sampler.run(state.clock, shutdown.clone());
+    tasks.push(("prices over time".into(), Box::pin(sampling)));
+    let trends = Arc::new(Trends::new(state.market.clone(), &state.requests));
+    let following = trends.clone().run(state.clock, shutdown.clone());
+    tasks.push(("trends".into(), Box::pin(following)));
+    Ok(Arc::new(charts::State::over(state, trends)))
+}

@@ -1,0 +1,168 @@
+//! Transactions in full, and those that have yet to be seen.
+//!
+//! Seen: key 1, the network's name, a zero byte, the transaction's text in lower case. Value, format
+//! 1: [`TxDetails`] in JSON.
+//!
+//! Wanted: key 0, the network's name, a zero byte, the unix milliseconds (8 bytes) before which it is
+//! not asked for, the same text. Value, format 1: [`Wanted`] in postcard. What is due at a network is
+//! the beginning of one range.
+//!
+//! A wanted one lives until it is seen or given up, a seen one as long as the requests that it is of;
+//! some 1 KB.
+
+use alloy::primitives::B256;
+use serde::{Deserialize, Serialize};
+
+use super::{RowError, WITNESS, decode, decode_json, encode, encode_json};
+use crate::{
+    request::{
+        fact::Facts,
+        tx_details::{TxDetails, news},
+    },
+    store::{Batch, Key, Range, Store, requests::RequestsError},
+};
+
+const FORMAT: u8 = 1;
+const WANTED: u8 = 0;
+const SEEN: u8 = 1;
+
+/// Why a transaction is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The request whose facts have it in a block.
+    pub request: B256,
+    /// That block's hash.
+    pub block: B256,
+    /// Looks that did not show it there.
+    pub tries: u32,
+}
+
+/// One row of those that are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub network: String,
+    /// Unix milliseconds.
+    pub next: u64,
+    /// In lower case.
+    pub transaction: String,
+    pub wanted: Wanted,
+}
+
+impl Row {
+    pub fn key(&self) -> Key {
+        let next = self.next.to_be_bytes();
+        let text = self.transaction.to_lowercase();
+        let name = [&*network(WANTED, &self.network), &next, text.as_bytes()];
+        Key::new(WITNESS, name.concat())
+    }
+
+    pub fn value(&self) -> Result<Vec<u8>, RowError> {
+        encode("witness", FORMAT, &self.wanted)
+    }
+}
+
+/// `batch`, and the transactions of `request` that `after` has in another block than `before`: wanted
+/// from `now` (unix milliseconds) on.
+pub fn wanted(
+    mut batch: Batch,
+    request: &B256,
+    (before, after): (&Facts, &Facts),
+    now: u64,
+) -> Result<Batch, RowError> {
+    for one in news(before, after) {
+        let row = Row {
+            network: one.network.to_owned(),
+            next: now,
+            transaction: one.transaction.to_owned(),
+            wanted: Wanted {
+                request: *request,
+                block: one.block,
+                tries: 0,
+            },
+        };
+        batch = batch.put(row.key(), row.value()?);
+    }
+    Ok(batch)
+}
+
+/// A transaction in full, once it has been seen. It may be of a block that facts have left since
+/// ([`TxDetails::is_of`]).
+pub async fn of(
+    store: &dyn Store,
+    network: &str,
+    transaction: &str,
+) -> Result<Option<TxDetails>, RequestsError> {
+    let found = store.read(&seen(network, transaction)).await?;
+    Ok(found.map(|bytes| decode_seen(&bytes)).transpose()?)
+}
+
+/// Where a transaction in full is.
+pub fn seen(name: &str, transaction: &str) -> Key {
+    let text = transaction.to_lowercase();
+    Key::new(WITNESS, [&*network(SEEN, name), text.as_bytes()].concat())
+}
+
+fn network(state: u8, name: &str) -> Vec<u8> {
+    [&[state], name.as_bytes(), &[0]].concat()
+}
+
+/// The first of a network's wanted transactions, those that may be asked for earliest first.
+pub fn range(name: &str, limit: usize) -> Range {
+    Range::new(WITNESS, &network(WANTED, name), None, limit)
+}
+
+pub fn encode_seen(tx_details: &TxDetails) -> Result<Vec<u8>, RowError> {
+    encode_json("witness", FORMAT, tx_details)
+}
+
+pub fn decode_seen(bytes: &[u8]) -> Result<TxDetails, RowError> {
+    decode_json("witness", FORMAT, bytes)
+}
+
+/// A row of either state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Either {
+    Wanted(Row),
+    Seen {
+        network: String,
+        transaction: String,
+        tx_details: TxDetails,
+    },
+}
+
+/// The row under `key`, whatever its state.
+pub fn either(key: &Key, value: &[u8]) -> Result<Either, RowError> {
+    let wrong = || RowError::new("witness", "not a witness's key");
+    let text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(text) if !text.is_empty() => Ok(text.to_owned()),
+        _ => Err(wrong()),
+    };
+    let (state, name) = key.name.split_first().ok_or_else(wrong)?;
+    let zero = name.iter().position(|byte| *byte == 0).ok_or_else(wrong)?;
+    let (network, rest) = (text(&name[..zero])?, &name[zero + 1..]);
+    match *state {
+        WANTED => {
+            let (next, transaction) = rest.split_first_chunk::<8>().ok_or_else(wrong)?;
+            Ok(Either::Wanted(Row {
+                network,
+                next: u64::from_be_bytes(*next),
+                transaction: text(transaction)?,
+                wanted: decode("witness", FORMAT, value)?,
+            }))
+        }
+        SEEN => Ok(Either::Seen {
+            network,
+            transaction: text(rest)?,
+            tx_details: decode_seen(value)?,
+        }),
+        _ => Err(wrong()),
+    }
+}
+
+/// A row of [`range`].
+pub fn row(key: &Key, value: &[u8]) -> Result<Row, RowError> {
+    match either(key, value)? {
+        Either::Wanted(row) => Ok(row),
+        Either::Seen { .. } => Err(RowError::new("witness", "it is not wanted")),
+    }
+}

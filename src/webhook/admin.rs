@@ -1,0 +1,330 @@
+//! What the operator can see of webhooks, and do about them.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    WebhookContext, WebhookError,
+    attempt::newest_dead,
+    delivery_request::{Content, DeliveryRequest},
+    fair_queue::Label,
+    schedule::{self, Reply},
+};
+use crate::{
+    integrator::Integrator,
+    request::event::Event,
+    store::{
+        Batch, Expect, Kind, Outcome, StoreError,
+        rows::{
+            self, DEAD, DELIVERY, RowError,
+            dead::Dead,
+            delivery::{Delivery, newest, of, parts},
+        },
+    },
+};
+
+/// Dead deliveries that one command sends again at most.
+pub const REPLAYED: usize = 1_000;
+/// Rows read at a time.
+const PAGE: usize = 1_024;
+/// The number of a test event; no real event has it.
+const TEST: u64 = 0;
+
+/// Why a question or command of the operator fails.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    #[error(transparent)]
+    Webhook(#[from] WebhookError),
+    #[error("no integrator is called {0}")]
+    Unknown(String),
+    #[error("{0} has no endpoint")]
+    NoEndpoint(String),
+    #[error("there is no event {0}, or it was too long ago")]
+    NoEvent(u64),
+    #[error("event {0} is none of {1}")]
+    Foreign(u64, String),
+    #[error("event {0} concerns no key")]
+    Keyless(u64),
+    #[error("event {0} is on its way already")]
+    Waiting(u64),
+    #[error("the daemon is about to end")]
+    Ending,
+}
+
+impl From<StoreError> for AdminError {
+    fn from(error: StoreError) -> Self {
+        WebhookError::from(error).into()
+    }
+}
+
+impl From<RowError> for AdminError {
+    fn from(error: RowError) -> Self {
+        WebhookError::from(error).into()
+    }
+}
+
+/// An endpoint. Times are unix milliseconds; the last ones are since the daemon started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    pub label: String,
+    /// `None`: the endpoint was removed.
+    pub url: Option<String>,
+    pub waiting: u64,
+    pub dead: u64,
+    pub last_success: Option<u64>,
+    pub last_failure: Option<(u64, String)>,
+}
+
+/// An event and its delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    pub number: u64,
+    pub label: Option<String>,
+    pub body: String,
+    pub waiting: Option<Delivery>,
+    pub dead: Option<Dead>,
+}
+
+/// What became of a test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tested {
+    pub said: String,
+    /// Milliseconds.
+    pub took: u64,
+    pub delivered: bool,
+}
+
+/// How the last tries of an endpoint ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    pub last_success: Option<u64>,
+    pub last_failure: Option<(u64, String)>,
+}
+
+/// What the operator's handle tells the worker, or asks it.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// There are new rows, owed since `at` (unix milliseconds).
+    Owed {
+        label: Label,
+        numbers: Vec<u64>,
+        at: u64,
+    },
+    Standing(oneshot::Sender<HashMap<String, Standing>>),
+}
+
+/// Answers the operator's questions about webhooks and carries out commands.
+#[derive(Clone)]
+pub struct AdminHandle {
+    context: Arc<WebhookContext>,
+    commands: mpsc::Sender<Command>,
+}
+
+impl AdminHandle {
+    pub(super) fn new(context: Arc<WebhookContext>, commands: mpsc::Sender<Command>) -> Self {
+        Self { context, commands }
+    }
+
+    /// Every endpoint, or that of `label`.
+    pub async fn list(&self, label: Option<&str>) -> Result<Vec<Endpoint>, AdminError> {
+        let book = self.context.integrators.book();
+        if let Some(label) = label {
+            self.integrator(label)?;
+        }
+        let mut standing = self.standing().await?;
+        let mut list = Vec::new();
+        for (name, integrator) in book.iter() {
+            if label.is_some_and(|label| label != name) {
+                continue;
+            }
+            let standing = standing.remove(name).unwrap_or_default();
+            let endpoint = Endpoint {
+                label: name.clone(),
+                url: integrator.webhook.as_ref().map(|hook| hook.url.to_string()),
+                waiting: self.count(DELIVERY, name).await?,
+                dead: self.count(DEAD, name).await?,
+                last_success: standing.last_success,
+                last_failure: standing.last_failure,
+            };
+            let rows = endpoint.waiting + endpoint.dead;
+            if endpoint.url.is_some() || rows > 0 || label.is_some() {
+                list.push(endpoint);
+            }
+        }
+        Ok(list)
+    }
+
+    /// Event `number`.
+    pub async fn show(&self, number: u64) -> Result<Shown, AdminError> {
+        let (_, event) = self.event(number).await?;
+        let (mut waiting, mut dead) = (None, None);
+        if let Some(label) = &event.key {
+            let store = self.context.requests.store();
+            let found = store.read(&rows::delivery::key(label, number)).await?;
+            waiting = found.map(|bytes| Delivery::decode(&bytes)).transpose()?;
+            let found = store.read(&rows::dead::key(label, number)).await?;
+            dead = found.map(|bytes| Dead::decode(&bytes)).transpose()?;
+        }
+        Ok(Shown {
+            number,
+            body: event.body(true),
+            label: event.key,
+            waiting,
+            dead,
+        })
+    }
+
+    /// Sends event `number` again to the integrator that it concerns, and returns its label. Where `label` is given,
+    /// it must be that one.
+    pub async fn replay(&self, number: u64, label: Option<&str>) -> Result<String, AdminError> {
+        let (bytes, event) = self.event(number).await?;
+        let owner = event.key.ok_or(AdminError::Keyless(number))?;
+        if let Some(other) = label.filter(|label| *label != owner) {
+            return Err(AdminError::Foreign(number, other.to_owned()));
+        }
+        if self.integrator(&owner)?.webhook.is_none() {
+            return Err(AdminError::NoEndpoint(owner));
+        }
+        let at = (self.context.clock)();
+        let batch = Batch::new().expect(rows::event::key(number), Expect::Equals(bytes));
+        let batch = again(batch, &owner, number, at)?;
+        match self.context.requests.store().commit(batch).await? {
+            Outcome::Refused { .. } => Err(AdminError::Waiting(number)),
+            Outcome::Applied { .. } => {
+                self.owed(&owner, vec![number], at).await?;
+                Ok(owner)
+            }
+        }
+    }
+
+    /// Sends the oldest dead deliveries of `label`, or of all endpoints, again: at most [`REPLAYED`]. Returns how
+    /// many.
+    pub async fn replay_dead(&self, label: Option<&str>) -> Result<u64, AdminError> {
+        if let Some(label) = label {
+            self.integrator(label)?;
+        }
+        let book = self.context.integrators.book();
+        let mut count = 0;
+        for (name, integrator) in book.iter() {
+            let asked = label.is_none_or(|label| label == name);
+            if asked && integrator.webhook.is_some() && count < REPLAYED {
+                count += self.replay_some(name, REPLAYED - count).await?;
+            }
+        }
+        Ok(count as u64)
+    }
+
+    /// Sends `label` one signed event that never happened.
+    pub async fn test(&self, label: &str) -> Result<Tested, AdminError> {
+        let to = self.integrator(label)?;
+        if to.webhook.is_none() {
+            return Err(AdminError::NoEndpoint(label.to_owned()));
+        }
+        let now = (self.context.clock)();
+        let content = Content {
+            number: TEST,
+            body: sample(now).body(true),
+            given_up: newest_dead(&self.context, label).await?,
+        };
+        let letter = DeliveryRequest::write(Some(&to), content, now, self.context.reach);
+        let reply = match letter {
+            Ok(letter) => self.context.post.send(letter, now).await,
+            Err(why) => Reply::Barred(why),
+        };
+        Ok(Tested {
+            said: schedule::said(&reply),
+            took: (self.context.clock)().saturating_sub(now),
+            delivered: matches!(reply, Reply::Status(200..=299, _)),
+        })
+    }
+
+    async fn replay_some(&self, label: &str, most: usize) -> Result<usize, AdminError> {
+        let store = self.context.requests.store();
+        let page = store.scan(of(DEAD, label, 0, most)).await?;
+        let at = (self.context.clock)();
+        let mut numbers = Vec::new();
+        for (key, bytes) in page {
+            let Some((_, number)) = parts(&key.name) else {
+                continue;
+            };
+            // The event is kept as long as the row is.
+            let batch = Batch::new().expect(key, Expect::Equals(bytes));
+            let batch = again(batch, label, number, at)?;
+            if let Outcome::Applied { .. } = store.commit(batch).await? {
+                numbers.push(number);
+            }
+        }
+        let count = numbers.len();
+        self.owed(label, numbers, at).await?;
+        Ok(count)
+    }
+
+    async fn owed(&self, label: &str, numbers: Vec<u64>, at: u64) -> Result<(), AdminError> {
+        let label = label.into();
+        let told = self.commands.send(Command::Owed { label, numbers, at });
+        told.await.map_err(|_| AdminError::Ending)
+    }
+
+    async fn standing(&self) -> Result<HashMap<String, Standing>, AdminError> {
+        let (reply, answer) = oneshot::channel();
+        let asked = self.commands.send(Command::Standing(reply)).await;
+        asked.map_err(|_| AdminError::Ending)?;
+        answer.await.map_err(|_| AdminError::Ending)
+    }
+
+    fn integrator(&self, label: &str) -> Result<Arc<Integrator>, AdminError> {
+        let found = self.context.integrators.book().get(label).cloned();
+        found.ok_or_else(|| AdminError::Unknown(label.to_owned()))
+    }
+
+    async fn event(&self, number: u64) -> Result<(Vec<u8>, Event), AdminError> {
+        let key = rows::event::key(number);
+        let found = self.context.requests.store().read(&key).await?;
+        let bytes = found.ok_or(AdminError::NoEvent(number))?;
+        let (_, event) = rows::event::row(&key, &bytes)?;
+        Ok((bytes, event))
+    }
+
+    async fn count(&self, kind: Kind, label: &str) -> Result<u64, AdminError> {
+        let store = self.context.requests.store();
+        if store.scan(newest(kind, label)).await?.is_empty() {
+            return Ok(0);
+        }
+        let (mut count, mut after) = (0, 0);
+        loop {
+            let page = store.scan(of(kind, label, after, PAGE)).await?;
+            count += page.len() as u64;
+            match page.last().and_then(|(key, _)| parts(&key.name)) {
+                Some((_, last)) if page.len() == PAGE => after = last,
+                _ => return Ok(count),
+            }
+        }
+    }
+}
+
+/// Starts a delivery anew, unless it is under way.
+fn again(batch: Batch, label: &str, number: u64, at: u64) -> Result<Batch, RowError> {
+    let key = rows::delivery::key(label, number);
+    Ok(batch
+        .expect(key.clone(), Expect::Absent)
+        .put(key, Delivery::fresh(at).encode()?)
+        .delete(rows::dead::key(label, number)))
+}
+
+/// An event with every field set, of a request that does not exist.
+fn sample(now: u64) -> Event {
+    let request = alloy::primitives::B256::ZERO;
+    let data = format!(
+        r#"{{"status":"success","inTxHashes":["{request}"],"txHashes":["{request}"],"updatedAt":{now},"originChainId":1,"destinationChainId":10,"depositAddress":null,"requestId":"{request}","referrer":null,"details":null,"failReason":"N/A","refundFailReason":"N/A"}}"#
+    );
+    Event {
+        request,
+        key: None,
+        version: 0,
+        at: now,
+        data,
+        referrer: None,
+    }
+}

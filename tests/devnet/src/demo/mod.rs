@@ -1,0 +1,107 @@
+//! The README's first command: the whole of it on one machine, then left running for the curious.
+
+mod act;
+pub mod api;
+pub mod life;
+pub mod oracles;
+pub mod page;
+mod paste;
+mod story;
+
+use anyhow::Result;
+use devnet::world::{Devnet, Options};
+use tokio::signal::unix::{SignalKind, signal};
+
+use oracles::{Oracles, Setup};
+use page::{Ledger, Page};
+use story::Story;
+
+/// Runs the story; without `once` stays up until Ctrl-C or SIGTERM.
+pub async fn run(once: bool) -> Result<()> {
+    let page = Page::new();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let directory = tempfile::Builder::new()
+        .prefix("intentd-devnet-")
+        .tempdir()?;
+    let options = Options {
+        block_time: Some(1),
+        ..Options::default()
+    };
+    page.line("starting three chains, compiling and deploying contracts ...")?;
+    let world = Devnet::with(options).await?;
+    let setup = Setup {
+        files: world.files(),
+        more: Vec::new(),
+    };
+    let mut oracles = Oracles::start(&world, &setup, directory.path()).await?;
+    introduce(&page, &world, &oracles)?;
+    let told = tokio::select! {
+        told = tell(&world, &oracles, &page) => Some(told?),
+        _ = tokio::signal::ctrl_c() => None,
+        _ = terminate.recv() => None,
+    };
+    if let (Some(told), false) = (told, once) {
+        paste::print(&page, &world, &oracles, (&told, directory.path()))?;
+        tokio::select! {
+            end = oracles.ended() => end?,
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        page.line("\nstopping")?;
+    }
+    oracles.stop().await
+}
+
+async fn tell(world: &Devnet, oracles: &Oracles, page: &Page) -> Result<story::Recap> {
+    let mut ledger = Ledger::new(world);
+    for site in [&world.origin, &world.destination] {
+        ledger.watch(site, "user", world.user.address()).await?;
+        ledger.watch(site, "solver", world.solver.address()).await?;
+    }
+    let depository = world.origin.depository;
+    ledger
+        .watch(&world.origin, "depository", depository)
+        .await?;
+    let solver = world.destination.alias(world.solver.address())?;
+    ledger.watch_hub("solver", solver).await?;
+    let mut story = Story {
+        world,
+        oracles,
+        page,
+        ledger,
+    };
+    story.tell().await
+}
+
+fn introduce(page: &Page, world: &Devnet, oracles: &Oracles) -> Result<()> {
+    page.heading("Chains")?;
+    for site in [&world.origin, &world.destination] {
+        page.fact(
+            site.id,
+            format!("{} (chain id {})", site.node.url, site.node.chain_id),
+        )?;
+        page.fact("  depository", site.depository)?;
+        page.fact("  fill router", site.router)?;
+        page.fact("  USD token", site.token)?;
+    }
+    let hub = &world.hub;
+    page.fact(
+        "hub",
+        format!("{} (chain id {})", hub.node.url, hub.node.chain_id),
+    )?;
+    page.fact("  balances", hub.hub)?;
+    page.fact("  oracle contract", hub.oracle)?;
+    page.heading("People")?;
+    page.fact("user", world.user.address())?;
+    page.fact("solver", world.solver.address())?;
+    let alias = world.destination.alias(world.solver.address())?;
+    page.fact("  at the hub", alias)?;
+    page.fact("allocator", world.allocator.address())?;
+    page.heading("Oracles")?;
+    for (oracle, url) in world.oracles.iter().zip(&oracles.urls) {
+        page.fact(&oracle.name, format!("{url} signs as {}", oracle.address()))?;
+    }
+    page.heading("Integrator API")?;
+    page.fact("baseApiUrl", &oracles.api.url)?;
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Lines to paste into another terminal while the devnet is up. Each works as it stands.
+
+use std::path::Path;
+
+use alloy::primitives::{U256, hex};
+use anyhow::Result;
+use devnet::world::Devnet;
+use serde_json::{Value, json};
+
+use super::{
+    life::{Wish, quote_body},
+    oracles::{API_KEY, Oracles},
+    page::Page,
+    story::{NO_ORDER, Recap},
+};
+
+/// Prints the lines; bodies that are too long for a line go into files of `directory`.
+pub fn print(
+    page: &Page,
+    world: &Devnet,
+    oracles: &Oracles,
+    (told, directory): (&Recap, &Path),
+) -> Result<()> {
+    let oracle = oracles.urls[0].as_str();
+    page.heading("Everything stays up. Try, in another terminal:")?;
+    integrator(page, world, oracles, (told, directory))?;
+    page.heading("The oracles")?;
+    for path in ["lives/v1", "chains/v1"] {
+        page.line(&format!("curl -s -H 'x-api-key: {API_KEY}' {oracle}{path}"))?;
+    }
+    for path in ["readyz", "metrics"] {
+        page.line(&format!("curl -s {}{path}", oracles.ops))?;
+    }
+    page.line(&format!("open {oracle}documentation in a browser"))?;
+    page.heading("Ask for the same attestations again: the signatures are the same")?;
+    let bodies = [
+        ("depository-deposits", &told.deposit),
+        ("solver-fills", &told.fill),
+        ("solver-refunds", &told.refund),
+        ("depository-withdrawals", &told.withdrawal),
+    ];
+    for (route, body) in bodies {
+        let file = directory.join(format!("{route}.json"));
+        std::fs::write(&file, serde_json::to_string_pretty(body)?)?;
+        page.line(&post(oracle, route, &format!("@{}", file.display())))?;
+    }
+    page.heading("Make a deposit of your own, wait three seconds, have it attested")?;
+    let hash = format!(
+        "DEPOSIT=$(curl -s {} -H 'content-type: application/json' -d '{}' | grep -o '0x[0-9a-f]\\{{64\\}}')",
+        world.origin.node.url,
+        own_deposit(world)
+    );
+    page.line(&hash)?;
+    let body =
+        r#"'{"chainId":"origin","transactionId":"'$DEPOSIT'","requestPeerSignatures":true}'"#;
+    page.line(&post(oracle, "depository-deposits", body))?;
+    page.line("\nCtrl-C ends all of it.")
+}
+
+/// The integrator API: what there is, what became of the requests, and one of the reader's own.
+fn integrator(
+    page: &Page,
+    world: &Devnet,
+    oracles: &Oracles,
+    (told, directory): (&Recap, &Path),
+) -> Result<()> {
+    let api = &oracles.api.url;
+    for path in ["chains", "swap-sources", "documentation/json"] {
+        page.line(&format!("curl -s {api}{path}"))?;
+    }
+    for request in &told.requests {
+        page.line(&format!(
+            "curl -s '{api}intents/status/v3?requestId={request}'"
+        ))?;
+    }
+    let key = format!("-H 'x-api-key: {}'", oracles.api.key);
+    page.line(&format!("curl -s '{api}requests/v3?limit=3' {key}"))?;
+    page.line("# every change of status so far, then each as it happens")?;
+    page.line(&format!("curl -sN {api}events {key} -H 'last-event-id: 0'"))?;
+    page.line(&format!(
+        "open {api}documentation in a browser; a client's baseApiUrl is {}",
+        api.as_str().trim_end_matches('/')
+    ))?;
+    page.heading("A request of your own: quote, send what it says, ask how it goes")?;
+    let quote = directory.join("quote.json");
+    let (origin, destination) = (&world.origin, &world.destination);
+    page.line(&format!(
+        "curl -s {api}quote/v2 {key} -H 'content-type: application/json' -d '{}' -o {}",
+        quote_body(world, &Wish::ether(10, None)),
+        quote.display()
+    ))?;
+    page.line(&format!(
+        "node -e '{SEND}' {} | curl -s {} -H 'content-type: application/json' -d @-",
+        quote.display(),
+        origin.node.url
+    ))?;
+    page.line(&format!(
+        "curl -s {api}intents/status/v3?requestId=$(node -p 'require(process.argv[1]).steps[0].requestId' {})",
+        quote.display()
+    ))?;
+    page.line(&format!(
+        "# it pays at {}; chain ids are {} and {}",
+        destination.node.url, origin.node.chain_id, destination.node.chain_id
+    ))
+}
+
+/// The transaction of a quote's first step, for a node that signs for everybody.
+const SEND: &str = "const {from, to, data, value} = require(process.argv[1]).steps[0].items[0].data; \
+console.log(JSON.stringify({jsonrpc: \"2.0\", id: 1, method: \"eth_sendTransaction\", \
+params: [{from, to, data, value: \"0x\" + BigInt(value).toString(16)}]}))";
+
+fn post(oracle: &str, route: &str, body: &str) -> String {
+    format!(
+        "curl -s -H 'x-api-key: {API_KEY}' -H 'content-type: application/json' {oracle}attestations/{route}/v1 -d {body}"
+    )
+}
+
+/// The node signs for everybody here, so that a deposit is one call.
+fn own_deposit(world: &Devnet) -> Value {
+    let call = world.origin.native_deposit(NO_ORDER);
+    json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "eth_sendTransaction",
+        "params": [{
+            "from": world.user.address(),
+            "to": world.origin.depository,
+            "value": U256::from(1_000_000_000_000_000u64),
+            "data": hex::encode_prefixed(call.data),
+        }],
+    })
+}
