@@ -1,5 +1,5 @@
-//! An export of an older version, made by it: a deposit, two fills and a refund were signed, a third
-//! fill is void, and its chain is halted.
+//! Exports of older versions, made by them. Format 1: a deposit, two fills and a refund were signed, a third
+//! fill is void, and its chain is halted. Format 3: a fill was sent, and no block with it was final.
 
 use std::{fs, sync::Arc};
 
@@ -14,14 +14,28 @@ use intentd::{
         Store, check,
         dump::{self, DumpError, Foot, Imported, Line},
         memory::MemoryStore,
+        rows::{
+            self,
+            account::{self, Account},
+            attempt::{self, Attempt, Owner},
+            claim::Claim,
+        },
     },
 };
 use sha2::{Digest, Sha256};
-use vm::types::{Block, ChainId, TxRef};
+use vm::{
+    ethereum::trade::carried_account,
+    types::{Block, ChainId, TxRef},
+};
 
 use super::{DataDir, KEY};
 
 const EXPORT: &str = include_str!("../../fixtures/store-format-1.jsonl");
+const UNDER_WAY: &str = include_str!("../../fixtures/store-format-3.jsonl");
+/// The request that is being filled, on which network, and the transaction that was sent for it.
+const FILLING: &str = "0x01a20f3b1e61a03cca629b0d88af1415da25438b792e8f4526bd82898a995244";
+const DESTINATION: &str = "destination";
+const SENT: &str = "0xf1bbcf8bfac9e516499d259194830cf7beaf987839425d7bb7f2212a95c8f4d3";
 
 /// Orders and the deposits that they ended for: of a fill, and of a refund.
 const FILLED: [&str; 2] = [
@@ -50,8 +64,8 @@ fn tx(text: &str) -> TxRef {
     }
 }
 
-fn lines() -> Vec<Line> {
-    let lines = EXPORT.lines().filter(|line| line.starts_with("{\"kind\""));
+fn lines(export: &str) -> Vec<Line> {
+    let lines = export.lines().filter(|line| line.starts_with("{\"kind\""));
     lines
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
@@ -59,14 +73,19 @@ fn lines() -> Vec<Line> {
 
 /// The export with more rows, as whole as it was.
 fn with(more: Vec<(u8, Vec<u8>, Vec<u8>)>) -> Vec<u8> {
-    let mut lines = lines();
+    let mut lines = lines(EXPORT);
     lines.extend(more.into_iter().map(|(kind, name, value)| Line {
         kind,
         name: name.into(),
         value: value.into(),
     }));
+    written(EXPORT, lines)
+}
+
+/// An export with the head of `export` and other rows.
+fn written(export: &str, mut lines: Vec<Line>) -> Vec<u8> {
     lines.sort_by_key(|line| (line.kind, line.name.clone()));
-    let mut bytes = format!("{}\n", EXPORT.lines().next().unwrap());
+    let mut bytes = format!("{}\n", export.lines().next().unwrap());
     for line in &lines {
         bytes += &format!("{}\n", serde_json::to_string(line).unwrap());
     }
@@ -88,7 +107,7 @@ async fn read(bytes: &[u8]) -> Result<(MemoryStore, Imported), DumpError> {
 
 /// The value of the first row of `kind` whose name begins so.
 fn of(kind: u8, name: &str) -> Vec<u8> {
-    let lines = lines().into_iter();
+    let lines = lines(EXPORT).into_iter();
     let mut found = lines.filter(|line| line.kind == kind);
     let row = found.find(|line| line.name.starts_with(name.as_bytes()));
     row.unwrap().value.to_vec()
@@ -252,4 +271,46 @@ async fn the_two_names_of_an_outcome_are_one() {
     let journal = journal(Arc::new(store));
     let voids = journal.voids(&format!("outcome/{VOID}")).await.unwrap();
     assert_eq!(voids.len(), 2);
+}
+
+#[tokio::test]
+async fn a_payment_that_was_under_way_still_is_after_the_import() {
+    let (store, imported) = read(UNDER_WAY.as_bytes()).await.unwrap();
+    assert_eq!(imported.to_string(), "36 rows");
+    let attempts = store.scan(attempt::range(DESTINATION, 9)).await.unwrap();
+    let [(key, value)] = &attempts[..] else {
+        panic!("{attempts:?}")
+    };
+    let (id, attempt) = (
+        attempt::id(DESTINATION, key).unwrap(),
+        Attempt::decode(value).unwrap(),
+    );
+    assert_eq!(attempt.owner, Owner::Request(word(FILLING)));
+    let sent: Vec<_> = attempt.signed.iter().map(|one| &one.id[..]).collect();
+    assert_eq!(sent, [SENT]);
+    let claim = store.read(&rows::claim::key(&word(FILLING))).await.unwrap();
+    let claim = Claim::decode(&claim.unwrap()).unwrap();
+    let legs: Vec<_> = claim.legs.iter().map(|leg| &leg.attempt).collect();
+    assert_eq!(legs, [&id]);
+    // What it holds nobody else takes, and the account goes on behind it.
+    for resource in &attempt.resources {
+        let holder = store.read(&attempt::resource(DESTINATION, resource)).await;
+        assert_eq!(attempt::held_by(&holder.unwrap().unwrap()).unwrap(), id);
+    }
+    assert_eq!(attempt.resources.len(), 1);
+    let account = store.read(&account::key(DESTINATION)).await.unwrap();
+    let account = Account::decode(&account.unwrap()).unwrap();
+    assert_eq!(account.own, carried_account(2, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_payment_whose_nonce_nobody_knows_is_not_imported() {
+    let mut lines = lines(UNDER_WAY);
+    for line in lines.iter_mut().filter(|line| line.kind == 15) {
+        let text = String::from_utf8(line.value.to_vec()).unwrap();
+        assert!(text.contains("\"nonce\""), "{text}");
+        line.value = text.replace("\"nonce\"", "\"once\"").into_bytes().into();
+    }
+    let refused = read(&written(UNDER_WAY, lines)).await.err().unwrap();
+    assert!(matches!(refused, DumpError::Row(_)), "{refused}");
 }
