@@ -212,9 +212,10 @@ fn head_calls(urls: &[&str]) -> HeadCalls {
     }
 }
 
-/// The market of a rig with second choices besides.
+/// The market of a rig with second choices and no first one.
 pub fn with_fallbacks(rig: &Rig, exchanges: Value) -> Market {
     let mut entry = entry(&rig.site, &rig.uniswap, rig.third);
+    entry.as_object_mut().unwrap().remove("uniswapV3");
     entry["fallbackExchanges"] = exchanges;
     parsed(&entry)
 }
